@@ -1,0 +1,1 @@
+//! Nouns, pure decisions and port traits of Matsu. No I/O.

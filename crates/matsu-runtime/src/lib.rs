@@ -1,0 +1,1 @@
+//! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.

@@ -1,0 +1,1 @@
+//! Every door into Matsu: HTTP, REST, the socket.

@@ -1,0 +1,1 @@
+//! Where Matsu keeps its state: memory, SQLite, PostgreSQL.

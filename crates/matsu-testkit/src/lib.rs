@@ -1,0 +1,1 @@
+//! Scripted fakes for every port. A dev-dependency only.

@@ -1,0 +1,3 @@
+//! Matsu: asynchronous work for AI agents over MCP.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Checks and generators for the workspace.
+
+fn main() {}
