@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn timestamps_print_as_rfc_3339() {
-        assert_eq!(Timestamp::from_millis(1_794_704_523_000).to_string(), "2026-11-15T00:02:03Z");
+        assert_eq!(Timestamp::from_millis(1_794_704_523_000).to_string(), "2026-11-15T01:02:03Z");
     }
 
     #[test]
