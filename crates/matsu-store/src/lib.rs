@@ -7,8 +7,8 @@ pub mod backends;
 mod memory;
 mod postgres;
 mod sql;
-mod sqlite;
 mod sql_store;
+mod sqlite;
 mod transitions;
 
 pub use backends::{OpenOptions, Opened, Synchronous, open};

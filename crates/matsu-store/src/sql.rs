@@ -15,7 +15,8 @@ use crate::postgres::statement as postgres_statement;
 use crate::sqlite::statement as sqlite_statement;
 
 pub use row::{Columns, Row};
-pub use value::{Value, params};
+pub use value::Value;
+pub(crate) use value::params;
 
 /// One statement, in one or two dialects. Parameters are `$1`, `$2`, … in both.
 #[derive(Clone, Copy)]

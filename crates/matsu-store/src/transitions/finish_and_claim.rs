@@ -25,11 +25,9 @@ const SETTLE: Sql = Sql::both(concat!(
      owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
     held!()
 ));
-const WAKE_DELAYED: Sql = Sql::both(
-    "UPDATE jobs SET hold = 0 WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at <= $2",
-);
-const NEXT_DELAYED: Sql =
-    Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1");
+const WAKE_DELAYED: Sql =
+    Sql::both("UPDATE jobs SET hold = 0 WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at <= $2");
+const NEXT_DELAYED: Sql = Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1");
 const CANDIDATES: Sql = Sql::both(
     "SELECT task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 \
      ORDER BY priority, queued_at, seq LIMIT $2",
@@ -89,10 +87,7 @@ pub struct Ending {
 }
 
 /// Reads, without locks, what is about to end. The fence in the update decides what really does.
-pub async fn ending(
-    tx: &mut Tx<'_>,
-    ids: impl Iterator<Item = &JobId>,
-) -> Result<HashMap<JobId, Ending>, StoreError> {
+pub async fn ending(tx: &mut Tx<'_>, ids: impl Iterator<Item = &JobId>) -> Result<HashMap<JobId, Ending>, StoreError> {
     let ids: Vec<&str> = ids.map(JobId::as_str).collect();
     if ids.is_empty() {
         return Ok(HashMap::new());
@@ -220,11 +215,7 @@ fn hold_of(task: Option<&Task>, run_at: Option<Timestamp>, now: Timestamp) -> i6
 }
 
 /// The tasks, without locks, whose jobs could be claimed next; one entry per job.
-async fn candidates(
-    tx: &mut Tx<'_>,
-    claim: &Claim,
-    now: Timestamp,
-) -> Result<Vec<Option<TaskId>>, StoreError> {
+async fn candidates(tx: &mut Tx<'_>, claim: &Claim, now: Timestamp) -> Result<Vec<Option<TaskId>>, StoreError> {
     tx.run(&WAKE_DELAYED, params![claim.slot.as_str(), now]).await?;
     let rows = tx.rows(&CANDIDATES, params![claim.slot.as_str(), claim.jobs_max]).await?;
     rows.iter().map(|row| Ok(row.columns().opt_text()?.map(TaskId::from_text))).collect()
@@ -252,8 +243,7 @@ async fn start(
     let rows = tx.rows(&CLAIM, params![claim.slot.as_str(), now, &claim.node, locked, limit]).await?;
     let mut jobs = rows.iter().map(rows::job).collect::<Result<Vec<_>, _>>()?;
     jobs.sort_by_key(|job| (job.priority.rank(), job.queued_at, job.seq));
-    let leases: Vec<Lease> =
-        jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
+    let leases: Vec<Lease> = jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
     permits::take(tx, claim.slot, &numbers, &leases).await?;
     for job in &jobs {
         ledger.moved(job.task_id.as_ref(), JobState::Queued, JobState::Running);

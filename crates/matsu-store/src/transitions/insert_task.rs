@@ -10,9 +10,8 @@ use super::enqueue::insert_jobs;
 use super::ledger::{Ledger, append_change, closed};
 use crate::sql::{Sql, Transition, Tx, params};
 
-const KNOWN_KEY: Sql = Sql::both(
-    "SELECT body_hash, task_id FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3",
-);
+const KNOWN_KEY: Sql =
+    Sql::both("SELECT body_hash, task_id FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3");
 const REMEMBER_KEY: Sql = Sql::both(
     "INSERT INTO idempotency (principal, tool, name, body_hash, task_id, created_at) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (principal, tool, name) DO NOTHING",
@@ -25,8 +24,7 @@ const INSERT: Sql = Sql::both(
      n_awaiting_input, n_completed, n_failed, n_cancelled, created_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, $6, 1, 0, 0, $7, $8, $9, $10, $11, 0, 0, 0, 0, 0, 0, $12, $12) RETURNING seq",
 );
-const INSERT_BUDGET: Sql =
-    Sql::both("INSERT INTO budgets (task_id, unit, amount_max, used) VALUES ($1, $2, $3, $4)");
+const INSERT_BUDGET: Sql = Sql::both("INSERT INTO budgets (task_id, unit, amount_max, used) VALUES ($1, $2, $3, $4)");
 const JOBS_OF: Sql = Sql::both("SELECT id FROM jobs WHERE task_id = $1 ORDER BY seq");
 
 impl Transition for NewTask {
@@ -120,10 +118,7 @@ impl Stored for NewTask {
 async fn claim_key(tx: &mut Tx<'_>, key: &IdempotencyKey, new: &NewTask) -> Result<Option<InsertedTask>, StoreError> {
     // Insert first and look afterwards: of two calls at the same time the second waits here for the first's commit.
     let fresh = tx
-        .run(
-            &REMEMBER_KEY,
-            params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at],
-        )
+        .run(&REMEMBER_KEY, params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at])
         .await?;
     if fresh > 0 {
         return Ok(None);
@@ -139,11 +134,8 @@ async fn claim_key(tx: &mut Tx<'_>, key: &IdempotencyKey, new: &NewTask) -> Resu
     let Some(task) = ledger.task(&id).cloned() else {
         // Its task has expired: the key means nothing any more.
         tx.run(&FORGET_KEY, params![&key.principal, &key.tool, &key.key]).await?;
-        tx.run(
-            &REMEMBER_KEY,
-            params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at],
-        )
-        .await?;
+        tx.run(&REMEMBER_KEY, params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at])
+            .await?;
         return Ok(None);
     };
     let rows = tx.rows(&JOBS_OF, params![&id]).await?;

@@ -12,11 +12,11 @@ use super::ledger::Ledger;
 use super::steer::wake_all_slots;
 use crate::sql::{Sql, Transition, Tx, params};
 
-const REGISTER: Sql = Sql::both(
-    "INSERT INTO nodes (id, role, host, pid, version, beat, started_at) VALUES ($1, $2, $3, $4, $5, 0, $6)",
-);
+const REGISTER: Sql =
+    Sql::both("INSERT INTO nodes (id, role, host, pid, version, beat, started_at) VALUES ($1, $2, $3, $4, $5, 0, $6)");
 const BEAT: Sql = Sql::both("UPDATE nodes SET beat = beat + 1 WHERE id = $1");
-const NODES: Sql = Sql::both("SELECT id, role, host, pid, version, beat, started_at FROM nodes ORDER BY started_at, id");
+const NODES: Sql =
+    Sql::both("SELECT id, role, host, pid, version, beat, started_at FROM nodes ORDER BY started_at, id");
 const FORGET: Sql = Sql::both("DELETE FROM nodes WHERE id = $1");
 const HELD_BY: Sql =
     Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND ", held!(), " ORDER BY id"));
@@ -28,11 +28,8 @@ impl Transition for Register {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let node = &self.0;
-        tx.run(
-            &REGISTER,
-            params![&node.id, node.role.as_str(), &node.host, node.pid, &node.version, node.started_at],
-        )
-        .await?;
+        tx.run(&REGISTER, params![&node.id, node.role.as_str(), &node.host, node.pid, &node.version, node.started_at])
+            .await?;
         Ok(())
     }
 }
@@ -92,8 +89,7 @@ impl Transition for ReapNode {
         for id in jobs {
             let Some(row) = rows.get(&id) else { continue };
             let lease = Lease { job_id: id.clone(), attempt: row.attempt };
-            let answer =
-                settle_one(tx, &mut ledger, row, &lease, &JobEnd::OwnerLost, Fence::Bump, self.now).await?;
+            let answer = settle_one(tx, &mut ledger, row, &lease, &JobEnd::OwnerLost, Fence::Bump, self.now).await?;
             if answer.is_ok() {
                 settled.push(id);
             }

@@ -16,19 +16,16 @@ const PARK: Sql = Sql::both(
     "UPDATE jobs SET state = 'awaiting_input', progress_json = $3 \
      WHERE id = $1 AND attempt = $2 AND state = 'running' RETURNING slot",
 );
-const RESUME: Sql = Sql::both(
-    "UPDATE jobs SET state = 'running' WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'",
-);
-const SLOT_OF: Sql =
-    Sql::both("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
+const RESUME: Sql =
+    Sql::both("UPDATE jobs SET state = 'running' WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
+const SLOT_OF: Sql = Sql::both("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
 const PARKED: Sql = Sql::each(
     "SELECT id, task_id, slot FROM jobs WHERE id IN (SELECT value FROM json_each($1)) AND state = 'awaiting_auth' \
      ORDER BY id",
     "SELECT id, task_id, slot FROM jobs WHERE id = ANY($1) AND state = 'awaiting_auth' ORDER BY id",
 );
-const REQUEUE: Sql = Sql::both(
-    "UPDATE jobs SET state = 'queued', hold = $2, run_at = $3 WHERE id = $1 AND state = 'awaiting_auth'",
-);
+const REQUEUE: Sql =
+    Sql::both("UPDATE jobs SET state = 'queued', hold = $2, run_at = $3 WHERE id = $1 AND state = 'awaiting_auth'");
 
 pub struct ParkForInput {
     pub lease: Lease,

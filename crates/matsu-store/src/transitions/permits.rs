@@ -17,8 +17,7 @@ const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id IN (SELECT value FROM json_each($1))",
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
 );
-const FREE_IN_SLOT: Sql =
-    Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
+const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
 const FREE_EXTRA: Sql = Sql::each(
     "SELECT n FROM permits WHERE slot = $1 AND n > $2 AND job_id IS NULL ORDER BY n LIMIT 1",
@@ -45,8 +44,7 @@ pub async fn free(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) ->
     if there >= i64::from(permits_max) {
         return Ok(numbers);
     }
-    let sets: Vec<Vec<Value<'_>>> =
-        (1..=i64::from(permits_max)).map(|n| params![slot.as_str(), n].to_vec()).collect();
+    let sets: Vec<Vec<Value<'_>>> = (1..=i64::from(permits_max)).map(|n| params![slot.as_str(), n].to_vec()).collect();
     tx.run_each(&ADD, &sets).await?;
     free_now(tx, slot, permits_max, wanted).await
 }
@@ -91,9 +89,7 @@ pub async fn take_extra(tx: &mut Tx<'_>, lease: &Lease, slot: Slot, permits_max:
     }
     // Two transactions may compute the same number; the one that conflicts tries the next.
     loop {
-        let added = tx
-            .run(&ADD_EXTRA, params![slot.as_str(), permits_max, &lease.job_id, lease.attempt])
-            .await?;
+        let added = tx.run(&ADD_EXTRA, params![slot.as_str(), permits_max, &lease.job_id, lease.attempt]).await?;
         if added > 0 {
             return Ok(());
         }

@@ -98,10 +98,8 @@ impl Transition for Settle {
             return Ok(());
         }
         let row = tx.row(&TAKE_BACK, params![self.reservation.id, &self.lease.job_id]).await?;
-        let row = row.ok_or_else(|| StoreError::NotFound {
-            what: "reservation",
-            id: self.reservation.id.to_string(),
-        })?;
+        let row =
+            row.ok_or_else(|| StoreError::NotFound { what: "reservation", id: self.reservation.id.to_string() })?;
         give_back(tx, &row, self.spent).await
     }
 }

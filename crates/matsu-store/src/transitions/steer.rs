@@ -11,9 +11,8 @@ use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, params};
 
 const HOLD_QUEUED: Sql = Sql::both("UPDATE jobs SET hold = 2 WHERE task_id = $1 AND state = 'queued'");
-const LET_GO: Sql = Sql::both(
-    "UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued'",
-);
+const LET_GO: Sql =
+    Sql::both("UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued'");
 
 impl Transition for SetStatus {
     type Output = Task;
@@ -46,12 +45,7 @@ impl Transition for SetStatus {
 }
 
 /// Lets a held task go on; what its jobs make of it, the ledger decides.
-pub async fn resume(
-    tx: &mut Tx<'_>,
-    ledger: &mut Ledger,
-    task_id: &TaskId,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+pub async fn resume(tx: &mut Tx<'_>, ledger: &mut Ledger, task_id: &TaskId, now: Timestamp) -> Result<(), StoreError> {
     tx.run(&LET_GO, params![task_id, now]).await?;
     ledger.change(task_id, ChangeKind::TaskStatus, |task| {
         task.status = TaskStatus::Queued;

@@ -18,8 +18,7 @@ const CHILDREN: Sql = Sql::each(
 const WAITING: Sql = Sql::both(
     "SELECT id, state FROM jobs WHERE task_id = $1 AND state IN ('queued', 'awaiting_auth', 'awaiting_input')",
 );
-const UNFINISHED: Sql =
-    Sql::both(concat!("SELECT id, state FROM jobs WHERE task_id = $1 AND ", super::unfinished!()));
+const UNFINISHED: Sql = Sql::both(concat!("SELECT id, state FROM jobs WHERE task_id = $1 AND ", super::unfinished!()));
 const CANCEL: Sql = Sql::each(
     "UPDATE jobs SET state = 'cancelled', finished_at = $2, error_code = 'TASK_STOPPED', owner_node = NULL \
      WHERE id IN (SELECT value FROM json_each($1))",
@@ -59,32 +58,20 @@ impl Transition for StopTask {
 }
 
 trait StopOne {
-    async fn stop_one(
-        &self,
-        tx: &mut Tx<'_>,
-        ledger: &mut Ledger,
-        id: &TaskId,
-    ) -> Result<(i64, i64), StoreError>;
+    async fn stop_one(&self, tx: &mut Tx<'_>, ledger: &mut Ledger, id: &TaskId) -> Result<(i64, i64), StoreError>;
 }
 
 impl StopOne for StopTask {
     /// How many waiting and how many running jobs were cancelled.
-    async fn stop_one(
-        &self,
-        tx: &mut Tx<'_>,
-        ledger: &mut Ledger,
-        id: &TaskId,
-    ) -> Result<(i64, i64), StoreError> {
+    async fn stop_one(&self, tx: &mut Tx<'_>, ledger: &mut Ledger, id: &TaskId) -> Result<(i64, i64), StoreError> {
         let task = ledger.existing(id)?;
         if task.status.is_terminal() {
             return Ok((0, 0));
         }
         // A harder mode replaces a softer one; the first reason stands.
         let mode = task.stop.map_or(self.mode, |stop| stop.mode.max(self.mode));
-        let stop = task.stop.map_or(Stop { mode, reason: self.reason, requested_at: self.now }, |stop| Stop {
-            mode,
-            ..stop
-        });
+        let stop =
+            task.stop.map_or(Stop { mode, reason: self.reason, requested_at: self.now }, |stop| Stop { mode, ..stop });
         let which = if mode == StopMode::Immediate { &UNFINISHED } else { &WAITING };
         let jobs = jobs(&tx.rows(which, params![id]).await?)?;
         let ids: Vec<&str> = jobs.iter().map(|(job, _)| job.as_str()).collect();

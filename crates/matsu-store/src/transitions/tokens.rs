@@ -36,9 +36,8 @@ impl Transition for InsertToken {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Token, StoreError> {
         let new = &self.0;
-        let inserted = tx
-            .run(&INSERT, params![&new.id, &new.name, &new.principal, &new.secret_hash, new.created_at])
-            .await?;
+        let inserted =
+            tx.run(&INSERT, params![&new.id, &new.name, &new.principal, &new.secret_hash, new.created_at]).await?;
         if inserted == 0 {
             return Err(StoreError::Conflict(new.name.clone()));
         }

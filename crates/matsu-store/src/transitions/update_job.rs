@@ -11,18 +11,11 @@ use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, params};
 
 const TASK_OF: Sql = Sql::both(concat!("SELECT task_id FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()));
-const PROGRESS: Sql = Sql::both(concat!(
-    "UPDATE jobs SET progress_json = $3 WHERE id = $1 AND attempt = $2 AND ",
-    held!()
-));
-const CHECKPOINT: Sql = Sql::both(concat!(
-    "UPDATE jobs SET checkpoint_json = $3 WHERE id = $1 AND attempt = $2 AND ",
-    held!()
-));
-const OUTPUT: Sql = Sql::both(concat!(
-    "UPDATE jobs SET output_json = $3 WHERE id = $1 AND attempt = $2 AND ",
-    held!()
-));
+const PROGRESS: Sql =
+    Sql::both(concat!("UPDATE jobs SET progress_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
+const CHECKPOINT: Sql =
+    Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
+const OUTPUT: Sql = Sql::both(concat!("UPDATE jobs SET output_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
 
 pub struct UpdateJob {
     pub lease: Lease,
