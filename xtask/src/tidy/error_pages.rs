@@ -7,6 +7,7 @@ use super::workspace::Workspace;
 
 const CODES: &str = "crates/matsu-core/src/error_code.rs";
 const PAGES: &str = "docs/errors";
+const INDEX: &str = "docs/errors/README.md";
 
 pub fn findings(workspace: &Workspace) -> Vec<String> {
     // The pages may be written before the codes are.
@@ -19,8 +20,12 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
             found.push(format!("{CODES}:{line}: {code} has no page: write {page} (cause, what to do next)"));
         }
     }
-    for page in workspace.files.iter().filter(|file| file.folder() == PAGES && file.name() != "README.md") {
+    let index = workspace.file(INDEX).map_or("", |index| index.text.as_str());
+    for page in workspace.files.iter().filter(|file| file.folder() == PAGES && file.path != INDEX) {
         let code = page.stem();
+        if !index.contains(&format!("({code}.md)")) {
+            found.push(format!("{INDEX}:1: add `- [{code}]({code}.md)`"));
+        }
         if !known.contains(code) {
             found.push(format!("{}:1: no code {code} in {CODES}: delete the page, or add the code", page.path));
         }
@@ -52,13 +57,14 @@ fn is_code(literal: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::workspace::of;
-    use super::{CODES, findings};
+    use super::{CODES, INDEX, findings};
 
     const LIST: &str = "// \"IN_A_COMMENT\"\nmatch self {\n    A => \"TASK_NOT_FOUND\",\n    B => \"lower\",\n}\n";
 
     #[test]
     fn compares_codes_and_pages() {
-        let complete = of(&[(CODES, LIST), ("docs/errors/TASK_NOT_FOUND.md", "# TASK_NOT_FOUND\n")]);
+        let index = "- [TASK_NOT_FOUND](TASK_NOT_FOUND.md)\n";
+        let complete = of(&[(CODES, LIST), (INDEX, index), ("docs/errors/TASK_NOT_FOUND.md", "# TASK_NOT_FOUND\n")]);
         assert_eq!(findings(&complete), Vec::<String>::new());
         let without_list = of(&[("docs/errors/ANY.md", "")]);
         assert!(findings(&without_list).is_empty());
@@ -67,8 +73,9 @@ mod tests {
     #[test]
     fn finds_a_missing_page_and_a_page_too_many() {
         let found = findings(&of(&[(CODES, LIST), ("docs/errors/GONE.md", "# Gone\n")]));
-        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].starts_with(&format!("{CODES}:3: TASK_NOT_FOUND has no page")), "{found:?}");
-        assert!(found[1].contains("no code GONE") && found[2].contains("`# GONE`"), "{found:?}");
+        assert!(found[1].starts_with(INDEX) && found[1].contains("(GONE.md)"), "{found:?}");
+        assert!(found[2].contains("no code GONE") && found[3].contains("`# GONE`"), "{found:?}");
     }
 }
