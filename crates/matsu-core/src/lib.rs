@@ -1,1 +1,21 @@
 //! Nouns, pure decisions and port traits of Matsu. No I/O.
+//!
+//! Everything here is a value, a pure function over values, or a trait that another crate implements.
+//! The one exception is [`wake`]: an in-process signal that both the stores and the runtime need.
+
+pub mod budget;
+pub mod change;
+pub mod clock;
+pub mod error_code;
+pub mod id;
+pub mod job;
+pub mod limits;
+pub mod node;
+pub mod page;
+pub mod ports;
+pub mod principal;
+pub mod slot;
+pub mod task;
+pub mod token;
+pub mod wake;
+mod words;

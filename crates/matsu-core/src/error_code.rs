@@ -1,0 +1,29 @@
+//! The codes a user may meet. Each has a page in `docs/errors/`, which the tidy test checks.
+
+use crate::words::words;
+
+words! {
+    /// A stable word for what went wrong.
+    pub enum ErrorCode {
+        InvalidParams = "INVALID_PARAMS",
+        TaskNotFound = "TASK_NOT_FOUND",
+        ResourceNotFound = "RESOURCE_NOT_FOUND",
+        BudgetExhausted = "BUDGET_EXHAUSTED",
+        TaskStopped = "TASK_STOPPED",
+        TaskBlocked = "TASK_BLOCKED",
+        TaskPaused = "TASK_PAUSED",
+        IllegalTransition = "ILLEGAL_TRANSITION",
+        IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
+        LeaseLost = "LEASE_LOST",
+        ServerRestarted = "SERVER_RESTARTED",
+        StoreUnavailable = "STORE_UNAVAILABLE",
+        StoreNewer = "STORE_NEWER",
+        StoreBusy = "STORE_BUSY",
+        JobPanicked = "JOB_PANICKED",
+        JobTimeout = "JOB_TIMEOUT",
+        Unauthorized = "UNAUTHORIZED",
+        Forbidden = "FORBIDDEN",
+        LimitExceeded = "LIMIT_EXCEEDED",
+        InternalError = "INTERNAL_ERROR",
+    }
+}

@@ -1,0 +1,185 @@
+//! How a body ends, and what that makes of its job.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::limits::{ERROR_MESSAGE_CHARS_MAX, RETRY_FIRST, RETRY_MAX};
+
+use super::{JobKind, JobState, Recovery};
+
+/// What a body (or whoever speaks for it) reports when it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    Completed {
+        output_json: String,
+    },
+    /// An error of the job's own. Retried while the kind allows it, if it may pass with time.
+    Failed {
+        code: String,
+        message: String,
+        retry: Retry,
+        output_json: Option<String>,
+    },
+    /// It was told to stop and did.
+    Cancelled {
+        code: Option<String>,
+        output_json: Option<String>,
+    },
+    /// It can go no further before a person has logged in somewhere.
+    AwaitingAuth,
+    /// Not its own fault, and nothing is counted: a clean shutdown, a pause, a quota that returns at `run_at`.
+    Requeue {
+        run_at: Option<Timestamp>,
+    },
+    /// Its owner died; the kind decides.
+    OwnerLost,
+}
+
+/// Whether an error may pass with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    Never,
+    IfAllowed,
+}
+
+/// The change that an end makes to the job's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    pub state: JobState,
+    pub output_json: Option<String>,
+    pub error_code: Option<String>,
+    pub error_message: Option<String>,
+    pub failures: u32,
+    /// Only for a job that is queued again.
+    pub run_at: Option<Timestamp>,
+}
+
+/// Decides what an end makes of a job. Pure: the stores only write it down.
+#[must_use]
+pub fn settle(kind: JobKind, failures: u32, end: &JobEnd, now: Timestamp) -> Settled {
+    let plain = |state| Settled {
+        state,
+        output_json: None,
+        error_code: None,
+        error_message: None,
+        failures,
+        run_at: None,
+    };
+    match end {
+        JobEnd::Completed { output_json } => {
+            Settled { output_json: Some(output_json.clone()), ..plain(JobState::Completed) }
+        }
+        JobEnd::Failed { code, message, retry, output_json } => {
+            let failures = failures.saturating_add(1);
+            let error_code = Some(code.clone());
+            let error_message = Some(clip(message, ERROR_MESSAGE_CHARS_MAX));
+            if *retry == Retry::IfAllowed && failures <= kind.failures_max() {
+                let run_at = Some(now.plus(pause_before_retry(failures)));
+                Settled { error_code, error_message, failures, run_at, ..plain(JobState::Queued) }
+            } else {
+                let output_json = output_json.clone();
+                Settled { error_code, error_message, failures, output_json, ..plain(JobState::Failed) }
+            }
+        }
+        JobEnd::Cancelled { code, output_json } => {
+            Settled { error_code: code.clone(), output_json: output_json.clone(), ..plain(JobState::Cancelled) }
+        }
+        JobEnd::AwaitingAuth => plain(JobState::AwaitingAuth),
+        JobEnd::Requeue { run_at } => Settled { run_at: Some(run_at.unwrap_or(now)), ..plain(JobState::Queued) },
+        JobEnd::OwnerLost => match kind.recovery() {
+            Recovery::Requeue => Settled { run_at: Some(now), ..plain(JobState::Queued) },
+            Recovery::Fail => Settled {
+                error_code: Some("SERVER_RESTARTED".to_owned()),
+                error_message: Some("Server restarted".to_owned()),
+                ..plain(JobState::Failed)
+            },
+        },
+    }
+}
+
+/// Doubles from the first pause up to the longest.
+#[must_use]
+pub fn pause_before_retry(failures: u32) -> Duration {
+    RETRY_FIRST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(RETRY_MAX)
+}
+
+/// At most `chars_max` characters, cut on a character border.
+#[must_use]
+pub fn clip(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn failed(retry: Retry) -> JobEnd {
+        JobEnd::Failed { code: "X".to_owned(), message: "broke".to_owned(), retry, output_json: None }
+    }
+
+    #[test]
+    fn own_errors_are_retried_three_times_and_then_fail() {
+        let mut failures = 0;
+        let mut states = Vec::new();
+        for _ in 0..4 {
+            let settled = settle(JobKind::Search, failures, &failed(Retry::IfAllowed), NOW);
+            failures = settled.failures;
+            states.push((settled.state, settled.run_at.map(|at| at.since(NOW).as_secs())));
+        }
+        let queued = JobState::Queued;
+        assert_eq!(
+            states,
+            [(queued, Some(1)), (queued, Some(2)), (queued, Some(4)), (JobState::Failed, None)]
+        );
+    }
+
+    #[test]
+    fn agents_and_hopeless_errors_are_not_retried() {
+        assert_eq!(settle(JobKind::AgentRun, 0, &failed(Retry::IfAllowed), NOW).state, JobState::Failed);
+        assert_eq!(settle(JobKind::Search, 0, &failed(Retry::Never), NOW).state, JobState::Failed);
+    }
+
+    #[test]
+    fn a_lost_owner_is_no_failure_of_the_job() {
+        let search = settle(JobKind::Search, 2, &JobEnd::OwnerLost, NOW);
+        assert_eq!((search.state, search.failures), (JobState::Queued, 2));
+        let agent = settle(JobKind::AgentRun, 0, &JobEnd::OwnerLost, NOW);
+        assert_eq!(agent.state, JobState::Failed);
+        assert_eq!(agent.error_message.as_deref(), Some("Server restarted"));
+    }
+
+    #[test]
+    fn every_end_is_a_legal_move_of_a_running_job() {
+        let ends = [
+            JobEnd::Completed { output_json: "{}".to_owned() },
+            failed(Retry::IfAllowed),
+            failed(Retry::Never),
+            JobEnd::Cancelled { code: None, output_json: None },
+            JobEnd::AwaitingAuth,
+            JobEnd::Requeue { run_at: None },
+            JobEnd::OwnerLost,
+        ];
+        for kind in JobKind::ALL {
+            for end in &ends {
+                assert!(JobState::Running.may_become(settle(*kind, 0, end, NOW).state), "{kind}: {end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_are_clipped_on_a_character_border() {
+        assert_eq!(clip("待つ待つ", 3), "待つ待");
+        assert_eq!(clip("abc", 3), "abc");
+    }
+
+    #[test]
+    fn the_pause_never_passes_its_bound() {
+        assert_eq!(pause_before_retry(1), RETRY_FIRST);
+        assert_eq!(pause_before_retry(u32::MAX), RETRY_MAX);
+    }
+}

@@ -1,0 +1,48 @@
+//! Kinds of jobs and the policy that goes with each.
+
+use crate::limits::FAILURES_MAX;
+use crate::words::words;
+
+words! {
+    /// What a job does. One body is registered for each kind that a process can run.
+    pub enum JobKind {
+        Search = "search_queue",
+        Verify = "verify",
+        AgentRun = "agent_run",
+        Cleanup = "cleanup",
+        Reindex = "reindex",
+        /// Ends at once. For tests and benches.
+        Noop = "noop",
+        /// Sleeps as its input says. For tests and benches.
+        Sleep = "sleep",
+    }
+}
+
+/// What becomes of a job whose owner died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Queued again; it continues from its checkpoint.
+    Requeue,
+    /// Failed with `SERVER_RESTARTED`; what it had produced is kept.
+    Fail,
+}
+
+impl JobKind {
+    #[must_use]
+    pub fn recovery(self) -> Recovery {
+        match self {
+            // Running an agent again could repeat what it already did to the outside world.
+            Self::AgentRun => Recovery::Fail,
+            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => Recovery::Requeue,
+        }
+    }
+
+    /// Own errors that are retried before the job is failed.
+    #[must_use]
+    pub fn failures_max(self) -> u32 {
+        match self {
+            Self::AgentRun | Self::Noop => 0,
+            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Sleep => FAILURES_MAX,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Every bound of the system, in one place; `matsu limits` prints this table.
+//!
+//! A bound that can be configured says so; its value here is the default.
+
+use std::time::Duration;
+
+macro_rules! limits {
+    ($($(#[$($meta:tt)*])* $name:ident: $type:ty = $value:expr, $text:literal;)*) => {
+        $(#[doc = $text] pub const $name: $type = $value;)*
+
+        /// Name, value and meaning of every bound, in the order they are declared.
+        #[must_use]
+        pub fn all() -> Vec<Limit> {
+            vec![$(Limit { name: stringify!($name), value: $name.show(), meaning: $text },)*]
+        }
+    };
+}
+
+/// One line of `matsu limits`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Limit {
+    pub name: &'static str,
+    pub value: String,
+    pub meaning: &'static str,
+}
+
+limits! {
+    HOLD_MAX: Duration = Duration::from_secs(50), "a waiting call is held at most this long (configurable: wait.hold_max)";
+    SAFETY_READ_EVERY: Duration = Duration::from_secs(5), "one shared read per process covers wake-ups that were lost";
+    FOREIGN_POLL_EVERY: Duration = Duration::from_millis(50), "how soon another process on the same SQLite file is noticed";
+    COLLECT_FOR: Duration = Duration::from_secs(1), "a wait for finished jobs collects more of them for this long";
+    PROGRESS_EVERY: Duration = Duration::from_secs(1), "progress of a task becomes visible at most this often";
+    BEAT_EVERY: Duration = Duration::from_secs(10), "a node moves its heartbeat this often (PostgreSQL)";
+    BEATLESS_TICKS_MAX: u32 = 30, "one-second ticks without a moved heartbeat until a node is dead (PostgreSQL)";
+    TICK: Duration = Duration::from_secs(1), "the unit that run times, grace periods and heartbeats are counted in";
+    TICK_GAP_MAX: Duration = Duration::from_secs(3), "a longer gap between two ticks means this process slept, and restarts the count";
+    GRACE: Duration = Duration::from_secs(30), "a graceful stop lets running jobs end for this long";
+    ABORT_GRACE: Duration = Duration::from_secs(5), "an aborted job has this long to clean up behind itself";
+    SHUTDOWN_GRACE: Duration = Duration::from_secs(10), "a clean shutdown ends within this time";
+    IDLE_EXIT: Duration = Duration::from_secs(30 * 60), "a daemon that a client started exits after this long without work or client";
+    DAEMON_START_MAX: Duration = Duration::from_secs(3), "a client waits this long for a daemon to answer before it runs in process";
+    JOBS_PER_CALL_MAX: usize = 100, "jobs that one call may enqueue";
+    CHILDREN_MAX: u32 = 10, "tasks that one task may start";
+    DEPTH_MAX: u32 = 3, "how deep tasks may start tasks";
+    FAILURES_MAX: u32 = 3, "own errors of a research job before it is failed";
+    RETRY_FIRST: Duration = Duration::from_secs(1), "pause before the first retry; doubles";
+    RETRY_MAX: Duration = Duration::from_secs(300), "longest pause before a retry";
+    ERROR_MESSAGE_CHARS_MAX: usize = 1_000, "characters kept of a job's error message";
+    TITLE_CHARS_MAX: usize = 200, "characters kept of a task's title";
+    JOB_INPUT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one job's input";
+    JOB_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024, "bytes of one job's output";
+    PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
+    CHECKPOINT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of a job's checkpoint";
+    BODY_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of one HTTP request body";
+    LIST_PAGE_MAX: u32 = 200, "rows of one page of a list";
+    TASKS_PER_WAIT_MAX: usize = 50, "handles that one call may wait for";
+    CHANGES_KEPT: Duration = Duration::from_secs(24 * 3600), "change events can be resumed this far back";
+    IDEMPOTENCY_KEPT: Duration = Duration::from_secs(24 * 3600), "an idempotency key is remembered this long";
+    RESULT_KEPT_AFTER_READ: Duration = Duration::from_secs(3600), "a finished agent task is kept this long after its owner first read it";
+    RESULT_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a finished agent task that nobody read is kept this long";
+    RESULT_KEPT_IN_MEMORY: Duration = Duration::from_secs(3600), "a finished agent task is kept this long after its end in a memory store";
+    TOMBSTONE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "an expired id still answers with its end for this long";
+    SWEEP_EVERY: Duration = Duration::from_secs(60), "how often expired rows are removed";
+    SWEEP_ROWS_MAX: u32 = 500, "rows that one sweep removes in one transaction";
+    WRITE_BATCH_MAX: usize = 256, "operations that share one commit";
+    WAITS_PER_PRINCIPAL_MAX: usize = 20_000, "waits that one principal may hold open";
+    CURSORS_MAX: usize = 10_000, "client instances whose last-told revisions are remembered";
+}
+
+trait Show {
+    fn show(&self) -> String;
+}
+
+impl Show for Duration {
+    fn show(&self) -> String {
+        match self.as_secs() {
+            0 => format!("{} ms", self.as_millis()),
+            secs if secs % 86_400 == 0 => format!("{} d", secs / 86_400),
+            secs if secs % 3_600 == 0 => format!("{} h", secs / 3_600),
+            secs if secs > 60 && secs % 60 == 0 => format!("{} min", secs / 60),
+            secs => format!("{secs} s"),
+        }
+    }
+}
+
+impl Show for u32 {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Show for usize {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_print_with_their_unit() {
+        let shown = |name| all().into_iter().find(|limit| limit.name == name).map(|limit| limit.value);
+        assert_eq!(shown("HOLD_MAX").as_deref(), Some("50 s"));
+        assert_eq!(shown("FOREIGN_POLL_EVERY").as_deref(), Some("50 ms"));
+        assert_eq!(shown("IDLE_EXIT").as_deref(), Some("30 min"));
+        assert_eq!(shown("TOMBSTONE_KEPT").as_deref(), Some("7 d"));
+        assert_eq!(shown("CHILDREN_MAX").as_deref(), Some("10"));
+    }
+}

@@ -1,0 +1,3 @@
+//! What the inner crates need from the outer ones, as traits.
+
+pub mod store;

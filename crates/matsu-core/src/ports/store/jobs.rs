@@ -1,0 +1,136 @@
+//! Jobs: enqueue, claim, finish, and everything a running job writes under its lease.
+
+use async_trait::async_trait;
+
+use crate::clock::Timestamp;
+use crate::id::{JobId, NodeId, TaskId};
+use crate::job::{Job, JobEnd, JobState, Lease, NewJob};
+use crate::page::{Page, PageRequest};
+use crate::slot::Slot;
+use crate::task::Task;
+
+use super::StoreError;
+
+#[async_trait]
+pub trait JobStore {
+    /// All or nothing. A job whose dedupe key is carried by an unfinished job of the task is not queued; the
+    /// answer names that one. A stopped, ended, blocked or paused task is `Closed`.
+    async fn enqueue(&self, request: Enqueue) -> Result<Enqueued, StoreError>;
+
+    /// Settles ended jobs and claims others in one transaction. Each finish stands alone: one that lost its
+    /// lease is answered so and changes nothing. Claims follow `priority`, `queued_at`, insertion order, and
+    /// never exceed the slot's permits over all nodes.
+    async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError>;
+
+    /// Writes progress or a checkpoint under the fence.
+    async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError>;
+
+    /// A running job asks a question: it keeps its lease and its process, and frees its permit.
+    async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The question is answered: runs again under the same attempt, if a permit is free. `false`: not yet.
+    async fn resume_from_input(&self, lease: &Lease, permits_max: u32, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Queues jobs again that waited for a login. Others are left alone. Returns those that moved, in id order.
+    async fn requeue_parked(&self, jobs: &[JobId], now: Timestamp) -> Result<Vec<JobId>, StoreError>;
+
+    async fn job(&self, id: &JobId) -> Result<Job, StoreError>;
+
+    /// Oldest first.
+    async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
+
+    /// What a node must do about jobs it runs: those not listed go on as they are.
+    async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError>;
+}
+
+#[derive(Clone, Debug)]
+pub struct Enqueue {
+    /// `None`: jobs of the house itself.
+    pub task_id: Option<TaskId>,
+    pub jobs: Vec<NewJob>,
+    pub now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct Enqueued {
+    /// As it stands afterwards; absent for jobs of the house.
+    pub task: Option<Task>,
+    /// In the order they were given.
+    pub jobs: Vec<EnqueuedJob>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnqueuedJob {
+    Queued(JobId),
+    /// An unfinished job with the same dedupe key.
+    Duplicate(JobId),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct FinishAndClaim {
+    pub finishes: Vec<Finish>,
+    pub claim: Option<Claim>,
+    pub now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct Finish {
+    pub lease: Lease,
+    pub end: JobEnd,
+}
+
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub node: NodeId,
+    pub slot: Slot,
+    /// How many more this node wants.
+    pub jobs_max: u32,
+    /// The slot's permits over all nodes.
+    pub permits_max: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct ClaimOutcome {
+    /// One answer per finish, in order: the state it settled in, or why it was refused.
+    pub finished: Vec<Result<JobState, StoreError>>,
+    /// In start order.
+    pub claimed: Vec<Job>,
+    /// When the next delayed job of the slot becomes ready, if nothing ready was left.
+    pub next_run_at: Option<Timestamp>,
+}
+
+/// What a running job may write about itself.
+#[derive(Clone, Debug)]
+pub enum JobUpdate {
+    /// Shown to whoever waits; bumps the revision.
+    Progress(String),
+    /// Where the next attempt would go on. Not visible.
+    Checkpoint(String),
+    /// Output so far, kept if the owner dies. Not visible.
+    PartialOutput(String),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    pub task_id: Option<TaskId>,
+    pub state: Option<JobState>,
+    pub slot: Option<Slot>,
+}
+
+/// Something a node must do about a job it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub lease: Lease,
+    pub kind: OrderKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderKind {
+    /// Its task is being stopped gracefully: end soon, the result counts.
+    EndSoon,
+    /// Its task was paused or blocked: end at the next checkpoint; the job goes back to the queue or, for an
+    /// agent's run, is cancelled.
+    Yield,
+    /// The lease is lost, by an immediate stop or otherwise: abort, nothing more can be written.
+    Abort,
+}

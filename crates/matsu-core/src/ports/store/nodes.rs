@@ -1,0 +1,39 @@
+//! Nodes and the recovery of what a dead one left behind.
+
+use async_trait::async_trait;
+
+use crate::clock::Timestamp;
+use crate::id::{JobId, NodeId};
+use crate::node::{Node, NodeRole};
+
+use super::StoreError;
+
+#[async_trait]
+pub trait NodeStore {
+    /// Makes this process known, after taking whatever proves it alive.
+    async fn register_node(&self, node: NewNode) -> Result<(), StoreError>;
+
+    /// Says that the node still lives. A no-op where a lock proves it.
+    async fn beat(&self, id: &NodeId) -> Result<(), StoreError>;
+
+    /// Oldest first.
+    async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
+
+    /// Nodes of this store that are certainly dead. Called once a tick by one task of the process, which is what
+    /// the count of unmoved heartbeats stands on.
+    async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError>;
+
+    /// Settles every job the node held, frees its permits, returns its reservations, forgets the node. The only
+    /// thing that takes a running job from its owner. Idempotent. Returns the settled jobs in id order.
+    async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError>;
+}
+
+#[derive(Clone, Debug)]
+pub struct NewNode {
+    pub id: NodeId,
+    pub role: NodeRole,
+    pub host: String,
+    pub pid: u32,
+    pub version: String,
+    pub started_at: Timestamp,
+}

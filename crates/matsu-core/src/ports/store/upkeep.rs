@@ -1,0 +1,67 @@
+//! Changes, tokens, and the care of the store itself.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use crate::change::{Change, ChangeCursor};
+use crate::clock::Timestamp;
+use crate::id::TokenId;
+use crate::token::{NewToken, Token};
+
+use super::StoreError;
+
+#[async_trait]
+pub trait ChangeStore {
+    /// Changes after `cursor`, oldest first, at most `rows_max`. A change that commits late is still seen: the
+    /// cursor never passes a transaction that may yet commit.
+    async fn changes_since(&self, cursor: ChangeCursor, rows_max: u32) -> Result<ChangeBatch, StoreError>;
+
+    /// A cursor after everything there is now.
+    async fn change_cursor(&self) -> Result<ChangeCursor, StoreError>;
+
+    /// Removes changes, idempotency keys and spent rate rows from before these moments. Returns how many rows went.
+    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError>;
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ChangeBatch {
+    pub changes: Vec<Change>,
+    pub cursor: ChangeCursor,
+}
+
+#[async_trait]
+pub trait TokenStore {
+    /// A name that is in use by a live token is `Conflict`.
+    async fn insert_token(&self, token: NewToken) -> Result<Token, StoreError>;
+
+    /// The live token whose secret has this hash. Revoked or unknown: `None`.
+    async fn token_by_hash(&self, secret_hash: &str) -> Result<Option<Token>, StoreError>;
+
+    /// Oldest first, revoked ones included.
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+
+    /// Revoking twice is harmless; an unknown id is `NotFound`.
+    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError>;
+}
+
+#[async_trait]
+pub trait UpkeepStore {
+    /// Reads and writes something small, so that a full disk or a lost server shows.
+    async fn check(&self) -> Result<StoreInfo, StoreError>;
+
+    /// Copies a live store to a new file, consistently.
+    async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+}
+
+/// What `doctor` shows about a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoreInfo {
+    pub backend: &'static str,
+    /// Where it is, without secrets.
+    pub location: String,
+    pub schema_version: i64,
+    pub jobs: i64,
+    pub tasks: i64,
+}

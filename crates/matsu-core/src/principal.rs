@@ -1,0 +1,45 @@
+//! Who is calling. A handle belongs to the principal that made it; to any other it does not exist.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// `user:<id>` or `session:<id>`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Principal(String);
+
+impl Principal {
+    /// The store's own user: who starts the daemon, and whoever may open its socket.
+    #[must_use]
+    pub fn local_user() -> Self {
+        Self::user("local")
+    }
+
+    #[must_use]
+    pub fn user(id: &str) -> Self {
+        Self(format!("user:{id}"))
+    }
+
+    #[must_use]
+    pub fn session(id: &str) -> Self {
+        Self(format!("session:{id}"))
+    }
+
+    /// What a store wrote down earlier.
+    #[must_use]
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,127 @@
+//! A task: what somebody asked for, and what a handle names.
+
+pub mod status;
+
+use serde::Serialize;
+
+use crate::budget::BudgetLine;
+use crate::clock::Timestamp;
+use crate::id::TaskId;
+use crate::job::NewJob;
+use crate::principal::Principal;
+use crate::words::words;
+
+pub use status::{IllegalTransition, JobCounts, TaskStatus, check_transition, status_from_jobs};
+
+words! {
+    /// What was asked for.
+    pub enum TaskKind {
+        Research = "research",
+        Agent = "agent",
+        /// A wait that a client turned into a native task.
+        Wait = "wait",
+    }
+}
+
+words! {
+    /// How hard to stop.
+    pub enum StopMode {
+        /// Queued work is dropped, running work may end and keeps its result.
+        Graceful = "graceful",
+        /// Everything ends now; no result is stored.
+        Immediate = "immediate",
+    }
+}
+
+words! {
+    /// Why a task was stopped; decides the status it ends in.
+    pub enum StopReason {
+        Completed = "completed",
+        BudgetExhausted = "budget_exhausted",
+        UserCancelled = "user_cancelled",
+    }
+}
+
+impl StopReason {
+    #[must_use]
+    pub fn final_status(self) -> TaskStatus {
+        match self {
+            Self::Completed | Self::BudgetExhausted => TaskStatus::Completed,
+            Self::UserCancelled => TaskStatus::Cancelled,
+        }
+    }
+}
+
+/// A stop that was asked for, durable from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Stop {
+    pub mode: StopMode,
+    pub reason: StopReason,
+    pub requested_at: Timestamp,
+}
+
+/// A task as stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Task {
+    pub id: TaskId,
+    pub kind: TaskKind,
+    pub owner: Principal,
+    pub project_id: Option<String>,
+    pub title: String,
+    pub status: TaskStatus,
+    pub status_message: Option<String>,
+    /// Who paused or blocked it.
+    pub held_by: Option<Principal>,
+    /// Grows with every visible change.
+    pub revision: i64,
+    /// `revision` at the last change worth a model's turn.
+    pub finished_revision: i64,
+    /// `revision` at the last question or auth item raised.
+    pub attention_revision: i64,
+    pub config_json: String,
+    pub assignee: Option<String>,
+    pub parent_id: Option<TaskId>,
+    pub depth: u32,
+    pub counts: JobCounts,
+    pub stop: Option<Stop>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    pub first_read_at: Option<Timestamp>,
+    /// Position in the list of all tasks; the cursor of its pages.
+    pub seq: i64,
+}
+
+impl Task {
+    /// Nothing is left that could still change by itself.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.status.is_terminal() || self.counts.unfinished() == 0
+    }
+}
+
+/// A task to be stored, with its first jobs, in one transaction.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    pub id: TaskId,
+    pub kind: TaskKind,
+    pub owner: Principal,
+    pub project_id: Option<String>,
+    pub title: String,
+    pub config_json: String,
+    pub budget: Vec<BudgetLine>,
+    pub assignee: Option<String>,
+    pub parent_id: Option<TaskId>,
+    pub jobs: Vec<NewJob>,
+    pub idempotency: Option<IdempotencyKey>,
+    pub created_at: Timestamp,
+}
+
+/// Makes a repeated call return the first one's task. Bound to who called what with which body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    pub principal: Principal,
+    pub tool: String,
+    pub key: String,
+    pub body_hash: String,
+}

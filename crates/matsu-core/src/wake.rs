@@ -1,0 +1,153 @@
+//! Wake-ups inside one process. A wake-up is a hint: losing or doubling one must be harmless, so it
+//! carries nothing; whoever is woken reads the store.
+//!
+//! Subscribe first, then read, then sleep. A publication between the subscription and the sleep leaves a
+//! permit behind, and the sleep returns at once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::change::Topic;
+
+/// Topic to sleepers. Holds a sleeper only while its subscription lives.
+#[derive(Debug, Default)]
+pub struct Hub {
+    topics: Mutex<Topics>,
+}
+
+#[derive(Debug, Default)]
+struct Topics {
+    sleepers: HashMap<Topic, HashMap<u64, Arc<Notify>>>,
+    /// How often each topic that somebody listens on was published; lets readers share one read.
+    next_id: u64,
+    published: u64,
+}
+
+impl Hub {
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Counts from the moment of the call, so subscribe first and read afterwards.
+    #[must_use]
+    pub fn subscribe(self: &Arc<Self>, topics: &[Topic]) -> Subscription {
+        let notify = Arc::new(Notify::new());
+        let mut inner = self.lock();
+        let id = inner.next_id;
+        inner.next_id += 1;
+        for topic in topics {
+            inner.sleepers.entry(topic.clone()).or_default().insert(id, Arc::clone(&notify));
+        }
+        drop(inner);
+        Subscription { hub: Arc::clone(self), topics: topics.into(), id, notify }
+    }
+
+    /// Wakes everyone who listens on any of these.
+    pub fn publish<'a>(&self, topics: impl IntoIterator<Item = &'a Topic>) {
+        let mut inner = self.lock();
+        inner.published += 1;
+        for topic in topics {
+            for notify in inner.sleepers.get(topic).into_iter().flat_map(HashMap::values) {
+                // `notify_one` and not `notify_waiters`: it leaves a permit for a sleeper that is still reading.
+                notify.notify_one();
+            }
+        }
+    }
+
+    /// Wakes everyone: something was missed and nobody knows what.
+    pub fn publish_all(&self) {
+        let mut inner = self.lock();
+        inner.published += 1;
+        for notify in inner.sleepers.values().flat_map(HashMap::values) {
+            notify.notify_one();
+        }
+    }
+
+    /// Grows with every publication. What was read after this number was taken is at least as new as it.
+    #[must_use]
+    pub fn published(&self) -> u64 {
+        self.lock().published
+    }
+
+    /// Open subscriptions, counted once per topic.
+    #[must_use]
+    pub fn sleepers(&self) -> usize {
+        self.lock().sleepers.values().map(HashMap::len).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Topics> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the line. Dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct Subscription {
+    hub: Arc<Hub>,
+    topics: Box<[Topic]>,
+    id: u64,
+    notify: Arc<Notify>,
+}
+
+impl Subscription {
+    /// Returns when something was published since the subscription or since the last return.
+    pub async fn woken(&self) {
+        self.notify.notified().await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut inner = self.hub.lock();
+        for topic in &self.topics {
+            if let Some(sleepers) = inner.sleepers.get_mut(topic) {
+                sleepers.remove(&self.id);
+                if sleepers.is_empty() {
+                    inner.sleepers.remove(topic);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(name: &str) -> Topic {
+        Topic::from_text(name)
+    }
+
+    #[tokio::test]
+    async fn a_publication_between_subscribe_and_sleep_is_not_lost() {
+        let hub = Hub::new();
+        let subscription = hub.subscribe(&[topic("a"), topic("b")]);
+        hub.publish([&topic("b")]);
+        subscription.woken().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_topics_do_not_wake() {
+        let hub = Hub::new();
+        let subscription = hub.subscribe(&[topic("a")]);
+        hub.publish([&topic("b")]);
+        let clock = crate::clock::Clock::system();
+        assert!(clock.within(std::time::Duration::from_secs(60), subscription.woken()).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn everyone_wakes_and_nothing_is_left_behind() {
+        let hub = Hub::new();
+        let subscriptions: Vec<_> = (0..1_000).map(|_| hub.subscribe(&[topic("a")])).collect();
+        assert_eq!(hub.sleepers(), 1_000);
+        hub.publish([&topic("a")]);
+        for subscription in &subscriptions {
+            subscription.woken().await;
+        }
+        drop(subscriptions);
+        assert_eq!(hub.sleepers(), 0);
+    }
+}
