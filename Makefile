@@ -51,7 +51,7 @@ deny: ## Licences, bans and sources of all dependencies
 machete: ## Dependencies nobody uses
 	@cargo machete --version 2>/dev/null | grep -qF '$(MACHETE_VERSION)' || \
 		cargo install --quiet --locked cargo-machete@$(MACHETE_VERSION)
-	cargo machete
+	cargo machete crates xtask
 
 advisories: ## Known vulnerabilities; needs the advisory database
 	@cargo deny --version 2>/dev/null | grep -qF ' $(DENY_VERSION)' || \
