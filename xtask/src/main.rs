@@ -1,3 +1,16 @@
-//! Checks and generators for the workspace.
+//! Checks and generators for the workspace: `cargo run -p xtask -- tidy`.
 
-fn main() {}
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tidy"] => tidy::run(),
+        _ => {
+            eprintln!("usage: cargo run -p xtask -- tidy");
+            ExitCode::from(2)
+        }
+    }
+}

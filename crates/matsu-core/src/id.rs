@@ -1,7 +1,7 @@
 //! Identifiers: one newtype per noun, a printed prefix, and enough randomness that none can be guessed.
 //!
 //! The first ten characters carry the time, so that fresh ids land side by side in a B-tree; the other
-//! sixteen are 80 random bits. An id is opaque to callers: nothing but [`mint`] looks inside.
+//! sixteen are 80 random bits. An id is opaque to callers: nothing but `mint` looks inside.
 
 use std::fmt;
 

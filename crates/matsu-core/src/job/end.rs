@@ -57,14 +57,8 @@ pub struct Settled {
 /// Decides what an end makes of a job. Pure: the stores only write it down.
 #[must_use]
 pub fn settle(kind: JobKind, failures: u32, end: &JobEnd, now: Timestamp) -> Settled {
-    let plain = |state| Settled {
-        state,
-        output_json: None,
-        error_code: None,
-        error_message: None,
-        failures,
-        run_at: None,
-    };
+    let plain =
+        |state| Settled { state, output_json: None, error_code: None, error_message: None, failures, run_at: None };
     match end {
         JobEnd::Completed { output_json } => {
             Settled { output_json: Some(output_json.clone()), ..plain(JobState::Completed) }
@@ -132,10 +126,7 @@ mod tests {
             states.push((settled.state, settled.run_at.map(|at| at.since(NOW).as_secs())));
         }
         let queued = JobState::Queued;
-        assert_eq!(
-            states,
-            [(queued, Some(1)), (queued, Some(2)), (queued, Some(4)), (JobState::Failed, None)]
-        );
+        assert_eq!(states, [(queued, Some(1)), (queued, Some(2)), (queued, Some(4)), (JobState::Failed, None)]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ impl JobContext {
         let permits_max = self.runtime.limits().of(slot);
         while !self.runtime.store().take_inner_permit(&self.lease, slot, permits_max).await? {
             tokio::select! {
+                biased;
                 () = subscription.woken() => {}
                 // Another process may free one without a word.
                 () = self.runtime.clock().sleep(TICK) => {}
@@ -79,6 +80,7 @@ impl JobContext {
         let answer = answer.await;
         while !Mend::Resume(slot).apply(&self.runtime, &self.lease).await? {
             tokio::select! {
+                biased;
                 () = subscription.woken() => {}
                 () = self.runtime.clock().sleep(TICK) => {}
                 _ = self.stop.told_at_least(StopWord::Abort) => {

@@ -21,6 +21,7 @@ pub async fn run(runtime: &Runtime) {
         // Queues are woken by every enqueue; a look for each would cost more than the work itself.
         runtime.clock().sleep(pause).await;
         tokio::select! {
+            biased;
             () = subscription.woken() => {}
             () = runtime.asked_to_look() => {}
             () = runtime.clock().sleep(TICK) => {}

@@ -6,6 +6,7 @@ use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId, TaskId};
 use crate::job::{Job, JobEnd, JobState, Lease, NewJob};
 use crate::page::{Page, PageRequest};
+use crate::principal::Principal;
 use crate::slot::Slot;
 use crate::task::Task;
 
@@ -48,6 +49,8 @@ pub struct Enqueue {
     /// `None`: jobs of the house itself.
     pub task_id: Option<TaskId>,
     pub jobs: Vec<NewJob>,
+    /// If this principal paused the task, it resumes: who hands over work wants it done.
+    pub resume_for: Option<Principal>,
     pub now: Timestamp,
 }
 

@@ -1,0 +1,68 @@
+# Everything a contributor types. `make` alone lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# rustup would fetch the pinned toolchain even if the same version is here under the name `stable`.
+PINNED := $(shell sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+ifneq ($(shell command -v rustup),)
+ifeq ($(shell rustup toolchain list 2>/dev/null | grep -c '^$(PINNED)-'),0)
+ifneq ($(shell rustup run stable rustc --version 2>/dev/null | grep -F 'rustc $(PINNED) '),)
+export RUSTUP_TOOLCHAIN := stable
+endif
+endif
+endif
+
+DENY_VERSION := 0.20.2
+MACHETE_VERSION := 0.9.2
+POSTGRES := scripts/postgres.sh run
+
+.PHONY: help run test check fmt clippy doc tidy deny machete advisories bench chaos setup
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+run: ## Build the release binary and start the server (cargo run --release -p matsu -- serve)
+	cargo run --release --locked -p matsu -- serve
+
+test: setup ## All tests, tidy among them, with a private PostgreSQL server
+	$(POSTGRES) cargo test --workspace --locked
+
+check: fmt clippy test doc deny machete tidy ## Everything a change must pass
+
+fmt: ## Formatting, checked only
+	cargo fmt --all --check
+
+clippy: setup ## Lints and fences, warnings denied
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+doc: setup ## Rustdoc, warnings denied
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
+
+tidy: ## Layout, sizes, names, dependency direction, error pages, links
+	cargo run --quiet --locked -p xtask -- tidy
+
+deny: ## Licences, bans and sources of all dependencies
+	@cargo deny --version 2>/dev/null | grep -qF ' $(DENY_VERSION)' || \
+		cargo install --quiet --locked cargo-deny@$(DENY_VERSION)
+	cargo deny --locked check licenses bans sources
+
+machete: ## Dependencies nobody uses
+	@cargo machete --version 2>/dev/null | grep -qF '$(MACHETE_VERSION)' || \
+		cargo install --quiet --locked cargo-machete@$(MACHETE_VERSION)
+	cargo machete crates xtask
+
+advisories: ## Known vulnerabilities; needs the advisory database
+	@cargo deny --version 2>/dev/null | grep -qF ' $(DENY_VERSION)' || \
+		cargo install --quiet --locked cargo-deny@$(DENY_VERSION)
+	scripts/advisories.sh
+
+bench: setup ## The figures, measured on this machine (see bench/)
+	$(POSTGRES) bench/run
+
+chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
+	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it chaos:: -- --nocapture --test-threads=1
+
+setup:
+	@scripts/setup.sh

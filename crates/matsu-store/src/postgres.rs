@@ -1,0 +1,137 @@
+//! The PostgreSQL driver: pooled transactions with retries, `NOTIFY` as a hint, nodes judged by their heartbeats.
+
+pub mod connection;
+pub mod hints;
+pub mod statement;
+
+use std::sync::Arc;
+
+use matsu_core::clock::Clock;
+use matsu_core::id::NodeId;
+use matsu_core::node::BeatWatch;
+use matsu_core::ports::store::{ForeignChange, StoreError};
+use matsu_core::wake::Hub;
+use tokio::sync::Mutex;
+
+use crate::sql::{Driver, Transition, Tx};
+use crate::transitions::nodes::ReadNodes;
+
+use connection::Server;
+use hints::{Listener, Notifier};
+
+/// A deadlock or a serialisation failure is retried this often; with the lock order both are rare.
+const TRIES: u32 = 10;
+
+/// A store on a server that other nodes share.
+pub struct Postgres {
+    server: Server,
+    hub: Arc<Hub>,
+    notifier: Notifier,
+    listener: Mutex<Listener>,
+    beats: Mutex<BeatWatch>,
+    clock: Clock,
+}
+
+impl Postgres {
+    /// Connects and brings the schema up to date.
+    pub async fn open(url: &str, hub: Arc<Hub>, clock: Clock) -> Result<Self, StoreError> {
+        let server = Server::connect(url)?;
+        server.migrate().await?;
+        let notifier = Notifier::start(&server, clock);
+        let listener = Mutex::new(Listener::new(server.clone(), notifier.origin().to_owned(), clock));
+        Ok(Self { server, hub, notifier, listener, beats: Mutex::default(), clock })
+    }
+
+    /// Runs a transition, again if the server asks for it.
+    pub async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        let mut tries = 0;
+        loop {
+            match self.try_write(&transition).await {
+                Err(Attempt::Again(error)) if tries < TRIES => {
+                    tries += 1;
+                    tracing::debug!(%error, tries, "transaction is tried again");
+                }
+                Err(Attempt::Again(error)) => return Err(StoreError::Unavailable(error)),
+                Err(Attempt::Final(error)) => return Err(error),
+                Ok(output) => return Ok(output),
+            }
+        }
+    }
+
+    async fn try_write<T: Transition>(&self, transition: &T) -> Result<T::Output, Attempt> {
+        let mut client = self.server.client().await.map_err(Attempt::Final)?;
+        let transaction = client.transaction().await.map_err(Attempt::from)?;
+        let mut tx = Tx::new(Driver::Postgres(&transaction));
+        let outcome = transition.run(&mut tx).await;
+        let topics = tx.into_topics();
+        // On an error the transaction is dropped, which rolls it back.
+        let output = outcome.map_err(Attempt::of_store)?;
+        transaction.commit().await.map_err(Attempt::of_commit)?;
+        self.hub.publish(&topics);
+        self.notifier.tell(topics);
+        Ok(output)
+    }
+
+    /// Runs a transition that only reads, in one snapshot.
+    pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        let mut client = self.server.client().await?;
+        let snapshot = client.build_transaction().read_only(true);
+        let snapshot = snapshot.isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
+        let transaction = snapshot.start().await.map_err(statement::error)?;
+        let mut tx = Tx::new(Driver::Postgres(&transaction));
+        let output = transition.run(&mut tx).await?;
+        drop(tx);
+        transaction.commit().await.map_err(statement::error)?;
+        Ok(output)
+    }
+
+    /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second.
+    pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
+        let mut beats = self.beats.lock().await;
+        let nodes = match self.read(ReadNodes).await {
+            Ok(nodes) => nodes,
+            Err(error) => {
+                beats.interrupted();
+                return Err(error);
+            }
+        };
+        let others: Vec<_> =
+            nodes.into_iter().filter(|node| node.id != *observer).map(|node| (node.id, node.beat)).collect();
+        Ok(beats.tick(self.clock.instant(), &others))
+    }
+
+    pub async fn foreign_change(&self) -> ForeignChange {
+        self.listener.lock().await.next().await
+    }
+
+    pub fn location(&self) -> String {
+        self.server.location()
+    }
+}
+
+/// Why one attempt at a transaction did not succeed.
+enum Attempt {
+    /// A deadlock or serialisation failure: nothing happened, and it may pass.
+    Again(String),
+    Final(StoreError),
+}
+
+impl Attempt {
+    fn of_store(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(message) if message.starts_with(statement::AGAIN) => Self::Again(message),
+            other => Self::Final(other),
+        }
+    }
+
+    /// After a lost connection nobody knows whether the commit arrived; saying "not now" would invite doubling.
+    fn of_commit(error: tokio_postgres::Error) -> Self {
+        Self::from(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Attempt {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::of_store(statement::error(error))
+    }
+}

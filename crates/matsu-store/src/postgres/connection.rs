@@ -1,0 +1,164 @@
+//! Connecting to PostgreSQL: the only place that does. The pool, the schema, the migrations.
+#![expect(clippy::disallowed_methods, reason = "the one file that connects to PostgreSQL")]
+
+use std::str::FromStr;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::ports::store::StoreError;
+use tokio_postgres::{Config, NoTls};
+
+use super::statement::error;
+use crate::sql::internal;
+
+/// Each is applied once, in order, and never edited.
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/postgres/0001_engine.sql")];
+
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+const CONNECTIONS_MAX: usize = 16;
+
+/// How long a caller waits for a connection before it is told that the store is not available.
+const CONNECTION_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Any number that nobody else locks; keeps two nodes from migrating at once.
+const MIGRATION_LOCK: i64 = 0x6d61_7473_7531;
+
+/// One server, one schema in it, a pool of connections. Cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    config: Config,
+    schema: String,
+    pool: Pool,
+}
+
+impl Server {
+    /// Reads the address. `?schema=NAME` chooses a schema other than `public`.
+    pub fn connect(url: &str) -> Result<Self, StoreError> {
+        let (url, schema) = split_schema(url)?;
+        let mut config =
+            Config::from_str(&url).map_err(|error| invalid(&format!("cannot read the address: {error}")))?;
+        config.options(format!("-c search_path={schema} -c default_transaction_isolation=read\\ committed"));
+        config.application_name("matsu");
+        config.connect_timeout(CONNECTION_WAIT_MAX);
+        config.keepalives_idle(std::time::Duration::from_secs(30));
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config.clone(), NoTls, recycling);
+        let pool = Pool::builder(manager)
+            .max_size(CONNECTIONS_MAX)
+            .wait_timeout(Some(CONNECTION_WAIT_MAX))
+            .create_timeout(Some(CONNECTION_WAIT_MAX))
+            .recycle_timeout(Some(CONNECTION_WAIT_MAX))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(internal)?;
+        Ok(Self { config, schema, pool })
+    }
+
+    /// A connection from the pool.
+    pub async fn client(&self) -> Result<Object, StoreError> {
+        self.pool.get().await.map_err(|error| StoreError::Unavailable(error.to_string()))
+    }
+
+    /// The channel on which nodes of this schema tell each other of changes.
+    pub fn channel(&self) -> String {
+        format!("matsu_{}", self.schema)
+    }
+
+    /// Where it is, without the password.
+    pub fn location(&self) -> String {
+        let hosts: Vec<String> = self
+            .config
+            .get_hosts()
+            .iter()
+            .map(|host| match host {
+                tokio_postgres::config::Host::Tcp(name) => name.clone(),
+                #[cfg(unix)]
+                tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+            })
+            .collect();
+        let database = self.config.get_dbname().unwrap_or("");
+        format!("postgres://{}/{database}?schema={}", hosts.join(","), self.schema)
+    }
+
+    /// Brings the schema up to date; refuses a newer one.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await.map_err(error)?;
+        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(error)?;
+        let prepare = format!(
+            "CREATE SCHEMA IF NOT EXISTS {0}; \
+             CREATE TABLE IF NOT EXISTS matsu_schema (version BIGINT NOT NULL);",
+            self.schema
+        );
+        transaction.batch_execute(&prepare).await.map_err(error)?;
+        let row = transaction.query_one("SELECT coalesce(max(version), 0) FROM matsu_schema", &[]).await;
+        let found: i64 = row.map_err(error)?.get(0);
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::Refused {
+                code: ErrorCode::StoreNewer,
+                message: format!(
+                    "the store has schema {found}, but this version of matsu knows only up to {SCHEMA_VERSION}; use a newer matsu"
+                ),
+            });
+        }
+        for step in MIGRATIONS.iter().skip(usize::try_from(found).map_err(internal)?) {
+            transaction.batch_execute(step).await.map_err(error)?;
+        }
+        if found < SCHEMA_VERSION {
+            transaction
+                .execute("INSERT INTO matsu_schema (version) VALUES ($1)", &[&SCHEMA_VERSION])
+                .await
+                .map_err(error)?;
+        }
+        transaction.commit().await.map_err(error)
+    }
+
+    /// A connection of its own, outside the pool, with the half that must be driven.
+    pub async fn dedicated(
+        &self,
+    ) -> Result<
+        (tokio_postgres::Client, tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>),
+        StoreError,
+    > {
+        self.config.connect(NoTls).await.map_err(error)
+    }
+}
+
+fn invalid(message: &str) -> StoreError {
+    StoreError::Refused { code: ErrorCode::InvalidParams, message: message.to_owned() }
+}
+
+/// Takes `schema=NAME` out of the query, which the client library does not know.
+fn split_schema(url: &str) -> Result<(String, String), StoreError> {
+    let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), "public".to_owned())) };
+    let mut schema = "public".to_owned();
+    let mut rest = Vec::new();
+    for pair in query.split('&') {
+        match pair.strip_prefix("schema=") {
+            Some(name) => schema = name.to_owned(),
+            None => rest.push(pair),
+        }
+    }
+    let plain = !schema.is_empty() && schema.len() <= 50;
+    if !plain || !schema.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_') {
+        return Err(invalid("a schema name has 1 to 50 small letters, digits and underscores"));
+    }
+    let query = if rest.is_empty() { String::new() } else { format!("?{}", rest.join("&")) };
+    Ok((format!("{base}{query}"), schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_taken_out_of_the_address() {
+        let split = |url| split_schema(url).ok();
+        let pair = |url: &str, schema: &str| Some((url.to_owned(), schema.to_owned()));
+        assert_eq!(split("postgres://h/db"), pair("postgres://h/db", "public"));
+        assert_eq!(split("postgres://h/db?schema=a1"), pair("postgres://h/db", "a1"));
+        assert_eq!(split("postgres://h/db?x=1&schema=a_b&y=2"), pair("postgres://h/db?x=1&y=2", "a_b"));
+        assert_eq!(split("postgres://h/db?schema=a;drop"), None);
+    }
+}

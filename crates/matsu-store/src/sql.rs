@@ -1,0 +1,110 @@
+//! The SQL layer that transitions are written against: statements, parameters, rows, and the open transaction.
+//!
+//! A transition is an `async fn` over [`Tx`]. On PostgreSQL it really waits; on SQLite every statement is done
+//! when it returns, so the whole future is ready at its first poll and can run on a plain thread.
+
+pub mod row;
+pub mod value;
+
+use std::fmt;
+
+use matsu_core::change::Topic;
+use matsu_core::ports::store::StoreError;
+
+use crate::postgres::statement as postgres_statement;
+use crate::sqlite::statement as sqlite_statement;
+
+pub use row::{Columns, Row};
+pub use value::Value;
+pub(crate) use value::params;
+
+/// One statement, in one or two dialects. Parameters are `$1`, `$2`, … in both.
+#[derive(Clone, Copy)]
+pub struct Sql {
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+impl Sql {
+    /// The same words serve both.
+    pub const fn both(text: &'static str) -> Self {
+        Self { sqlite: text, postgres: text }
+    }
+
+    /// Row locks, arrays and the like need a word of their own on each.
+    pub const fn each(sqlite: &'static str, postgres: &'static str) -> Self {
+        Self { sqlite, postgres }
+    }
+}
+
+/// An open transaction, and what will be published when it commits.
+pub struct Tx<'c> {
+    driver: Driver<'c>,
+    topics: Vec<Topic>,
+}
+
+pub enum Driver<'c> {
+    Sqlite(&'c mut rusqlite::Connection),
+    Postgres(&'c deadpool_postgres::Transaction<'c>),
+}
+
+impl<'c> Tx<'c> {
+    pub fn new(driver: Driver<'c>) -> Self {
+        Self { driver, topics: Vec::new() }
+    }
+
+    /// All rows of one statement.
+    pub async fn rows(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        match &mut self.driver {
+            Driver::Sqlite(connection) => sqlite_statement::rows(connection, sql.sqlite, params),
+            Driver::Postgres(transaction) => postgres_statement::rows(transaction, sql.postgres, params).await,
+        }
+    }
+
+    /// The first row, if any.
+    pub async fn row(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, params).await?.into_iter().next())
+    }
+
+    /// How many rows the statement touched.
+    pub async fn run(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        match &mut self.driver {
+            Driver::Sqlite(connection) => sqlite_statement::run(connection, sql.sqlite, params),
+            Driver::Postgres(transaction) => postgres_statement::run(transaction, sql.postgres, params).await,
+        }
+    }
+
+    /// The same statement for each set of parameters, in order. One round trip on PostgreSQL.
+    pub async fn run_each(&mut self, sql: &Sql, sets: &[Vec<Value<'_>>]) -> Result<Vec<u64>, StoreError> {
+        match &mut self.driver {
+            Driver::Sqlite(connection) => {
+                sets.iter().map(|params| sqlite_statement::run(connection, sql.sqlite, params)).collect()
+            }
+            Driver::Postgres(transaction) => postgres_statement::run_each(transaction, sql.postgres, sets).await,
+        }
+    }
+
+    /// Whoever listens on `topic` is woken after the commit.
+    pub fn publish(&mut self, topic: Topic) {
+        if !self.topics.contains(&topic) {
+            self.topics.push(topic);
+        }
+    }
+
+    pub fn into_topics(self) -> Vec<Topic> {
+        self.topics
+    }
+}
+
+/// One change of state, as a value: what is asked for, and how it is done inside a transaction. It may be run
+/// again from the start when PostgreSQL asks for that.
+pub trait Transition: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    fn run(&self, tx: &mut Tx<'_>) -> impl Future<Output = Result<Self::Output, StoreError>> + Send;
+}
+
+/// A defect: the data is not what the code believes.
+pub fn internal(error: impl fmt::Display) -> StoreError {
+    StoreError::Internal(error.to_string())
+}

@@ -1,0 +1,112 @@
+//! Parameters, the same for both dialects.
+
+use std::error::Error;
+
+use bytes::BytesMut;
+use matsu_core::clock::Timestamp;
+use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::principal::Principal;
+use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+/// One parameter. A list is an array on PostgreSQL and a JSON array on SQLite.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    Null,
+    Int(i64),
+    Text(&'a str),
+    List(Vec<&'a str>),
+}
+
+/// Parameters in their order: `params![id, now, None::<&str>]`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*][..] };
+}
+pub(crate) use params;
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(value: u32) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<Timestamp> for Value<'_> {
+    fn from(value: Timestamp) -> Self {
+        Self::Int(value.as_millis())
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(value: &'a String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<'a> From<Vec<&'a str>> for Value<'a> {
+    fn from(value: Vec<&'a str>) -> Self {
+        Self::List(value)
+    }
+}
+
+impl<'a, T> From<Option<T>> for Value<'a>
+where
+    Value<'a>: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Self::from)
+    }
+}
+
+macro_rules! from_text_newtypes {
+    ($($name:ident),*) => {$(
+        impl<'a> From<&'a $name> for Value<'a> {
+            fn from(value: &'a $name) -> Self { Self::Text(value.as_str()) }
+        }
+    )*};
+}
+from_text_newtypes!(TaskId, JobId, NodeId, TokenId, Principal);
+
+impl rusqlite::ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Null => ToSqlOutput::Owned(SqliteValue::Null),
+            Self::Int(number) => ToSqlOutput::Owned(SqliteValue::Integer(*number)),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::List(items) => {
+                let json = serde_json::to_string(items)
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+                ToSqlOutput::Owned(SqliteValue::Text(json))
+            }
+        })
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(number) if *ty == Type::INT4 => i32::try_from(*number)?.to_sql(ty, out),
+            Self::Int(number) => number.to_sql(ty, out),
+            Self::Text(text) => text.to_sql(ty, out),
+            Self::List(items) => items.to_sql(ty, out),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(*ty, Type::INT4 | Type::INT8 | Type::TEXT | Type::VARCHAR | Type::TEXT_ARRAY)
+    }
+
+    to_sql_checked!();
+}

@@ -1,0 +1,293 @@
+//! The store ports on top of the transitions: each method is one line that names its transition.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::change::ChangeCursor;
+use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::job::{Job, Lease};
+use matsu_core::node::Node;
+use matsu_core::page::{Page, PageRequest};
+use matsu_core::ports::store::{
+    ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
+    StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+};
+use matsu_core::slot::Slot;
+use matsu_core::task::{NewTask, Task};
+use matsu_core::token::{NewToken, Token};
+use matsu_core::wake::Hub;
+
+use crate::memory::Memory;
+use crate::postgres::{self, Postgres};
+use crate::sql::Transition;
+use crate::sqlite::Sqlite;
+use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
+use crate::transitions::expire::{Expire, MarkRead};
+use crate::transitions::nodes::{Beat, ReadNodes, ReapNode, Register};
+use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
+use crate::transitions::read::{ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks};
+use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
+use crate::transitions::tokens::{InsertToken, ReadTokens, RevokeToken, TokenByHash};
+use crate::transitions::update_job::UpdateJob;
+
+/// A driver.
+pub enum Backend {
+    Memory(Memory),
+    Sqlite(Sqlite),
+    Postgres(Box<Postgres>),
+}
+
+/// Any backend as a [`Store`].
+pub struct SqlStore {
+    backend: Backend,
+    hub: Arc<Hub>,
+}
+
+impl SqlStore {
+    pub fn new(backend: Backend, hub: Arc<Hub>) -> Self {
+        Self { backend, hub }
+    }
+
+    async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        match &self.backend {
+            Backend::Memory(memory) => memory.run(&transition),
+            Backend::Sqlite(sqlite) => sqlite.write(transition).await,
+            Backend::Postgres(postgres) => postgres.write(transition).await,
+        }
+    }
+
+    async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        match &self.backend {
+            Backend::Memory(memory) => memory.run(&transition),
+            Backend::Sqlite(sqlite) => sqlite.read(transition).await,
+            Backend::Postgres(postgres) => postgres.read(transition).await,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqlStore {
+    fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    async fn foreign_change(&self) -> ForeignChange {
+        match &self.backend {
+            Backend::Memory(_) => std::future::pending().await,
+            Backend::Sqlite(sqlite) => sqlite.foreign_change().await,
+            Backend::Postgres(postgres) => postgres.foreign_change().await,
+        }
+    }
+}
+
+#[async_trait]
+impl TaskStore for SqlStore {
+    async fn insert_task(&self, task: NewTask) -> Result<InsertedTask, StoreError> {
+        self.write(task).await
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<TaskLookup, StoreError> {
+        self.read(ReadTask(id.clone())).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.read(ReadTasks(ids.to_vec())).await
+    }
+
+    async fn list_tasks(&self, filter: &TaskFilter, page: &PageRequest) -> Result<Page<Task>, StoreError> {
+        self.read(ListTasks { filter: filter.clone(), page: page.clone() }).await
+    }
+
+    async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
+        self.write(request).await
+    }
+
+    async fn stop_task(&self, request: StopTask) -> Result<StoppedTask, StoreError> {
+        self.write(request).await
+    }
+
+    async fn mark_read(&self, ids: &[TaskId], now: Timestamp) -> Result<(), StoreError> {
+        self.write(MarkRead { ids: ids.to_vec(), now }).await
+    }
+
+    async fn expire_tasks(&self, rule: ExpiryRule, rows_max: u32) -> Result<Expired, StoreError> {
+        self.write(Expire { rule, rows_max }).await
+    }
+}
+
+#[async_trait]
+impl JobStore for SqlStore {
+    async fn enqueue(&self, request: Enqueue) -> Result<Enqueued, StoreError> {
+        self.write(request).await
+    }
+
+    async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError> {
+        self.write(request).await
+    }
+
+    async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError> {
+        self.write(UpdateJob { lease: lease.clone(), update, now }).await
+    }
+
+    async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError> {
+        self.write(ParkForInput { lease: lease.clone(), question_json: question_json.to_owned(), now }).await
+    }
+
+    async fn resume_from_input(&self, lease: &Lease, permits_max: u32, now: Timestamp) -> Result<bool, StoreError> {
+        self.write(ResumeFromInput { lease: lease.clone(), permits_max, now }).await
+    }
+
+    async fn requeue_parked(&self, jobs: &[JobId], now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        self.write(RequeueParked { jobs: jobs.to_vec(), now }).await
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
+        self.read(ReadJob(id.clone())).await
+    }
+
+    async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError> {
+        self.read(ListJobs { filter: filter.clone(), page: page.clone() }).await
+    }
+
+    async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
+        self.read(ReadOrders(running.to_vec())).await
+    }
+}
+
+#[async_trait]
+impl NodeStore for SqlStore {
+    async fn register_node(&self, node: NewNode) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.register_node(node).await,
+            Backend::Memory(_) | Backend::Postgres(_) => self.write(Register(node)).await,
+        }
+    }
+
+    async fn beat(&self, id: &NodeId) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::Postgres(postgres) => postgres.write(Beat(id.clone())).await,
+            // A lock, or the process itself, proves it alive.
+            Backend::Memory(_) | Backend::Sqlite(_) => Ok(()),
+        }
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        self.read(ReadNodes).await
+    }
+
+    async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
+        match &self.backend {
+            Backend::Memory(_) => Ok(Memory::dead_nodes()),
+            Backend::Sqlite(sqlite) => sqlite.dead_nodes(observer).await,
+            Backend::Postgres(postgres) => postgres.dead_nodes(observer).await,
+        }
+    }
+
+    async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        let settled = self.write(ReapNode { node: id.clone(), now }).await?;
+        if let Backend::Sqlite(sqlite) = &self.backend {
+            sqlite.forget_node(id);
+        }
+        Ok(settled)
+    }
+}
+
+#[async_trait]
+impl SpendingStore for SqlStore {
+    async fn budget(&self, task: &TaskId) -> Result<Vec<BudgetLine>, StoreError> {
+        self.read(ReadBudget(task.clone())).await
+    }
+
+    async fn reserve(&self, lease: &Lease, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
+        self.write(Reserve { lease: lease.clone(), unit, amount }).await
+    }
+
+    async fn settle(&self, lease: &Lease, reservation: &Reservation, spent: i64) -> Result<(), StoreError> {
+        self.write(Settle { lease: lease.clone(), reservation: reservation.clone(), spent }).await
+    }
+
+    async fn take_inner_permit(&self, lease: &Lease, slot: Slot, permits_max: u32) -> Result<bool, StoreError> {
+        self.write(MovePermit { lease: lease.clone(), step: PermitStep::TakeInner { slot, permits_max } }).await
+    }
+
+    async fn free_inner_permit(&self, lease: &Lease, slot: Slot) -> Result<(), StoreError> {
+        self.write(MovePermit { lease: lease.clone(), step: PermitStep::FreeInner { slot } }).await.map(drop)
+    }
+
+    async fn lend_permit(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.write(MovePermit { lease: lease.clone(), step: PermitStep::Lend }).await.map(drop)
+    }
+
+    async fn regain_permit(&self, lease: &Lease, permits_max: u32) -> Result<(), StoreError> {
+        self.write(MovePermit { lease: lease.clone(), step: PermitStep::Regain { permits_max } }).await.map(drop)
+    }
+
+    async fn take_turn(&self, key: &str, step_ms: i64, now: Timestamp) -> Result<Timestamp, StoreError> {
+        self.write(TakeTurn { key: key.to_owned(), step_ms, now }).await
+    }
+}
+
+#[async_trait]
+impl ChangeStore for SqlStore {
+    async fn changes_since(&self, cursor: ChangeCursor, rows_max: u32) -> Result<ChangeBatch, StoreError> {
+        self.read(ChangesSince { cursor, rows_max }).await
+    }
+
+    async fn change_cursor(&self) -> Result<ChangeCursor, StoreError> {
+        self.read(CursorNow).await
+    }
+
+    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError> {
+        self.write(Prune { changes_before, keys_before }).await
+    }
+}
+
+#[async_trait]
+impl TokenStore for SqlStore {
+    async fn insert_token(&self, token: NewToken) -> Result<Token, StoreError> {
+        self.write(InsertToken(token)).await
+    }
+
+    async fn token_by_hash(&self, secret_hash: &str) -> Result<Option<Token>, StoreError> {
+        self.read(TokenByHash(secret_hash.to_owned())).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.read(ReadTokens).await
+    }
+
+    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+        self.write(RevokeToken { id: id.clone(), now }).await
+    }
+}
+
+#[async_trait]
+impl UpkeepStore for SqlStore {
+    async fn check(&self) -> Result<StoreInfo, StoreError> {
+        let (backend, location, schema_version) = match &self.backend {
+            Backend::Memory(_) => ("memory", "this process".to_owned(), Sqlite::schema_version()),
+            Backend::Sqlite(sqlite) => ("sqlite", sqlite.location(), Sqlite::schema_version()),
+            Backend::Postgres(server) => ("postgres", server.location(), postgres::connection::SCHEMA_VERSION),
+        };
+        // A write, so that a full or read-only disk shows.
+        self.write(TakeTurn { key: "check".to_owned(), step_ms: 0, now: Timestamp::from_millis(0) }).await?;
+        self.read(ReadInfo { backend, location, schema_version }).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.backup(to).await,
+            Backend::Memory(_) => Err(no_backup("a memory store has nothing to keep")),
+            Backend::Postgres(_) => Err(no_backup("use pg_dump to back up a PostgreSQL store")),
+        }
+    }
+}
+
+fn no_backup(message: &str) -> StoreError {
+    StoreError::Refused { code: ErrorCode::InvalidParams, message: message.to_owned() }
+}

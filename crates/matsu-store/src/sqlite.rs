@@ -1,0 +1,91 @@
+//! The SQLite driver: one writer thread with group commit, a pool of readers, locks that prove nodes alive.
+
+pub mod connection;
+pub mod files;
+pub mod foreign;
+pub mod readers;
+pub mod statement;
+pub mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use matsu_core::clock::Clock;
+use matsu_core::id::NodeId;
+use matsu_core::ports::store::{ForeignChange, NewNode, StoreError};
+use matsu_core::wake::Hub;
+
+use crate::backends::Synchronous;
+use crate::sql::Transition;
+use crate::transitions::nodes::{ReadNodes, Register};
+
+use files::{NodeLocks, OpenLock};
+use readers::Readers;
+use writer::Writer;
+
+/// A store in one file.
+pub struct Sqlite {
+    path: PathBuf,
+    writer: Writer,
+    readers: Readers,
+    nodes: NodeLocks,
+    seen: foreign::LastSeen,
+    clock: Clock,
+    /// Held for as long as the store is open, so that nobody migrates it underneath us.
+    _open: OpenLock,
+}
+
+impl Sqlite {
+    /// Opens the file, creating it and its folder if need be, and brings its schema up to date.
+    pub fn open(path: &Path, synchronous: Synchronous, hub: Arc<Hub>, clock: Clock) -> Result<Self, StoreError> {
+        files::make_private_folder(path)?;
+        let open = connection::migrate_alone(path)?;
+        let writer = Writer::start(connection::writer(path, synchronous)?, hub)?;
+        let readers = Readers::open(path)?;
+        let nodes = NodeLocks::beside(path);
+        let seen = foreign::LastSeen::default();
+        Ok(Self { path: path.to_owned(), writer, readers, nodes, seen, clock, _open: open })
+    }
+
+    pub async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        self.writer.write(transition).await
+    }
+
+    pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        self.readers.read(transition).await
+    }
+
+    /// The lock first, the row second: a row without a lock would look like a dead node.
+    pub async fn register_node(&self, node: NewNode) -> Result<(), StoreError> {
+        self.nodes.hold(&node.id)?;
+        self.write(Register(node)).await
+    }
+
+    /// Every known node whose lock is free.
+    pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
+        let nodes = self.read(ReadNodes).await?;
+        let others = nodes.into_iter().map(|node| node.id).filter(|id| id != observer);
+        Ok(others.filter(|id| self.nodes.is_free(id)).collect())
+    }
+
+    /// After its row is gone, its lock file may go too.
+    pub fn forget_node(&self, id: &NodeId) {
+        self.nodes.remove(id);
+    }
+
+    pub async fn foreign_change(&self) -> ForeignChange {
+        foreign::change(&self.writer, &self.nodes, &self.seen, &self.clock).await
+    }
+
+    pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        connection::backup(&self.path, to).await
+    }
+
+    pub fn location(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    pub fn schema_version() -> i64 {
+        connection::SCHEMA_VERSION
+    }
+}

@@ -1,0 +1,122 @@
+//! Opening SQLite files: the only place that does. Settings, migrations, backups.
+#![expect(clippy::disallowed_methods, reason = "the one file that opens SQLite databases")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::ports::store::StoreError;
+use rusqlite::{Connection, OpenFlags};
+
+use super::files::OpenLock;
+use super::statement::error;
+use crate::backends::Synchronous;
+use crate::sql::internal;
+
+/// Each is applied once, in order, and never edited.
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_engine.sql")];
+
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// Statements that one connection keeps prepared; more than the code has.
+const STATEMENTS_MAX: usize = 256;
+
+/// How long a statement waits for another process that is writing.
+const BUSY_MAX: Duration = Duration::from_secs(10);
+
+pub fn writer(path: &Path, synchronous: Synchronous) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path).map_err(error)?;
+    settle_down(&connection)?;
+    let synchronous = match synchronous {
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous).map_err(error)?;
+    // Checkpoints cost the writer a pause; larger ones are rarer.
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(error)?;
+    Ok(connection)
+}
+
+pub fn reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(error)?;
+    settle_down(&connection)?;
+    Ok(connection)
+}
+
+/// A database that lives in this process alone, with its schema.
+pub fn in_memory() -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_in_memory().map_err(error)?;
+    settle_down(&connection)?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+fn settle_down(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(BUSY_MAX).map_err(error)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.pragma_update(None, "cache_size", -16_000).map_err(error)?;
+    connection.pragma_update(None, "temp_store", "MEMORY").map_err(error)
+}
+
+/// Brings the file up to date, alone with it if something must change, and returns the lock that keeps it so.
+pub fn migrate_alone(path: &Path) -> Result<OpenLock, StoreError> {
+    let lock = OpenLock::shared(path)?;
+    let mut connection = Connection::open(path).map_err(error)?;
+    connection.busy_timeout(BUSY_MAX).map_err(error)?;
+    if version(&connection)? == SCHEMA_VERSION {
+        return Ok(lock);
+    }
+    check_not_newer(&connection)?;
+    let lock = lock.alone()?;
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;
+    migrate(&mut connection)?;
+    lock.shared_again()
+}
+
+fn version(connection: &Connection) -> Result<i64, StoreError> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)
+}
+
+fn check_not_newer(connection: &Connection) -> Result<i64, StoreError> {
+    let found = version(connection)?;
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::Refused {
+            code: ErrorCode::StoreNewer,
+            message: format!(
+                "the store has schema {found}, but this version of matsu knows only up to {SCHEMA_VERSION}; use a newer matsu"
+            ),
+        });
+    }
+    Ok(found)
+}
+
+/// All missing steps in one transaction: either the schema is current afterwards, or nothing changed.
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let found = check_not_newer(connection)?;
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(error)?;
+    for step in MIGRATIONS.iter().skip(usize::try_from(found).map_err(internal)?) {
+        transaction.execute_batch(step).map_err(error)?;
+    }
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(error)?;
+    transaction.commit().map_err(error)
+}
+
+/// Copies a live file page by page; writers go on meanwhile.
+pub async fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
+    if to.exists() {
+        return Err(StoreError::Refused {
+            code: ErrorCode::InvalidParams,
+            message: format!("{} exists already; name a new file", to.display()),
+        });
+    }
+    let (from, to) = (from.to_owned(), to.to_owned());
+    let copy = move || {
+        let source = reader(&from)?;
+        // One read transaction over the whole copy: what is copied is one moment.
+        let partial = to.with_extension("partial");
+        source.execute("VACUUM INTO ?1", [partial.to_string_lossy()]).map_err(error)?;
+        std::fs::rename(&partial, &to).map_err(internal)
+    };
+    tokio::task::spawn_blocking(copy).await.map_err(internal)?
+}

@@ -1,0 +1,168 @@
+//! Lock files. A lock belongs to an open file and ends with its process, whatever way that ends, so it cannot lie.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::NodeId;
+use matsu_core::ports::store::StoreError;
+
+use crate::sql::internal;
+
+/// How long a migration waits for other processes to let go.
+const ALONE_TRIES: u32 = 60;
+const ALONE_PAUSE: Duration = Duration::from_millis(50);
+
+/// The folder of a store, readable by its user alone.
+pub fn make_private_folder(store: &Path) -> Result<(), StoreError> {
+    let Some(folder) = store.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    if folder.exists() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| cannot(folder, &error))
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("{}: {error}", path.display()))
+}
+
+/// Beside the store: `PATH` + `suffix`.
+fn beside(store: &Path, suffix: &str) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| cannot(path, &error))
+}
+
+/// Says that this process has the store open. Shared by all who do; exclusive while it is migrated.
+pub struct OpenLock {
+    path: PathBuf,
+    file: File,
+}
+
+impl OpenLock {
+    pub fn shared(store: &Path) -> Result<Self, StoreError> {
+        let path = beside(store, ".open");
+        let file = open(&path)?;
+        // Waits for a migration that is under way; those are short.
+        file.lock_shared().map_err(|error| cannot(&path, &error))?;
+        Ok(Self { path, file })
+    }
+
+    /// Exchanges the shared lock for one that nobody else may share.
+    pub fn alone(self) -> Result<Self, StoreError> {
+        self.file.unlock().map_err(|error| cannot(&self.path, &error))?;
+        for _ in 0..ALONE_TRIES {
+            match self.file.try_lock() {
+                Ok(()) => return Ok(self),
+                Err(TryLockError::WouldBlock) => pause(),
+                Err(TryLockError::Error(error)) => return Err(cannot(&self.path, &error)),
+            }
+        }
+        Err(StoreError::Refused {
+            code: ErrorCode::StoreBusy,
+            message: format!(
+                "the store must be migrated, and {} has it open; end that process and try again",
+                holder_of(&self.path)
+            ),
+        })
+    }
+
+    pub fn shared_again(self) -> Result<Self, StoreError> {
+        self.file.unlock().map_err(|error| cannot(&self.path, &error))?;
+        self.file.lock_shared().map_err(|error| cannot(&self.path, &error))?;
+        Ok(self)
+    }
+}
+
+/// Opening a store is synchronous, and happens before there is a runtime to sleep on.
+#[expect(clippy::disallowed_methods, reason = "a short wait for another process, before any runtime exists")]
+fn pause() {
+    std::thread::sleep(ALONE_PAUSE);
+}
+
+/// Which process holds a lock on this file, as far as the kernel tells.
+fn holder_of(path: &Path) -> String {
+    holder_pids(path).first().map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+#[cfg(target_os = "linux")]
+fn holder_pids(path: &Path) -> Vec<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(inode) = fs::metadata(path).map(|meta| meta.ino()) else { return Vec::new() };
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    // "1: FLOCK  ADVISORY  READ  4242 08:01:1234 0 EOF"
+    let fields = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let ours = fields.filter(|fields| {
+        fields.get(5).and_then(|device| device.rsplit(':').next()) == Some(inode.to_string().as_str())
+    });
+    ours.filter_map(|fields| fields.get(4)?.parse().ok()).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder_pids(_path: &Path) -> Vec<u32> {
+    Vec::new()
+}
+
+/// `nodes/<id>.lock`, one for each process that works on the store.
+pub struct NodeLocks {
+    folder: PathBuf,
+    held: Mutex<HashMap<NodeId, File>>,
+}
+
+impl NodeLocks {
+    pub fn beside(store: &Path) -> Self {
+        let folder = store.parent().unwrap_or(Path::new("")).join("nodes");
+        Self { folder, held: Mutex::new(HashMap::new()) }
+    }
+
+    /// Takes the lock of a node of this process, for as long as the process lives.
+    pub fn hold(&self, id: &NodeId) -> Result<(), StoreError> {
+        fs::create_dir_all(&self.folder).map_err(|error| cannot(&self.folder, &error))?;
+        let path = self.path(id);
+        let file = open(&path)?;
+        file.try_lock().map_err(|_| internal(format_args!("the lock of {id} is taken")))?;
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), file);
+        Ok(())
+    }
+
+    /// Whether nobody holds the lock: the node is dead. A missing file counts as free, for its owner made it first.
+    pub fn is_free(&self, id: &NodeId) -> bool {
+        match File::open(self.path(id)) {
+            Ok(file) => file.try_lock().is_ok(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Whether any node but ours is alive.
+    pub fn others_live(&self) -> bool {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return false };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = names.filter_map(|name| Some(NodeId::from_text(name.strip_suffix(".lock")?)));
+        ids.filter(|id| !held.contains_key(id)).any(|id| !self.is_free(&id))
+    }
+
+    pub fn remove(&self, id: &NodeId) {
+        let _ = fs::remove_file(self.path(id));
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    fn path(&self, id: &NodeId) -> PathBuf {
+        self.folder.join(format!("{id}.lock"))
+    }
+}

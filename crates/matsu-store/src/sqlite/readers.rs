@@ -1,0 +1,46 @@
+//! Readers: a few connections that see the last commit and never wait for the writer.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use matsu_core::ports::store::StoreError;
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::connection;
+use super::writer::run_alone;
+use crate::sql::{Transition, internal};
+
+const READERS: usize = 4;
+
+/// A pool. A reader is taken only by whoever holds one of the semaphore's places, so one is always there.
+pub struct Readers {
+    places: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Readers {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let idle = (0..READERS).map(|_| connection::reader(path)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { places: Arc::new(Semaphore::new(READERS)), idle: Arc::new(Mutex::new(idle)) })
+    }
+
+    /// Runs a transition that only reads, in one snapshot, on a blocking thread.
+    pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(internal)?;
+        let idle = Arc::clone(&self.idle);
+        let work = move || {
+            let _place = place;
+            let taken = lock(&idle).pop();
+            let Some(mut connection) = taken else { return Err(internal("no reader is idle")) };
+            let (outcome, _) = run_alone(&transition, &mut connection, "BEGIN DEFERRED");
+            lock(&idle).push(connection);
+            outcome
+        };
+        tokio::task::spawn_blocking(work).await.map_err(internal)?
+    }
+}
+
+fn lock(idle: &Mutex<Vec<Connection>>) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,237 @@
+//! The one writer thread. Operations that arrive while a commit is under way share the next one.
+//!
+//! Order, for each group: `BEGIN IMMEDIATE`, the operations (each undone alone if it fails), `COMMIT`, and only then
+//! the answers and the wake-ups. An answer is never sent for something that could still be lost.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+
+use matsu_core::change::Topic;
+use matsu_core::limits::WRITE_BATCH_MAX;
+use matsu_core::ports::store::StoreError;
+use matsu_core::wake::Hub;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::statement;
+use crate::sql::{Driver, Transition, Tx, internal};
+
+/// Operations that may wait in line before callers have to wait for a place in it.
+const LINE_MAX: usize = 4_096;
+
+/// A handle to the thread; the thread ends when the last handle is dropped.
+pub struct Writer {
+    line: Option<SyncSender<Box<dyn Operation>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub fn start(connection: Connection, hub: Arc<Hub>) -> Result<Self, StoreError> {
+        let (line, operations) = sync_channel(LINE_MAX);
+        let thread = std::thread::Builder::new()
+            .name("matsu-writer".to_owned())
+            .spawn(move || work(connection, &operations, &hub))
+            .map_err(internal)?;
+        Ok(Self { line: Some(line), thread: Some(thread) })
+    }
+
+    /// Runs a transition. Once it stands in line it happens, also if the caller goes away.
+    pub async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(Pending { transition, outcome: None, reply })).await?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// A number that moves when another process or connection has changed the file.
+    pub async fn data_version(&self) -> Result<i64, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(DataVersion { seen: 0, reply })).await?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    async fn send(&self, operation: Box<dyn Operation>) -> Result<(), StoreError> {
+        let Some(line) = &self.line else { return Err(gone()) };
+        let mut operation = operation;
+        loop {
+            match line.try_send(operation) {
+                Ok(()) => return Ok(()),
+                Err(std::sync::mpsc::TrySendError::Disconnected(_)) => return Err(gone()),
+                Err(std::sync::mpsc::TrySendError::Full(back)) => {
+                    operation = back;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Closing the line ends the thread after what stands in it; then the file is closed for good.
+        self.line = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Unavailable("the writer has ended".to_owned())
+}
+
+/// Something to be done inside the group's transaction.
+trait Operation: Send {
+    /// Does it; `Err` means that whatever it changed must be undone.
+    fn apply(&mut self, connection: &mut Connection) -> Result<Vec<Topic>, ()>;
+
+    /// Answers. `Err`: the group did not commit, and nothing of this happened.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+struct Pending<T: Transition> {
+    transition: T,
+    outcome: Option<Result<T::Output, StoreError>>,
+    reply: oneshot::Sender<Result<T::Output, StoreError>>,
+}
+
+impl<T: Transition> Operation for Pending<T> {
+    fn apply(&mut self, connection: &mut Connection) -> Result<Vec<Topic>, ()> {
+        let (outcome, topics) = run_now(&self.transition, connection);
+        let failed = outcome.is_err();
+        self.outcome = Some(outcome);
+        if failed { Err(()) } else { Ok(topics) }
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let outcome = self.outcome.unwrap_or_else(|| Err(internal("an operation was answered before it ran")));
+        // An own failure is the better answer; a success counts only once it is committed.
+        let answer = outcome.and_then(|output| committed.map(|()| output));
+        let _ = self.reply.send(answer);
+    }
+}
+
+struct DataVersion {
+    seen: i64,
+    reply: oneshot::Sender<Result<i64, StoreError>>,
+}
+
+impl Operation for DataVersion {
+    fn apply(&mut self, connection: &mut Connection) -> Result<Vec<Topic>, ()> {
+        self.seen = connection.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(|_| ())?;
+        Ok(Vec::new())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let _ = self.reply.send(committed.map(|()| self.seen));
+    }
+}
+
+/// Runs a transition to its end at once: on SQLite nothing in it ever waits.
+pub fn run_now<T: Transition>(
+    transition: &T,
+    connection: &mut Connection,
+) -> (Result<T::Output, StoreError>, Vec<Topic>) {
+    let mut tx = Tx::new(Driver::Sqlite(connection));
+    let polled = {
+        let future = pin!(transition.run(&mut tx));
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    };
+    let outcome = match polled {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => Err(internal("a transition waited for something other than the database")),
+    };
+    (outcome, tx.into_topics())
+}
+
+fn work(mut connection: Connection, operations: &Receiver<Box<dyn Operation>>, hub: &Hub) {
+    let mut group: Vec<Box<dyn Operation>> = Vec::with_capacity(WRITE_BATCH_MAX);
+    while let Ok(first) = operations.recv() {
+        group.push(first);
+        let mut topics = Vec::new();
+        let committed = run_group(&mut connection, operations, &mut group, &mut topics);
+        if committed.is_ok() {
+            hub.publish(&topics);
+        }
+        for operation in group.drain(..) {
+            operation.answer(match &committed {
+                Ok(()) => Ok(()),
+                Err(error) => Err(StoreError::Unavailable(error.to_string())),
+            });
+        }
+    }
+    // Leave one tidy file behind; a failure here loses nothing, the log is replayed at the next start.
+    let _ = connection.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);");
+}
+
+/// One transaction: the operation that is there, and all that arrive before it is done.
+fn run_group(
+    connection: &mut Connection,
+    operations: &Receiver<Box<dyn Operation>>,
+    group: &mut Vec<Box<dyn Operation>>,
+    topics: &mut Vec<Topic>,
+) -> rusqlite::Result<()> {
+    begin(connection, "BEGIN IMMEDIATE")?;
+    let mut at = 0;
+    while at < group.len() {
+        if let Err(error) = run_in_savepoint(connection, group[at].as_mut(), topics) {
+            let _ = connection.execute_batch("ROLLBACK");
+            return Err(error);
+        }
+        at += 1;
+        if at == group.len() && at < WRITE_BATCH_MAX {
+            group.extend(operations.try_recv().ok());
+        }
+    }
+    begin(connection, "COMMIT").inspect_err(|_| {
+        let _ = connection.execute_batch("ROLLBACK");
+    })
+}
+
+fn begin(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.raw_execute().map(drop)
+}
+
+/// `Err` only if the whole transaction is broken; a refused operation is undone alone and answers for itself.
+fn run_in_savepoint(
+    connection: &mut Connection,
+    operation: &mut dyn Operation,
+    topics: &mut Vec<Topic>,
+) -> rusqlite::Result<()> {
+    begin(connection, "SAVEPOINT operation")?;
+    if let Ok(woken) = operation.apply(connection) {
+        begin(connection, "RELEASE operation")?;
+        for topic in woken {
+            if !topics.contains(&topic) {
+                topics.push(topic);
+            }
+        }
+        return Ok(());
+    }
+    // A full disk may have made SQLite roll back everything on its own; then there is no savepoint to return to.
+    begin(connection, "ROLLBACK TO operation")?;
+    begin(connection, "RELEASE operation")
+}
+
+/// Runs a transition in a transaction of its own on a connection the caller holds.
+pub fn run_alone<T: Transition>(
+    transition: &T,
+    connection: &mut Connection,
+    begin_with: &str,
+) -> (Result<T::Output, StoreError>, Vec<Topic>) {
+    if let Err(error) = begin(connection, begin_with) {
+        return (Err(statement::error(error)), Vec::new());
+    }
+    let (outcome, topics) = run_now(transition, connection);
+    let ended = begin(connection, if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" });
+    match (outcome, ended) {
+        (Ok(output), Ok(())) => (Ok(output), topics),
+        (Ok(_), Err(error)) => {
+            let _ = connection.execute_batch("ROLLBACK");
+            (Err(statement::error(error)), Vec::new())
+        }
+        (Err(error), _) => (Err(error), Vec::new()),
+    }
+}

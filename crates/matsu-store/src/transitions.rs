@@ -1,0 +1,35 @@
+//! Every transition, written once for all backends. One file per idea; each is one transaction.
+//!
+//! Lock order, which keeps PostgreSQL free of deadlocks: task rows by ascending id (through [`ledger::Ledger`]),
+//! then jobs, then permits. SQLite has one writer and needs no locks.
+
+pub mod changes;
+pub mod enqueue;
+pub mod expire;
+pub mod finish_and_claim;
+pub mod insert_task;
+pub mod ledger;
+pub mod nodes;
+pub mod park;
+pub mod permits;
+pub mod read;
+pub mod rows;
+pub mod spending;
+pub mod steer;
+pub mod stop;
+pub mod tokens;
+pub mod update_job;
+
+/// The words of an unfinished job, spelled as in the partial indexes so that both planners recognise them.
+macro_rules! unfinished {
+    () => {
+        "state IN ('queued', 'running', 'awaiting_auth', 'awaiting_input')"
+    };
+}
+/// The words of a job that a live worker holds.
+macro_rules! held {
+    () => {
+        "state IN ('running', 'awaiting_input')"
+    };
+}
+pub(crate) use {held, unfinished};

@@ -1,0 +1,69 @@
+//! Finished tasks that grew old, and the memory of them.
+
+use matsu_core::change::{ChangeKind, Topic};
+use matsu_core::clock::Timestamp;
+use matsu_core::id::TaskId;
+use matsu_core::ports::store::{Expired, ExpiryRule, StoreError};
+
+use super::ledger::{Ledger, append_change};
+use crate::sql::{Sql, Transition, Tx, params};
+
+const OLD: Sql = Sql::both(
+    "SELECT id FROM tasks WHERE finished_at IS NOT NULL AND kind <> 'research' \
+     AND (first_read_at < $1 OR finished_at < $2) ORDER BY finished_at LIMIT $3",
+);
+const BURY: Sql = Sql::both(
+    "INSERT INTO tombstones (id, owner, status, expired_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
+);
+const DELETE_JOBS: Sql = Sql::both("DELETE FROM jobs WHERE task_id = $1");
+const DELETE_BUDGETS: Sql = Sql::both("DELETE FROM budgets WHERE task_id = $1");
+const DELETE_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
+const FORGET: Sql = Sql::both("DELETE FROM tombstones WHERE expired_at < $1");
+const MARK_READ: Sql = Sql::each(
+    "UPDATE tasks SET first_read_at = $2 WHERE id IN (SELECT value FROM json_each($1)) \
+     AND first_read_at IS NULL AND finished_at IS NOT NULL",
+    "UPDATE tasks SET first_read_at = $2 WHERE id = ANY($1) AND first_read_at IS NULL AND finished_at IS NOT NULL",
+);
+
+pub struct Expire {
+    pub rule: ExpiryRule,
+    pub rows_max: u32,
+}
+
+impl Transition for Expire {
+    type Output = Expired;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Expired, StoreError> {
+        let rule = &self.rule;
+        let rows = tx.rows(&OLD, params![rule.read_before, rule.finished_before, self.rows_max]).await?;
+        let ids = rows.iter().map(|row| row.only_text().map(TaskId::from_text)).collect::<Result<Vec<_>, _>>()?;
+        let ledger = Ledger::lock(tx, ids).await?;
+        let mut expired = Expired::default();
+        for task in ledger.tasks() {
+            tx.run(&BURY, params![&task.id, &task.owner, task.status.as_str(), rule.now]).await?;
+            tx.run(&DELETE_JOBS, params![&task.id]).await?;
+            tx.run(&DELETE_BUDGETS, params![&task.id]).await?;
+            tx.run(&DELETE_TASK, params![&task.id]).await?;
+            let revision = task.revision + 1;
+            append_change(tx, Topic::task(&task.id), ChangeKind::TaskExpired, revision, rule.now).await?;
+            expired.tasks.push(task.id.clone());
+        }
+        expired.tombstones = tx.run(&FORGET, params![rule.tombstones_before]).await?;
+        Ok(expired)
+    }
+}
+
+pub struct MarkRead {
+    pub ids: Vec<TaskId>,
+    pub now: Timestamp,
+}
+
+impl Transition for MarkRead {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
+        tx.run(&MARK_READ, params![ids, self.now]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! The ledger: the task rows a transition has locked, what moved in them, and the one place that writes them back.
+//!
+//! Every visible change bumps the task's revision and appends to `changes` in the same transaction, once per task
+//! and transaction. The status follows from the counts by the core's rule, so no transition can forget it.
+
+use std::collections::BTreeMap;
+
+use matsu_core::change::{ChangeKind, Topic};
+use matsu_core::clock::Timestamp;
+use matsu_core::id::TaskId;
+use matsu_core::job::JobState;
+use matsu_core::ports::store::StoreError;
+use matsu_core::task::{Task, TaskStatus, check_transition, status_from_jobs};
+
+use super::rows::{self, task_columns};
+use crate::sql::{Sql, Tx, params};
+
+const LOCK: Sql = Sql::each(
+    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id"),
+    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ANY($1) ORDER BY id FOR UPDATE"),
+);
+
+const WRITE: Sql = Sql::both(
+    "UPDATE tasks SET status = $2, status_message = $3, held_by = $4, revision = $5, finished_revision = $6, \
+     attention_revision = $7, n_queued = $8, n_running = $9, n_awaiting_auth = $10, n_awaiting_input = $11, \
+     n_completed = $12, n_failed = $13, n_cancelled = $14, stop_mode = $15, stop_reason = $16, \
+     stop_requested_at = $17, updated_at = $18, finished_at = $19 WHERE id = $1",
+);
+
+const APPEND_CHANGE: Sql = Sql::both("INSERT INTO changes (topic, kind, revision, at) VALUES ($1, $2, $3, $4)");
+
+/// Locked tasks, by ascending id.
+#[derive(Default)]
+pub struct Ledger {
+    entries: BTreeMap<TaskId, Entry>,
+}
+
+struct Entry {
+    task: Task,
+    /// The weightiest change so far; `None`: nothing visible happened.
+    change: Option<ChangeKind>,
+}
+
+impl Ledger {
+    /// Locks these tasks in ascending order of id. Absent ones are simply not there.
+    pub async fn lock(tx: &mut Tx<'_>, ids: impl IntoIterator<Item = TaskId>) -> Result<Self, StoreError> {
+        let mut ids: Vec<TaskId> = ids.into_iter().collect();
+        ids.sort();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(Self::default());
+        }
+        let list: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+        let mut entries = BTreeMap::new();
+        for row in tx.rows(&LOCK, params![list]).await? {
+            let task = rows::task(&row)?;
+            entries.insert(task.id.clone(), Entry { task, change: None });
+        }
+        Ok(Self { entries })
+    }
+
+    pub fn task(&self, id: &TaskId) -> Option<&Task> {
+        self.entries.get(id).map(|entry| &entry.task)
+    }
+
+    pub fn existing(&self, id: &TaskId) -> Result<&Task, StoreError> {
+        self.task(id).ok_or_else(|| StoreError::NotFound { what: "task", id: id.to_string() })
+    }
+
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.entries.values().map(|entry| &entry.task)
+    }
+
+    /// Edits a task and notes what kind of change it was.
+    pub fn change(&mut self, id: &TaskId, kind: ChangeKind, edit: impl FnOnce(&mut Task)) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            edit(&mut entry.task);
+            entry.change = entry.change.max(Some(kind));
+        }
+    }
+
+    /// A job of the task went from one state to another.
+    pub fn moved(&mut self, id: Option<&TaskId>, from: JobState, to: JobState) {
+        let Some(id) = id else { return };
+        let kind = match to {
+            JobState::Queued => ChangeKind::JobQueued,
+            JobState::Running => ChangeKind::JobStarted,
+            JobState::AwaitingAuth | JobState::AwaitingInput => ChangeKind::JobParked,
+            JobState::Completed | JobState::Failed | JobState::Cancelled => ChangeKind::JobFinished,
+        };
+        self.change(id, kind, |task| {
+            task.counts.moved(from, to);
+            if kind == ChangeKind::JobParked {
+                // The revision this transaction will give the task.
+                task.attention_revision = task.revision + 1;
+            }
+        });
+    }
+
+    /// Writes every changed task back, with its new revision, status and change record.
+    pub async fn write(mut self, tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Task>, StoreError> {
+        for entry in self.entries.values_mut() {
+            let Some(kind) = entry.change else { continue };
+            let kind = advance(&mut entry.task, kind, now)?;
+            write_one(tx, &entry.task, kind, now).await?;
+        }
+        Ok(self.entries.into_values().map(|entry| entry.task).collect())
+    }
+}
+
+/// Gives the task its next revision and the status its jobs make of it.
+fn advance(task: &mut Task, kind: ChangeKind, now: Timestamp) -> Result<ChangeKind, StoreError> {
+    task.revision += 1;
+    task.updated_at = now;
+    let mut kind = kind;
+    if let Some(status) = status_from_jobs(task.kind, task.status, task.stop, &task.counts) {
+        check_transition(task.status, status)?;
+        task.status = status;
+        if status.is_terminal() {
+            task.held_by = None;
+        }
+        if status.is_worth_a_turn() {
+            kind = kind.max(ChangeKind::TaskStatus);
+        }
+    }
+    if task.status.is_terminal() && task.finished_at.is_none() {
+        task.finished_at = Some(now);
+    }
+    let news = kind.is_worth_a_turn() || (kind == ChangeKind::TaskStatus && task.status.is_worth_a_turn());
+    if news {
+        task.finished_revision = task.revision;
+    }
+    Ok(kind)
+}
+
+async fn write_one(tx: &mut Tx<'_>, task: &Task, kind: ChangeKind, now: Timestamp) -> Result<(), StoreError> {
+    let counts = &task.counts;
+    tx.run(
+        &WRITE,
+        params![
+            &task.id,
+            task.status.as_str(),
+            task.status_message.as_ref(),
+            task.held_by.as_ref(),
+            task.revision,
+            task.finished_revision,
+            task.attention_revision,
+            counts.queued,
+            counts.running,
+            counts.awaiting_auth,
+            counts.awaiting_input,
+            counts.completed,
+            counts.failed,
+            counts.cancelled,
+            task.stop.map(|stop| stop.mode.as_str()),
+            task.stop.map(|stop| stop.reason.as_str()),
+            task.stop.map(|stop| stop.requested_at),
+            task.updated_at,
+            task.finished_at,
+        ],
+    )
+    .await?;
+    append_change(tx, Topic::task(&task.id), kind, task.revision, now).await
+}
+
+/// Records a change and has its listeners woken after the commit.
+pub async fn append_change(
+    tx: &mut Tx<'_>,
+    topic: Topic,
+    kind: ChangeKind,
+    revision: i64,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    tx.run(&APPEND_CHANGE, params![topic.as_str(), kind.as_str(), revision, now]).await?;
+    tx.publish(topic);
+    Ok(())
+}
+
+/// What a task that takes no more work answers. `None`: it does take work.
+pub fn closed(task: &Task) -> Option<StoreError> {
+    use matsu_core::error_code::ErrorCode;
+    let (code, why) = match task.status {
+        _ if task.stop.is_some() => (ErrorCode::TaskStopped, "was stopped"),
+        status if status.is_terminal() => (ErrorCode::TaskStopped, "has ended"),
+        TaskStatus::Blocked => (ErrorCode::TaskBlocked, "is blocked; a person must resume it"),
+        TaskStatus::Paused => (ErrorCode::TaskPaused, "is paused; resume it first"),
+        _ => return None,
+    };
+    Some(StoreError::Closed { code, message: format!("task {} {why}", task.id) })
+}

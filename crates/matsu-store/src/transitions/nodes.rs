@@ -1,0 +1,115 @@
+//! Nodes: who is there, and the recovery of what a dead one held.
+
+use matsu_core::clock::Timestamp;
+use matsu_core::id::{JobId, NodeId, TaskId};
+use matsu_core::job::{JobEnd, Lease};
+use matsu_core::node::{Node, NodeRole};
+use matsu_core::ports::store::{NewNode, StoreError};
+
+use super::finish_and_claim::{Fence, ending, release, settle_one};
+use super::held;
+use super::ledger::Ledger;
+use super::steer::wake_all_slots;
+use crate::sql::{Sql, Transition, Tx, params};
+
+const REGISTER: Sql =
+    Sql::both("INSERT INTO nodes (id, role, host, pid, version, beat, started_at) VALUES ($1, $2, $3, $4, $5, 0, $6)");
+const BEAT: Sql = Sql::both("UPDATE nodes SET beat = beat + 1 WHERE id = $1");
+const NODES: Sql =
+    Sql::both("SELECT id, role, host, pid, version, beat, started_at FROM nodes ORDER BY started_at, id");
+const FORGET: Sql = Sql::both("DELETE FROM nodes WHERE id = $1");
+const HELD_BY: Sql =
+    Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND ", held!(), " ORDER BY id"));
+
+pub struct Register(pub NewNode);
+
+impl Transition for Register {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let node = &self.0;
+        tx.run(&REGISTER, params![&node.id, node.role.as_str(), &node.host, node.pid, &node.version, node.started_at])
+            .await?;
+        Ok(())
+    }
+}
+
+pub struct Beat(pub NodeId);
+
+impl Transition for Beat {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        if tx.run(&BEAT, params![&self.0]).await? == 0 {
+            return Err(StoreError::NotFound { what: "node", id: self.0.to_string() });
+        }
+        Ok(())
+    }
+}
+
+pub struct ReadNodes;
+
+impl Transition for ReadNodes {
+    type Output = Vec<Node>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Node>, StoreError> {
+        let rows = tx.rows(&NODES, params![]).await?;
+        rows.iter()
+            .map(|row| {
+                let mut c = row.columns();
+                Ok(Node {
+                    id: NodeId::from_text(c.text()?),
+                    role: c.word(NodeRole::parse)?,
+                    host: c.text()?,
+                    pid: c.count()?,
+                    version: c.text()?,
+                    beat: c.int()?,
+                    started_at: c.time()?,
+                })
+            })
+            .collect()
+    }
+}
+
+pub struct ReapNode {
+    pub node: NodeId,
+    pub now: Timestamp,
+}
+
+impl Transition for ReapNode {
+    type Output = Vec<JobId>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
+        let tasks = held_by(tx, &self.node).await?.into_iter().filter_map(|(_, task_id)| task_id);
+        let mut ledger = Ledger::lock(tx, tasks).await?;
+        // Again, under the locks: a job may have ended while they were awaited. A dead node starts nothing new.
+        let jobs: Vec<JobId> = held_by(tx, &self.node).await?.into_iter().map(|(id, _)| id).collect();
+        let rows = ending(tx, jobs.iter()).await?;
+        let mut settled = Vec::new();
+        for id in jobs {
+            let Some(row) = rows.get(&id) else { continue };
+            let lease = Lease { job_id: id.clone(), attempt: row.attempt };
+            let answer = settle_one(tx, &mut ledger, row, &lease, &JobEnd::OwnerLost, Fence::Bump, self.now).await?;
+            if answer.is_ok() {
+                settled.push(id);
+            }
+        }
+        release(tx, settled.iter().map(JobId::as_str).collect()).await?;
+        tx.run(&FORGET, params![&self.node]).await?;
+        ledger.write(tx, self.now).await?;
+        if !settled.is_empty() {
+            wake_all_slots(tx);
+        }
+        Ok(settled)
+    }
+}
+
+async fn held_by(tx: &mut Tx<'_>, node: &NodeId) -> Result<Vec<(JobId, Option<TaskId>)>, StoreError> {
+    let rows = tx.rows(&HELD_BY, params![node]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut c = row.columns();
+            Ok((JobId::from_text(c.text()?), c.opt_text()?.map(TaskId::from_text)))
+        })
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Jobs that wait for a person: for an answer with the process alive, or for a login with the body ended.
+
+use matsu_core::change::Topic;
+use matsu_core::clock::Timestamp;
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::job::{JobState, Lease};
+use matsu_core::ports::store::StoreError;
+use matsu_core::slot::Slot;
+
+use super::ledger::Ledger;
+use super::permits;
+use super::update_job::task_of;
+use crate::sql::{Sql, Transition, Tx, params};
+
+const PARK: Sql = Sql::both(
+    "UPDATE jobs SET state = 'awaiting_input', progress_json = $3 \
+     WHERE id = $1 AND attempt = $2 AND state = 'running' RETURNING slot",
+);
+const RESUME: Sql =
+    Sql::both("UPDATE jobs SET state = 'running' WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
+const SLOT_OF: Sql = Sql::both("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
+const PARKED: Sql = Sql::each(
+    "SELECT id, task_id, slot FROM jobs WHERE id IN (SELECT value FROM json_each($1)) AND state = 'awaiting_auth' \
+     ORDER BY id",
+    "SELECT id, task_id, slot FROM jobs WHERE id = ANY($1) AND state = 'awaiting_auth' ORDER BY id",
+);
+const REQUEUE: Sql =
+    Sql::both("UPDATE jobs SET state = 'queued', hold = $2, run_at = $3 WHERE id = $1 AND state = 'awaiting_auth'");
+
+pub struct ParkForInput {
+    pub lease: Lease,
+    pub question_json: String,
+    pub now: Timestamp,
+}
+
+impl Transition for ParkForInput {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let task_id = task_of(tx, &self.lease).await?;
+        let mut ledger = Ledger::lock(tx, task_id.clone()).await?;
+        let row = tx.row(&PARK, params![&self.lease.job_id, self.lease.attempt, &self.question_json]).await?;
+        let row = row.ok_or_else(|| StoreError::LeaseLost(self.lease.job_id.clone()))?;
+        let slot = row.columns().word(Slot::parse)?;
+        permits::free_in_slot(tx, &self.lease, slot).await?;
+        ledger.moved(task_id.as_ref(), JobState::Running, JobState::AwaitingInput);
+        ledger.write(tx, self.now).await?;
+        // Its permit is free for somebody else.
+        tx.publish(Topic::queue(slot));
+        Ok(())
+    }
+}
+
+pub struct ResumeFromInput {
+    pub lease: Lease,
+    pub permits_max: u32,
+    pub now: Timestamp,
+}
+
+impl Transition for ResumeFromInput {
+    type Output = bool;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+        let task_id = task_of(tx, &self.lease).await?;
+        let mut ledger = Ledger::lock(tx, task_id.clone()).await?;
+        let row = tx.row(&SLOT_OF, params![&self.lease.job_id, self.lease.attempt]).await?;
+        let row = row.ok_or_else(|| StoreError::LeaseLost(self.lease.job_id.clone()))?;
+        let slot = row.columns().word(Slot::parse)?;
+        let numbers = permits::free(tx, slot, self.permits_max, 1).await?;
+        if numbers.is_empty() {
+            return Ok(false);
+        }
+        let resumed = tx.run(&RESUME, params![&self.lease.job_id, self.lease.attempt]).await?;
+        if resumed == 0 {
+            return Err(StoreError::LeaseLost(self.lease.job_id.clone()));
+        }
+        permits::take(tx, slot, &numbers, std::slice::from_ref(&self.lease)).await?;
+        ledger.moved(task_id.as_ref(), JobState::AwaitingInput, JobState::Running);
+        ledger.write(tx, self.now).await?;
+        Ok(true)
+    }
+}
+
+pub struct RequeueParked {
+    pub jobs: Vec<JobId>,
+    pub now: Timestamp,
+}
+
+impl Transition for RequeueParked {
+    type Output = Vec<JobId>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
+        let ids: Vec<&str> = self.jobs.iter().map(JobId::as_str).collect();
+        let mut parked = Vec::new();
+        for row in tx.rows(&PARKED, params![ids]).await? {
+            let mut c = row.columns();
+            let id = JobId::from_text(c.text()?);
+            parked.push((id, c.opt_text()?.map(TaskId::from_text), c.word(Slot::parse)?));
+        }
+        let mut ledger = Ledger::lock(tx, parked.iter().filter_map(|(_, task, _)| task.clone())).await?;
+        let mut moved = Vec::new();
+        for (id, task_id, slot) in parked {
+            let held = task_id.as_ref().and_then(|id| ledger.task(id)).is_some_and(|task| task.status.is_held());
+            let hold = if held { 2 } else { 0 };
+            // A stop may have been faster; then there is nothing to requeue.
+            if tx.run(&REQUEUE, params![&id, i64::from(hold), self.now]).await? > 0 {
+                ledger.moved(task_id.as_ref(), JobState::AwaitingAuth, JobState::Queued);
+                tx.publish(Topic::queue(slot));
+                moved.push(id);
+            }
+        }
+        ledger.write(tx, self.now).await?;
+        Ok(moved)
+    }
+}

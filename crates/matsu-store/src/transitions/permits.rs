@@ -1,0 +1,97 @@
+//! Permits as rows, so that limits hold over all nodes and through crashes.
+
+use matsu_core::job::Lease;
+use matsu_core::ports::store::StoreError;
+use matsu_core::slot::Slot;
+
+use crate::sql::{Sql, Tx, Value, params};
+
+const FREE_ONES: Sql = Sql::each(
+    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL ORDER BY n LIMIT $3",
+    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL ORDER BY n LIMIT $3 FOR UPDATE SKIP LOCKED",
+);
+const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
+const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
+const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
+const FREE_ALL_OF: Sql = Sql::each(
+    "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id IN (SELECT value FROM json_each($1))",
+    "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
+);
+const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
+const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
+const FREE_EXTRA: Sql = Sql::each(
+    "SELECT n FROM permits WHERE slot = $1 AND n > $2 AND job_id IS NULL ORDER BY n LIMIT 1",
+    "SELECT n FROM permits WHERE slot = $1 AND n > $2 AND job_id IS NULL ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED",
+);
+const ADD_EXTRA: Sql = Sql::both(
+    "INSERT INTO permits (slot, n, job_id, attempt) \
+     SELECT CAST($1 AS TEXT), coalesce(max(n), $2) + 1, CAST($3 AS TEXT), CAST($4 AS BIGINT) \
+     FROM permits WHERE slot = $1 AND n >= $2 ON CONFLICT (slot, n) DO NOTHING",
+);
+
+/// Numbers of up to `wanted` free permits of a slot, locked for this transaction.
+pub async fn free(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) -> Result<Vec<i64>, StoreError> {
+    if wanted == 0 {
+        return Ok(Vec::new());
+    }
+    let numbers = free_now(tx, slot, permits_max, wanted).await?;
+    if numbers.len() >= wanted as usize {
+        return Ok(numbers);
+    }
+    // Fewer than hoped: either they are in use, or the slot was never this wide before.
+    let there = tx.row(&HOW_MANY, params![slot.as_str(), permits_max]).await?;
+    let there = there.map_or(Ok(0), |row| row.only_int())?;
+    if there >= i64::from(permits_max) {
+        return Ok(numbers);
+    }
+    let sets: Vec<Vec<Value<'_>>> = (1..=i64::from(permits_max)).map(|n| params![slot.as_str(), n].to_vec()).collect();
+    tx.run_each(&ADD, &sets).await?;
+    free_now(tx, slot, permits_max, wanted).await
+}
+
+async fn free_now(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) -> Result<Vec<i64>, StoreError> {
+    let rows = tx.rows(&FREE_ONES, params![slot.as_str(), permits_max, wanted]).await?;
+    rows.iter().map(crate::sql::Row::only_int).collect()
+}
+
+/// Gives permits to leases, pairwise.
+pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]) -> Result<(), StoreError> {
+    let sets: Vec<Vec<Value<'_>>> = numbers
+        .iter()
+        .zip(leases)
+        .map(|(n, lease)| params![slot.as_str(), *n, &lease.job_id, lease.attempt].to_vec())
+        .collect();
+    tx.run_each(&TAKE, &sets).await?;
+    Ok(())
+}
+
+/// Frees whatever these jobs hold, in every slot.
+pub async fn free_all_of(tx: &mut Tx<'_>, jobs: Vec<&str>) -> Result<(), StoreError> {
+    tx.run(&FREE_ALL_OF, params![jobs]).await?;
+    Ok(())
+}
+
+/// Frees what one job holds in one slot.
+pub async fn free_in_slot(tx: &mut Tx<'_>, lease: &Lease, slot: Slot) -> Result<(), StoreError> {
+    tx.run(&FREE_IN_SLOT, params![&lease.job_id, slot.as_str()]).await?;
+    Ok(())
+}
+
+pub async fn holds(tx: &mut Tx<'_>, lease: &Lease, slot: Slot) -> Result<bool, StoreError> {
+    let row = tx.row(&HELD_IN_SLOT, params![&lease.job_id, slot.as_str()]).await?;
+    Ok(row.map_or(Ok(0), |row| row.only_int())? > 0)
+}
+
+/// Takes a permit beyond the limit: who comes back from waiting for descendants must not wait for strangers.
+pub async fn take_extra(tx: &mut Tx<'_>, lease: &Lease, slot: Slot, permits_max: u32) -> Result<(), StoreError> {
+    if let Some(row) = tx.row(&FREE_EXTRA, params![slot.as_str(), permits_max]).await? {
+        return take(tx, slot, &[row.only_int()?], std::slice::from_ref(lease)).await;
+    }
+    // Two transactions may compute the same number; the one that conflicts tries the next.
+    loop {
+        let added = tx.run(&ADD_EXTRA, params![slot.as_str(), permits_max, &lease.job_id, lease.attempt]).await?;
+        if added > 0 {
+            return Ok(());
+        }
+    }
+}

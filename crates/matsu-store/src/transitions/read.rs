@@ -1,0 +1,215 @@
+//! Reads that change nothing: tasks, jobs, and the orders a node must follow.
+
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::job::{Job, JobState, Lease};
+use matsu_core::page::{Page, PageRequest};
+use matsu_core::ports::store::{JobFilter, Order, OrderKind, StoreError, StoreInfo, TaskFilter, TaskLookup};
+use matsu_core::principal::Principal;
+use matsu_core::task::{StopMode, Task, TaskStatus};
+
+use super::rows::{self, job_columns, task_columns};
+use crate::sql::{Sql, Transition, Tx, params};
+
+const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
+const TOMBSTONE: Sql = Sql::both("SELECT owner, status, expired_at FROM tombstones WHERE id = $1");
+const TASKS: Sql = Sql::each(
+    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id"),
+    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ANY($1) ORDER BY id"),
+);
+macro_rules! task_list {
+    ($owner:literal) => {
+        concat!(
+            "SELECT ",
+            task_columns!(),
+            " FROM tasks WHERE ",
+            $owner,
+            " AND (CAST($2 AS TEXT) IS NULL OR kind = $2) AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
+             AND (CAST($4 AS TEXT) IS NULL OR parent_id = $4) AND (CAST($5 AS BIGINT) IS NULL OR finished_at IS NULL \
+             OR first_read_at IS NULL OR first_read_at >= $5) AND (CAST($6 AS BIGINT) IS NULL OR seq < $6) \
+             ORDER BY seq DESC LIMIT $7"
+        )
+    };
+}
+const LIST_TASKS: Sql = Sql::both(task_list!("CAST($1 AS TEXT) IS NULL"));
+/// Spelled without an alternative, so that the planners walk one owner's index and not everybody's.
+const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
+const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
+macro_rules! job_list {
+    ($task:literal) => {
+        concat!(
+            "SELECT ",
+            job_columns!(),
+            " FROM jobs WHERE ",
+            $task,
+            " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
+             AND (CAST($4 AS BIGINT) IS NULL OR seq > $4) ORDER BY seq LIMIT $5"
+        )
+    };
+}
+const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL"));
+const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1"));
+const ORDERS: Sql = Sql::each(
+    "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
+     WHERE j.id IN (SELECT value FROM json_each($1))",
+    "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
+     WHERE j.id = ANY($1)",
+);
+const COUNTS: Sql = Sql::both("SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM tasks)");
+
+pub struct ReadTask(pub TaskId);
+
+impl Transition for ReadTask {
+    type Output = TaskLookup;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<TaskLookup, StoreError> {
+        if let Some(row) = tx.row(&TASK, params![&self.0]).await? {
+            return Ok(TaskLookup::Found(Box::new(rows::task(&row)?)));
+        }
+        let Some(row) = tx.row(&TOMBSTONE, params![&self.0]).await? else {
+            return Err(StoreError::NotFound { what: "task", id: self.0.to_string() });
+        };
+        let mut c = row.columns();
+        let owner = Principal::from_text(c.text()?);
+        Ok(TaskLookup::Expired { owner, status: c.word(TaskStatus::parse)?, expired_at: c.time()? })
+    }
+}
+
+pub struct ReadTasks(pub Vec<TaskId>);
+
+impl Transition for ReadTasks {
+    type Output = Vec<Task>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Task>, StoreError> {
+        let ids: Vec<&str> = self.0.iter().map(TaskId::as_str).collect();
+        tx.rows(&TASKS, params![ids]).await?.iter().map(rows::task).collect()
+    }
+}
+
+pub struct ListTasks {
+    pub filter: TaskFilter,
+    pub page: PageRequest,
+}
+
+impl Transition for ListTasks {
+    type Output = Page<Task>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
+        let filter = &self.filter;
+        let list = if filter.owner.is_some() { &LIST_TASKS_OF_OWNER } else { &LIST_TASKS };
+        let rows = tx
+            .rows(
+                list,
+                params![
+                    filter.owner.as_ref(),
+                    filter.kind.map(|kind| kind.as_str()),
+                    filter.status.map(|status| status.as_str()),
+                    filter.parent.as_ref(),
+                    filter.open_or_unread_since,
+                    self.page.after,
+                    self.page.limit() + 1,
+                ],
+            )
+            .await?;
+        let tasks = rows.iter().map(rows::task).collect::<Result<Vec<_>, _>>()?;
+        Ok(page(tasks, &self.page, |task| task.seq))
+    }
+}
+
+pub struct ReadJob(pub JobId);
+
+impl Transition for ReadJob {
+    type Output = Job;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Job, StoreError> {
+        let row = tx.row(&JOB, params![&self.0]).await?;
+        rows::job(&row.ok_or_else(|| StoreError::NotFound { what: "job", id: self.0.to_string() })?)
+    }
+}
+
+pub struct ListJobs {
+    pub filter: JobFilter,
+    pub page: PageRequest,
+}
+
+impl Transition for ListJobs {
+    type Output = Page<Job>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
+        let filter = &self.filter;
+        let list = if filter.task_id.is_some() { &LIST_JOBS_OF_TASK } else { &LIST_JOBS };
+        let rows = tx
+            .rows(
+                list,
+                params![
+                    filter.task_id.as_ref(),
+                    filter.state.map(|state| state.as_str()),
+                    filter.slot.map(|slot| slot.as_str()),
+                    self.page.after,
+                    self.page.limit() + 1,
+                ],
+            )
+            .await?;
+        let jobs = rows.iter().map(rows::job).collect::<Result<Vec<_>, _>>()?;
+        Ok(page(jobs, &self.page, |job| job.seq))
+    }
+}
+
+/// One row more than wanted was read: it says whether there is a next page.
+fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T) -> i64) -> Page<T> {
+    let limit = request.limit() as usize;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    Page { next: if more { items.last().map(seq) } else { None }, items }
+}
+
+pub struct ReadOrders(pub Vec<Lease>);
+
+impl Transition for ReadOrders {
+    type Output = Vec<Order>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Order>, StoreError> {
+        let ids: Vec<&str> = self.0.iter().map(|lease| lease.job_id.as_str()).collect();
+        let mut found = std::collections::HashMap::new();
+        for row in tx.rows(&ORDERS, params![ids]).await? {
+            let mut c = row.columns();
+            let id = c.text()?;
+            let attempt = c.int()?;
+            let state = c.word(JobState::parse)?;
+            found.insert(id, (attempt, state, c.opt_word(TaskStatus::parse)?, c.opt_word(StopMode::parse)?));
+        }
+        let orders = self.0.iter().filter_map(|lease| {
+            let kind = match found.get(lease.job_id.as_str()) {
+                Some((attempt, state, _, _)) if *attempt != lease.attempt || !state.is_held() => OrderKind::Abort,
+                Some((_, _, _, Some(_))) => OrderKind::EndSoon,
+                Some((_, _, Some(status), None)) if status.is_held() => OrderKind::Yield,
+                Some(_) => return None,
+                None => OrderKind::Abort,
+            };
+            Some(Order { lease: lease.clone(), kind })
+        });
+        Ok(orders.collect())
+    }
+}
+
+/// Counts rows, for whoever looks after the store.
+pub struct ReadInfo {
+    pub backend: &'static str,
+    pub location: String,
+    pub schema_version: i64,
+}
+
+impl Transition for ReadInfo {
+    type Output = StoreInfo;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<StoreInfo, StoreError> {
+        let row = tx.row(&COUNTS, params![]).await?.ok_or_else(|| crate::sql::internal("no counts"))?;
+        let mut c = row.columns();
+        Ok(StoreInfo {
+            backend: self.backend,
+            location: self.location.clone(),
+            schema_version: self.schema_version,
+            jobs: c.int()?,
+            tasks: c.int()?,
+        })
+    }
+}

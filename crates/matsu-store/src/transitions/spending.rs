@@ -1,0 +1,198 @@
+//! Budgets, inner permits, rates: what is scarce, over all nodes.
+
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::clock::Timestamp;
+use matsu_core::id::TaskId;
+use matsu_core::job::Lease;
+use matsu_core::ports::store::{Reservation, StoreError};
+use matsu_core::slot::Slot;
+
+use super::ledger::Ledger;
+use super::update_job::task_of;
+use super::{held, permits};
+use crate::sql::{Row, Sql, Transition, Tx, params};
+
+const BUDGET: Sql = Sql::both("SELECT unit, amount_max, used FROM budgets WHERE task_id = $1 ORDER BY unit");
+const LINE: Sql = Sql::each(
+    "SELECT unit, amount_max, used FROM budgets WHERE task_id = $1 AND unit = $2",
+    "SELECT unit, amount_max, used FROM budgets WHERE task_id = $1 AND unit = $2 FOR UPDATE",
+);
+const USE: Sql = Sql::both("UPDATE budgets SET used = used + $3 WHERE task_id = $1 AND unit = $2");
+const RESERVE: Sql =
+    Sql::both("INSERT INTO reservations (job_id, task_id, unit, amount) VALUES ($1, $2, $3, $4) RETURNING id");
+const TAKE_BACK: Sql =
+    Sql::both("DELETE FROM reservations WHERE id = $1 AND job_id = $2 RETURNING task_id, unit, amount");
+const TAKE_BACK_ALL: Sql = Sql::each(
+    "DELETE FROM reservations WHERE job_id IN (SELECT value FROM json_each($1)) RETURNING task_id, unit, amount",
+    "DELETE FROM reservations WHERE job_id = ANY($1) RETURNING task_id, unit, amount",
+);
+const SLOT_OF: Sql = Sql::each(
+    concat!("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()),
+    concat!("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR UPDATE"),
+);
+const TURN: Sql = Sql::each(
+    "INSERT INTO rates (name, next_at) VALUES ($1, $3 + $2) ON CONFLICT (name) DO UPDATE \
+     SET next_at = max(rates.next_at, $3) + $2 RETURNING next_at",
+    "INSERT INTO rates (name, next_at) VALUES ($1, CAST($3 AS BIGINT) + $2) ON CONFLICT (name) DO UPDATE \
+     SET next_at = greatest(rates.next_at, $3) + $2 RETURNING next_at",
+);
+
+fn line(row: &Row) -> Result<BudgetLine, StoreError> {
+    let mut c = row.columns();
+    Ok(BudgetLine { unit: c.word(BudgetUnit::parse)?, limit: c.int()?, used: c.int()? })
+}
+
+pub struct ReadBudget(pub TaskId);
+
+impl Transition for ReadBudget {
+    type Output = Vec<BudgetLine>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<BudgetLine>, StoreError> {
+        tx.rows(&BUDGET, params![&self.0]).await?.iter().map(line).collect()
+    }
+}
+
+pub struct Reserve {
+    pub lease: Lease,
+    pub unit: BudgetUnit,
+    pub amount: i64,
+}
+
+impl Transition for Reserve {
+    type Output = Reservation;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Reservation, StoreError> {
+        let task_id = task_of(tx, &self.lease).await?;
+        // The task's lock first, as everywhere; and the fence again behind it.
+        Ledger::lock(tx, task_id.clone()).await?;
+        slot_of(tx, &self.lease).await?;
+        let (Some(task_id), amount) = (task_id, self.amount.max(0)) else {
+            return Ok(Reservation { id: 0, unit: self.unit, amount: self.amount.max(0) });
+        };
+        let unit = self.unit.as_str();
+        let amount = match tx.row(&LINE, params![&task_id, unit]).await? {
+            Some(row) => line(&row)?.grant(amount),
+            None => amount,
+        };
+        tx.run(&USE, params![&task_id, unit, amount]).await?;
+        let row = tx.row(&RESERVE, params![&self.lease.job_id, &task_id, unit, amount]).await?;
+        let id = row.ok_or_else(|| crate::sql::internal("a reservation has no number"))?.only_int()?;
+        Ok(Reservation { id, unit: self.unit, amount })
+    }
+}
+
+pub struct Settle {
+    pub lease: Lease,
+    pub reservation: Reservation,
+    pub spent: i64,
+}
+
+impl Transition for Settle {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let task_id = task_of(tx, &self.lease).await?;
+        Ledger::lock(tx, task_id.clone()).await?;
+        slot_of(tx, &self.lease).await?;
+        if task_id.is_none() {
+            return Ok(());
+        }
+        let row = tx.row(&TAKE_BACK, params![self.reservation.id, &self.lease.job_id]).await?;
+        let row =
+            row.ok_or_else(|| StoreError::NotFound { what: "reservation", id: self.reservation.id.to_string() })?;
+        give_back(tx, &row, self.spent).await
+    }
+}
+
+/// Lowers `used` by what a deleted reservation held beyond `spent`.
+async fn give_back(tx: &mut Tx<'_>, row: &Row, spent: i64) -> Result<(), StoreError> {
+    let mut c = row.columns();
+    let (task_id, unit, amount) = (c.text()?, c.text()?, c.int()?);
+    tx.run(&USE, params![&task_id, &unit, spent - amount]).await?;
+    Ok(())
+}
+
+/// What jobs had set aside and not spent when they ended.
+pub async fn return_reservations(tx: &mut Tx<'_>, jobs: Vec<&str>) -> Result<(), StoreError> {
+    for row in tx.rows(&TAKE_BACK_ALL, params![jobs]).await? {
+        give_back(tx, &row, 0).await?;
+    }
+    Ok(())
+}
+
+/// The slot of a job that this lease holds, with the row locked until the end of the transaction.
+async fn slot_of(tx: &mut Tx<'_>, lease: &Lease) -> Result<Slot, StoreError> {
+    let row = tx.row(&SLOT_OF, params![&lease.job_id, lease.attempt]).await?;
+    let row = row.ok_or_else(|| StoreError::LeaseLost(lease.job_id.clone()))?;
+    row.columns().word(Slot::parse)
+}
+
+/// What is done with a permit inside a running job.
+pub enum PermitStep {
+    TakeInner { slot: Slot, permits_max: u32 },
+    FreeInner { slot: Slot },
+    Lend,
+    Regain { permits_max: u32 },
+}
+
+pub struct MovePermit {
+    pub lease: Lease,
+    pub step: PermitStep,
+}
+
+impl Transition for MovePermit {
+    /// Whether the job holds the permit afterwards.
+    type Output = bool;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+        let own = slot_of(tx, &self.lease).await?;
+        let lease = &self.lease;
+        match self.step {
+            PermitStep::TakeInner { slot, permits_max } => {
+                if permits::holds(tx, lease, slot).await? {
+                    return Ok(true);
+                }
+                let numbers = permits::free(tx, slot, permits_max, 1).await?;
+                permits::take(tx, slot, &numbers, std::slice::from_ref(lease)).await?;
+                Ok(!numbers.is_empty())
+            }
+            PermitStep::FreeInner { slot } => {
+                permits::free_in_slot(tx, lease, slot).await?;
+                Ok(false)
+            }
+            PermitStep::Lend => {
+                permits::free_in_slot(tx, lease, own).await?;
+                tx.publish(matsu_core::change::Topic::queue(own));
+                Ok(false)
+            }
+            PermitStep::Regain { permits_max } => {
+                if permits::holds(tx, lease, own).await? {
+                    return Ok(true);
+                }
+                let numbers = permits::free(tx, own, permits_max, 1).await?;
+                if numbers.is_empty() {
+                    permits::take_extra(tx, lease, own, permits_max).await?;
+                } else {
+                    permits::take(tx, own, &numbers, std::slice::from_ref(lease)).await?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+pub struct TakeTurn {
+    pub key: String,
+    pub step_ms: i64,
+    pub now: Timestamp,
+}
+
+impl Transition for TakeTurn {
+    type Output = Timestamp;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Timestamp, StoreError> {
+        let row = tx.row(&TURN, params![&self.key, self.step_ms, self.now]).await?;
+        let next = row.ok_or_else(|| crate::sql::internal("a rate has no row"))?.only_int()?;
+        Ok(Timestamp::from_millis(next - self.step_ms))
+    }
+}

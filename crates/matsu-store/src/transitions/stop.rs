@@ -1,0 +1,112 @@
+//! Stopping a task, and with it every task it started.
+
+use matsu_core::change::ChangeKind;
+use matsu_core::id::TaskId;
+use matsu_core::job::JobState;
+use matsu_core::ports::store::{StopTask, StoppedTask, StoreError};
+use matsu_core::task::{Stop, StopMode};
+
+use super::finish_and_claim::release;
+use super::ledger::Ledger;
+use super::steer::wake_all_slots;
+use crate::sql::{Row, Sql, Transition, Tx, params};
+
+const CHILDREN: Sql = Sql::each(
+    "SELECT id FROM tasks WHERE parent_id IN (SELECT value FROM json_each($1)) AND finished_at IS NULL",
+    "SELECT id FROM tasks WHERE parent_id = ANY($1) AND finished_at IS NULL",
+);
+const WAITING: Sql = Sql::both(
+    "SELECT id, state FROM jobs WHERE task_id = $1 AND state IN ('queued', 'awaiting_auth', 'awaiting_input')",
+);
+const UNFINISHED: Sql = Sql::both(concat!("SELECT id, state FROM jobs WHERE task_id = $1 AND ", super::unfinished!()));
+const CANCEL: Sql = Sql::each(
+    "UPDATE jobs SET state = 'cancelled', finished_at = $2, error_code = 'TASK_STOPPED', owner_node = NULL \
+     WHERE id IN (SELECT value FROM json_each($1))",
+    "UPDATE jobs SET state = 'cancelled', finished_at = $2, error_code = 'TASK_STOPPED', owner_node = NULL \
+     WHERE id = ANY($1)",
+);
+
+impl Transition for StopTask {
+    type Output = StoppedTask;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<StoppedTask, StoreError> {
+        let family = family(tx, &self.task_id).await?;
+        let mut ledger = Ledger::lock(tx, family).await?;
+        let root = ledger.existing(&self.task_id)?;
+        if root.status.is_terminal() {
+            return Ok(StoppedTask {
+                task: root.clone(),
+                cancelled_queued: 0,
+                cancelled_running: 0,
+                was_terminal: true,
+            });
+        }
+        let mut queued = 0;
+        let mut running = 0;
+        let ids: Vec<TaskId> = ledger.tasks().map(|task| task.id.clone()).collect();
+        for id in &ids {
+            let (waiting, started) = self.stop_one(tx, &mut ledger, id).await?;
+            queued += waiting;
+            running += started;
+        }
+        wake_all_slots(tx);
+        let tasks = ledger.write(tx, self.now).await?;
+        let task = tasks.into_iter().find(|task| task.id == self.task_id);
+        let task = task.ok_or_else(|| crate::sql::internal("a locked task is gone"))?;
+        Ok(StoppedTask { task, cancelled_queued: queued, cancelled_running: running, was_terminal: false })
+    }
+}
+
+trait StopOne {
+    async fn stop_one(&self, tx: &mut Tx<'_>, ledger: &mut Ledger, id: &TaskId) -> Result<(i64, i64), StoreError>;
+}
+
+impl StopOne for StopTask {
+    /// How many waiting and how many running jobs were cancelled.
+    async fn stop_one(&self, tx: &mut Tx<'_>, ledger: &mut Ledger, id: &TaskId) -> Result<(i64, i64), StoreError> {
+        let task = ledger.existing(id)?;
+        if task.status.is_terminal() {
+            return Ok((0, 0));
+        }
+        // A harder mode replaces a softer one; the first reason stands.
+        let mode = task.stop.map_or(self.mode, |stop| stop.mode.max(self.mode));
+        let stop =
+            task.stop.map_or(Stop { mode, reason: self.reason, requested_at: self.now }, |stop| Stop { mode, ..stop });
+        let which = if mode == StopMode::Immediate { &UNFINISHED } else { &WAITING };
+        let jobs = jobs(&tx.rows(which, params![id]).await?)?;
+        let ids: Vec<&str> = jobs.iter().map(|(job, _)| job.as_str()).collect();
+        if !ids.is_empty() {
+            tx.run(&CANCEL, params![ids.clone(), self.now]).await?;
+            release(tx, ids).await?;
+        }
+        for (_, state) in &jobs {
+            ledger.moved(Some(id), *state, JobState::Cancelled);
+        }
+        ledger.change(id, ChangeKind::TaskStatus, |task| task.stop = Some(stop));
+        let running = jobs.iter().filter(|(_, state)| *state == JobState::Running).count();
+        let count = |jobs: usize| i64::try_from(jobs).unwrap_or(i64::MAX);
+        Ok((count(jobs.len() - running), count(running)))
+    }
+}
+
+fn jobs(rows: &[Row]) -> Result<Vec<(String, JobState)>, StoreError> {
+    rows.iter()
+        .map(|row| {
+            let mut c = row.columns();
+            Ok((c.text()?, c.word(JobState::parse)?))
+        })
+        .collect()
+}
+
+/// The task and all unfinished tasks below it. Delegation is bounded in depth, so this ends.
+async fn family(tx: &mut Tx<'_>, root: &TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let mut all = vec![root.clone()];
+    let mut level = vec![root.clone()];
+    while !level.is_empty() {
+        let parents: Vec<&str> = level.iter().map(TaskId::as_str).collect();
+        let rows = tx.rows(&CHILDREN, params![parents]).await?;
+        level = rows.iter().map(|row| row.only_text().map(TaskId::from_text)).collect::<Result<_, _>>()?;
+        all.extend(level.iter().cloned());
+    }
+    Ok(all)
+}
