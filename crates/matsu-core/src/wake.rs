@@ -4,7 +4,7 @@
 //! Subscribe first, then read, then sleep. A publication between the subscription and the sleep leaves a
 //! permit behind, and the sleep returns at once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -28,7 +28,8 @@ struct Topics {
 struct Listeners {
     /// The number of the topic's last publication, or of the last one of all when its first listener came.
     published: u64,
-    notifies: HashMap<u64, Arc<Notify>>,
+    /// By subscription: whoever came first is woken first.
+    notifies: BTreeMap<u64, Arc<Notify>>,
 }
 
 impl Hub {
@@ -47,7 +48,7 @@ impl Hub {
         let published = inner.published;
         for topic in topics {
             let listeners = inner.sleepers.entry(topic.clone());
-            let listeners = listeners.or_insert_with(|| Listeners { published, notifies: HashMap::new() });
+            let listeners = listeners.or_insert_with(|| Listeners { published, notifies: BTreeMap::new() });
             listeners.notifies.insert(id, Arc::clone(&notify));
         }
         drop(inner);
