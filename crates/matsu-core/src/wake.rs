@@ -72,8 +72,14 @@ impl Hub {
         let mut inner = self.lock();
         inner.published += 1;
         let published = inner.published;
+        let mut all = BTreeMap::new();
         for listeners in inner.sleepers.values_mut() {
-            listeners.wake(published);
+            listeners.published = published;
+            all.extend(&listeners.notifies);
+        }
+        // In the order they came, as in `publish`: a simulation must be able to repeat itself.
+        for notify in all.into_values() {
+            notify.notify_one();
         }
     }
 
