@@ -143,6 +143,14 @@ impl Running {
         due.collect()
     }
 
+    /// Bodies that left something to be mended.
+    #[must_use]
+    pub fn to_mend(&self) -> Vec<(Lease, Arc<Notes>)> {
+        let jobs = self.lock();
+        let left = jobs.iter().filter(|job| job.notes.has_mends());
+        left.map(|job| (job.lease.clone(), Arc::clone(&job.notes))).collect()
+    }
+
     fn each_of(&self, slot: Slot, mut decide: impl FnMut(&mut RunningJob) -> Option<Act>) {
         for job in self.lock().iter_mut().filter(|job| job.slot == slot) {
             if let Some(act) = decide(job) {

@@ -64,6 +64,28 @@ async fn two_levels_at_a_limit_of_one_finish() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dropped_wait_for_descendants_takes_its_permit_back() {
+    let (store, clock) = memory().await;
+    let body = scripted(JobKind::Search, |cx| async move {
+        let clock = *cx.runtime().clock();
+        let wait = cx.waiting_for_descendants(std::future::pending::<()>());
+        assert!(clock.within(Duration::from_secs(5), wait).await.is_none());
+        clock.sleep(Duration::from_secs(10)).await;
+        done()
+    });
+    let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
+    let service = runtime.start();
+    let waiting = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
+    clock.sleep(Duration::from_secs(7)).await;
+    let other = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1)]).await.id;
+    clock.sleep(Duration::from_secs(7)).await;
+    assert_eq!(only_job(&store, &other).await.state, JobState::Queued, "the slot is taken again");
+    finished(&runtime, &waiting).await;
+    assert_eq!(finished(&runtime, &other).await.status, TaskStatus::Completed);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_inner_permit_is_held_by_one_at_a_time_and_a_dropped_holder_gives_it_back() {
     let (store, clock) = memory().await;
     let inside = Arc::new(AtomicUsize::new(0));
@@ -122,7 +144,7 @@ async fn a_question_frees_the_permit_and_stops_the_clock() {
     let other = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1_000)]).await.id;
     assert_eq!(finished(&runtime, &other).await.status, TaskStatus::Completed, "its permit was free");
     answered.cancel();
-    assert_eq!(finished(&runtime, &asking).await.status, TaskStatus::Completed);
+    until(&store, &clock, &asking, JobState::Completed).await;
     assert_eq!(only_job(&store, &asking).await.attempt, job.attempt);
     service.stop().await;
 }

@@ -201,6 +201,10 @@ impl NodeStore for FaultyStore {
     }
 
     async fn beat(&self, id: &NodeId) -> Result<(), StoreError> {
+        // As where heartbeats count: a node that was reaped is told so.
+        if !self.inner.nodes().await?.iter().any(|node| node.id == *id) {
+            return Err(StoreError::NotFound { what: "node", id: id.to_string() });
+        }
         self.pass("beat", self.inner.beat(id)).await
     }
 

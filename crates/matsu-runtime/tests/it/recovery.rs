@@ -1,11 +1,14 @@
 //! A process that dies: another one takes over what it ran, and the dead one cannot write any more.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::job::{JobKind, JobState};
+use matsu_core::ports::store::Store;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
 
+use crate::faulty_store::FaultyStore;
 use crate::fixtures::*;
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +57,8 @@ async fn an_agent_run_of_a_dead_process_is_failed_and_keeps_its_output() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_taken_for_dead_starts_again_as_another() {
-    let (store, clock) = memory().await;
+    let (inner, clock) = memory().await;
+    let store: Arc<dyn Store> = FaultyStore::new(inner);
     let runtime = runtime(&store, clock);
     let service = runtime.start();
     let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 30_000)]).await.id;

@@ -17,20 +17,26 @@ use matsu_runtime::{Runtime, Service};
 use crate::faulty_store::{FaultyStore, Plan};
 use crate::fixtures::*;
 
-#[tokio::test(start_paused = true)]
-async fn everything_is_settled_whatever_happens() {
-    for seed in 0..24 {
-        // Shown when a seed fails: give it to `simulate` alone to see it again.
+#[test]
+fn everything_is_settled_whatever_happens() {
+    for seed in 0..16 {
+        // Shown when a seed fails: give it to `run` alone to see it again.
         println!("seed {seed}");
-        simulate(seed).await;
+        run(seed);
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_seed_repeats_itself() {
+#[test]
+fn a_seed_repeats_itself() {
     for seed in [3, 11] {
-        assert_eq!(simulate(seed).await, simulate(seed).await, "seed {seed}");
+        assert_eq!(run(seed), run(seed), "seed {seed}");
     }
+}
+
+/// One seed on a clock of its own: timers that are due together fire in an order that depends on the clock's age.
+fn run(seed: u64) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(simulate(seed))
 }
 
 struct Process {
