@@ -65,6 +65,11 @@ limits! {
     WRITE_BATCH_MAX: usize = 256, "operations that share one commit";
     WAITS_PER_PRINCIPAL_MAX: usize = 20_000, "waits that one principal may hold open";
     CURSORS_MAX: usize = 10_000, "client instances whose last-told revisions are remembered";
+    CURSOR_TASKS_MAX: usize = 1_000, "handles remembered for each client instance";
+    ORDERS_PAUSE: Duration = Duration::from_millis(50), "shortest pause between two looks for stopped work";
+    STORE_RETRY_FIRST: Duration = Duration::from_millis(50), "pause after the first failure of the store; doubles";
+    STORE_RETRY_MAX: Duration = Duration::from_secs(5), "longest pause before the store is tried again";
+    CHANGES_PER_READ_MAX: u32 = 1_000, "change events that one safety read takes at a time";
 }
 
 trait Show {

@@ -19,10 +19,16 @@ pub struct Hub {
 
 #[derive(Debug, Default)]
 struct Topics {
-    sleepers: HashMap<Topic, HashMap<u64, Arc<Notify>>>,
-    /// How often each topic that somebody listens on was published; lets readers share one read.
+    sleepers: HashMap<Topic, Listeners>,
     next_id: u64,
     published: u64,
+}
+
+#[derive(Debug)]
+struct Listeners {
+    /// The number of the topic's last publication, or of the last one of all when its first listener came.
+    published: u64,
+    notifies: HashMap<u64, Arc<Notify>>,
 }
 
 impl Hub {
@@ -38,8 +44,11 @@ impl Hub {
         let mut inner = self.lock();
         let id = inner.next_id;
         inner.next_id += 1;
+        let published = inner.published;
         for topic in topics {
-            inner.sleepers.entry(topic.clone()).or_default().insert(id, Arc::clone(&notify));
+            let listeners = inner.sleepers.entry(topic.clone());
+            let listeners = listeners.or_insert_with(|| Listeners { published, notifies: HashMap::new() });
+            listeners.notifies.insert(id, Arc::clone(&notify));
         }
         drop(inner);
         Subscription { hub: Arc::clone(self), topics: topics.into(), id, notify }
@@ -49,10 +58,10 @@ impl Hub {
     pub fn publish<'a>(&self, topics: impl IntoIterator<Item = &'a Topic>) {
         let mut inner = self.lock();
         inner.published += 1;
+        let published = inner.published;
         for topic in topics {
-            for notify in inner.sleepers.get(topic).into_iter().flat_map(HashMap::values) {
-                // `notify_one` and not `notify_waiters`: it leaves a permit for a sleeper that is still reading.
-                notify.notify_one();
+            if let Some(listeners) = inner.sleepers.get_mut(topic) {
+                listeners.wake(published);
             }
         }
     }
@@ -61,8 +70,9 @@ impl Hub {
     pub fn publish_all(&self) {
         let mut inner = self.lock();
         inner.published += 1;
-        for notify in inner.sleepers.values().flat_map(HashMap::values) {
-            notify.notify_one();
+        let published = inner.published;
+        for listeners in inner.sleepers.values_mut() {
+            listeners.wake(published);
         }
     }
 
@@ -72,14 +82,32 @@ impl Hub {
         self.lock().published
     }
 
+    /// The number of the last publication on `topic`, as far as those who listen on it now are concerned: what
+    /// was read after [`Hub::published`] had reached it is fresh for all of them. Nobody listens: the last of all.
+    #[must_use]
+    pub fn published_on(&self, topic: &Topic) -> u64 {
+        let inner = self.lock();
+        inner.sleepers.get(topic).map_or(inner.published, |listeners| listeners.published)
+    }
+
     /// Open subscriptions, counted once per topic.
     #[must_use]
     pub fn sleepers(&self) -> usize {
-        self.lock().sleepers.values().map(HashMap::len).sum()
+        self.lock().sleepers.values().map(|listeners| listeners.notifies.len()).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Topics> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listeners {
+    fn wake(&mut self, published: u64) {
+        self.published = published;
+        for notify in self.notifies.values() {
+            // `notify_one` and not `notify_waiters`: it leaves a permit for a sleeper that is still reading.
+            notify.notify_one();
+        }
     }
 }
 
@@ -103,9 +131,9 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut inner = self.hub.lock();
         for topic in &self.topics {
-            if let Some(sleepers) = inner.sleepers.get_mut(topic) {
-                sleepers.remove(&self.id);
-                if sleepers.is_empty() {
+            if let Some(listeners) = inner.sleepers.get_mut(topic) {
+                listeners.notifies.remove(&self.id);
+                if listeners.notifies.is_empty() {
                     inner.sleepers.remove(topic);
                 }
             }
@@ -136,6 +164,21 @@ mod tests {
         hub.publish([&topic("b")]);
         let clock = crate::clock::Clock::system();
         assert!(clock.within(std::time::Duration::from_secs(60), subscription.woken()).await.is_none());
+    }
+
+    #[test]
+    fn a_topic_is_as_new_as_its_own_last_publication() {
+        let hub = Hub::new();
+        hub.publish([&topic("a")]);
+        let _subscription = hub.subscribe(&[topic("a")]);
+        assert_eq!(hub.published_on(&topic("a")), 1, "what was published before may not have been read");
+        hub.publish([&topic("b")]);
+        assert_eq!(hub.published_on(&topic("a")), 1, "other topics do not age it");
+        hub.publish([&topic("a")]);
+        assert_eq!(hub.published_on(&topic("a")), 3);
+        hub.publish_all();
+        assert_eq!(hub.published_on(&topic("a")), 4);
+        assert_eq!(hub.published_on(&topic("unheard")), 4);
     }
 
     #[tokio::test]

@@ -1,1 +1,26 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
+
+pub mod bodies;
+pub mod body;
+pub mod context;
+pub mod cursors;
+pub mod options;
+pub mod queue;
+pub mod runtime;
+pub mod snapshots;
+pub mod status;
+pub mod stop_signal;
+pub mod tasks;
+mod upkeep;
+pub mod wait;
+
+pub use body::{Bodies, JobBody};
+pub use context::JobContext;
+pub use cursors::{Cursors, InstanceId};
+pub use options::{Expiry, RuntimeOptions, Workers};
+pub use queue::worker::Service;
+pub use runtime::Runtime;
+pub use status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
+pub use stop_signal::{StopSignal, StopWord};
+pub use tasks::{StopReport, TaskError};
+pub use wait::{Check, Waited, wait_until};

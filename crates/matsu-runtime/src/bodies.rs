@@ -1,0 +1,7 @@
+//! Bodies that come with the runtime. Those that do real work live with what they work on.
+
+pub mod noop;
+pub mod sleep;
+
+pub use noop::Noop;
+pub use sleep::Sleep;

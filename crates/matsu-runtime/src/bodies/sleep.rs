@@ -1,0 +1,93 @@
+//! A job that sleeps as its input says, and can misbehave in every way a body can. For tests and benches.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{Job, JobEnd, JobKind, Retry};
+
+use crate::body::JobBody;
+use crate::context::JobContext;
+use crate::stop_signal::StopWord;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sleep;
+
+/// The input of a sleeping job.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SleepInput {
+    /// How long it sleeps.
+    #[serde(default)]
+    pub ms: u64,
+    /// Fails with this message after its sleep, on every attempt whose number is at most `fail_attempts`.
+    pub fail: Option<String>,
+    /// Absent: every attempt fails.
+    pub fail_attempts: Option<i64>,
+    /// Panics after its sleep.
+    #[serde(default)]
+    pub panic: bool,
+    /// Sleeps on whatever it is told.
+    #[serde(default)]
+    pub ignore_stop: bool,
+    /// Says this often where it stands, and leaves a partial output.
+    pub progress_every_ms: Option<u64>,
+    /// Longer than this and it is timed out.
+    pub run_seconds_max: Option<u32>,
+}
+
+#[async_trait]
+impl JobBody for Sleep {
+    fn kind(&self) -> JobKind {
+        JobKind::Sleep
+    }
+
+    fn run_seconds_max(&self, job: &Job) -> Option<u32> {
+        serde_json::from_str::<SleepInput>(&job.input_json).ok()?.run_seconds_max
+    }
+
+    async fn run(&self, cx: JobContext) -> JobEnd {
+        let input: SleepInput = match serde_json::from_str(&cx.job.input_json) {
+            Ok(input) => input,
+            Err(error) => return failed(ErrorCode::InvalidParams, error.to_string(), Retry::Never),
+        };
+        tokio::select! {
+            biased;
+            _ = cx.stop.told_to_stop(), if !input.ignore_stop => return cx.stopped(),
+            () = sleep(&cx, &input) => {}
+        }
+        if input.panic {
+            // A panic that is asked for: it shows that one body's panic is that body's alone.
+            std::panic::panic_any("the input asked for a panic");
+        }
+        match input.fail {
+            Some(message) if input.fail_attempts.is_none_or(|attempts| cx.job.attempt <= attempts) => {
+                failed(ErrorCode::InternalError, message, Retry::IfAllowed)
+            }
+            _ => JobEnd::Completed { output_json: json!({ "slept_ms": input.ms }).to_string() },
+        }
+    }
+}
+
+async fn sleep(cx: &JobContext, input: &SleepInput) {
+    let clock = *cx.runtime().clock();
+    let until = clock.instant() + Duration::from_millis(input.ms);
+    let Some(every_ms) = input.progress_every_ms else { return clock.sleep_until(until).await };
+    let mut slept_ms = 0;
+    while slept_ms < input.ms && cx.stop.word() < StopWord::Abort {
+        clock.sleep(Duration::from_millis(every_ms.clamp(1, input.ms - slept_ms))).await;
+        slept_ms += every_ms.max(1);
+        let so_far = json!({ "slept_ms": slept_ms.min(input.ms) });
+        cx.progress_value(&so_far).await;
+        if cx.partial_output(&so_far).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn failed(code: ErrorCode, message: String, retry: Retry) -> JobEnd {
+    JobEnd::Failed { code: code.to_string(), message, retry, output_json: None }
+}

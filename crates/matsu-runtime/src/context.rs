@@ -1,0 +1,129 @@
+//! What a running body has in its hands. Everything it writes goes through its lease, so that a body which was
+//! taken for dead cannot touch the job that somebody else runs by now.
+
+mod mending;
+mod notes;
+mod permits;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use matsu_core::budget::BudgetUnit;
+use matsu_core::job::end::clip;
+use matsu_core::job::{Job, JobEnd, Lease};
+use matsu_core::limits::{CHECKPOINT_BYTES_MAX, JOB_OUTPUT_BYTES_MAX, PROGRESS_BYTES_MAX};
+use matsu_core::ports::store::{JobUpdate, Reservation, StoreError};
+
+use crate::runtime::Runtime;
+use crate::stop_signal::StopSignal;
+
+pub use mending::Mend;
+pub use notes::Notes;
+
+/// One attempt at one job. Cheap to clone, so that parts of a body can share it.
+#[derive(Clone)]
+pub struct JobContext {
+    pub job: Arc<Job>,
+    pub lease: Lease,
+    pub stop: StopSignal,
+    runtime: Runtime,
+    notes: Arc<Notes>,
+}
+
+impl JobContext {
+    pub(crate) fn new(runtime: Runtime, job: Job, lease: Lease, stop: StopSignal, notes: Arc<Notes>) -> Self {
+        Self { job: Arc::new(job), lease, stop, runtime, notes }
+    }
+
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// What a body returns that was told to stop and did. Why it was told decides what becomes of the job.
+    #[must_use]
+    pub fn stopped(&self) -> JobEnd {
+        JobEnd::Cancelled { code: None, output_json: None }
+    }
+
+    /// Says where the job stands. Written at most once a second; of what comes in between the last one wins.
+    pub async fn progress(&self, message: &str) {
+        // Quotes and escapes at most double a text of ASCII; longer ones are cut by the check below.
+        let message = clip(message, PROGRESS_BYTES_MAX / 4);
+        self.progress_value(&json!({ "message": message })).await;
+    }
+
+    /// As [`JobContext::progress`], with fields of the body's own. Too large a value is not shown.
+    pub async fn progress_value(&self, value: &Value) {
+        let text = value.to_string();
+        if text.len() > PROGRESS_BYTES_MAX {
+            tracing::warn!(job.id = %self.lease.job_id, bytes = text.len(), "progress is too large to be shown");
+            return;
+        }
+        if let Some(text) = self.notes.offer_progress(text, self.runtime.clock().instant()) {
+            write_progress(&self.runtime, &self.lease, &self.notes, text).await;
+        }
+    }
+
+    /// Where the next attempt would go on.
+    ///
+    /// # Errors
+    /// `LeaseLost`: stop working. `LimitExceeded`: too large, and nothing was written.
+    pub async fn checkpoint(&self, value: &Value) -> Result<(), StoreError> {
+        let text = bounded(value, CHECKPOINT_BYTES_MAX, "checkpoint")?;
+        self.update(JobUpdate::Checkpoint(text)).await
+    }
+
+    /// The output so far: what the job has to show if it does not reach its end.
+    ///
+    /// # Errors
+    /// `LeaseLost`: stop working. `LimitExceeded`: too large, and nothing was written.
+    pub async fn partial_output(&self, value: &Value) -> Result<(), StoreError> {
+        let text = bounded(value, JOB_OUTPUT_BYTES_MAX, "output")?;
+        self.notes.set_partial_output(text.clone());
+        self.update(JobUpdate::PartialOutput(text)).await
+    }
+
+    /// Sets aside some of the task's budget before it is spent. May grant less than was asked for.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn reserve(&self, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
+        self.runtime.store().reserve(&self.lease, unit, amount).await
+    }
+
+    /// Says what a reservation really cost; the rest returns.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn settle(&self, reservation: &Reservation, spent: i64) -> Result<(), StoreError> {
+        self.runtime.store().settle(&self.lease, reservation, spent).await
+    }
+
+    async fn update(&self, update: JobUpdate) -> Result<(), StoreError> {
+        self.runtime.store().update_job(&self.lease, update, self.runtime.clock().now()).await
+    }
+}
+
+fn bounded(value: &Value, bytes_max: usize, what: &str) -> Result<String, StoreError> {
+    let text = value.to_string();
+    if text.len() > bytes_max {
+        return Err(StoreError::LimitExceeded(format!(
+            "the {what} of {} bytes is larger than {bytes_max}",
+            text.len()
+        )));
+    }
+    Ok(text)
+}
+
+/// Writes progress whose turn it is. What the store could not take waits for the next turn, unless newer came.
+pub(crate) async fn write_progress(runtime: &Runtime, lease: &Lease, notes: &Notes, text: String) {
+    let update = JobUpdate::Progress(text.clone());
+    match runtime.store().update_job(lease, update, runtime.clock().now()).await {
+        Ok(()) => {}
+        // The orders will say the same; there is no reason to wait for them.
+        Err(StoreError::LeaseLost(_)) => runtime.look_for_orders(),
+        Err(_) => notes.put_back_progress(text),
+    }
+}

@@ -1,0 +1,76 @@
+//! Undoing what a dropped future of a body could not: giving back a permit needs the store, and a drop cannot wait.
+//!
+//! A body may drop a part of itself (a `select!`, a timeout) in the middle of a borrowed state. What it had taken is
+//! put on a list; the part of the runtime that looks for orders works it off.
+
+use std::sync::Arc;
+
+use matsu_core::job::Lease;
+use matsu_core::ports::store::StoreError;
+use matsu_core::slot::Slot;
+
+use crate::runtime::Runtime;
+
+use super::{JobContext, Notes};
+
+/// What has to be put right for a job that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mend {
+    /// Give this inner permit back.
+    FreePermit(Slot),
+    /// Take the slot's permit again.
+    RegainPermit(Slot),
+    /// Run again after a question.
+    Resume(Slot),
+}
+
+impl Mend {
+    /// `false`: not possible yet.
+    pub(crate) async fn apply(self, runtime: &Runtime, lease: &Lease) -> Result<bool, StoreError> {
+        let store = runtime.store();
+        match self {
+            Self::FreePermit(slot) => {
+                store.free_inner_permit(lease, slot).await?;
+                runtime.wake_queue(slot);
+                Ok(true)
+            }
+            Self::RegainPermit(slot) => {
+                store.regain_permit(lease, runtime.limits().of(slot)).await?;
+                Ok(true)
+            }
+            Self::Resume(slot) => {
+                store.resume_from_input(lease, runtime.limits().of(slot), runtime.clock().now()).await
+            }
+        }
+    }
+}
+
+/// Leaves a mend behind unless it was done in order.
+pub(super) struct MendOnDrop {
+    runtime: Runtime,
+    lease: Lease,
+    notes: Arc<Notes>,
+    mend: Option<Mend>,
+}
+
+impl MendOnDrop {
+    pub(super) fn new(cx: &JobContext, mend: Mend) -> Self {
+        Self { runtime: cx.runtime.clone(), lease: cx.lease.clone(), notes: Arc::clone(&cx.notes), mend: Some(mend) }
+    }
+
+    /// It was put right already.
+    pub(super) fn done(mut self) {
+        self.mend = None;
+    }
+}
+
+impl Drop for MendOnDrop {
+    fn drop(&mut self) {
+        match self.mend {
+            None => {}
+            Some(Mend::RegainPermit(_)) if self.notes.lent() > 0 => {}
+            // An ended job has nothing left to give back: its end freed everything.
+            Some(mend) => self.runtime.mend_later(self.lease.clone(), mend),
+        }
+    }
+}

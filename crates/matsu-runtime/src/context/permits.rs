@@ -1,0 +1,129 @@
+//! Permits inside a job: taking one, lending the job's own to its descendants, freeing it for a question.
+//!
+//! Each is a bracket around a future. However the future ends, by being dropped too, the bracket closes.
+
+use matsu_core::change::Topic;
+use matsu_core::limits::TICK;
+use matsu_core::ports::store::StoreError;
+use matsu_core::slot::Slot;
+
+use crate::stop_signal::StopWord;
+
+use super::mending::{Mend, MendOnDrop};
+use super::{JobContext, Notes};
+
+impl JobContext {
+    /// Runs `work` while holding a permit of an inner slot; waits for one first. A job holds at most one at a time.
+    ///
+    /// # Errors
+    /// As the store's; `LeaseLost` also when the job is told to abort while it waits. `work` has not begun then.
+    pub async fn with_permit<T>(&self, slot: Slot, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        // Before asking: a permit that is freed right after a refusal would otherwise be slept through.
+        let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
+        // Before taking: the answer to a permit that was taken can be dropped. Freeing what is not held is harmless.
+        let mend = MendOnDrop::new(self, Mend::FreePermit(slot));
+        let permits_max = self.runtime.limits().of(slot);
+        while !self.runtime.store().take_inner_permit(&self.lease, slot, permits_max).await? {
+            tokio::select! {
+                () = subscription.woken() => {}
+                // Another process may free one without a word.
+                () = self.runtime.clock().sleep(TICK) => {}
+                _ = self.stop.told_at_least(StopWord::Abort) => {
+                    return Err(StoreError::LeaseLost(self.lease.job_id.clone()));
+                }
+            }
+        }
+        let value = work.await;
+        if Mend::FreePermit(slot).apply(&self.runtime, &self.lease).await.is_ok() {
+            mend.done();
+        }
+        Ok(value)
+    }
+
+    /// Runs `work`, which waits for tasks that this job started, while the job's own permit is theirs to use:
+    /// with a limit of one, a job that waits for its child would otherwise wait for ever.
+    ///
+    /// # Errors
+    /// As the store's; `work` has not begun then.
+    pub async fn waiting_for_descendants<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        let slot = self.job.slot;
+        let regain = Mend::RegainPermit(slot);
+        let lent = Lent::new(self);
+        let mend = MendOnDrop::new(self, regain);
+        if lent.is_first {
+            self.runtime.store().lend_permit(&self.lease).await?;
+            self.runtime.wake_queue(slot);
+        }
+        let value = work.await;
+        let is_first = lent.is_first;
+        drop(lent);
+        if !is_first || regain.apply(&self.runtime, &self.lease).await.is_ok() {
+            mend.done();
+        }
+        Ok(value)
+    }
+
+    /// Asks a question and waits for `answer` with the job's permit free and its clock stopped; then waits for a
+    /// permit and goes on as the same attempt.
+    ///
+    /// # Errors
+    /// As the store's; `LeaseLost` also when the job is told to abort before it could go on.
+    pub async fn ask<T>(&self, question_json: &str, answer: impl Future<Output = T>) -> Result<T, StoreError> {
+        let slot = self.job.slot;
+        let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
+        let mend = MendOnDrop::new(self, Mend::Resume(slot));
+        let now = self.runtime.clock().now();
+        self.runtime.store().park_for_input(&self.lease, question_json, now).await?;
+        let parked = Parked::new(&self.notes);
+        self.runtime.wake_queue(slot);
+        let answer = answer.await;
+        while !Mend::Resume(slot).apply(&self.runtime, &self.lease).await? {
+            tokio::select! {
+                () = subscription.woken() => {}
+                () = self.runtime.clock().sleep(TICK) => {}
+                _ = self.stop.told_at_least(StopWord::Abort) => {
+                    return Err(StoreError::LeaseLost(self.lease.job_id.clone()));
+                }
+            }
+        }
+        drop(parked);
+        mend.done();
+        Ok(answer)
+    }
+}
+
+/// The job does not count against its slot in this process while this lives.
+struct Lent<'a> {
+    notes: &'a Notes,
+    is_first: bool,
+}
+
+impl<'a> Lent<'a> {
+    fn new(cx: &'a JobContext) -> Self {
+        // Before the store frees the permit: whoever is woken by that must find room here.
+        Self { notes: &cx.notes, is_first: cx.notes.lend() == 1 }
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.notes.regain();
+    }
+}
+
+struct Parked<'a> {
+    notes: &'a Notes,
+}
+
+impl<'a> Parked<'a> {
+    fn new(notes: &'a Notes) -> Self {
+        notes.set_parked(true);
+        Self { notes }
+    }
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.notes.set_parked(false);
+    }
+}

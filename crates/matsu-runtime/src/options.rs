@@ -1,0 +1,83 @@
+//! What a runtime is made of. Everything that differs between a daemon, a worker and a test stands here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matsu_core::clock::{Clock, Timestamp};
+use matsu_core::limits::{HOLD_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD, TOMBSTONE_KEPT};
+use matsu_core::node::NodeRole;
+use matsu_core::ports::store::{ExpiryRule, Store};
+use matsu_core::slot::SlotLimits;
+
+use crate::body::Bodies;
+
+/// The parts and settings of a [`crate::Runtime`].
+#[derive(Clone)]
+pub struct RuntimeOptions {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub limits: SlotLimits,
+    pub bodies: Bodies,
+    pub workers: Workers,
+    pub expiry: Expiry,
+    /// How long a wait is held at most, unless its request says otherwise.
+    pub hold_max: Duration,
+    pub role: NodeRole,
+    pub host: String,
+    pub pid: u32,
+    pub version: String,
+}
+
+impl RuntimeOptions {
+    /// A serving node with the usual settings.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Clock, limits: SlotLimits, bodies: Bodies) -> Self {
+        Self {
+            store,
+            clock,
+            limits,
+            bodies,
+            workers: Workers::All,
+            expiry: Expiry::Durable,
+            hold_max: HOLD_MAX,
+            role: NodeRole::Serve,
+            host: String::new(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// Whether this process runs jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// A dispatcher for every slot.
+    All,
+    /// It serves and waits, and leaves the jobs to others.
+    None,
+}
+
+/// How long finished agent and wait tasks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// The store ends with the process: an hour after the end, read or not.
+    InMemory,
+    /// The store stays: an hour after the owner read the result, a week if nobody did.
+    Durable,
+}
+
+impl Expiry {
+    #[must_use]
+    pub fn rule(self, now: Timestamp) -> ExpiryRule {
+        let (after_read, unread) = match self {
+            Self::InMemory => (RESULT_KEPT_IN_MEMORY, RESULT_KEPT_IN_MEMORY),
+            Self::Durable => (RESULT_KEPT_AFTER_READ, RESULT_KEPT_UNREAD),
+        };
+        ExpiryRule {
+            now,
+            read_before: now.minus(after_read),
+            finished_before: now.minus(unread),
+            tombstones_before: now.minus(TOMBSTONE_KEPT),
+        }
+    }
+}

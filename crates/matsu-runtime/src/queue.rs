@@ -1,0 +1,7 @@
+//! The queue: who claims, who runs, who ends. One dispatcher per slot owns the bodies of that slot in this process.
+
+pub mod dispatcher;
+pub mod ending;
+pub mod run_clock;
+pub mod running;
+pub mod worker;

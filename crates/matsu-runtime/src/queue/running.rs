@@ -1,0 +1,154 @@
+//! The bodies this process runs, as those see them who may stop them. The dispatchers put in and take out; the
+//! ticker and the orders only speak to what is there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use matsu_core::job::{JobKind, Lease};
+use matsu_core::ports::store::{Order, OrderKind};
+use matsu_core::slot::Slot;
+
+use crate::context::Notes;
+use crate::stop_signal::StopSpeaker;
+
+use super::run_clock::{Act, Cause, Counting, RunClock};
+
+#[derive(Default)]
+pub struct Running {
+    jobs: Mutex<HashMap<Lease, RunningJob>>,
+}
+
+pub struct RunningJob {
+    pub kind: JobKind,
+    pub slot: Slot,
+    pub clock: RunClock,
+    pub speaker: StopSpeaker,
+    pub task: AbortHandle,
+    pub notes: Arc<Notes>,
+}
+
+/// What is left of a body that has ended.
+pub struct Ended {
+    pub kind: JobKind,
+    pub cause: Option<Cause>,
+    pub notes: Arc<Notes>,
+}
+
+impl RunningJob {
+    fn act(&self, act: Act) {
+        match act {
+            Act::Say(word) => self.speaker.say(word),
+            Act::Kill => self.task.abort(),
+        }
+    }
+}
+
+impl Running {
+    pub fn insert(&self, lease: Lease, job: RunningJob) {
+        metrics::gauge!("matsu_jobs_running", "slot" => job.slot.as_str()).increment(1.0);
+        self.lock().insert(lease, job);
+    }
+
+    pub fn remove(&self, lease: &Lease) -> Option<Ended> {
+        let job = self.lock().remove(lease)?;
+        metrics::gauge!("matsu_jobs_running", "slot" => job.slot.as_str()).decrement(1.0);
+        Some(Ended { kind: job.kind, cause: job.clock.cause(), notes: job.notes })
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[must_use]
+    pub fn contains(&self, lease: &Lease) -> bool {
+        self.lock().contains_key(lease)
+    }
+
+    #[must_use]
+    pub fn leases(&self) -> Vec<Lease> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// Bodies of the slot that hold a permit: not those that wait for descendants or for a person.
+    #[must_use]
+    pub fn holding(&self, slot: Slot) -> u32 {
+        let holding = self.lock().values().filter(|job| job.slot == slot && job.notes.holds_permit()).count();
+        u32::try_from(holding).unwrap_or(u32::MAX)
+    }
+
+    /// One second has passed for everyone.
+    pub fn tick(&self) {
+        for job in self.lock().values_mut() {
+            let counting = if job.notes.is_parked() { Counting::StandsStill } else { Counting::Runs };
+            if let Some(act) = job.clock.tick(counting) {
+                job.act(act);
+            }
+        }
+    }
+
+    pub fn apply(&self, orders: &[Order]) {
+        let mut jobs = self.lock();
+        for order in orders {
+            if let Some(job) = jobs.get_mut(&order.lease)
+                && let Some(act) = job.clock.order(order.kind)
+            {
+                job.act(act);
+            }
+        }
+    }
+
+    /// Others took this node for dead: whatever runs here runs for nobody.
+    pub fn lose_all(&self) {
+        let orders: Vec<Order> =
+            self.leases().into_iter().map(|lease| Order { lease, kind: OrderKind::Abort }).collect();
+        self.apply(&orders);
+    }
+
+    pub fn shut_down(&self, slot: Slot) {
+        self.each_of(slot, |job| job.clock.shut_down());
+    }
+
+    pub fn abort_now(&self, slot: Slot) {
+        self.each_of(slot, |job| job.clock.abort_now());
+    }
+
+    pub fn kill(&self, slot: Slot) {
+        self.each_of(slot, |_| Some(Act::Kill));
+    }
+
+    /// Drops what a dispatcher that is no longer there had started; their tasks ended with it.
+    pub fn forget(&self, slot: Slot) {
+        self.lock().retain(|_, job| job.slot != slot);
+    }
+
+    /// Progress that waited for its turn, by job.
+    #[must_use]
+    pub fn due_progress(&self, now: Instant) -> Vec<(Lease, Arc<Notes>, String)> {
+        let jobs = self.lock();
+        let due = jobs.iter().filter_map(|(lease, job)| {
+            job.notes.take_due_progress(now).map(|text| (lease.clone(), Arc::clone(&job.notes), text))
+        });
+        due.collect()
+    }
+
+    fn each_of(&self, slot: Slot, mut decide: impl FnMut(&mut RunningJob) -> Option<Act>) {
+        for job in self.lock().values_mut().filter(|job| job.slot == slot) {
+            if let Some(act) = decide(job) {
+                job.act(act);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Lease, RunningJob>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,194 @@
+//! The runtime: one handle on the store, the running jobs and the waits of this process. Cheap to clone.
+//!
+//! It holds no truth of its own: everything that must survive is in the store, and what is here can be lost.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use matsu_core::change::Topic;
+use matsu_core::clock::{Clock, Timestamp};
+use matsu_core::id::NodeId;
+use matsu_core::job::Lease;
+use matsu_core::ports::store::{NewNode, Store};
+use matsu_core::slot::{Slot, SlotLimits};
+use matsu_core::wake::Hub;
+
+use crate::body::Bodies;
+use crate::context::Mend;
+use crate::cursors::Cursors;
+use crate::options::{Expiry, RuntimeOptions, Workers};
+use crate::queue::running::Running;
+use crate::snapshots::Snapshots;
+
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: RuntimeOptions,
+    /// Replaced when others took this node for dead.
+    node: Mutex<NodeId>,
+    started_at: Timestamp,
+    cursors: Cursors,
+    snapshots: Arc<Snapshots>,
+    running: Running,
+    claiming: AtomicBool,
+    /// What dropped futures of running bodies could not undo themselves.
+    mends: Mutex<Vec<(Lease, Mend)>>,
+    look: Notify,
+}
+
+impl Runtime {
+    #[must_use]
+    pub fn new(options: RuntimeOptions) -> Self {
+        let started_at = options.clock.now();
+        let snapshots = Snapshots::new(Arc::clone(&options.store), options.clock);
+        let inner = Inner {
+            node: Mutex::new(NodeId::mint(started_at)),
+            started_at,
+            cursors: Cursors::default(),
+            snapshots,
+            running: Running::default(),
+            claiming: AtomicBool::new(true),
+            mends: Mutex::default(),
+            look: Notify::new(),
+            options,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.options.store
+    }
+
+    #[must_use]
+    pub fn hub(&self) -> &Arc<Hub> {
+        self.store().hub()
+    }
+
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.inner.options.clock
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> &SlotLimits {
+        &self.inner.options.limits
+    }
+
+    #[must_use]
+    pub fn bodies(&self) -> &Bodies {
+        &self.inner.options.bodies
+    }
+
+    #[must_use]
+    pub fn hold_max(&self) -> Duration {
+        self.inner.options.hold_max
+    }
+
+    #[must_use]
+    pub fn cursors(&self) -> &Cursors {
+        &self.inner.cursors
+    }
+
+    #[must_use]
+    pub fn snapshots(&self) -> &Arc<Snapshots> {
+        &self.inner.snapshots
+    }
+
+    /// This process as the store knows it at the moment.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.inner.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many bodies this process runs.
+    #[must_use]
+    pub fn running_jobs(&self) -> usize {
+        self.inner.running.len()
+    }
+
+    /// Claims nothing more until [`Runtime::resume_claiming`]; what runs goes on. For a hand-over.
+    pub fn pause_claiming(&self) {
+        self.inner.claiming.store(false, Ordering::SeqCst);
+    }
+
+    pub fn resume_claiming(&self) {
+        self.inner.claiming.store(true, Ordering::SeqCst);
+        self.wake_queues();
+    }
+
+    #[must_use]
+    pub fn is_claiming(&self) -> bool {
+        self.inner.claiming.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        &self.inner.running
+    }
+
+    pub(crate) fn workers(&self) -> Workers {
+        self.inner.options.workers
+    }
+
+    pub(crate) fn expiry(&self) -> Expiry {
+        self.inner.options.expiry
+    }
+
+    pub(crate) fn wake_queue(&self, slot: Slot) {
+        self.hub().publish([&Topic::queue(slot)]);
+    }
+
+    pub(crate) fn wake_queues(&self) {
+        let topics: Vec<Topic> = Slot::ALL.iter().copied().map(Topic::queue).collect();
+        self.hub().publish(&topics);
+    }
+
+    /// What this process registers as.
+    pub(crate) fn new_node(&self) -> NewNode {
+        let options = &self.inner.options;
+        NewNode {
+            id: self.node(),
+            role: options.role,
+            host: options.host.clone(),
+            pid: options.pid,
+            version: options.version.clone(),
+            started_at: self.inner.started_at,
+        }
+    }
+
+    /// A node that was reaped never comes back: its id is spent, so that nothing it still writes can count.
+    pub(crate) fn take_new_node_id(&self) -> NodeId {
+        let fresh = NodeId::mint(self.clock().now());
+        self.inner.node.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&fresh);
+        fresh
+    }
+
+    /// Asks for a look at the orders now rather than at the next tick.
+    pub(crate) fn look_for_orders(&self) {
+        self.inner.look.notify_one();
+    }
+
+    pub(crate) async fn asked_to_look(&self) {
+        self.inner.look.notified().await;
+    }
+
+    /// Leaves work that needs the store to the part that looks for orders; a dropped future cannot wait for it.
+    pub(crate) fn mend_later(&self, lease: Lease, mend: Mend) {
+        self.mend_at_next_look(lease, mend);
+        self.look_for_orders();
+    }
+
+    pub(crate) fn mend_at_next_look(&self, lease: Lease, mend: Mend) {
+        self.inner.mends.lock().unwrap_or_else(PoisonError::into_inner).push((lease, mend));
+    }
+
+    pub(crate) fn take_mends(&self) -> Vec<(Lease, Mend)> {
+        std::mem::take(&mut *self.inner.mends.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

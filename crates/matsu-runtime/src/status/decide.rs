@@ -1,0 +1,85 @@
+//! Whether what is known of some tasks is worth an answer now. Pure, so that every rule is a line of a table.
+
+use serde::{Deserialize, Serialize};
+
+use matsu_core::task::{Task, TaskKind};
+
+/// What a caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitFor {
+    /// Something that is worth a model's turn; what follows within a moment comes along.
+    #[default]
+    Finished,
+    /// Nothing left unfinished in any of the tasks, or a question.
+    All,
+    /// Whatever can be seen, progress too.
+    Any,
+}
+
+/// Why a wait was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnedBecause {
+    Changed,
+    Timeout,
+    /// All of the tasks have ended.
+    Terminal,
+    /// Nothing is left in any of the tasks that could change by itself.
+    Idle,
+    Interrupt,
+}
+
+/// What to do about what was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Answer(ReturnedBecause),
+    /// Worth an answer, but more may follow within a moment.
+    Collect,
+    Sleep,
+}
+
+/// Decides over all tasks of one wait, each with the revision its caller was last told.
+///
+/// A task that has ended, and whose end the caller knows, does not answer a wait in which others still run:
+/// a caller that keeps naming it would otherwise never sleep again.
+#[must_use]
+pub fn decide(tasks: &[(&Task, i64)], wait_for: WaitFor) -> Decision {
+    if tasks.iter().all(|(task, _)| task.status.is_terminal()) {
+        return Decision::Answer(ReturnedBecause::Terminal);
+    }
+    if tasks.iter().all(|(task, _)| is_idle(task)) {
+        return Decision::Answer(ReturnedBecause::Idle);
+    }
+    let mut decision = Decision::Sleep;
+    for (task, since) in tasks {
+        match decide_one(task, *since, wait_for) {
+            answer @ Decision::Answer(_) => return answer,
+            Decision::Collect => decision = Decision::Collect,
+            Decision::Sleep => {}
+        }
+    }
+    decision
+}
+
+fn decide_one(task: &Task, since: i64, wait_for: WaitFor) -> Decision {
+    let changed = Decision::Answer(ReturnedBecause::Changed);
+    // Never told: the whole state is news. A question cannot wait.
+    if since <= 0 || task.attention_revision > since {
+        return changed;
+    }
+    match wait_for {
+        WaitFor::Any if task.revision > since => changed,
+        WaitFor::Finished if task.finished_revision > since && is_idle(task) => changed,
+        WaitFor::Finished if task.finished_revision > since => Decision::Collect,
+        WaitFor::Any | WaitFor::Finished | WaitFor::All => Decision::Sleep,
+    }
+}
+
+/// A wait that became a task has no jobs; it ends when it is told to.
+fn is_idle(task: &Task) -> bool {
+    task.status.is_terminal() || (task.kind != TaskKind::Wait && task.is_idle())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! How a running body learns that it should stop, and how hard. Words only ever get harder.
+
+use tokio::sync::watch;
+
+/// What a body has been told, softest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum StopWord {
+    #[default]
+    GoOn,
+    /// The task was paused or blocked: stop at the next checkpoint.
+    Yield,
+    /// The task is being stopped: end soon, the result counts.
+    EndSoon,
+    /// The process ends: leave a checkpoint and go.
+    Shutdown,
+    /// Clean up and end now; in a moment it is taken off.
+    Abort,
+}
+
+/// The listening end, one per running body. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct StopSignal {
+    heard: watch::Receiver<StopWord>,
+}
+
+impl StopSignal {
+    #[must_use]
+    pub fn word(&self) -> StopWord {
+        *self.heard.borrow()
+    }
+
+    /// Returns as soon as the body has been told to stop in any way.
+    pub async fn told_to_stop(&self) -> StopWord {
+        self.told_at_least(StopWord::Yield).await
+    }
+
+    /// Returns when the word is at least this hard. A body that cleans up listens for [`StopWord::Abort`].
+    pub async fn told_at_least(&self, word: StopWord) -> StopWord {
+        let mut heard = self.heard.clone();
+        let told = heard.wait_for(|told| *told >= word).await.map(|told| *told);
+        // Nobody can speak any more: whoever ran this body is gone.
+        told.unwrap_or(StopWord::Abort)
+    }
+}
+
+/// The speaking end.
+#[derive(Debug)]
+pub struct StopSpeaker {
+    said: watch::Sender<StopWord>,
+}
+
+impl StopSpeaker {
+    #[must_use]
+    pub fn new() -> (Self, StopSignal) {
+        let (said, heard) = watch::channel(StopWord::GoOn);
+        (Self { said }, StopSignal { heard })
+    }
+
+    /// A softer word than the last one is not said.
+    pub fn say(&self, word: StopWord) {
+        self.said.send_if_modified(|said| {
+            let is_harder = word > *said;
+            *said = word.max(*said);
+            is_harder
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn words_only_get_harder_and_are_heard_by_late_listeners() {
+        let (speaker, signal) = StopSpeaker::new();
+        assert_eq!(signal.word(), StopWord::GoOn);
+        speaker.say(StopWord::EndSoon);
+        speaker.say(StopWord::Yield);
+        assert_eq!(signal.told_to_stop().await, StopWord::EndSoon);
+        speaker.say(StopWord::Abort);
+        assert_eq!(signal.clone().told_at_least(StopWord::Abort).await, StopWord::Abort);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_nobody_runs_any_more_is_told_to_abort() {
+        let (speaker, signal) = StopSpeaker::new();
+        drop(speaker);
+        assert_eq!(signal.told_to_stop().await, StopWord::Abort);
+    }
+}

@@ -1,0 +1,196 @@
+//! The verbs on tasks: submit, enqueue, read, list, steer, stop, retry. Limits are checked here, where data enters.
+//!
+//! A handle belongs to the principal that made it. To any other it does not exist, and the answer is the same as for
+//! an id that was never given out.
+
+mod retry;
+mod stop;
+
+use std::sync::Arc;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
+use matsu_core::job::NewJob;
+use matsu_core::job::end::clip;
+use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TITLE_CHARS_MAX};
+use matsu_core::page::{Page, PageRequest};
+use matsu_core::ports::store::{Enqueue, Enqueued, InsertedTask, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
+use matsu_core::principal::Principal;
+use matsu_core::task::{NewTask, Task};
+
+use crate::runtime::Runtime;
+
+pub use stop::StopReport;
+
+/// Why a verb was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// It never was, is no more, or belongs to somebody else.
+    #[error("Task ID not found or expired.")]
+    NotFound(TaskId),
+    /// The caller must ask differently.
+    #[error("{0}")]
+    Invalid(String),
+    /// A bound of the system.
+    #[error("{0}")]
+    LimitExceeded(String),
+    /// The same call may succeed later.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl TaskError {
+    /// The word a user meets.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotFound(_) => ErrorCode::TaskNotFound,
+            Self::Invalid(_) => ErrorCode::InvalidParams,
+            Self::LimitExceeded(_) => ErrorCode::LimitExceeded,
+            Self::Unavailable(_) => ErrorCode::StoreUnavailable,
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    /// From an error that many share.
+    pub(crate) fn shared(id: &TaskId, error: &Arc<StoreError>) -> Self {
+        match &**error {
+            StoreError::NotFound { .. } => Self::NotFound(id.clone()),
+            StoreError::Unavailable(why) => Self::Unavailable(why.clone()),
+            error => Self::Store(StoreError::Internal(error.to_string())),
+        }
+    }
+}
+
+impl From<StoreError> for TaskError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what: "task", id } => Self::NotFound(TaskId::from_text(id)),
+            StoreError::LimitExceeded(what) => Self::LimitExceeded(what),
+            StoreError::Unavailable(why) => Self::Unavailable(why),
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl Runtime {
+    /// Stores a task with its first jobs. The store sets its depth and counts its siblings.
+    ///
+    /// # Errors
+    /// `Invalid` or `LimitExceeded` for what cannot be taken; a closed parent or a reused key as the store says.
+    pub async fn submit(&self, mut task: NewTask) -> Result<InsertedTask, TaskError> {
+        check_jobs(&task.jobs)?;
+        task.title = clip(&task.title, TITLE_CHARS_MAX);
+        Ok(self.store().insert_task(task).await?)
+    }
+
+    /// Adds jobs to a task, all or none.
+    ///
+    /// # Errors
+    /// `NotFound` for a foreign task, `LimitExceeded` for too much, `Closed` where the task takes no more.
+    pub async fn enqueue(&self, owner: &Principal, id: &TaskId, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
+        check_jobs(&jobs)?;
+        if jobs.is_empty() {
+            return Err(TaskError::Invalid("name at least one job".to_owned()));
+        }
+        self.read(owner, id).await?;
+        let request = Enqueue { task_id: Some(id.clone()), jobs, now: self.clock().now() };
+        Ok(self.store().enqueue(request).await?)
+    }
+
+    /// Queues jobs of the house itself, which belong to no task.
+    ///
+    /// # Errors
+    /// As [`Runtime::enqueue`].
+    pub async fn enqueue_for_the_house(&self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
+        check_jobs(&jobs)?;
+        Ok(self.store().enqueue(Enqueue { task_id: None, jobs, now: self.clock().now() }).await?)
+    }
+
+    /// The owner's task.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not there, expired, or somebody else's.
+    pub async fn read(&self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
+        match self.lookup(owner, id).await? {
+            TaskLookup::Found(task) => Ok(*task),
+            TaskLookup::Expired { .. } => Err(TaskError::NotFound(id.clone())),
+        }
+    }
+
+    /// As [`Runtime::read`], but answers for an expired task with what is left of it.
+    ///
+    /// # Errors
+    /// `NotFound` if there never was such a task, or it is somebody else's.
+    pub async fn lookup(&self, owner: &Principal, id: &TaskId) -> Result<TaskLookup, TaskError> {
+        let found = self.store().task(id).await?;
+        let whose = match &found {
+            TaskLookup::Found(task) => &task.owner,
+            TaskLookup::Expired { owner, .. } => owner,
+        };
+        if whose == owner { Ok(found) } else { Err(TaskError::NotFound(id.clone())) }
+    }
+
+    /// The owner's tasks, newest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn list(
+        &self,
+        owner: &Principal,
+        filter: TaskFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Task>, TaskError> {
+        let filter = TaskFilter { owner: Some(owner.clone()), ..filter };
+        Ok(self.store().list_tasks(&filter, page).await?)
+    }
+
+    /// Pause, block, resume. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// `NotFound` for a foreign task; `Illegal` where the rules forbid it.
+    pub async fn steer(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        to: Steer,
+        message: Option<String>,
+    ) -> Result<Task, TaskError> {
+        self.read(owner, id).await?;
+        let request = SetStatus { task_id: id.clone(), to, by: owner.clone(), message, now: self.clock().now() };
+        let task = self.store().set_status(request).await?;
+        self.look_for_orders();
+        Ok(task)
+    }
+
+    /// Notes that the owner has seen these ends. Call after the reply was written; what is not the owner's is left
+    /// alone.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn mark_read(&self, owner: &Principal, ids: &[TaskId]) -> Result<(), TaskError> {
+        let tasks = self.store().tasks(ids).await?;
+        let unread = |task: &Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
+        let ids: Vec<TaskId> = tasks.into_iter().filter(unread).map(|task| task.id).collect();
+        if !ids.is_empty() {
+            self.store().mark_read(&ids, self.clock().now()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn check_jobs(jobs: &[NewJob]) -> Result<(), TaskError> {
+    if jobs.len() > JOBS_PER_CALL_MAX {
+        let message = format!("one call may queue at most {JOBS_PER_CALL_MAX} jobs, not {}", jobs.len());
+        return Err(TaskError::LimitExceeded(message));
+    }
+    match jobs.iter().map(|job| job.input_json.len()).find(|bytes| *bytes > JOB_INPUT_BYTES_MAX) {
+        Some(bytes) => {
+            let message = format!("a job's input of {bytes} bytes is larger than {JOB_INPUT_BYTES_MAX}");
+            Err(TaskError::LimitExceeded(message))
+        }
+        None => Ok(()),
+    }
+}

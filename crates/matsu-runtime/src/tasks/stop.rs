@@ -1,0 +1,104 @@
+//! Stopping a task, softly or at once.
+//!
+//! The wish is durable before anybody waits: if the caller goes away, or this process dies, the grace clocks of the
+//! nodes that run the jobs carry the stop to its end.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::change::Topic;
+use matsu_core::id::TaskId;
+use matsu_core::limits::{ABORT_GRACE, GRACE, TICK};
+use matsu_core::ports::store::{StopTask, StoppedTask};
+use matsu_core::principal::Principal;
+use matsu_core::task::{StopMode, StopReason, Task};
+
+use crate::runtime::Runtime;
+use crate::snapshots::Seen;
+use crate::wait::{Check, Waited, after, wait_until};
+
+use super::TaskError;
+
+/// The nodes' own clocks need this long to bring every body to an end; a tick of each may come late.
+const STOP_MAX: Duration = GRACE.saturating_add(ABORT_GRACE).saturating_add(TICK.saturating_mul(3));
+
+/// What came of a stop.
+#[derive(Clone, Debug)]
+pub struct StopReport {
+    /// As it stands now.
+    pub task: Task,
+    pub cancelled_queued: i64,
+    pub cancelled_running: i64,
+    /// It had ended before, and nothing was changed.
+    pub was_terminal: bool,
+    /// The grace period was not enough, and what still ran was cancelled without its result.
+    pub escalated: bool,
+    /// How long running jobs have to end.
+    pub grace: Option<Duration>,
+    pub waited_ms: u64,
+}
+
+impl Runtime {
+    /// Stops a task and all that it started. A graceful stop returns when the last job has ended, which the nodes see
+    /// to within the grace period; if even that fails, the rest is cancelled. A caller that goes away loses nothing.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown or foreign task. Stopping a finished one is an answer, not an error.
+    pub async fn stop(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        mode: StopMode,
+        reason: StopReason,
+        caller: &CancellationToken,
+    ) -> Result<StopReport, TaskError> {
+        self.read(owner, id).await?;
+        let began = self.clock().instant();
+        let stopped = self.ask_to_stop(id, mode, reason).await?;
+        let mut report = StopReport {
+            cancelled_queued: stopped.cancelled_queued,
+            cancelled_running: stopped.cancelled_running,
+            was_terminal: stopped.was_terminal,
+            escalated: false,
+            grace: (mode == StopMode::Graceful).then_some(GRACE),
+            waited_ms: 0,
+            task: stopped.task,
+        };
+        if !report.task.status.is_terminal() {
+            match self.wait_for_end(id, caller).await {
+                Waited::Ready(task) => report.task = task,
+                Waited::CallerGone => {}
+                Waited::Timeout => {
+                    let stopped = self.ask_to_stop(id, StopMode::Immediate, reason).await?;
+                    report.cancelled_running += stopped.cancelled_running;
+                    report.escalated = true;
+                    report.task = stopped.task;
+                }
+            }
+        }
+        report.waited_ms = u64::try_from((self.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
+        Ok(report)
+    }
+
+    async fn ask_to_stop(&self, id: &TaskId, mode: StopMode, reason: StopReason) -> Result<StoppedTask, TaskError> {
+        let request = StopTask { task_id: id.clone(), mode, reason, now: self.clock().now() };
+        let stopped = self.store().stop_task(request).await?;
+        // The wake-up of the queues says the same; this one cannot be lost.
+        self.look_for_orders();
+        Ok(stopped)
+    }
+
+    async fn wait_for_end(&self, id: &TaskId, caller: &CancellationToken) -> Waited<Task> {
+        let mut seat = self.snapshots().seat(id.clone());
+        let deadline = after(self.clock(), STOP_MAX);
+        wait_until(self.hub(), self.clock(), &[Topic::task(id)], Some(deadline), caller, async || {
+            match seat.read().await {
+                Ok(Seen::Found(task)) if task.status.is_terminal() => Check::Ready((*task).clone()),
+                Ok(_) => Check::NotYet,
+                Err(_) => Check::NotBefore(after(self.clock(), TICK)),
+            }
+        })
+        .await
+    }
+}

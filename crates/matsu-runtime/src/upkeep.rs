@@ -1,0 +1,42 @@
+//! The parts that run beside the dispatchers: clocks, heartbeat, orders, the safety read, the sweep.
+//!
+//! None of them ends because the store is away: each says so once, goes on trying, and says once that it is back.
+
+pub mod heart;
+pub mod orders;
+pub mod outage;
+pub mod safety;
+pub mod sweeper;
+pub mod ticker;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::runtime::Runtime;
+
+/// One part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Ticker,
+    Heart,
+    Orders,
+    Safety,
+    Sweeper,
+}
+
+impl Part {
+    pub const ALL: &'static [Self] = &[Self::Ticker, Self::Heart, Self::Orders, Self::Safety, Self::Sweeper];
+
+    /// Runs until told to end. Each step is a transaction of its own, so it can be dropped between any two.
+    pub async fn run(self, runtime: &Runtime, until: &CancellationToken) {
+        let work = async {
+            match self {
+                Self::Ticker => ticker::run(runtime).await,
+                Self::Heart => heart::run(runtime).await,
+                Self::Orders => orders::run(runtime).await,
+                Self::Safety => safety::run(runtime).await,
+                Self::Sweeper => sweeper::run(runtime).await,
+            }
+        };
+        let _ended = until.run_until_cancelled(work).await;
+    }
+}

@@ -1,0 +1,57 @@
+//! Says that this node lives, and takes over from those that do not.
+
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::limits::{BEAT_EVERY, TICK};
+use matsu_core::ports::store::StoreError;
+
+use crate::runtime::Runtime;
+
+use super::outage::Outage;
+
+/// Makes this process known to the store, however long that takes. `false`: told to shut down before it was.
+pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {
+    let work = async {
+        let mut outage = Outage::new("register");
+        while let Some(pause) = outage.note(&runtime.store().register_node(runtime.new_node()).await) {
+            runtime.clock().sleep(pause).await;
+        }
+    };
+    shutdown.run_until_cancelled(work).await.is_some()
+}
+
+pub async fn run(runtime: &Runtime) {
+    let mut outage = Outage::new("heart");
+    let beat_ticks = BEAT_EVERY.as_secs() / TICK.as_secs();
+    let mut ticks = 0_u64;
+    loop {
+        runtime.clock().sleep(TICK).await;
+        ticks += 1;
+        let lived = if ticks.is_multiple_of(beat_ticks) { beat(runtime).await } else { Ok(()) };
+        let reaped = reap(runtime).await;
+        // The pause is not used: the count of unmoved heartbeats stands on one look a tick.
+        let _pause = outage.note(&lived.and(reaped));
+    }
+}
+
+/// One beat. A node that is no longer known was taken for dead: its leases are lost, and it starts again as another.
+async fn beat(runtime: &Runtime) -> Result<(), StoreError> {
+    match runtime.store().beat(&runtime.node()).await {
+        Err(StoreError::NotFound { .. }) => {
+            let lost = runtime.node();
+            runtime.running().lose_all();
+            let fresh = runtime.take_new_node_id();
+            tracing::warn!(lost.id = %lost, node.id = %fresh, "this node was taken for dead and starts again");
+            runtime.store().register_node(runtime.new_node()).await
+        }
+        answer => answer,
+    }
+}
+
+async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
+    for dead in runtime.store().dead_nodes(&runtime.node()).await? {
+        let jobs = runtime.store().reap_node(&dead, runtime.clock().now()).await?;
+        tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
+    }
+    Ok(())
+}

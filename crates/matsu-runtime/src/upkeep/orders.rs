@@ -1,0 +1,56 @@
+//! Looks what running bodies were told: once a second, and soon after a wake-up. Also works off what bodies left to
+//! be mended, and progress that waited for its turn.
+
+use matsu_core::change::Topic;
+use matsu_core::limits::{ORDERS_PAUSE, TICK};
+use matsu_core::ports::store::StoreError;
+use matsu_core::slot::Slot;
+
+use crate::context::write_progress;
+use crate::runtime::Runtime;
+
+use super::outage::Outage;
+
+pub async fn run(runtime: &Runtime) {
+    let topics: Vec<Topic> = Slot::FOR_JOBS.iter().copied().map(Topic::queue).collect();
+    let subscription = runtime.hub().subscribe(&topics);
+    let mut outage = Outage::new("orders");
+    loop {
+        let looked = look(runtime).await;
+        let pause = outage.note(&looked).unwrap_or(ORDERS_PAUSE);
+        // Queues are woken by every enqueue; a look for each would cost more than the work itself.
+        runtime.clock().sleep(pause).await;
+        tokio::select! {
+            () = subscription.woken() => {}
+            () = runtime.asked_to_look() => {}
+            () = runtime.clock().sleep(TICK) => {}
+        }
+    }
+}
+
+async fn look(runtime: &Runtime) -> Result<(), StoreError> {
+    mend(runtime).await;
+    for (lease, notes, text) in runtime.running().due_progress(runtime.clock().instant()) {
+        write_progress(runtime, &lease, &notes, text).await;
+    }
+    let leases = runtime.running().leases();
+    if leases.is_empty() {
+        return Ok(());
+    }
+    let orders = runtime.store().orders(&leases).await?;
+    runtime.running().apply(&orders);
+    Ok(())
+}
+
+async fn mend(runtime: &Runtime) {
+    for (lease, mend) in runtime.take_mends() {
+        // The end of a job frees all it held.
+        if !runtime.running().contains(&lease) {
+            continue;
+        }
+        match mend.apply(runtime, &lease).await {
+            Ok(true) | Err(StoreError::LeaseLost(_) | StoreError::NotFound { .. }) => {}
+            Ok(false) | Err(_) => runtime.mend_at_next_look(lease, mend),
+        }
+    }
+}
