@@ -96,7 +96,9 @@ impl Runtime {
             return Err(TaskError::Invalid("name at least one job".to_owned()));
         }
         self.read(owner, id).await?;
-        let request = Enqueue { task_id: Some(id.clone()), jobs, now: self.clock().now() };
+        // Whoever paused the task and now hands it work wants the work done.
+        let resume_for = Some(owner.clone());
+        let request = Enqueue { task_id: Some(id.clone()), jobs, resume_for, now: self.clock().now() };
         Ok(self.store().enqueue(request).await?)
     }
 
@@ -106,7 +108,8 @@ impl Runtime {
     /// As [`Runtime::enqueue`].
     pub async fn enqueue_for_the_house(&self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
         check_jobs(&jobs)?;
-        Ok(self.store().enqueue(Enqueue { task_id: None, jobs, now: self.clock().now() }).await?)
+        let request = Enqueue { task_id: None, jobs, resume_for: None, now: self.clock().now() };
+        Ok(self.store().enqueue(request).await?)
     }
 
     /// The owner's task.
