@@ -8,6 +8,7 @@ use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, Task, TaskStatus};
 
 use super::rows::{self, job_columns, task_columns};
+use super::unfinished;
 use crate::sql::{Sql, Transition, Tx, params};
 
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
@@ -54,6 +55,7 @@ const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = ANY($1)",
 );
+const UNFINISHED: Sql = Sql::both(concat!("SELECT count(*) FROM jobs WHERE ", unfinished!()));
 const COUNTS: Sql = Sql::both("SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM tasks)");
 
 pub struct ReadTask(pub TaskId);
@@ -211,5 +213,16 @@ impl Transition for ReadInfo {
             jobs: c.int()?,
             tasks: c.int()?,
         })
+    }
+}
+
+pub struct CountUnfinished;
+
+impl Transition for CountUnfinished {
+    type Output = i64;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
+        let row = tx.row(&UNFINISHED, params![]).await?.ok_or_else(|| crate::sql::internal("no count"))?;
+        row.only_int()
     }
 }
