@@ -43,7 +43,8 @@ macro_rules! job_list {
             " FROM jobs WHERE ",
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
-             AND (CAST($4 AS BIGINT) IS NULL OR seq > $4) ORDER BY seq LIMIT $5"
+             AND (CAST($4 AS BIGINT) IS NULL OR seq > $4) AND (CAST($6 AS TEXT) IS NULL OR EXISTS \
+             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) ORDER BY seq LIMIT $5"
         )
     };
 }
@@ -148,6 +149,7 @@ impl Transition for ListJobs {
                     filter.slot.map(|slot| slot.as_str()),
                     self.page.after,
                     self.page.limit() + 1,
+                    filter.owner.as_ref(),
                 ],
             )
             .await?;
