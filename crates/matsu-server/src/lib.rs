@@ -1,1 +1,11 @@
-//! Every door into Matsu: HTTP, REST, the socket.
+//! Every door into Matsu: HTTP on loopback, the Unix socket, REST. The only crate that knows axum.
+
+pub mod app;
+pub mod auth;
+pub mod doors;
+mod http;
+mod problem;
+mod wire;
+
+pub use app::{App, AppOptions, HandOver};
+pub use http::{Door, router};

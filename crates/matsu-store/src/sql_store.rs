@@ -30,7 +30,9 @@ use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
 use crate::transitions::expire::{Expire, MarkRead};
 use crate::transitions::nodes::{Beat, ReadNodes, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
-use crate::transitions::read::{ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks};
+use crate::transitions::read::{
+    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks,
+};
 use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
 use crate::transitions::tokens::{InsertToken, ReadTokens, RevokeToken, TokenByHash};
 use crate::transitions::update_job::UpdateJob;
@@ -277,6 +279,10 @@ impl UpkeepStore for SqlStore {
         // A write, so that a full or read-only disk shows.
         self.write(TakeTurn { key: "check".to_owned(), step_ms: 0, now: Timestamp::from_millis(0) }).await?;
         self.read(ReadInfo { backend, location, schema_version }).await
+    }
+
+    async fn unfinished_jobs(&self) -> Result<i64, StoreError> {
+        self.read(CountUnfinished).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, Task, TaskStatus};
 
 use super::rows::{self, job_columns, task_columns};
+use super::unfinished;
 use crate::sql::{Sql, Transition, Tx, params};
 
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
@@ -42,7 +43,8 @@ macro_rules! job_list {
             " FROM jobs WHERE ",
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
-             AND (CAST($4 AS BIGINT) IS NULL OR seq > $4) ORDER BY seq LIMIT $5"
+             AND (CAST($4 AS BIGINT) IS NULL OR seq > $4) AND (CAST($6 AS TEXT) IS NULL OR EXISTS \
+             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) ORDER BY seq LIMIT $5"
         )
     };
 }
@@ -54,6 +56,7 @@ const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = ANY($1)",
 );
+const UNFINISHED: Sql = Sql::both(concat!("SELECT count(*) FROM jobs WHERE ", unfinished!()));
 const COUNTS: Sql = Sql::both("SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM tasks)");
 
 pub struct ReadTask(pub TaskId);
@@ -146,6 +149,7 @@ impl Transition for ListJobs {
                     filter.slot.map(|slot| slot.as_str()),
                     self.page.after,
                     self.page.limit() + 1,
+                    filter.owner.as_ref(),
                 ],
             )
             .await?;
@@ -211,5 +215,16 @@ impl Transition for ReadInfo {
             jobs: c.int()?,
             tasks: c.int()?,
         })
+    }
+}
+
+pub struct CountUnfinished;
+
+impl Transition for CountUnfinished {
+    type Output = i64;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
+        let row = tx.row(&UNFINISHED, params![]).await?.ok_or_else(|| crate::sql::internal("no count"))?;
+        row.only_int()
     }
 }

@@ -115,6 +115,8 @@ pub enum JobUpdate {
 
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
+    /// Only jobs of this principal's tasks.
+    pub owner: Option<Principal>,
     pub task_id: Option<TaskId>,
     pub state: Option<JobState>,
     pub slot: Option<Slot>,

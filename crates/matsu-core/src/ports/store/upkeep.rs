@@ -51,6 +51,9 @@ pub trait UpkeepStore {
     /// Reads and writes something small, so that a full disk or a lost server shows.
     async fn check(&self) -> Result<StoreInfo, StoreError>;
 
+    /// How many jobs are not finished, over all nodes and owners.
+    async fn unfinished_jobs(&self) -> Result<i64, StoreError>;
+
     /// Copies a live store to a new file, consistently.
     async fn backup(&self, to: &Path) -> Result<(), StoreError>;
 }

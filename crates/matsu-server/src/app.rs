@@ -1,0 +1,161 @@
+//! What every handler can reach. Cheap to clone; holds no state of any caller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use matsu_core::clock::Clock;
+use matsu_runtime::Runtime;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::Tokens;
+
+/// Renders the metrics of this process in Prometheus' text format.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+pub struct AppOptions {
+    pub runtime: Runtime,
+    pub version: String,
+    /// Cancelled when the process is to end: open waits are answered and no new ones taken.
+    pub shutdown: CancellationToken,
+    pub metrics: RenderMetrics,
+    pub test_jobs: TestJobs,
+}
+
+/// Whether the hidden routes that make test jobs are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestJobs {
+    Offered,
+    Hidden,
+}
+
+#[derive(Clone)]
+pub struct App {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: AppOptions,
+    tokens: Tokens,
+    hand_over: HandOver,
+    presence: Presence,
+}
+
+impl App {
+    #[must_use]
+    pub fn new(options: AppOptions) -> Self {
+        let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
+        let presence = Presence::new(*options.runtime.clock());
+        Self { inner: Arc::new(Inner { tokens, presence, hand_over: HandOver::default(), options }) }
+    }
+
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.inner.options.runtime
+    }
+
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.inner.options.version
+    }
+
+    #[must_use]
+    pub fn shutdown(&self) -> &CancellationToken {
+        &self.inner.options.shutdown
+    }
+
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        (self.inner.options.metrics)()
+    }
+
+    #[must_use]
+    pub fn test_jobs(&self) -> TestJobs {
+        self.inner.options.test_jobs
+    }
+
+    #[must_use]
+    pub fn tokens(&self) -> &Tokens {
+        &self.inner.tokens
+    }
+
+    #[must_use]
+    pub fn hand_over(&self) -> &HandOver {
+        &self.inner.hand_over
+    }
+
+    #[must_use]
+    pub fn presence(&self) -> &Presence {
+        &self.inner.presence
+    }
+}
+
+/// Whether another version has asked for the store.
+#[derive(Default)]
+pub struct HandOver {
+    asked: Notify,
+    to: watch::Sender<Option<String>>,
+}
+
+impl HandOver {
+    /// A starter of that version waits for the store.
+    pub fn ask(&self, version: &str) {
+        self.to.send_replace(Some(version.to_owned()));
+        self.asked.notify_one();
+    }
+
+    /// Returns when somebody has asked.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    #[must_use]
+    pub fn successor(&self) -> Option<String> {
+        self.to.borrow().clone()
+    }
+}
+
+/// Who is connected, for a daemon that ends when nobody needs it.
+pub struct Presence {
+    clock: Clock,
+    connections: AtomicUsize,
+    last_seen: watch::Sender<Instant>,
+}
+
+impl Presence {
+    fn new(clock: Clock) -> Self {
+        Self { clock, connections: AtomicUsize::new(0), last_seen: watch::Sender::new(clock.instant()) }
+    }
+
+    /// Counts a connection until the guard is dropped.
+    #[must_use]
+    pub fn enter(app: &App) -> PresenceGuard {
+        app.presence().connections.fetch_add(1, Ordering::SeqCst);
+        PresenceGuard { app: app.clone() }
+    }
+
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// How long nobody has been connected; `None` while somebody is.
+    #[must_use]
+    pub fn idle_since(&self) -> Option<Instant> {
+        (self.connections() == 0).then(|| *self.last_seen.borrow())
+    }
+}
+
+/// One open connection.
+pub struct PresenceGuard {
+    app: App,
+}
+
+impl Drop for PresenceGuard {
+    fn drop(&mut self) {
+        let presence = self.app.presence();
+        presence.last_seen.send_replace(presence.clock.instant());
+        presence.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}

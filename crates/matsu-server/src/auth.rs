@@ -1,0 +1,115 @@
+//! Who is calling, and whether the door may open: tokens, Host and Origin.
+
+pub mod caller;
+pub mod guard;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use matsu_core::id::TokenId;
+use matsu_core::ports::store::{Store, StoreError};
+use matsu_core::principal::Principal;
+use matsu_core::token::{NewToken, Token};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+pub use caller::Caller;
+
+/// A token read from the store is believed for this long, so that not every request asks for it. A token revoked
+/// through this process is out at once, one revoked through another after this time.
+const BELIEVED_FOR: Duration = Duration::from_secs(1);
+const BELIEVED_MAX: usize = 1_000;
+
+/// Looks tokens up by the hash of their secret. Nothing is compared with a secret itself, so the time it takes tells
+/// nothing about one.
+pub struct Tokens {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    believed: Mutex<HashMap<String, (Instant, Token)>>,
+}
+
+impl Tokens {
+    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self { store, clock, believed: Mutex::default() }
+    }
+
+    /// Makes a named token and returns it with its secret, which is not kept.
+    ///
+    /// # Errors
+    /// A name that is in use.
+    pub async fn make(&self, name: &str, principal: Principal) -> Result<(Token, String), StoreError> {
+        let secret = mint_secret();
+        let token = NewToken {
+            id: TokenId::mint(self.clock.now()),
+            name: name.to_owned(),
+            principal,
+            secret_hash: hash(&secret),
+            created_at: self.clock.now(),
+        };
+        Ok((self.store.insert_token(token).await?, secret))
+    }
+
+    /// The live token with this secret.
+    ///
+    /// # Errors
+    /// The store is not available.
+    pub async fn find(&self, secret: &str) -> Result<Option<Token>, StoreError> {
+        let hash = hash(secret);
+        if let Some(token) = self.believed(&hash) {
+            return Ok(Some(token));
+        }
+        let found = self.store.token_by_hash(&hash).await?;
+        if let Some(token) = &found {
+            let mut believed = self.lock();
+            if believed.len() >= BELIEVED_MAX {
+                believed.clear();
+            }
+            believed.insert(hash, (self.clock.instant(), token.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Revokes a token; from the next request on it opens nothing here.
+    ///
+    /// # Errors
+    /// An unknown id.
+    pub async fn revoke(&self, id: &TokenId) -> Result<(), StoreError> {
+        self.store.revoke_token(id, self.clock.now()).await?;
+        self.lock().retain(|_, (_, token)| token.id != *id);
+        Ok(())
+    }
+
+    fn believed(&self, hash: &str) -> Option<Token> {
+        let believed = self.lock();
+        let (since, token) = believed.get(hash)?;
+        (self.clock.instant() - *since < BELIEVED_FOR).then(|| token.clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Token)>> {
+        self.believed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// 256 random bits in hex.
+fn mint_secret() -> String {
+    let mut bytes = [0_u8; 32];
+    #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable keys")]
+    getrandom::fill(&mut bytes).expect("the operating system gives randomness");
+    hex(&bytes)
+}
+
+/// What the store keeps of a secret. It has 256 random bits, so a slow hash would add nothing.
+#[must_use]
+pub fn hash(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

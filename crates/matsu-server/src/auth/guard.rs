@@ -1,0 +1,92 @@
+//! The guards of the two doors. What passes one carries a [`Caller`]; what does not is refused before any handler.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::principal::Principal;
+use matsu_runtime::InstanceId;
+
+use super::Caller;
+use crate::app::App;
+use crate::problem::Problem;
+
+/// The TCP door: the right Host, no foreign Origin, a live token.
+pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    if let Err(problem) = check_host(request.headers()).and_then(|()| check_origin(request.headers())) {
+        tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
+        return problem.into_response();
+    }
+    if is_open(request.uri().path()) {
+        return next.run(request).await;
+    }
+    match bearer(&app, request.headers()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => {
+            tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
+            problem.into_response()
+        }
+    }
+}
+
+/// The Unix socket: whoever may open the file is the store's own user.
+pub async fn socket(mut request: Request, next: Next) -> Response {
+    let caller = Caller { principal: Principal::local_user(), instance: InstanceId::from_text("socket") };
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+/// What a supervisor asks without a key.
+fn is_open(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
+/// A browser that was led here under another name sends that name; a page of ours never does.
+fn check_host(headers: &HeaderMap) -> Result<(), Problem> {
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("");
+    if is_loopback(host) { Ok(()) } else { Err(Problem::new(ErrorCode::Forbidden, "the Host header is not this server's")) }
+}
+
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let own = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://")).is_some_and(is_loopback);
+    if own { Ok(()) } else { Err(Problem::new(ErrorCode::Forbidden, "the Origin header is not this server's")) }
+}
+
+fn is_loopback(authority: &str) -> bool {
+    let name = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => authority.split(':').next().unwrap_or(""),
+    };
+    matches!(name, "127.0.0.1" | "localhost" | "::1")
+}
+
+async fn bearer(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
+    let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let secret = header
+        .and_then(|text| text.strip_prefix("Bearer "))
+        .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
+    let token = app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))?;
+    let token = token.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
+    Ok(Caller { principal: token.principal, instance: InstanceId::from_text(token.id.as_str()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn only_names_of_this_machine_pass() {
+        for good in ["127.0.0.1", "127.0.0.1:7878", "localhost:1", "[::1]:7878"] {
+            assert!(is_loopback(good), "{good}");
+        }
+        for bad in ["", "example.org", "127.0.0.1.example.org", "localhost.example.org", "[::2]", "0.0.0.0"] {
+            assert!(!is_loopback(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The doors themselves: accepting connections on TCP and on the Unix socket, until told to stop.
+
+use std::io;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, Presence};
+use crate::http::{Door, router};
+
+/// After the last answer open connections have this long to take it.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Serves HTTP on TCP until the app's shutdown.
+pub async fn serve_tcp(app: App, listener: TcpListener) {
+    let accept = async || {
+        let (stream, _) = listener.accept().await?;
+        // Answers are small and somebody waits for them.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    };
+    serve(&app, Door::Tcp, accept).await;
+}
+
+/// Serves the Unix socket until the app's shutdown.
+pub async fn serve_socket(app: App, listener: UnixListener) {
+    let accept = async || Ok(listener.accept().await?.0);
+    serve(&app, Door::Socket, accept).await;
+}
+
+async fn serve<S>(app: &App, door: Door, accept: impl AsyncFn() -> io::Result<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let router = router(app, door);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = app.shutdown().cancelled() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = accept() => match accepted {
+                Ok(stream) => {
+                    connections.spawn(converse(app.clone(), router.clone(), stream));
+                }
+                Err(error) => {
+                    // Out of file handles, most likely: give others time to close theirs.
+                    tracing::warn!(%error, "a connection was not accepted");
+                    app.runtime().clock().sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    let drain = async { while connections.join_next().await.is_some() {} };
+    if app.runtime().clock().within(LINGER, drain).await.is_none() {
+        connections.shutdown().await;
+    }
+}
+
+/// One connection, to its end or to the shutdown.
+async fn converse<S>(app: App, router: axum::Router, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let _present = Presence::enter(&app);
+    let shutdown: CancellationToken = app.shutdown().clone();
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    builder.http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
+    let service = TowerToHyperService::new(router);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}

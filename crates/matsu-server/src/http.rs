@@ -1,0 +1,50 @@
+//! The routes. One file per resource, one line each here.
+
+mod control;
+mod health;
+mod jobs;
+mod nodes;
+mod task_wait;
+mod tasks;
+mod test_jobs;
+mod tokens;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use matsu_core::limits::BODY_BYTES_MAX;
+
+use crate::app::{App, TestJobs};
+use crate::auth::guard;
+
+/// Which door a router stands behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Anybody on this machine may knock: Host, Origin and token are checked.
+    Tcp,
+    /// Only the store's own user can open the file.
+    Socket,
+}
+
+/// Everything behind one door.
+pub fn router(app: &App, door: Door) -> Router {
+    let api = Router::new()
+        .merge(tasks::routes())
+        .merge(task_wait::routes())
+        .merge(jobs::routes())
+        .merge(nodes::routes())
+        .merge(tokens::routes());
+    let mut all = Router::new().nest("/api/v1", api).merge(health::routes());
+    if app.test_jobs() == TestJobs::Offered {
+        all = all.merge(test_jobs::routes());
+    }
+    if door == Door::Socket {
+        all = all.merge(control::routes());
+    }
+    let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+    let guarded = match door {
+        Door::Tcp => all.layer(from_fn_with_state(app.clone(), guard::tcp)),
+        Door::Socket => all.layer(from_fn(guard::socket)),
+    };
+    guarded.with_state(app.clone())
+}

@@ -1,0 +1,35 @@
+//! How processes of the same user speak to the daemon. On the socket only.
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/control/info", get(info)).route("/control/hand-over", post(hand_over))
+}
+
+async fn info(State(app): State<App>) -> Json<Value> {
+    Json(json!({
+        "version": app.version(),
+        "pid": std::process::id(),
+        "running_jobs": app.runtime().running_jobs(),
+        "handing_over_to": app.hand_over().successor(),
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HandOverBody {
+    version: String,
+}
+
+/// Another version waits for the store: nothing new is claimed, and at the first moment without a running job this
+/// process makes room. Until then it serves as before.
+async fn hand_over(State(app): State<App>, Json(body): Json<HandOverBody>) -> Json<Value> {
+    app.hand_over().ask(&body.version);
+    Json(json!({ "running_jobs": app.runtime().running_jobs() }))
+}

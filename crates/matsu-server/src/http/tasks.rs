@@ -1,0 +1,142 @@
+//! Tasks: list, read, steer, stop, retry.
+
+use axum::extract::{Path, Query, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use matsu_core::id::TaskId;
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{JobFilter, Steer, TaskFilter};
+use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::wire::{JobBody, PageBody, TaskBody};
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/tasks", get(list))
+        .route("/tasks/{id}", get(read).patch(change))
+        .route("/tasks/{id}/jobs", get(jobs))
+        .route("/tasks/{id}/retry", post(retry))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    kind: Option<TaskKind>,
+    status: Option<TaskStatus>,
+    parent: Option<String>,
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<PageBody<TaskBody>>, Problem> {
+    let filter = TaskFilter {
+        kind: query.kind,
+        status: query.status,
+        parent: query.parent.map(TaskId::from_text),
+        ..TaskFilter::default()
+    };
+    let page = PageRequest::new(query.after, query.limit);
+    let page = app.runtime().list(&caller.principal, filter, &page).await?;
+    Ok(Json(PageBody::of(page)))
+}
+
+async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<TaskBody>, Problem> {
+    let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
+    let body = TaskBody::from(&task);
+    app.runtime().mark_read(&caller.principal, &[task.id]).await?;
+    Ok(Json(body))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageQuery {
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn jobs(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<PageBody<JobBody>>, Problem> {
+    let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
+    let filter = JobFilter { task_id: Some(task.id), ..JobFilter::default() };
+    let page = app.runtime().store().list_jobs(&filter, &PageRequest::new(query.after, query.limit)).await?;
+    Ok(Json(PageBody::of(page)))
+}
+
+/// What a person can make of a task.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Wanted {
+    Paused,
+    Blocked,
+    Running,
+    Cancelled,
+    Completed,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChangeBody {
+    status: Wanted,
+    /// How hard to stop; only with `cancelled` and `completed`.
+    mode: Option<StopMode>,
+    message: Option<String>,
+}
+
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(body): Json<ChangeBody>,
+) -> Result<Json<Value>, Problem> {
+    let id = TaskId::from_text(id);
+    let steer = match body.status {
+        Wanted::Paused => Steer::Pause,
+        Wanted::Blocked => Steer::Block,
+        Wanted::Running => Steer::Resume,
+        Wanted::Cancelled => return stop(&app, &caller, &id, body.mode, StopReason::UserCancelled).await,
+        Wanted::Completed => return stop(&app, &caller, &id, body.mode, StopReason::Completed).await,
+    };
+    if body.mode.is_some() {
+        return Err(Problem::invalid("mode goes with status cancelled or completed only"));
+    }
+    let task = app.runtime().steer(&caller.principal, &id, steer, body.message).await?;
+    Ok(Json(json!({ "task": TaskBody::from(&task) })))
+}
+
+async fn stop(
+    app: &App,
+    caller: &Caller,
+    id: &TaskId,
+    mode: Option<StopMode>,
+    reason: StopReason,
+) -> Result<Json<Value>, Problem> {
+    let mode = mode.unwrap_or(StopMode::Graceful);
+    let report = app.runtime().stop(&caller.principal, id, mode, reason, app.shutdown()).await?;
+    Ok(Json(json!({
+        "task": TaskBody::from(&report.task),
+        "mode": mode,
+        "cancelled": { "queued": report.cancelled_queued, "running": report.cancelled_running },
+        "was_terminal": report.was_terminal,
+        "escalated": report.escalated,
+        "grace_seconds": report.grace.map(|grace| grace.as_secs()),
+        "waited_ms": report.waited_ms,
+    })))
+}
+
+async fn retry(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<TaskBody>, Problem> {
+    let inserted = app.runtime().retry(&caller.principal, &TaskId::from_text(id)).await?;
+    Ok(Json(TaskBody::from(&inserted.task)))
+}

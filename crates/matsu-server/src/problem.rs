@@ -1,0 +1,109 @@
+//! Errors as problem details (RFC 9457): a stable code, a sentence that says what to do, an id that finds the log.
+
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use matsu_core::clock::Clock;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::ErrorId;
+use matsu_core::ports::store::StoreError;
+use matsu_runtime::{TaskError, WaitError};
+use serde_json::json;
+
+#[derive(Debug)]
+pub struct Problem {
+    code: ErrorCode,
+    detail: String,
+}
+
+impl Problem {
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidParams, detail)
+    }
+
+    pub fn from_store(error: &StoreError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    fn status(&self) -> StatusCode {
+        match self.code {
+            ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
+            ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound => StatusCode::NOT_FOUND,
+            ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+            ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+            ErrorCode::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
+            ErrorCode::StoreUnavailable | ErrorCode::StoreBusy | ErrorCode::ServerRestarted => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            ErrorCode::TaskStopped
+            | ErrorCode::TaskBlocked
+            | ErrorCode::TaskPaused
+            | ErrorCode::IllegalTransition
+            | ErrorCode::IdempotencyConflict
+            | ErrorCode::BudgetExhausted
+            | ErrorCode::LeaseLost => StatusCode::CONFLICT,
+            ErrorCode::StoreNewer | ErrorCode::JobPanicked | ErrorCode::JobTimeout | ErrorCode::InternalError => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let error_id = ErrorId::mint(Clock::system().now());
+        // A defect may name what only the operator should see; the caller gets the id that finds it.
+        let detail = if self.code == ErrorCode::InternalError {
+            tracing::error!(error.id = %error_id, detail = %self.detail, "internal error");
+            "something went wrong inside; the log has it under this error_id".to_owned()
+        } else {
+            tracing::debug!(error.id = %error_id, code = %self.code, detail = %self.detail, "refused");
+            self.detail
+        };
+        let body = json!({
+            "type": format!("urn:matsu:error:{}", self.code),
+            "title": self.code.as_str(),
+            "status": status.as_u16(),
+            "detail": detail,
+            "error_code": self.code.as_str(),
+            "error_id": error_id.as_str(),
+        });
+        (status, [(header::CONTENT_TYPE, "application/problem+json")], Json(body).into_response().into_body())
+            .into_response()
+    }
+}
+
+impl From<TaskError> for Problem {
+    fn from(error: TaskError) -> Self {
+        match &error {
+            TaskError::NotFound(id) => Self::new(error.code(), format!("task {id} was not found or has expired")),
+            _ => Self::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::from_store(&error)
+    }
+}
+
+impl From<WaitError> for Problem {
+    fn from(error: WaitError) -> Self {
+        match error {
+            WaitError::Task(error) => error.into(),
+            WaitError::CallerGone => {
+                Self::new(ErrorCode::StoreUnavailable, "the server is ending; ask again in a moment")
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What goes over the wire: hand-written twins of the core's types, so that a change inside cannot change the API.
+
+use matsu_core::clock::Timestamp;
+use matsu_core::job::Job;
+use matsu_core::node::Node;
+use matsu_core::page::Page;
+use matsu_core::task::{Stop, Task};
+use matsu_core::token::Token;
+use serde::Serialize;
+
+/// One page of a list.
+#[derive(Serialize)]
+pub struct PageBody<T> {
+    pub items: Vec<T>,
+    /// Pass as `after` for the next page.
+    pub next: Option<i64>,
+}
+
+impl<T> PageBody<T> {
+    pub fn of<U>(page: Page<U>) -> Self
+    where
+        T: for<'a> From<&'a U>,
+    {
+        Self { items: page.items.iter().map(T::from).collect(), next: page.next }
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    at.to_string()
+}
+
+#[derive(Serialize)]
+pub struct TaskBody {
+    pub task_id: String,
+    pub kind: &'static str,
+    pub title: String,
+    pub status: &'static str,
+    pub status_message: Option<String>,
+    pub owner: String,
+    pub parent_id: Option<String>,
+    pub assignee: Option<String>,
+    pub revision: i64,
+    pub finished_revision: i64,
+    pub jobs: JobCountsBody,
+    pub stop: Option<StopBody>,
+    pub created_at: String,
+    pub updated_at: String,
+    pub finished_at: Option<String>,
+    pub unread: bool,
+}
+
+#[derive(Serialize)]
+pub struct JobCountsBody {
+    pub queued: i64,
+    pub running: i64,
+    pub awaiting_auth: i64,
+    pub awaiting_input: i64,
+    pub completed: i64,
+    pub failed: i64,
+    pub cancelled: i64,
+}
+
+#[derive(Serialize)]
+pub struct StopBody {
+    pub mode: &'static str,
+    pub reason: &'static str,
+    pub requested_at: String,
+}
+
+impl From<&Stop> for StopBody {
+    fn from(stop: &Stop) -> Self {
+        Self {
+            mode: stop.mode.as_str(),
+            reason: stop.reason.as_str(),
+            requested_at: time(stop.requested_at),
+        }
+    }
+}
+
+impl From<&Task> for TaskBody {
+    fn from(task: &Task) -> Self {
+        let counts = &task.counts;
+        Self {
+            task_id: task.id.to_string(),
+            kind: task.kind.as_str(),
+            title: task.title.clone(),
+            status: task.status.as_str(),
+            status_message: task.status_message.clone(),
+            owner: task.owner.to_string(),
+            parent_id: task.parent_id.as_ref().map(ToString::to_string),
+            assignee: task.assignee.clone(),
+            revision: task.revision,
+            finished_revision: task.finished_revision,
+            jobs: JobCountsBody {
+                queued: counts.queued,
+                running: counts.running,
+                awaiting_auth: counts.awaiting_auth,
+                awaiting_input: counts.awaiting_input,
+                completed: counts.completed,
+                failed: counts.failed,
+                cancelled: counts.cancelled,
+            },
+            stop: task.stop.as_ref().map(StopBody::from),
+            created_at: time(task.created_at),
+            updated_at: time(task.updated_at),
+            finished_at: task.finished_at.map(time),
+            unread: task.finished_at.is_some() && task.first_read_at.is_none(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct JobBody {
+    pub id: String,
+    pub task_id: Option<String>,
+    pub kind: &'static str,
+    pub priority: &'static str,
+    pub slot: &'static str,
+    pub state: &'static str,
+    pub attempt: i64,
+    pub failures: u32,
+    pub error_code: Option<String>,
+    pub error_message: Option<String>,
+    pub progress: Option<String>,
+    pub output: Option<String>,
+    pub owner_node: Option<String>,
+    pub queued_at: String,
+    pub started_at: Option<String>,
+    pub finished_at: Option<String>,
+}
+
+impl From<&Job> for JobBody {
+    fn from(job: &Job) -> Self {
+        Self {
+            id: job.id.to_string(),
+            task_id: job.task_id.as_ref().map(ToString::to_string),
+            kind: job.kind.as_str(),
+            priority: job.priority.as_str(),
+            slot: job.slot.as_str(),
+            state: job.state.as_str(),
+            attempt: job.attempt,
+            failures: job.failures,
+            error_code: job.error_code.clone(),
+            error_message: job.error_message.clone(),
+            progress: job.progress_json.clone(),
+            output: job.output_json.clone(),
+            owner_node: job.owner_node.as_ref().map(ToString::to_string),
+            queued_at: time(job.queued_at),
+            started_at: job.started_at.map(time),
+            finished_at: job.finished_at.map(time),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct NodeBody {
+    pub id: String,
+    pub role: &'static str,
+    pub host: String,
+    pub pid: u32,
+    pub version: String,
+    pub started_at: String,
+}
+
+impl From<&Node> for NodeBody {
+    fn from(node: &Node) -> Self {
+        Self {
+            id: node.id.to_string(),
+            role: node.role.as_str(),
+            host: node.host.clone(),
+            pid: node.pid,
+            version: node.version.clone(),
+            started_at: time(node.started_at),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct TokenBody {
+    pub id: String,
+    pub name: String,
+    pub principal: String,
+    pub created_at: String,
+    pub revoked_at: Option<String>,
+}
+
+impl From<&Token> for TokenBody {
+    fn from(token: &Token) -> Self {
+        Self {
+            id: token.id.to_string(),
+            name: token.name.clone(),
+            principal: token.principal.to_string(),
+            created_at: time(token.created_at),
+            revoked_at: token.revoked_at.map(time),
+        }
+    }
+}

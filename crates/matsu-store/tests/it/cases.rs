@@ -1,0 +1,10 @@
+//! What every backend must do, one function per case.
+
+pub mod changes;
+pub mod fences;
+pub mod queue;
+pub mod recovery;
+pub mod scarce;
+pub mod stopping;
+pub mod tasks;
+pub mod tokens;

@@ -1,0 +1,119 @@
+//! What is scarce: permits, budgets, turns.
+
+use std::sync::Arc;
+
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::job::{Job, JobKind};
+use matsu_core::slot::Slot;
+use matsu_core::task::{Task, TaskKind};
+
+use crate::harness::{TestStore, lease};
+
+async fn claim(t: &TestStore, permits_max: u32) -> Vec<Job> {
+    t.store.finish_and_claim(t.claim_request(&t.node, 50, permits_max)).await.unwrap().claimed
+}
+
+pub async fn permits_bound_what_runs_at_once(t: TestStore) {
+    t.agent(5).await;
+    let first = claim(&t, 2).await;
+    assert_eq!(first.len(), 2);
+    let other = t.second_node().await;
+    let elsewhere = t.store.finish_and_claim(t.claim_request(&other, 5, 2)).await.unwrap();
+    assert_eq!(elsewhere.claimed, [], "the limit holds over all nodes");
+    assert!(elsewhere.next_run_at.is_some(), "and the other node knows to look again");
+    t.complete(&first[0]).await.unwrap();
+    assert_eq!(t.store.finish_and_claim(t.claim_request(&other, 5, 2)).await.unwrap().claimed.len(), 1);
+    t.store.reap_node(&other, t.now()).await.unwrap();
+    assert_eq!(claim(&t, 2).await.len(), 1, "a dead node's permits are free");
+}
+
+pub async fn a_wider_slot_gets_more_permits(t: TestStore) {
+    t.agent(9).await;
+    assert_eq!(claim(&t, 2).await.len(), 2);
+    assert_eq!(claim(&t, 5).await.len(), 3);
+    assert_eq!(claim(&t, 1).await.len(), 0, "a narrower limit takes nothing away, and gives nothing");
+}
+
+pub async fn a_lent_permit_serves_a_descendant_and_comes_back(t: TestStore) {
+    let parent = t.agent(1).await;
+    let outer = claim(&t, 1).await.pop().unwrap();
+    let mut child = t.new_task(TaskKind::Agent);
+    child.parent_id = Some(parent.id);
+    child.jobs = vec![t.new_job(JobKind::Noop), t.new_job(JobKind::Noop)];
+    t.insert(child).await;
+    assert_eq!(claim(&t, 1).await, []);
+    t.store.lend_permit(&lease(&outer)).await.unwrap();
+    t.store.lend_permit(&lease(&outer)).await.unwrap();
+    let inner = claim(&t, 1).await.pop().unwrap();
+    t.store.regain_permit(&lease(&outer), 1).await.unwrap();
+    t.store.regain_permit(&lease(&outer), 1).await.unwrap();
+    assert_eq!(claim(&t, 1).await, [], "one permit is taken, and one more by the one that came back");
+    t.complete(&outer).await.unwrap();
+    assert_eq!(claim(&t, 1).await, [], "an extra permit ends with its job");
+    t.complete(&inner).await.unwrap();
+    assert_eq!(claim(&t, 1).await.len(), 1);
+}
+
+pub async fn inner_permits_are_bounded_and_end_with_the_job(t: TestStore) {
+    t.agent(2).await;
+    let jobs = claim(&t, 5).await;
+    let (a, b) = (lease(&jobs[0]), lease(&jobs[1]));
+    assert!(t.store.take_inner_permit(&a, Slot::Browser, 1).await.unwrap());
+    assert!(t.store.take_inner_permit(&a, Slot::Browser, 1).await.unwrap(), "already held");
+    assert!(!t.store.take_inner_permit(&b, Slot::Browser, 1).await.unwrap());
+    t.store.free_inner_permit(&a, Slot::Browser).await.unwrap();
+    t.store.free_inner_permit(&a, Slot::Browser).await.unwrap();
+    assert!(t.store.take_inner_permit(&b, Slot::Browser, 1).await.unwrap());
+    t.complete(&jobs[1]).await.unwrap();
+    assert!(t.store.take_inner_permit(&a, Slot::Browser, 1).await.unwrap());
+}
+
+async fn with_budget(t: &TestStore, limit: i64, jobs: usize) -> (Task, Vec<Job>) {
+    let mut new = t.new_task(TaskKind::Research);
+    new.budget = vec![BudgetLine { unit: BudgetUnit::Pages, limit, used: 0 }];
+    new.jobs = (0..jobs).map(|_| t.new_job(JobKind::Search)).collect();
+    let task = t.insert(new).await;
+    (task, t.claim(50).await)
+}
+
+pub async fn a_budget_is_never_exceeded(t: TestStore) {
+    let t = Arc::new(t);
+    let (task, jobs) = with_budget(&t, 20, 4).await;
+    let reserving = (0..40).map(|n| {
+        let (t, lease) = (Arc::clone(&t), lease(&jobs[n % 4]));
+        async move { t.store.reserve(&lease, BudgetUnit::Pages, 3).await.unwrap().amount }
+    });
+    let granted: i64 = futures_util::future::join_all(reserving).await.into_iter().sum();
+    assert_eq!(granted, 20);
+    assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 20);
+    let other = t.store.reserve(&lease(&jobs[0]), BudgetUnit::Tokens, 1_000).await.unwrap();
+    assert_eq!(other.amount, 1_000, "what has no limit is granted in full");
+}
+
+pub async fn what_was_not_spent_comes_back(t: TestStore) {
+    let (task, jobs) = with_budget(&t, 20, 3).await;
+    let used = async || t.store.budget(&task.id).await.unwrap()[0].used;
+    let settled = t.store.reserve(&lease(&jobs[0]), BudgetUnit::Pages, 8).await.unwrap();
+    t.store.settle(&lease(&jobs[0]), &settled, 5).await.unwrap();
+    assert_eq!(used().await, 5);
+    assert!(t.store.settle(&lease(&jobs[0]), &settled, 5).await.is_err(), "settled once");
+    t.store.reserve(&lease(&jobs[1]), BudgetUnit::Pages, 8).await.unwrap();
+    assert_eq!(used().await, 13);
+    t.complete(&jobs[1]).await.unwrap();
+    assert_eq!(used().await, 5, "the job ended without settling");
+    t.store.reserve(&lease(&jobs[2]), BudgetUnit::Pages, 8).await.unwrap();
+    t.store.reap_node(&t.node, t.now()).await.unwrap();
+    assert_eq!(used().await, 5, "the owner died");
+}
+
+pub async fn turns_keep_their_distance(t: TestStore) {
+    let now = t.now();
+    let mut turns = Vec::new();
+    for _ in 0..3 {
+        turns.push(t.store.take_turn("example.org", 500, now).await.unwrap().as_millis() - now.as_millis());
+    }
+    assert_eq!(turns, [0, 500, 1_000]);
+    assert_eq!(t.store.take_turn("example.com", 500, now).await.unwrap(), now, "each key has its own line");
+    let later = now.plus(std::time::Duration::from_secs(60));
+    assert_eq!(t.store.take_turn("example.org", 500, later).await.unwrap(), later);
+}

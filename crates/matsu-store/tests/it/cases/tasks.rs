@@ -1,0 +1,217 @@
+//! Tasks: stored, listed, steered, expired.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
+use matsu_core::job::JobKind;
+use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{ExpiryRule, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
+use matsu_core::principal::Principal;
+use matsu_core::task::{IdempotencyKey, TaskKind, TaskStatus};
+
+use crate::harness::TestStore;
+
+pub async fn a_task_is_stored_as_it_was_given(t: TestStore) {
+    let mut new = t.new_task(TaskKind::Agent);
+    new.title = "待つ 🦀".to_owned();
+    new.assignee = Some("worker-01".to_owned());
+    new.project_id = Some("default".to_owned());
+    new.config_json = r#"{"a":[1,null]}"#.to_owned();
+    new.jobs = vec![t.new_job(JobKind::Noop), t.new_job(JobKind::Sleep)];
+    let inserted = t.store.insert_task(new.clone()).await.unwrap();
+    let read = t.task(&new.id).await;
+    assert_eq!(read, inserted.task);
+    assert_eq!((read.revision, read.finished_revision, read.status), (1, 0, TaskStatus::Queued));
+    assert_eq!((read.counts.queued, read.depth, read.title.as_str()), (2, 0, "待つ 🦀"));
+    assert_eq!(inserted.job_ids, new.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>());
+    assert_eq!(t.job(&inserted.job_ids[1]).await.kind, JobKind::Sleep);
+}
+
+pub async fn an_unknown_task_is_not_found(t: TestStore) {
+    let nobody = TaskId::from_text("task_nope");
+    assert!(matches!(t.store.task(&nobody).await, Err(StoreError::NotFound { what: "task", .. })));
+    assert_eq!(t.store.tasks(std::slice::from_ref(&nobody)).await.unwrap(), []);
+    let refused = t.try_enqueue(&nobody, vec![t.new_job(JobKind::Noop)]).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::TaskNotFound);
+}
+
+pub async fn tasks_are_listed_newest_first_in_pages(t: TestStore) {
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        made.push(t.research().await.id);
+    }
+    made.reverse();
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let page = t.store.list_tasks(&TaskFilter::default(), &PageRequest::new(after, Some(2))).await.unwrap();
+        seen.extend(page.items.iter().map(|task| task.id.clone()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, made);
+}
+
+pub async fn a_list_can_be_filtered(t: TestStore) {
+    let mine = t.research().await;
+    let mut foreign = t.new_task(TaskKind::Agent);
+    foreign.owner = Principal::user("other");
+    let foreign = t.insert(foreign).await;
+    let list = async |filter: TaskFilter| {
+        let page = t.store.list_tasks(&filter, &PageRequest::default()).await.unwrap();
+        page.items.into_iter().map(|task| task.id).collect::<Vec<_>>()
+    };
+    let all = TaskFilter::default;
+    assert_eq!(list(TaskFilter { owner: Some(Principal::local_user()), ..all() }).await, [mine.id.clone()]);
+    assert_eq!(list(TaskFilter { kind: Some(TaskKind::Agent), ..all() }).await, [foreign.id.clone()]);
+    assert_eq!(list(TaskFilter { status: Some(TaskStatus::Running), ..all() }).await, []);
+    assert_eq!(list(TaskFilter { parent: Some(mine.id.clone()), ..all() }).await, []);
+    let open = TaskFilter { open_or_unread_since: Some(t.now()), ..all() };
+    assert_eq!(list(open).await, [foreign.id, mine.id]);
+}
+
+pub async fn a_child_is_one_deeper_and_bounded(t: TestStore) {
+    let child_of = |parent: &TaskId| {
+        let mut task = t.new_task(TaskKind::Agent);
+        task.parent_id = Some(parent.clone());
+        task
+    };
+    let mut parent = t.agent(1).await;
+    for depth in 1..=DEPTH_MAX {
+        parent = t.insert(child_of(&parent.id)).await;
+        assert_eq!(parent.depth, depth);
+    }
+    let too_deep = t.store.insert_task(child_of(&parent.id)).await.unwrap_err();
+    assert_eq!(too_deep.code(), ErrorCode::LimitExceeded);
+    let wide = t.agent(1).await;
+    for _ in 0..CHILDREN_MAX {
+        t.insert(child_of(&wide.id)).await;
+    }
+    let too_many = t.store.insert_task(child_of(&wide.id)).await.unwrap_err();
+    assert_eq!(too_many.code(), ErrorCode::LimitExceeded);
+}
+
+fn key(body: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
+        principal: Principal::local_user(),
+        tool: "use_agent".to_owned(),
+        key: "k1".to_owned(),
+        body_hash: body.to_owned(),
+    })
+}
+
+pub async fn an_idempotency_key_returns_the_first_task(t: TestStore) {
+    let mut first = t.new_task(TaskKind::Agent);
+    first.idempotency = key("body");
+    first.jobs = vec![t.new_job(JobKind::Noop)];
+    let made = t.store.insert_task(first).await.unwrap();
+    let mut again = t.new_task(TaskKind::Agent);
+    again.idempotency = key("body");
+    again.jobs = vec![t.new_job(JobKind::Noop)];
+    let repeated = t.store.insert_task(again).await.unwrap();
+    assert!(repeated.existed && !made.existed);
+    assert_eq!((repeated.task.id, repeated.job_ids), (made.task.id.clone(), made.job_ids));
+    let mut other = t.new_task(TaskKind::Agent);
+    other.idempotency = key("another body");
+    assert_eq!(t.store.insert_task(other).await.unwrap_err().code(), ErrorCode::IdempotencyConflict);
+    let page = t.store.list_tasks(&TaskFilter::default(), &PageRequest::default()).await.unwrap();
+    assert_eq!(page.items.len(), 1);
+}
+
+pub async fn two_calls_with_one_key_at_once_make_one_task(t: TestStore) {
+    let t = Arc::new(t);
+    let calls = (0..8).map(|_| {
+        let t = Arc::clone(&t);
+        async move {
+            let mut task = t.new_task(TaskKind::Agent);
+            task.idempotency = key("body");
+            t.store.insert_task(task).await.unwrap().task.id
+        }
+    });
+    let made = futures_util::future::join_all(calls).await;
+    assert!(made.iter().all(|id| *id == made[0]), "{made:?}");
+}
+
+async fn steer(t: &TestStore, task: &TaskId, to: Steer) -> Result<matsu_core::task::Task, StoreError> {
+    let request = SetStatus { task_id: task.clone(), to, by: Principal::local_user(), message: None, now: t.now() };
+    t.store.set_status(request).await
+}
+
+pub async fn pause_holds_queued_jobs_and_resume_lets_them_go(t: TestStore) {
+    let task = t.research().await;
+    let id = t.enqueue(&task.id, JobKind::Search).await;
+    let paused = steer(&t, &task.id, Steer::Pause).await.unwrap();
+    assert_eq!(paused.status, TaskStatus::Paused);
+    assert_eq!(paused.finished_revision, paused.revision);
+    assert_eq!(steer(&t, &task.id, Steer::Pause).await.unwrap().revision, paused.revision, "repeating changes nothing");
+    assert_eq!(t.claim(5).await, []);
+    let resumed = steer(&t, &task.id, Steer::Resume).await.unwrap();
+    assert_eq!(resumed.status, TaskStatus::Queued);
+    assert_eq!(t.claim_one().await.id, id);
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Running);
+}
+
+pub async fn a_block_is_not_weakened_to_a_pause(t: TestStore) {
+    let task = t.research().await;
+    steer(&t, &task.id, Steer::Block).await.unwrap();
+    assert_eq!(steer(&t, &task.id, Steer::Pause).await.unwrap_err().code(), ErrorCode::IllegalTransition);
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Blocked);
+}
+
+fn rule(t: &TestStore) -> ExpiryRule {
+    ExpiryRule {
+        now: t.now(),
+        read_before: t.now().minus(Duration::from_secs(3_600)),
+        finished_before: t.now().minus(Duration::from_secs(7 * 86_400)),
+        tombstones_before: t.now().minus(Duration::from_secs(7 * 86_400)),
+    }
+}
+
+pub async fn a_finished_agent_task_expires_with_a_tombstone(t: TestStore) {
+    let read = t.agent(1).await;
+    let unread = t.agent(1).await;
+    let open = t.agent(1).await;
+    for _ in 0..2 {
+        let job = t.claim_one().await;
+        t.complete(&job).await.unwrap();
+    }
+    t.store.mark_read(&[read.id.clone(), open.id.clone()], t.now()).await.unwrap();
+    t.pass(Duration::from_secs(3_601));
+    t.store.mark_read(std::slice::from_ref(&read.id), t.now()).await.unwrap();
+    assert_eq!(
+        t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks,
+        [read.id.clone()],
+        "only the first read counts"
+    );
+    let TaskLookup::Expired { status, .. } = t.store.task(&read.id).await.unwrap() else {
+        panic!("a tombstone stands")
+    };
+    assert_eq!(status, TaskStatus::Completed);
+    t.pass(Duration::from_secs(7 * 86_400));
+    let expired = t.store.expire_tasks(rule(&t), 10).await.unwrap();
+    assert_eq!((expired.tasks, expired.tombstones), (vec![unread.id], 0));
+    t.pass(Duration::from_secs(2));
+    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tombstones, 1);
+    assert!(matches!(t.store.task(&read.id).await, Err(StoreError::NotFound { .. })));
+    assert_eq!(t.task(&open.id).await.status, TaskStatus::Queued, "an open task never expires");
+}
+
+pub async fn research_never_expires(t: TestStore) {
+    let task = t.research().await;
+    let request = matsu_core::ports::store::StopTask {
+        task_id: task.id.clone(),
+        mode: matsu_core::task::StopMode::Graceful,
+        reason: matsu_core::task::StopReason::Completed,
+        now: t.now(),
+    };
+    t.store.stop_task(request).await.unwrap();
+    t.store.mark_read(std::slice::from_ref(&task.id), t.now()).await.unwrap();
+    t.pass(Duration::from_secs(365 * 86_400));
+    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks, []);
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
+}

@@ -1,0 +1,198 @@
+//! One fresh store per test, and the few steps every case is made of.
+#![allow(clippy::disallowed_methods, reason = "tests read the address of their server from the environment")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use matsu_core::clock::{Clock, Timestamp};
+use matsu_core::id::{JobId, NodeId, TaskId};
+use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob, Priority};
+use matsu_core::node::NodeRole;
+use matsu_core::ports::store::{
+    Claim, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, NewNode, Store, StoreError, TaskLookup,
+};
+use matsu_core::principal::Principal;
+use matsu_core::slot::Slot;
+use matsu_core::task::{NewTask, Task, TaskKind};
+use matsu_store::{OpenOptions, Synchronous, open};
+
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types, reason = "the names of the test modules")]
+pub enum Backend {
+    memory,
+    sqlite,
+    postgres,
+}
+
+/// A store of its own, a clock that only moves when told to, and a node.
+pub struct TestStore {
+    pub store: Arc<dyn Store>,
+    pub node: NodeId,
+    now: AtomicI64,
+    _folder: tempfile::TempDir,
+}
+
+pub const OPTIONS: OpenOptions = OpenOptions { synchronous: Synchronous::Normal, clock: Clock::system() };
+
+pub fn postgres_url() -> String {
+    let base = std::env::var("MATSU_TEST_POSTGRES")
+        .expect("MATSU_TEST_POSTGRES names a server; use `make test` or `scripts/postgres.sh run cargo test`");
+    let mark = if base.contains('?') { '&' } else { '?' };
+    format!("{base}{mark}schema=t_{}", &JobId::mint(Clock::system().now()).as_str()[2..])
+}
+
+impl TestStore {
+    pub async fn open(backend: Backend) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match backend {
+            Backend::memory => "memory:".to_owned(),
+            Backend::sqlite => format!("sqlite:{}", folder.path().join("matsu.db").display()),
+            Backend::postgres => postgres_url(),
+        };
+        let opened = open(&url, OPTIONS).await.unwrap();
+        let now = AtomicI64::new(1_700_000_000_000);
+        let node = NodeId::mint(Timestamp::from_millis(0));
+        let test = Self { store: opened.store, node, now, _folder: folder };
+        test.register(&test.node).await;
+        test
+    }
+
+    pub async fn register(&self, id: &NodeId) {
+        let node = NewNode {
+            id: id.clone(),
+            role: NodeRole::Worker,
+            host: "test".to_owned(),
+            pid: 1,
+            version: "0".to_owned(),
+            started_at: self.now(),
+        };
+        self.store.register_node(node).await.unwrap();
+    }
+
+    pub async fn second_node(&self) -> NodeId {
+        let id = NodeId::mint(self.now());
+        self.register(&id).await;
+        id
+    }
+
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed))
+    }
+
+    pub fn pass(&self, span: Duration) -> Timestamp {
+        self.now.fetch_add(span.as_millis() as i64, Ordering::Relaxed);
+        self.now()
+    }
+
+    pub fn new_task(&self, kind: TaskKind) -> NewTask {
+        NewTask {
+            id: TaskId::mint(self.now()),
+            kind,
+            owner: Principal::local_user(),
+            project_id: None,
+            title: "a task".to_owned(),
+            config_json: "{}".to_owned(),
+            budget: Vec::new(),
+            assignee: None,
+            parent_id: None,
+            jobs: Vec::new(),
+            idempotency: None,
+            created_at: self.now(),
+        }
+    }
+
+    pub async fn insert(&self, task: NewTask) -> Task {
+        self.store.insert_task(task).await.unwrap().task
+    }
+
+    pub async fn research(&self) -> Task {
+        self.insert(self.new_task(TaskKind::Research)).await
+    }
+
+    /// An agent task with this many jobs.
+    pub async fn agent(&self, jobs: usize) -> Task {
+        let mut task = self.new_task(TaskKind::Agent);
+        task.jobs = (0..jobs).map(|_| self.new_job(JobKind::Noop)).collect();
+        self.insert(task).await
+    }
+
+    pub fn new_job(&self, kind: JobKind) -> NewJob {
+        NewJob {
+            id: JobId::mint(self.now()),
+            kind,
+            priority: Priority::Medium,
+            slot: Slot::NetworkClient,
+            input_json: "{}".to_owned(),
+            cause_id: None,
+            run_at: self.now(),
+            dedupe_key: None,
+        }
+    }
+
+    pub async fn try_enqueue(&self, task: &TaskId, jobs: Vec<NewJob>) -> Result<Enqueued, StoreError> {
+        let request = Enqueue { task_id: Some(task.clone()), jobs, resume_for: None, now: self.now() };
+        self.store.enqueue(request).await
+    }
+
+    pub async fn enqueue(&self, task: &TaskId, kind: JobKind) -> JobId {
+        let enqueued = self.try_enqueue(task, vec![self.new_job(kind)]).await.unwrap();
+        match &enqueued.jobs[0] {
+            EnqueuedJob::Queued(id) => id.clone(),
+            EnqueuedJob::Duplicate(id) => panic!("{id} is a duplicate"),
+        }
+    }
+
+    pub fn claim_request(&self, node: &NodeId, jobs_max: u32, permits_max: u32) -> FinishAndClaim {
+        let claim = Claim { node: node.clone(), slot: Slot::NetworkClient, jobs_max, permits_max };
+        FinishAndClaim { finishes: Vec::new(), claim: Some(claim), now: self.now() }
+    }
+
+    /// Claims up to `jobs_max`, with permits in plenty.
+    pub async fn claim(&self, jobs_max: u32) -> Vec<Job> {
+        let request = self.claim_request(&self.node, jobs_max, 100);
+        self.store.finish_and_claim(request).await.unwrap().claimed
+    }
+
+    pub async fn claim_one(&self) -> Job {
+        self.claim(1).await.pop().expect("a job can be claimed")
+    }
+
+    pub async fn finish(&self, lease: &Lease, end: JobEnd) -> Result<JobState, StoreError> {
+        let finishes = vec![Finish { lease: lease.clone(), end }];
+        let request = FinishAndClaim { finishes, claim: None, now: self.now() };
+        self.store.finish_and_claim(request).await.unwrap().finished.pop().unwrap()
+    }
+
+    pub async fn complete(&self, job: &Job) -> Result<JobState, StoreError> {
+        self.finish(&lease(job), completed()).await
+    }
+
+    pub async fn task(&self, id: &TaskId) -> Task {
+        match self.store.task(id).await.unwrap() {
+            TaskLookup::Found(task) => *task,
+            gone @ TaskLookup::Expired { .. } => panic!("{id} is {gone:?}"),
+        }
+    }
+
+    pub async fn job(&self, id: &JobId) -> Job {
+        self.store.job(id).await.unwrap()
+    }
+}
+
+pub fn lease(job: &Job) -> Lease {
+    Lease { job_id: job.id.clone(), attempt: job.attempt }
+}
+
+pub fn completed() -> JobEnd {
+    JobEnd::Completed { output_json: r#"{"done":true}"#.to_owned() }
+}
+
+pub fn ids(jobs: &[Job]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.id.clone()).collect()
+}
+
+#[track_caller]
+pub fn assert_lease_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::LeaseLost(_))), "expected a lost lease, got {result:?}");
+}

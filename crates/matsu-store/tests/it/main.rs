@@ -1,0 +1,109 @@
+//! The conformance suite: every case by name on every backend, and what only one backend can show.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
+
+mod cases;
+mod harness;
+mod model;
+mod postgres_only;
+mod sqlite_only;
+
+/// One named test per backend and case: `postgres::fences::a_late_completion_is_refused`.
+macro_rules! suite {
+    ($backend:ident: $($module:ident { $($case:ident,)* })*) => {
+        mod $backend {$(
+            mod $module {$(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let store = crate::harness::TestStore::open(crate::harness::Backend::$backend).await;
+                    crate::cases::$module::$case(store).await;
+                }
+            )*}
+        )*}
+    };
+}
+
+macro_rules! on_every_backend {
+    ($($cases:tt)*) => {
+        suite! { memory: $($cases)* }
+        suite! { sqlite: $($cases)* }
+        suite! { postgres: $($cases)* }
+    };
+}
+
+on_every_backend! {
+    tasks {
+        a_task_is_stored_as_it_was_given,
+        an_unknown_task_is_not_found,
+        tasks_are_listed_newest_first_in_pages,
+        a_list_can_be_filtered,
+        a_child_is_one_deeper_and_bounded,
+        an_idempotency_key_returns_the_first_task,
+        two_calls_with_one_key_at_once_make_one_task,
+        pause_holds_queued_jobs_and_resume_lets_them_go,
+        a_block_is_not_weakened_to_a_pause,
+        a_finished_agent_task_expires_with_a_tombstone,
+        research_never_expires,
+    }
+    queue {
+        jobs_start_by_priority_then_time_then_insertion,
+        one_call_keeps_its_insertion_order,
+        a_delayed_job_waits_for_its_time,
+        enqueue_is_all_or_nothing,
+        duplicates_are_named_and_not_queued,
+        a_finished_job_frees_its_dedupe_key,
+        a_closed_task_takes_no_jobs,
+        an_owner_who_enqueues_resumes_his_own_pause,
+        jobs_of_the_house_need_no_task,
+        counts_and_status_follow_the_jobs,
+        revisions_grow_and_mark_what_is_worth_a_turn,
+        retries_wait_and_then_fail,
+        parked_for_login_and_requeued,
+        a_question_frees_the_permit_and_keeps_the_lease,
+        many_claimers_never_get_the_same_job,
+    }
+    fences {
+        a_late_completion_is_refused,
+        a_second_completion_is_refused,
+        a_write_after_cancel_is_refused,
+        a_late_progress_or_checkpoint_is_refused,
+        a_late_reservation_is_refused,
+        a_renewal_after_reaping_is_refused,
+        a_new_node_cannot_use_an_old_lease,
+        a_cancel_that_comes_first_wins,
+        a_completion_that_comes_first_wins,
+        one_refused_finish_does_not_harm_its_neighbours,
+    }
+    stopping {
+        graceful_cancels_the_queue_and_lets_running_jobs_end,
+        immediate_cancels_everything,
+        a_stop_is_idempotent_and_only_hardens,
+        a_stopped_task_takes_nothing_back,
+        a_stop_reaches_the_children,
+        orders_tell_a_node_what_to_do,
+    }
+    scarce {
+        permits_bound_what_runs_at_once,
+        a_wider_slot_gets_more_permits,
+        a_lent_permit_serves_a_descendant_and_comes_back,
+        inner_permits_are_bounded_and_end_with_the_job,
+        a_budget_is_never_exceeded,
+        what_was_not_spent_comes_back,
+        turns_keep_their_distance,
+    }
+    recovery {
+        a_dead_nodes_jobs_are_settled_by_kind,
+        reaping_twice_changes_nothing,
+        a_reaped_job_of_a_stopped_task_is_cancelled,
+        partial_output_survives_its_owner,
+    }
+    changes {
+        every_visible_change_is_recorded_in_order,
+        a_commit_wakes_its_topics_and_a_refusal_wakes_nobody,
+        pruned_changes_do_not_move_the_cursor_back,
+        concurrent_commits_are_all_seen_by_a_cursor,
+    }
+    tokens {
+        a_token_is_found_by_its_hash_until_it_is_revoked,
+        a_live_name_is_taken,
+    }
+}
