@@ -1,8 +1,8 @@
 //! The doors themselves: accepting connections on TCP and on the Unix socket, until told to stop.
 
-use std::io;
 use std::time::Duration;
 
+use axum::serve::{Listener, ListenerExt};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -19,41 +19,30 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
-    let accept = async || {
-        let (stream, _) = listener.accept().await?;
-        // Answers are small and somebody waits for them.
-        stream.set_nodelay(true)?;
-        Ok(stream)
-    };
-    serve(&app, Door::Tcp, accept).await;
+    // Answers are small and somebody waits for them.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "answers on this connection may be late");
+        }
+    });
+    serve(app, Door::Tcp, listener).await;
 }
 
 /// Serves the Unix socket until the app's shutdown.
 pub async fn serve_socket(app: App, listener: UnixListener) {
-    let accept = async || Ok(listener.accept().await?.0);
-    serve(&app, Door::Socket, accept).await;
+    serve(app, Door::Socket, listener).await;
 }
 
-async fn serve<S>(app: &App, door: Door, accept: impl AsyncFn() -> io::Result<S>)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let router = router(app, door);
+async fn serve<L: Listener>(app: App, door: Door, mut listener: L) {
+    let router = router(&app, door);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = app.shutdown().cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = accept() => match accepted {
-                Ok(stream) => {
-                    connections.spawn(converse(app.clone(), router.clone(), stream));
-                }
-                Err(error) => {
-                    // Out of file handles, most likely: give others time to close theirs.
-                    tracing::warn!(%error, "a connection was not accepted");
-                    app.runtime().clock().sleep(Duration::from_millis(50)).await;
-                }
-            },
+            (stream, _) = listener.accept() => {
+                connections.spawn(converse(app.clone(), router.clone(), stream));
+            }
         }
     }
     let drain = async { while connections.join_next().await.is_some() {} };

@@ -69,11 +69,7 @@ pub struct StopBody {
 
 impl From<&Stop> for StopBody {
     fn from(stop: &Stop) -> Self {
-        Self {
-            mode: stop.mode.as_str(),
-            reason: stop.reason.as_str(),
-            requested_at: time(stop.requested_at),
-        }
+        Self { mode: stop.mode.as_str(), reason: stop.reason.as_str(), requested_at: time(stop.requested_at) }
     }
 }
 

@@ -1,3 +1,27 @@
-//! Matsu: asynchronous work for AI agents over MCP.
+//! Matsu: asynchronous work for AI agents over MCP. The composition root and the command line.
 
-fn main() {}
+mod cli;
+mod client;
+mod commands;
+mod compose;
+mod config;
+mod daemon;
+mod logging;
+mod paths;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let json = cli.global.json;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return commands::fail(&error.into(), json),
+    };
+    match runtime.block_on(commands::run(cli)) {
+        Ok(code) => code,
+        Err(error) => commands::fail(&error, json),
+    }
+}

@@ -12,7 +12,7 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobKind, JobState, Lease, Retry};
-use matsu_core::limits::{SAFETY_READ_EVERY, SHUTDOWN_GRACE, STORE_RETRY_FIRST};
+use matsu_core::limits::{RETRY_FIRST, SAFETY_READ_EVERY, SHUTDOWN_GRACE, STORE_RETRY_FIRST};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobFilter, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
@@ -115,7 +115,11 @@ impl<'a> Dispatcher<'a> {
         }
         let claim = is_claiming.then(|| self.claim(free));
         let outcome = self.exchange(claim).await?;
-        let next = outcome.next_run_at.map(|at| self.instant_of(at));
+        let mut next = outcome.next_run_at.map(|at| self.instant_of(at));
+        if next.is_none() && !outcome.claimed.is_empty() {
+            // Only a claim that finds nothing says when the next retry is due: ask again before one can be late.
+            next = Some(self.runtime.clock().instant() + RETRY_FIRST);
+        }
         for job in outcome.claimed {
             self.begin(job);
         }

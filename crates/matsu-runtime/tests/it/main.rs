@@ -1,4 +1,5 @@
 //! The runtime as a whole, on the memory store and paused time.
+#![allow(clippy::expect_used, reason = "a test may fail where it stands")]
 
 mod faulty_store;
 mod fixtures;

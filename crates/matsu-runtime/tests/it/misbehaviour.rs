@@ -42,6 +42,23 @@ async fn an_error_is_retried_with_pauses_that_double() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_is_not_late_because_other_work_arrives() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let service = runtime.start();
+    let input = r#"{"ms":10,"fail":"broke","fail_attempts":1}"#;
+    let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Sleep, input)]).await.id;
+    clock.sleep(Duration::from_millis(500)).await;
+    submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 60_000)]).await;
+    finished(&runtime, &id).await;
+    let job = only_job(&store, &id).await;
+    assert_eq!(job.state, JobState::Completed);
+    let late = job.started_at.expect("started").since(job.run_at);
+    assert!(late <= Duration::from_secs(1), "{late:?}");
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn input_that_makes_no_sense_is_not_retried() {
     let (job, _) = run_one(r#"{"mss":10}"#).await;
     assert_eq!((job.state, job.failures), (JobState::Failed, 1));

@@ -48,7 +48,11 @@ fn is_open(path: &str) -> bool {
 /// A browser that was led here under another name sends that name; a page of ours never does.
 fn check_host(headers: &HeaderMap) -> Result<(), Problem> {
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if is_loopback(host) { Ok(()) } else { Err(Problem::new(ErrorCode::Forbidden, "the Host header is not this server's")) }
+    if is_loopback(host) {
+        Ok(())
+    } else {
+        Err(Problem::new(ErrorCode::Forbidden, "the Host header is not this server's"))
+    }
 }
 
 fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {

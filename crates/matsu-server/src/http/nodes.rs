@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
+use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::JobFilter;
-use matsu_core::job::JobState;
 use matsu_core::slot::Slot;
 use serde_json::{Value, json};
 

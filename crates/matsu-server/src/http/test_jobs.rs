@@ -86,7 +86,9 @@ async fn make(State(app): State<App>, caller: Caller, Json(body): Json<MakeBody>
         created_at: now,
     };
     let inserted = app.runtime().submit(task).await?;
-    Ok(Json(json!({ "task": TaskBody::from(&inserted.task), "job_ids": inserted.job_ids, "existed": inserted.existed })))
+    Ok(Json(
+        json!({ "task": TaskBody::from(&inserted.task), "job_ids": inserted.job_ids, "existed": inserted.existed }),
+    ))
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,168 @@
+//! The command line: what can be said. What it means is in `commands/`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Hand slow work over, wait in one cheap call, lose nothing.
+#[derive(Parser)]
+#[command(name = "matsu", version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed; 2 the command line is wrong; \
+    3 a waited-for task failed; 4 a waited-for task was cancelled; 5 the wait ended before the task did.";
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct Global {
+    /// Where the store, the socket and the token live
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The store: memory:, sqlite:PATH or postgres://…
+    #[arg(long, global = true, value_name = "URL")]
+    pub store: Option<String>,
+    /// Say more in the log; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve: HTTP, REST, the socket, and the workers
+    Serve(Serve),
+    /// A node with workers only, for a PostgreSQL store
+    Worker(Worker),
+    /// List tasks, newest first
+    Tasks(Tasks),
+    /// Show a task; with --wait, until it has ended
+    Status(Status),
+    /// Stop a task
+    Stop(Stop),
+    /// Run a task again, as a new task
+    Retry(TaskArg),
+    /// Check the store, the ports and the permissions, and say what to do
+    Doctor,
+    /// Every bound of the system
+    Limits,
+    /// Copy a live store to a file
+    Backup(Backup),
+    /// Bring the store's schema up to date
+    Migrate,
+    /// Settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Named tokens for clients
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Completions for a shell
+    Completions { shell: clap_complete::Shell },
+}
+
+#[derive(Args)]
+pub struct Serve {
+    /// The address to listen on
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// The port; 0 picks a free one
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Keep everything in memory and forget it at the end
+    #[arg(long)]
+    pub ephemeral: bool,
+    /// How many searches run at once
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
+    /// End after this long without work or client
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub idle_exit: Option<u64>,
+    /// Offer the routes and job kinds that tests and benches use
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+    /// Speak of another version, to test the hand-over between two
+    #[arg(long, value_name = "VERSION", hide = true)]
+    pub as_version: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Worker {
+    /// How many searches run at once
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
+    /// Take test jobs too
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+}
+
+#[derive(Args)]
+pub struct Tasks {
+    /// Only this status
+    #[arg(long)]
+    pub status: Option<String>,
+    /// Only this kind: research, agent, wait
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 20)]
+    pub limit: u32,
+}
+
+#[derive(Args)]
+pub struct TaskArg {
+    /// The task's id
+    pub task: String,
+}
+
+#[derive(Args)]
+pub struct Status {
+    /// The task's id
+    pub task: String,
+    /// Wait until the task has ended
+    #[arg(long)]
+    pub wait: bool,
+    /// With --wait: at most this many seconds
+    #[arg(long, value_name = "SECONDS", requires = "wait")]
+    pub timeout: Option<u64>,
+}
+
+#[derive(Args)]
+pub struct Stop {
+    /// The task's id
+    pub task: String,
+    /// End running jobs at once, without their result
+    #[arg(long)]
+    pub now: bool,
+}
+
+#[derive(Args)]
+pub struct Backup {
+    /// The file to write; must not exist
+    pub file: PathBuf,
+}
+
+#[derive(Subcommand)]
+pub enum ConfigCommand {
+    /// Every setting, its value and where it came from
+    Show,
+    /// Every setting with its meaning, as Markdown
+    Reference,
+}
+
+#[derive(Subcommand)]
+pub enum TokenCommand {
+    /// Make a token; its secret is shown once
+    New { name: String },
+    /// List tokens, revoked ones too
+    List,
+    /// Revoke a token; it opens nothing from now on
+    Revoke { id: String },
+}

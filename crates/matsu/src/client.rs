@@ -1,0 +1,126 @@
+//! How commands reach the store: through the daemon's socket while one lives, else by opening the store themselves.
+//! Both ways go through the same routes, so a command cannot behave differently with and without a daemon.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use axum::Router;
+use axum::body::Body;
+use http_body_util::BodyExt;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use matsu_core::id::NodeId;
+use matsu_core::node::NodeRole;
+use matsu_runtime::{Bodies, Workers};
+use matsu_server::{App, AppOptions, Door, router};
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use crate::compose::{self, Role, VERSION};
+use crate::config::Config;
+
+pub enum Client {
+    /// The daemon answers.
+    Daemon(std::path::PathBuf),
+    /// There is none; the routes run in this process.
+    InProcess(Router),
+}
+
+impl Client {
+    pub async fn connect(config: &Config) -> Result<Self> {
+        let socket = config.paths.socket();
+        if UnixStream::connect(&socket).await.is_ok() {
+            return Ok(Self::Daemon(socket));
+        }
+        let opened = compose::open_store(config).await?;
+        let role = Role {
+            node: NodeRole::Command,
+            workers: Workers::None,
+            bodies: Bodies::default(),
+            version: VERSION.to_owned(),
+        };
+        let runtime = compose::runtime(config, &opened, role);
+        // Nothing may read as running that no live process holds.
+        for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
+            opened.store.reap_node(&dead, runtime.clock().now()).await?;
+        }
+        let app = App::new(AppOptions {
+            runtime,
+            version: VERSION.to_owned(),
+            shutdown: CancellationToken::new(),
+            metrics: std::sync::Arc::new(String::new),
+            test_jobs: matsu_server::app::TestJobs::Hidden,
+        });
+        Ok(Self::InProcess(router(&app, Door::Socket)))
+    }
+
+    /// Whether a daemon answers.
+    pub fn has_daemon(&self) -> bool {
+        matches!(self, Self::Daemon(_))
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.call(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Result<Value> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Result<Value> {
+        self.call(Method::PATCH, path, Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<Value> {
+        self.call(Method::DELETE, path, None).await
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request = match body {
+            None => request.body(Body::empty())?,
+            Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string()))?,
+        };
+        let (status, bytes) = match self {
+            Self::Daemon(socket) => over_socket(socket, request).await?,
+            Self::InProcess(router) => {
+                let response = router.clone().oneshot(request).await?;
+                (response.status(), response.into_body().collect().await?.to_bytes())
+            }
+        };
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+            // Refusals of the HTTP layer itself are plain text.
+            serde_json::json!({ "detail": String::from_utf8_lossy(&bytes) })
+        });
+        if status.is_success() {
+            return Ok(value);
+        }
+        let code = value["error_code"].as_str().unwrap_or("INTERNAL_ERROR");
+        bail!("{} ({code})", value["detail"].as_str().unwrap_or(status.as_str()))
+    }
+}
+
+/// One request on one connection: commands are short.
+pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(StatusCode, hyper::body::Bytes)> {
+    let stream = UnixStream::connect(socket)
+        .await
+        .with_context(|| format!("the daemon at {} does not answer", socket.display()))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let exchange = async {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
+    };
+    tokio::select! {
+        answer = exchange => answer,
+        ended = connection => {
+            ended.context("the daemon hung up")?;
+            bail!("the daemon hung up before it answered; it may have ended. Try again")
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The commands: one file each. Only these files print to stdout.
+
+mod backup;
+mod completions;
+mod config;
+mod doctor;
+mod limits;
+mod migrate;
+mod retry;
+mod serve;
+mod status;
+mod stop;
+mod tasks;
+mod token;
+mod worker;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::cli::{Cli, Command, Global};
+use crate::config::{Config, Flags};
+use crate::logging;
+
+/// What every command is given.
+pub struct Context {
+    pub config: Config,
+    pub json: bool,
+}
+
+pub async fn run(cli: Cli) -> Result<ExitCode> {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Serve(args) => serve::run(&global, args).await,
+        Command::Worker(args) => worker::run(&global, args).await,
+        Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
+        Command::Status(args) => status::run(&quiet(&global)?, args).await,
+        Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
+        Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
+        Command::Doctor => doctor::run(&quiet(&global)?).await,
+        Command::Limits => limits::run(&quiet(&global)?),
+        Command::Backup(args) => backup::run(&quiet(&global)?, args).await,
+        Command::Migrate => migrate::run(&quiet(&global)?).await,
+        Command::Config(what) => config::run(&quiet(&global)?, &what),
+        Command::Token(what) => token::run(&quiet(&global)?, what).await,
+        Command::Completions { shell } => completions::run(shell),
+    }
+}
+
+/// A short command logs only what went wrong, unless asked for more.
+fn quiet(global: &Global) -> Result<Context> {
+    let config = Config::load(global, &Flags::default())?;
+    if global.verbose > 0 {
+        logging::start(&config, global.verbose);
+    }
+    Ok(Context { config, json: global.json })
+}
+
+/// An error for people on stderr, or for programs on stdout.
+pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
+    let text = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    if json {
+        println!("{}", json!({ "ok": false, "error": text }));
+    } else {
+        eprintln!("matsu: {text}");
+    }
+    ExitCode::FAILURE
+}
+
+/// Prints a value as it is.
+fn print_json(value: &Value) {
+    println!("{value:#}");
+}
+
+/// Prints rows in columns as wide as they must be.
+fn print_table(head: &[&str], rows: &[Vec<String>]) {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    println!("{}", line(head.to_vec()));
+    for row in rows {
+        println!("{}", line(row.iter().map(String::as_str).collect()));
+    }
+}
+
+/// A field of an answer, as text.
+fn field(value: &Value, name: &str) -> String {
+    match &value[name] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,72 @@
+//! `matsu config show` and `matsu config reference`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::{Context, print_json, print_table};
+use crate::cli::ConfigCommand;
+use crate::config::keys::{KEYS, Kind};
+
+pub fn run(cx: &Context, what: &ConfigCommand) -> Result<ExitCode> {
+    match what {
+        ConfigCommand::Show => show(cx),
+        ConfigCommand::Reference => reference(),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(cx: &Context) {
+    let rows: Vec<Vec<String>> = cx
+        .config
+        .layers
+        .all()
+        .map(|(key, setting)| vec![key.name.to_owned(), without_password(&setting.value), setting.source.to_string()])
+        .collect();
+    if cx.json {
+        let items = rows.iter().map(|row| json!({ "key": row[0], "value": row[1], "from": row[2] }));
+        print_json(&items.collect());
+        return;
+    }
+    print_table(&["KEY", "VALUE", "FROM"], &rows);
+}
+
+/// `scheme://user:secret@host` without the secret; everything else as it is.
+pub fn without_password(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let Some((login, host)) = rest.rsplit_once('@') else { return value.to_owned() };
+    match login.split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}:…@{host}"),
+        None => value.to_owned(),
+    }
+}
+
+/// The page `docs/reference/configuration.md` is this output; a test compares them.
+fn reference() {
+    println!("# Settings\n");
+    println!("Made by `matsu config reference`. A flag wins over the environment, the environment over the file");
+    println!("(`$XDG_CONFIG_HOME/matsu/config.toml`), the file over the default.\n");
+    println!("| key | environment | value | meaning |");
+    println!("|---|---|---|---|");
+    for key in KEYS {
+        let kind = match key.kind {
+            Kind::Text => "text".to_owned(),
+            Kind::Number { min, max } => format!("{min} to {max}"),
+            Kind::Word(words) => words.join(" or "),
+        };
+        println!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        assert_eq!(without_password("postgres://u:p@ss@h/db"), "postgres://u:…@h/db");
+        assert_eq!(without_password("postgres://u@h/db"), "postgres://u@h/db");
+        assert_eq!(without_password("sqlite:/a/b"), "sqlite:/a/b");
+    }
+}

@@ -1,0 +1,24 @@
+//! `matsu retry TASK`: the same work again, as a new task.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::{Context, field, print_json};
+use crate::cli::TaskArg;
+use crate::client::Client;
+
+pub async fn run(cx: &Context, args: TaskArg) -> Result<ExitCode> {
+    let client = Client::connect(&cx.config).await?;
+    let task = client.post(&format!("/api/v1/tasks/{}/retry", args.task), json!({})).await?;
+    if cx.json {
+        print_json(&task);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{} runs {} again", field(&task, "task_id"), args.task);
+    if !client.has_daemon() {
+        println!("No daemon is running; the work waits for `matsu serve`.");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,203 @@
+//! `matsu serve`: the daemon.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use axum::body::Body;
+use matsu_core::clock::Clock;
+use matsu_core::node::NodeRole;
+use matsu_runtime::{Service, Workers};
+use matsu_server::app::TestJobs;
+use matsu_server::{App, AppOptions, doors};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{Global, Serve};
+use crate::client::over_socket;
+use crate::compose::{self, Role, VERSION};
+use crate::config::{Config, Flags};
+use crate::daemon::announce::{self, ServerJson};
+use crate::daemon::ending::{self, Ending};
+use crate::daemon::lock::ServeLock;
+use crate::daemon::socket;
+use crate::logging;
+
+pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
+    let mut global = global.clone();
+    let scratch = Scratch::for_ephemeral(&args, &mut global)?;
+    let flags = Flags { listen: args.listen.clone(), port: args.port, workers: args.workers };
+    let config = Config::load(&global, &flags)?;
+    logging::start(&config, global.verbose);
+    let version = args.as_version.clone().unwrap_or_else(|| VERSION.to_owned());
+    let Some(lock) = take_lock(&config, &version).await? else { return Ok(ExitCode::SUCCESS) };
+
+    let opened = compose::open_store(&config).await?;
+    let role = Role {
+        node: NodeRole::Serve,
+        workers: Workers::All,
+        bodies: compose::bodies(args.test_jobs),
+        version: version.clone(),
+    };
+    let runtime = compose::runtime(&config, &opened, role);
+    let recorder = PrometheusBuilder::new().install_recorder().context("metrics were started twice")?;
+    let app = App::new(AppOptions {
+        runtime,
+        version,
+        shutdown: CancellationToken::new(),
+        metrics: std::sync::Arc::new(move || recorder.render()),
+        test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
+    });
+    let doors = Doors::open(&config, &app).await?;
+    let service = app.runtime().start();
+    greet(&config, doors.address.as_deref(), global.json);
+
+    let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
+    tracing::info!(?ending, "ending");
+    close(&config, &app, doors, service).await;
+    drop(lock);
+    drop(scratch);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A folder that goes when the process does, for a store that is not to last.
+struct Scratch(Option<std::path::PathBuf>);
+
+impl Scratch {
+    fn for_ephemeral(args: &Serve, global: &mut Global) -> Result<Self> {
+        if !args.ephemeral {
+            return Ok(Self(None));
+        }
+        global.store = Some("memory:".to_owned());
+        if global.data_dir.is_some() {
+            return Ok(Self(None));
+        }
+        let folder = std::env::temp_dir().join(format!("matsu-ephemeral-{}", std::process::id()));
+        announce::make_private_folder(&folder)?;
+        global.data_dir = Some(folder.clone());
+        Ok(Self(Some(folder)))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// The lock of the store; `None` if a daemon of this version already serves it. One of another version is asked to
+/// make room, and is waited for.
+async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> {
+    let path = config.paths.serve_lock(config.store_url());
+    let mut asked = false;
+    loop {
+        if let Some(lock) = ServeLock::try_take(&path)? {
+            return Ok(Some(lock));
+        }
+        match control(config, "GET", "/control/info", None).await {
+            Ok(info) if info["version"] == version => {
+                let address = announce::read_server_json(&config.paths).and_then(|server| server.address);
+                println!(
+                    "matsu already serves this store{} (pid {})",
+                    address.map(|address| format!(" at {address}")).unwrap_or_default(),
+                    info["pid"]
+                );
+                return Ok(None);
+            }
+            Ok(info) if !asked => {
+                eprintln!(
+                    "matsu {} serves this store with {} running jobs; it will make room for {version} when they end",
+                    info["version"].as_str().unwrap_or("?"),
+                    info["running_jobs"]
+                );
+                control(config, "POST", "/control/hand-over", Some(json!({ "version": version }))).await?;
+                asked = true;
+            }
+            // Just starting, just ending, or waiting for its last job.
+            Ok(_) | Err(_) => {}
+        }
+        Clock::system().sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn control(config: &Config, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+    let request = hyper::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
+    let (_, bytes) = over_socket(&config.paths.socket(), request).await?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// The open doors, and who stands at them.
+struct Doors {
+    address: Option<String>,
+    porters: JoinSet<()>,
+}
+
+impl Doors {
+    /// Token first, then the doors, then the announcement: whoever reads it can come in.
+    async fn open(config: &Config, app: &App) -> Result<Self> {
+        announce::make_private_folder(&config.paths.data_dir)?;
+        announce::ensure_token(app, &config.paths).await?;
+        let mut porters = JoinSet::new();
+        let unix = socket::bind_unix(&config.paths.socket())?;
+        porters.spawn(doors::serve_socket(app.clone(), unix));
+        let mut address = None;
+        if config.serves_http() {
+            let tcp = socket::bind_tcp(config.listen(), config.port()).await?;
+            address = Some(format!("http://{}", tcp.local_addr()?));
+            porters.spawn(doors::serve_tcp(app.clone(), tcp));
+        }
+        let (pid, version) = (std::process::id(), app.version().to_owned());
+        announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
+        Ok(Self { address, porters })
+    }
+}
+
+fn greet(config: &Config, address: Option<&str>, as_json: bool) {
+    if as_json {
+        println!("{}", json!({ "ok": true, "address": address, "pid": std::process::id() }));
+        return;
+    }
+    match address {
+        Some(address) => println!("matsu serves at {address}"),
+        None => println!("matsu serves on {}", config.paths.socket().display()),
+    }
+    println!("  store   {}", super::config::without_password(config.store_url()));
+    println!("  token   {}", config.paths.token().display());
+    println!("  look    matsu tasks · matsu doctor");
+}
+
+/// An idle daemon first makes itself unreachable, and stays if somebody came in that moment.
+async fn until_the_end(app: &App, idle_exit: Option<Duration>, config: &Config) -> Result<Ending> {
+    let socket = config.paths.socket();
+    let aside = socket.with_extension("closing");
+    loop {
+        let ending = ending::wait(app, idle_exit).await?;
+        let (Ending::Idle, Some(after)) = (&ending, idle_exit) else { return Ok(ending) };
+        // Under another name nobody new can connect; who connected just before is accepted by the porter meanwhile.
+        std::fs::rename(&socket, &aside)?;
+        Clock::system().sleep(Duration::from_millis(50)).await;
+        if ending::is_idle(app, after).await {
+            let _ = std::fs::remove_file(&aside);
+            return Ok(ending);
+        }
+        std::fs::rename(&aside, &socket)?;
+    }
+}
+
+/// Jobs first, so that whoever waits for one still hears of its end; then the doors.
+async fn close(config: &Config, app: &App, mut doors: Doors, service: Service) {
+    service.stop().await;
+    app.shutdown().cancel();
+    while doors.porters.join_next().await.is_some() {}
+    announce::remove_server_json(&config.paths);
+    let _ = std::fs::remove_file(config.paths.socket());
+}

@@ -1,0 +1,41 @@
+//! `matsu worker`: a node that runs jobs and has no doors.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use matsu_core::node::NodeRole;
+use matsu_runtime::Workers;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{Global, Worker};
+use crate::compose::{self, Role, VERSION};
+use crate::config::{Config, Flags};
+use crate::logging;
+
+pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
+    let config = Config::load(global, &Flags { workers: args.workers, ..Flags::default() })?;
+    logging::start(&config, global.verbose);
+    if !config.store_url().starts_with("postgres") {
+        bail!(
+            "a worker needs a store that nodes can share; pass --store postgres://… (matsu serve has workers of its own)"
+        );
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let opened = compose::open_store(&config).await?;
+    let role = Role {
+        node: NodeRole::Worker,
+        workers: Workers::All,
+        bodies: compose::bodies(args.test_jobs),
+        version: VERSION.to_owned(),
+    };
+    let runtime = compose::runtime(&config, &opened, role);
+    let service = runtime.start();
+    println!("matsu works as {}", runtime.node());
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    service.stop().await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,45 @@
+//! The composition root: the only place that names concrete types and puts them together.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use matsu_core::clock::Clock;
+use matsu_core::node::NodeRole;
+use matsu_runtime::bodies::{Noop, Sleep};
+use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
+use matsu_store::{OpenOptions, Opened};
+
+use crate::config::Config;
+
+/// The version of this program, unless a test speaks of another.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a process is there for.
+pub struct Role {
+    pub node: NodeRole,
+    pub workers: Workers,
+    pub bodies: Bodies,
+    pub version: String,
+}
+
+pub async fn open_store(config: &Config) -> Result<Opened> {
+    let options = OpenOptions { synchronous: config.synchronous(), clock: Clock::system() };
+    Ok(matsu_store::open(config.store_url(), options).await?)
+}
+
+pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
+    let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
+    options.workers = role.workers;
+    options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
+    options.hold_max = config.hold_max();
+    options.role = role.node;
+    options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    options.version = role.version;
+    Runtime::new(options)
+}
+
+/// What jobs this process can run. The test kinds only where they were asked for.
+pub fn bodies(test_jobs: bool) -> Bodies {
+    let bodies = Bodies::default();
+    if test_jobs { bodies.with(Noop).with(Sleep) } else { bodies }
+}

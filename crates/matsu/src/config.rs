@@ -1,0 +1,116 @@
+//! Settings: default, file, environment, flag, each over the one before. Every key is in one table.
+#![expect(clippy::disallowed_methods, reason = "the one file that reads the environment")]
+
+pub mod keys;
+pub mod layers;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use matsu_core::slot::SlotLimits;
+use matsu_store::Synchronous;
+
+use crate::cli::Global;
+use crate::paths::Paths;
+
+pub use layers::Layers;
+
+/// Everything a process needs to know to start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub paths: Paths,
+    pub layers: Layers,
+}
+
+/// What a command says on top of the global flags.
+#[derive(Default)]
+pub struct Flags {
+    pub listen: Option<String>,
+    pub port: Option<u16>,
+    pub workers: Option<u32>,
+}
+
+impl Config {
+    /// Reads file and environment, and lets the flags win.
+    pub fn load(global: &Global, flags: &Flags) -> Result<Self> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let folder = |variable: &str, below_home: &str| {
+            let set = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+            set.or_else(|| home.as_ref().map(|home| home.join(below_home)))
+                .with_context(|| format!("neither {variable} nor HOME is set; pass --data-dir and --config"))
+        };
+        let data_dir = match &global.data_dir {
+            Some(folder) => std::path::absolute(folder)?,
+            None => match std::env::var_os("MATSU_DATA_DIR") {
+                Some(folder) => std::path::absolute(folder)?,
+                None => folder("XDG_DATA_HOME", ".local/share")?.join("matsu"),
+            },
+        };
+        let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+        let paths = Paths { data_dir, runtime_dir };
+        let file = match &global.config {
+            Some(file) => Some(file.clone()),
+            None => folder("XDG_CONFIG_HOME", ".config").ok().map(|folder| folder.join("matsu/config.toml")),
+        };
+
+        let mut layers = Layers::defaults(&paths);
+        match file {
+            Some(file) if file.exists() || global.config.is_some() => layers.read_file(&file)?,
+            _ => {}
+        }
+        layers.read_environment(|name| std::env::var(name).ok())?;
+        layers.read_flags(&[
+            ("store.url", global.store.clone()),
+            ("server.listen", flags.listen.clone()),
+            ("server.port", flags.port.map(|port| port.to_string())),
+            ("slots.network_client", flags.workers.map(|workers| workers.to_string())),
+        ])?;
+        Ok(Self { paths, layers })
+    }
+
+    pub fn store_url(&self) -> &str {
+        self.layers.text("store.url")
+    }
+
+    pub fn synchronous(&self) -> Synchronous {
+        match self.layers.text("store.synchronous") {
+            "normal" => Synchronous::Normal,
+            _ => Synchronous::Full,
+        }
+    }
+
+    pub fn listen(&self) -> &str {
+        self.layers.text("server.listen")
+    }
+
+    pub fn port(&self) -> u16 {
+        u16::try_from(self.layers.number("server.port")).unwrap_or(0)
+    }
+
+    pub fn serves_http(&self) -> bool {
+        self.layers.text("server.http") == "on"
+    }
+
+    pub fn hold_max(&self) -> Duration {
+        Duration::from_secs(self.layers.number("wait.hold_max"))
+    }
+
+    pub fn log_level(&self) -> &str {
+        self.layers.text("log.level")
+    }
+
+    pub fn logs_json(&self) -> bool {
+        self.layers.text("log.format") == "json"
+    }
+
+    pub fn slots(&self) -> SlotLimits {
+        let of = |slot: &str| u32::try_from(self.layers.number(slot)).unwrap_or(u32::MAX);
+        SlotLimits {
+            network_client: of("slots.network_client"),
+            agent_cli: of("slots.agent_cli"),
+            agent_chat: of("slots.agent_chat"),
+            ..SlotLimits::for_cores(of("slots.cpu"))
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Settings in layers, each knowing where its value came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::keys::{KEYS, Key};
+use crate::paths::Paths;
+
+/// Who said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Default,
+    File(PathBuf),
+    Environment(String),
+    Flag,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub value: String,
+    pub source: Source,
+}
+
+/// All settings; every key of the table has one.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    settings: BTreeMap<&'static str, Setting>,
+}
+
+impl Layers {
+    pub fn defaults(paths: &Paths) -> Self {
+        let settings =
+            KEYS.iter().map(|key| (key.name, Setting { value: (key.default)(paths), source: Source::Default }));
+        Self { settings: settings.collect() }
+    }
+
+    /// Unknown keys are errors: a setting that is not read is worse than none.
+    pub fn read_file(&mut self, file: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", file.display()))?;
+        let mut found = Vec::new();
+        flatten("", &toml::Value::Table(table), &mut found);
+        for (name, value) in found {
+            let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+                bail!("{}: there is no setting {name}{}", file.display(), suggestion(&name));
+            };
+            let value = value.with_context(|| format!("{}: {name} must be a single value", file.display()))?;
+            self.set(key, value, Source::File(file.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    pub fn read_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<()> {
+        for key in KEYS {
+            let name = key.variable();
+            if let Some(value) = variable(&name) {
+                self.set(key, value, Source::Environment(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn read_flags(&mut self, flags: &[(&str, Option<String>)]) -> Result<()> {
+        for (name, value) in flags {
+            if let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.name == *name), value) {
+                self.set(key, value.clone(), Source::Flag)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &Key, value: String, source: Source) -> Result<()> {
+        if let Some(complaint) = key.complaint(&value) {
+            bail!("{source}: {} {complaint}", key.name);
+        }
+        self.settings.insert(key.name, Setting { value, source });
+        Ok(())
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        debug_assert!(self.settings.contains_key(name), "{name} is not in the table");
+        self.settings.get(name).map_or("", |setting| &setting.value)
+    }
+
+    /// Numbers were checked when they came in.
+    pub fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or_default()
+    }
+
+    /// In the order of the table.
+    pub fn all(&self) -> impl Iterator<Item = (&'static Key, &Setting)> {
+        KEYS.iter().filter_map(|key| Some((key, self.settings.get(key.name)?)))
+    }
+}
+
+/// Dotted names to values; `None` for what is not a single value.
+fn flatten(prefix: &str, value: &toml::Value, found: &mut Vec<(String, Option<String>)>) {
+    let text = match value {
+        toml::Value::Table(table) => {
+            for (name, value) in table {
+                let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                flatten(&name, value, found);
+            }
+            return;
+        }
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(yes) => Some((if *yes { "on" } else { "off" }).to_owned()),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) => None,
+    };
+    found.push((prefix.to_owned(), text));
+}
+
+fn suggestion(name: &str) -> String {
+    let near = KEYS.iter().map(|key| (strsim::jaro_winkler(name, key.name), key.name));
+    let best = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.75);
+    best.map_or_else(|| "; see `matsu config reference`".to_owned(), |(_, name)| format!("; did you mean {name}?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layers() -> Layers {
+        Layers::defaults(&Paths { data_dir: PathBuf::from("/d"), runtime_dir: None })
+    }
+
+    fn from_file(text: &str) -> Result<Layers> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, text)?;
+        let mut layers = layers();
+        layers.read_file(&file)?;
+        Ok(layers)
+    }
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for (key, setting) in layers().all() {
+            assert_eq!(key.complaint(&setting.value), None, "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn flag_over_environment_over_file() {
+        let mut layers = from_file("[server]\nport = 1000\n[slots]\ncpu = 9\n").unwrap();
+        assert_eq!(layers.number("server.port"), 1000);
+        layers.read_environment(|name| (name == "MATSU_SERVER_PORT").then(|| "2000".to_owned())).unwrap();
+        assert_eq!(layers.number("server.port"), 2000);
+        layers.read_flags(&[("server.port", Some("3000".to_owned()))]).unwrap();
+        assert_eq!((layers.number("server.port"), layers.number("slots.cpu")), (3000, 9));
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_one_that_was_meant() {
+        let error = from_file("[server]\nprot = 1\n").unwrap_err().to_string();
+        assert!(error.contains("did you mean server.port?"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_value_names_key_and_place() {
+        let error = from_file("[server]\nport = 70000\n").unwrap_err().to_string();
+        assert!(error.contains("server.port must be a whole number from 0 to 65535"), "{error}");
+        assert!(error.contains("config.toml"), "{error}");
+    }
+}

@@ -1,0 +1,92 @@
+//! What the daemon writes for others to find: the token first, and `server.json` once all doors listen.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use matsu_core::ports::store::StoreError;
+use matsu_core::principal::Principal;
+use matsu_server::App;
+use serde::{Deserialize, Serialize};
+
+use crate::paths::Paths;
+
+/// How others reach the daemon.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerJson {
+    /// `None` where HTTP is off.
+    pub address: Option<String>,
+    pub pid: u32,
+    pub version: String,
+}
+
+/// A folder for its user alone. An existing one is left as it is.
+pub fn make_private_folder(folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() || folder.exists() {
+        return Ok(());
+    }
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("cannot make the folder {}", folder.display()))
+}
+
+/// By rename, so that nobody ever reads half a file.
+pub fn write_private(path: &Path, text: &str) -> Result<()> {
+    let fresh = path.with_extension("new");
+    let _ = fs::remove_file(&fresh);
+    let write = || -> std::io::Result<()> {
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Makes sure that the token file opens this store's doors.
+pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
+    let file = paths.token();
+    if let Ok(secret) = fs::read_to_string(&file)
+        && app.tokens().find(secret.trim()).await?.is_some()
+    {
+        return Ok(());
+    }
+    // The first start, another store, or a token that was revoked.
+    let name = format!("token file of {}", paths.data_dir.display());
+    let made = match app.tokens().make(&name, Principal::local_user()).await {
+        Err(StoreError::Conflict(_)) => {
+            replace(app, &name).await?;
+            app.tokens().make(&name, Principal::local_user()).await
+        }
+        made => made,
+    };
+    let (_, secret) = made?;
+    write_private(&file, &format!("{secret}\n"))
+}
+
+/// The file that had this name is lost: what it held must open nothing any more.
+async fn replace(app: &App, name: &str) -> Result<()> {
+    for token in app.runtime().store().tokens().await? {
+        if token.name == name && token.revoked_at.is_none() {
+            app.tokens().revoke(&token.id).await?;
+        }
+    }
+    Ok(())
+}
+
+pub fn write_server_json(paths: &Paths, server: &ServerJson) -> Result<()> {
+    write_private(&paths.server_json(), &format!("{}\n", serde_json::to_string(server)?))
+}
+
+/// Only our own: a successor may already have written its.
+pub fn remove_server_json(paths: &Paths) {
+    let ours = read_server_json(paths).is_some_and(|server| server.pid == std::process::id());
+    if ours {
+        let _ = fs::remove_file(paths.server_json());
+    }
+}
+
+pub fn read_server_json(paths: &Paths) -> Option<ServerJson> {
+    serde_json::from_str(&fs::read_to_string(paths.server_json()).ok()?).ok()
+}

@@ -1,0 +1,49 @@
+//! Binding the doors.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use tokio::net::{TcpListener, UnixListener};
+
+use super::announce::make_private_folder;
+
+/// How many ports after the wished one are tried.
+const PORTS_TRIED: u16 = 20;
+
+/// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale.
+pub fn bind_unix(path: &Path) -> Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        make_private_folder(folder)?;
+    }
+    let _ = fs::remove_file(path);
+    let listener = UnixListener::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .with_context(|| format!("cannot protect {}", path.display()))?;
+    Ok(listener)
+}
+
+/// Binds the port, or the next free one.
+pub async fn bind_tcp(listen: &str, port: u16) -> Result<TcpListener> {
+    let address: std::net::IpAddr =
+        listen.parse().with_context(|| format!("{listen} is not an IP address to listen on"))?;
+    if !address.is_loopback() {
+        bail!("listening on {listen} would open Matsu to the network; only loopback addresses are served");
+    }
+    let last = if port == 0 { 0 } else { port.saturating_add(PORTS_TRIED) };
+    let mut refusal = None;
+    for port in port..=last {
+        match TcpListener::bind(SocketAddr::new(address, port)).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    match refusal {
+        Some(error) => Err(error).with_context(|| {
+            format!("no free port from {port} to {last} on {listen}; choose another with --port (0 picks any)")
+        }),
+        None => bail!("no port to bind"),
+    }
+}

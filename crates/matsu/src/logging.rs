@@ -1,0 +1,23 @@
+//! The log: structured, on stderr, so that stdout belongs to what was asked for.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::config::Config;
+
+/// Starts logging. `-v` and `-vv` raise the configured level.
+pub fn start(config: &Config, verbose: u8) {
+    let level = match verbose {
+        0 => config.log_level(),
+        1 => "debug",
+        _ => "trace",
+    };
+    // The libraries below speak only when asked for everything.
+    let filter = format!("{level},hyper=warn,tokio_postgres=warn,hyper_util=warn");
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_span_events(FmtSpan::NONE);
+    // A second start, as in tests, keeps the first log.
+    let _ = if config.logs_json() { builder.json().try_init() } else { builder.try_init() };
+}
