@@ -19,7 +19,7 @@ pub trait JobBody: Send + Sync {
     fn run_seconds_max(&self, job: &Job) -> Option<u32>;
 
     /// Should end soon after `cx.stop` speaks; [`JobContext::stopped`] says how. May be dropped at any await once
-    /// it has been told to abort.
+    /// it has been told to abort. Must not block its thread: what never awaits cannot be dropped.
     async fn run(&self, cx: JobContext) -> JobEnd;
 }
 

@@ -20,6 +20,7 @@ use crate::cursors::Cursors;
 use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::running::Running;
 use crate::snapshots::Snapshots;
+use crate::status::OpenWaits;
 
 #[derive(Clone)]
 pub struct Runtime {
@@ -32,9 +33,12 @@ struct Inner {
     node: Mutex<NodeId>,
     started_at: Timestamp,
     cursors: Cursors,
+    open_waits: Arc<OpenWaits>,
     snapshots: Arc<Snapshots>,
     running: Running,
     claiming: AtomicBool,
+    /// A node that the store does not know must not claim: nobody would ever find it dead.
+    registered: AtomicBool,
     look: Notify,
 }
 
@@ -47,9 +51,11 @@ impl Runtime {
             node: Mutex::new(NodeId::mint(started_at)),
             started_at,
             cursors: Cursors::default(),
+            open_waits: Arc::default(),
             snapshots,
             running: Running::default(),
             claiming: AtomicBool::new(true),
+            registered: AtomicBool::new(false),
             look: Notify::new(),
             options,
         };
@@ -120,7 +126,11 @@ impl Runtime {
 
     #[must_use]
     pub fn is_claiming(&self) -> bool {
-        self.inner.claiming.load(Ordering::SeqCst)
+        self.inner.claiming.load(Ordering::SeqCst) && self.is_registered()
+    }
+
+    pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {
+        &self.inner.open_waits
     }
 
     pub(crate) fn running(&self) -> &Running {
@@ -157,9 +167,19 @@ impl Runtime {
         }
     }
 
+    pub(crate) fn is_registered(&self) -> bool {
+        self.inner.registered.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_registered(&self) {
+        self.inner.registered.store(true, Ordering::SeqCst);
+        self.wake_queues();
+    }
+
     /// A node that was reaped never comes back: its id is spent, so that nothing it still writes can count.
     pub(crate) fn take_new_node_id(&self) -> NodeId {
         let fresh = NodeId::mint(self.clock().now());
+        self.inner.registered.store(false, Ordering::SeqCst);
         self.inner.node.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&fresh);
         fresh
     }

@@ -4,6 +4,7 @@
 //! transport has written it ([`crate::cursors::Cursors::told`]).
 
 pub mod decide;
+mod open_waits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use crate::runtime::Runtime;
 use crate::snapshots::{Seat, Seen, Snapshot};
 use crate::tasks::TaskError;
 use crate::wait::{Check, Condition, Waited, after, wait_until};
+
+pub(crate) use open_waits::OpenWaits;
 
 pub use decide::{Decision, ReturnedBecause, WaitFor, decide};
 
@@ -83,13 +86,15 @@ impl Runtime {
     /// Holds the caller until the tasks have news of the wanted kind.
     ///
     /// # Errors
-    /// An unknown or foreign id fails at once, whatever the wish; so does one that expires during the wait.
+    /// An unknown or foreign id fails at once, whatever the wish; so does one that expires during the wait, and a
+    /// wait beyond what one principal may hold open.
     pub async fn wait_for_tasks(
         &self,
         request: WaitRequest,
         caller: &CancellationToken,
     ) -> Result<WaitReply, WaitError> {
         check_request(&request)?;
+        let _counted = self.open_waits().open(&request.owner)?;
         let began = self.clock().instant();
         let hold_max = request.hold_max.unwrap_or(self.hold_max());
         let deadline = after(self.clock(), request.hold.min(hold_max));

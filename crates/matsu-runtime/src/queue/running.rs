@@ -130,7 +130,12 @@ impl Running {
 
     /// Drops what a dispatcher that is no longer there had started; their tasks ended with it.
     pub fn forget(&self, slot: Slot) {
-        self.lock().retain(|job| job.slot != slot);
+        self.lock().retain(|job| {
+            if job.slot == slot {
+                metrics::gauge!("matsu_jobs_running", "slot" => slot.as_str()).decrement(1.0);
+            }
+            job.slot != slot
+        });
     }
 
     /// Progress that waited for its turn, by job.

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::task::{Id, JoinError, JoinSet};
@@ -40,7 +41,9 @@ impl Crew {
         let notes = Arc::new(Notes::default());
         let (kind, slot) = (job.kind, job.slot);
         let body = runtime.bodies().of(kind);
-        let clock = RunClock::new(body.as_ref().and_then(|body| body.run_seconds_max(&job)));
+        // A body that panics here would take its dispatcher along, and after that the next one.
+        let bound = body.as_ref().map(|body| catch_unwind(AssertUnwindSafe(|| body.run_seconds_max(&job))));
+        let clock = RunClock::new(bound.and_then(|bound| bound.ok().flatten()));
         let context = JobContext::new(runtime.clone(), job, lease.clone(), stop, Arc::clone(&notes));
         let task = self.bodies.spawn(async move {
             match body {

@@ -23,10 +23,11 @@ pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {
 /// The answer to an earlier try may have been lost after its commit, so a second one looks first.
 async fn register_once(runtime: &Runtime, is_retry: bool) -> Result<(), StoreError> {
     let node = runtime.new_node();
-    if is_retry && runtime.store().nodes().await?.iter().any(|known| known.id == node.id) {
-        return Ok(());
+    if !is_retry || !runtime.store().nodes().await?.iter().any(|known| known.id == node.id) {
+        runtime.store().register_node(node).await?;
     }
-    runtime.store().register_node(node).await
+    runtime.set_registered();
+    Ok(())
 }
 
 pub async fn run(runtime: &Runtime) {
@@ -36,22 +37,29 @@ pub async fn run(runtime: &Runtime) {
     loop {
         runtime.clock().sleep(TICK).await;
         ticks += 1;
-        let lived = if ticks.is_multiple_of(beat_ticks) { beat(runtime).await } else { Ok(()) };
+        let lived = live(runtime, ticks.is_multiple_of(beat_ticks)).await;
         let reaped = reap(runtime).await;
         // The pause is not used: the count of unmoved heartbeats stands on one look a tick.
         let _pause = outage.note(&lived.and(reaped));
     }
 }
 
-/// One beat. A node that is no longer known was taken for dead: its leases are lost, and it starts again as another.
-async fn beat(runtime: &Runtime) -> Result<(), StoreError> {
+/// One beat if it is time. A node that is no longer known was taken for dead: its leases are lost, and it starts
+/// again as another.
+async fn live(runtime: &Runtime, is_beat: bool) -> Result<(), StoreError> {
+    if !runtime.is_registered() {
+        return register_once(runtime, true).await;
+    }
+    if !is_beat {
+        return Ok(());
+    }
     match runtime.store().beat(&runtime.node()).await {
         Err(StoreError::NotFound { .. }) => {
             let lost = runtime.node();
             runtime.running().lose_all();
             let fresh = runtime.take_new_node_id();
             tracing::warn!(lost.id = %lost, node.id = %fresh, "this node was taken for dead and starts again");
-            runtime.store().register_node(runtime.new_node()).await
+            register_once(runtime, false).await
         }
         answer => answer,
     }

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use matsu_core::clock::Timestamp;
+use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, JobState, Priority};
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{StopMode, StopReason, TaskKind};
+use matsu_store::{OpenOptions, Synchronous, open};
 
 use crate::fixtures::*;
 
@@ -117,6 +119,32 @@ async fn jobs_start_by_priority_then_age_then_insertion() {
     let started: Vec<JobId> = record.started.iter().map(|(id, _)| id.clone()).collect();
     assert_eq!(started, expected);
     assert_eq!(record.running_max, 2, "two workers, both busy, never a third");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_real_threads_nothing_is_lost_either() {
+    let clock = Clock::system();
+    let opened = open("memory:", OpenOptions { synchronous: Synchronous::Normal, clock }).await;
+    let store = opened.expect("a memory store").store;
+    let runtime = runtime(&store, clock);
+    let service = runtime.start();
+    let mut callers = JoinSet::new();
+    for _ in 0..20 {
+        let runtime = runtime.clone();
+        callers.spawn(async move {
+            for _ in 0..5 {
+                let jobs = (0..10).map(|_| job(runtime.clock(), JobKind::Noop, "{}")).collect();
+                let id = submit(&runtime, TaskKind::Agent, jobs).await.id;
+                let task = finished(&runtime, &id).await;
+                assert_eq!((task.counts.completed, task.counts.total()), (10, 10));
+            }
+        });
+    }
+    while let Some(caller) = callers.join_next().await {
+        caller.expect("no caller waits in vain");
+    }
+    service.stop().await;
+    assert_eq!(store.hub().sleepers(), 0);
 }
 
 #[tokio::test(start_paused = true)]

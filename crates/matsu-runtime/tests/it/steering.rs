@@ -8,6 +8,7 @@ use matsu_core::job::{JobEnd, JobKind, JobState};
 use matsu_core::ports::store::Steer;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
+use matsu_runtime::{Runtime, RuntimeOptions, Workers};
 
 use crate::fixtures::*;
 
@@ -128,6 +129,22 @@ async fn a_clean_shutdown_gives_jobs_back_without_counting_a_failure() {
     let second = runtime(&store, clock);
     let service = second.start();
     assert_eq!(finished(&second, &id).await.counts.completed, 2);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_workers_serves_and_leaves_the_jobs_to_others() {
+    let (store, clock) = memory().await;
+    let options = RuntimeOptions::new(store.clone(), clock, SlotLimits::for_cores(1), bodies());
+    let serving = Runtime::new(RuntimeOptions { workers: Workers::None, ..options });
+    let service = serving.start();
+    let id = submit(&serving, TaskKind::Agent, vec![sleep_job(&clock, 10)]).await.id;
+    clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(only_job(&store, &id).await.state, JobState::Queued);
+    let working = runtime(&store, clock);
+    let worker = working.start();
+    assert_eq!(finished(&serving, &id).await.status, TaskStatus::Completed);
+    worker.stop().await;
     service.stop().await;
 }
 

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::id::TaskId;
 use matsu_core::job::JobKind;
-use matsu_core::limits::{COLLECT_FOR, HOLD_MAX};
+use matsu_core::limits::{COLLECT_FOR, HOLD_MAX, WAITS_PER_PRINCIPAL_MAX};
 use matsu_core::principal::Principal;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::status::{ReturnedBecause, WaitFor, WaitRequest};
@@ -24,7 +24,7 @@ async fn ten_thousand_waiters_wake_and_share_one_read() {
     let mut waiters = JoinSet::new();
     for _ in 0..10_000 {
         let (runtime, request) =
-            (runtime.clone(), wait_request(&[id.clone()], WaitFor::All, Duration::from_secs(3_600)));
+            (runtime.clone(), wait_request(std::slice::from_ref(&id), WaitFor::All, Duration::from_secs(3_600)));
         waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
     }
     clock.sleep(Duration::from_secs(1)).await;
@@ -55,38 +55,53 @@ async fn ten_thousand_waiters_wake_and_share_one_read() {
 async fn waiters_share_reads_although_other_tasks_are_busy() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let quiet = submit(&runtime, TaskKind::Research, vec![]).await.id;
+    let quiet = submit(&runtime, TaskKind::Research, vec![job(&clock, JobKind::Noop, "{}")]).await.id;
     let mut waiters = JoinSet::new();
-    for _ in 0..100 {
-        let mut request = wait_request(&[quiet.clone()], WaitFor::Any, Duration::from_secs(600));
-        // Idle tasks answer at once, so this one gets a job that nobody runs.
-        request.since = Some([(quiet.clone(), 2)].into());
+    for _ in 0..200 {
+        let request = wait_request(std::slice::from_ref(&quiet), WaitFor::Any, Duration::from_secs(600));
         let runtime = runtime.clone();
         waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
-        if waiters.len() == 1 {
-            let jobs = vec![job(&clock, JobKind::Noop, "{}")];
-            let runtime = waiters_runtime(&store, clock);
-            runtime.enqueue(&me(), &quiet, jobs).await.expect("queued");
-        }
-        submit(&waiters_runtime(&store, clock), TaskKind::Research, vec![]).await;
     }
     clock.sleep(Duration::from_millis(10)).await;
     let before = runtime.snapshots().reads();
     for _ in 0..50 {
-        submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await;
+        submit(&runtime, TaskKind::Research, vec![job(&clock, JobKind::Noop, "{}")]).await;
         clock.sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(runtime.snapshots().reads(), before, "what others do wakes nobody here");
-    waiters.shutdown().await;
-    assert_eq!(store.hub().sleepers(), 0, "dropped waiters leave nothing behind");
+    let added = vec![job(&clock, JobKind::Noop, "{}")];
+    runtime.enqueue(&me(), &quiet, added).await.expect("queued");
+    while waiters.join_next().await.is_some() {
+        // Between any two waiters another task changes.
+        submit(&runtime, TaskKind::Research, vec![]).await;
+    }
+    assert_eq!(runtime.snapshots().reads(), before + 1, "one change, one read");
     assert!(runtime.snapshots().is_empty());
 }
 
-fn waiters_runtime(
-    store: &std::sync::Arc<dyn matsu_core::ports::store::Store>,
-    clock: matsu_core::clock::Clock,
-) -> matsu_runtime::Runtime {
-    runtime(store, clock)
+#[tokio::test(start_paused = true)]
+async fn dropped_waiters_leave_nothing_behind_and_open_ones_are_bounded() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let id = submit(&runtime, TaskKind::Research, vec![job(&clock, JobKind::Noop, "{}")]).await.id;
+    let mut waiters = JoinSet::new();
+    for _ in 0..WAITS_PER_PRINCIPAL_MAX {
+        let request = wait_request(std::slice::from_ref(&id), WaitFor::Any, Duration::from_secs(600));
+        let runtime = runtime.clone();
+        waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
+    }
+    clock.sleep(Duration::from_millis(1)).await;
+    let one_more = || wait_request(std::slice::from_ref(&id), WaitFor::Any, Duration::from_secs(1));
+    let caller = CancellationToken::new();
+    let refused = runtime.wait_for_tasks(one_more(), &caller).await;
+    assert!(matches!(refused, Err(WaitError::Task(TaskError::LimitExceeded(_)))), "{refused:?}");
+    waiters.shutdown().await;
+    assert_eq!(store.hub().sleepers(), 0);
+    assert!(runtime.snapshots().is_empty());
+    let taken = runtime.wait_for_tasks(one_more(), &caller).await;
+    assert_eq!(taken.expect("a reply").returned_because, ReturnedBecause::Timeout);
+    let bytes = std::mem::size_of_val(&runtime.wait_for_tasks(one_more(), &caller));
+    assert!(bytes <= 4_096, "a parked wait is {bytes} bytes");
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +160,7 @@ async fn finished_jobs_are_collected_for_a_moment() {
     let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
     assert_eq!(reply.tasks[0].task.counts.completed, 2, "the second came along");
     assert_eq!(reply.waited_ms, 1_000 + u64::try_from(COLLECT_FOR.as_millis()).expect("small"));
-    assert_eq!(reply.changed, [id.clone()]);
+    assert_eq!(reply.changed, std::slice::from_ref(&id));
     let next = WaitRequest { since: Some(reply.next_since), hold: Duration::from_secs(600), ..request };
     let reply = runtime.wait_for_tasks(next, &caller).await.expect("a reply");
     assert_eq!(reply.returned_because, ReturnedBecause::Idle, "the last job is not collected for");
