@@ -4,7 +4,7 @@
 //! Subscribe first, then read, then sleep. A publication between the subscription and the sleep leaves a
 //! permit behind, and the sleep returns at once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -28,7 +28,8 @@ struct Topics {
 struct Listeners {
     /// The number of the topic's last publication, or of the last one of all when its first listener came.
     published: u64,
-    notifies: HashMap<u64, Arc<Notify>>,
+    /// By subscription: whoever came first is woken first.
+    notifies: BTreeMap<u64, Arc<Notify>>,
 }
 
 impl Hub {
@@ -47,7 +48,7 @@ impl Hub {
         let published = inner.published;
         for topic in topics {
             let listeners = inner.sleepers.entry(topic.clone());
-            let listeners = listeners.or_insert_with(|| Listeners { published, notifies: HashMap::new() });
+            let listeners = listeners.or_insert_with(|| Listeners { published, notifies: BTreeMap::new() });
             listeners.notifies.insert(id, Arc::clone(&notify));
         }
         drop(inner);
@@ -71,8 +72,14 @@ impl Hub {
         let mut inner = self.lock();
         inner.published += 1;
         let published = inner.published;
+        let mut all = BTreeMap::new();
         for listeners in inner.sleepers.values_mut() {
-            listeners.wake(published);
+            listeners.published = published;
+            all.extend(&listeners.notifies);
+        }
+        // In the order they came, as in `publish`: a simulation must be able to repeat itself.
+        for notify in all.into_values() {
+            notify.notify_one();
         }
     }
 

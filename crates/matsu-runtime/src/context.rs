@@ -19,6 +19,7 @@ use crate::runtime::Runtime;
 use crate::stop_signal::StopSignal;
 
 pub use mending::Mend;
+pub(crate) use mending::mend;
 pub use notes::Notes;
 
 /// One attempt at one job. Cheap to clone, so that parts of a body can share it.

@@ -23,4 +23,4 @@ pub use runtime::Runtime;
 pub use status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
 pub use stop_signal::{StopSignal, StopWord};
 pub use tasks::{StopReport, TaskError};
-pub use wait::{Check, Waited, wait_until};
+pub use wait::{Check, Condition, Waited, wait_until};

@@ -11,13 +11,11 @@ use tokio::sync::Notify;
 use matsu_core::change::Topic;
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::NodeId;
-use matsu_core::job::Lease;
 use matsu_core::ports::store::{NewNode, Store};
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::wake::Hub;
 
 use crate::body::Bodies;
-use crate::context::Mend;
 use crate::cursors::Cursors;
 use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::running::Running;
@@ -37,8 +35,6 @@ struct Inner {
     snapshots: Arc<Snapshots>,
     running: Running,
     claiming: AtomicBool,
-    /// What dropped futures of running bodies could not undo themselves.
-    mends: Mutex<Vec<(Lease, Mend)>>,
     look: Notify,
 }
 
@@ -54,7 +50,6 @@ impl Runtime {
             snapshots,
             running: Running::default(),
             claiming: AtomicBool::new(true),
-            mends: Mutex::default(),
             look: Notify::new(),
             options,
         };
@@ -176,19 +171,5 @@ impl Runtime {
 
     pub(crate) async fn asked_to_look(&self) {
         self.inner.look.notified().await;
-    }
-
-    /// Leaves work that needs the store to the part that looks for orders; a dropped future cannot wait for it.
-    pub(crate) fn mend_later(&self, lease: Lease, mend: Mend) {
-        self.mend_at_next_look(lease, mend);
-        self.look_for_orders();
-    }
-
-    pub(crate) fn mend_at_next_look(&self, lease: Lease, mend: Mend) {
-        self.inner.mends.lock().unwrap_or_else(PoisonError::into_inner).push((lease, mend));
-    }
-
-    pub(crate) fn take_mends(&self) -> Vec<(Lease, Mend)> {
-        std::mem::take(&mut *self.inner.mends.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

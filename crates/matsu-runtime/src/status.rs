@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
+use matsu_core::clock::Clock;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{COLLECT_FOR, TASKS_PER_WAIT_MAX, TICK};
 use matsu_core::principal::Principal;
@@ -22,7 +23,7 @@ use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
 use crate::snapshots::{Seat, Seen, Snapshot};
 use crate::tasks::TaskError;
-use crate::wait::{Check, Waited, after, wait_until};
+use crate::wait::{Check, Condition, Waited, after, wait_until};
 
 pub use decide::{Decision, ReturnedBecause, WaitFor, decide};
 
@@ -95,10 +96,9 @@ impl Runtime {
         let interrupt = request.interrupt.clone().unwrap_or_default();
         let topics: Vec<Topic> = request.ids.iter().map(Topic::task).collect();
         let mut watch = Watch::new(self, &request);
-        let wait =
-            wait_until(self.hub(), self.clock(), &topics, Some(deadline), caller, async || watch.look(self).await);
+        let wait = wait_until(self.hub(), self.clock(), &topics, Some(deadline), caller, &mut watch);
         let waited = tokio::select! {
-            biased;
+           biased;
             waited = wait => waited,
             () = interrupt.cancelled() => Waited::Ready(Ok(ReturnedBecause::Interrupt)),
         };
@@ -143,6 +143,7 @@ fn reply(
 
 /// What one wait knows between two looks.
 struct Watch {
+    clock: Clock,
     owner: Principal,
     wait_for: WaitFor,
     seats: Vec<Seat>,
@@ -158,6 +159,7 @@ impl Watch {
         let known = |id: &TaskId| request.since.as_ref().and_then(|since| since.get(id)).copied();
         let told = |id: &TaskId| request.instance.as_ref().map_or(0, |instance| runtime.cursors().since(instance, id));
         Self {
+            clock: *runtime.clock(),
             owner: request.owner.clone(),
             wait_for: request.wait_for,
             seats: request.ids.iter().map(|id| runtime.snapshots().seat(id.clone())).collect(),
@@ -165,35 +167,6 @@ impl Watch {
             tasks: Vec::new(),
             collect_until: None,
             failure: None,
-        }
-    }
-
-    async fn look(&mut self, runtime: &Runtime) -> Check<Result<ReturnedBecause, TaskError>> {
-        match self.read().await {
-            Ok(tasks) => {
-                self.tasks = tasks;
-                self.failure = None;
-            }
-            // Nothing was changed and it may come back: the caller has asked to be held anyway.
-            Err(TaskError::Unavailable(why)) => {
-                self.failure = Some(TaskError::Unavailable(why));
-                return Check::NotBefore(after(runtime.clock(), TICK));
-            }
-            Err(error) => return Check::Ready(Err(error)),
-        }
-        let pairs: Vec<(&Task, i64)> = self.tasks.iter().map(Arc::as_ref).zip(self.since.iter().copied()).collect();
-        match decide(&pairs, self.wait_for) {
-            Decision::Answer(because) => Check::Ready(Ok(because)),
-            Decision::Sleep => Check::NotYet,
-            Decision::Collect => {
-                // Counted from the first change that was seen; later ones do not prolong it.
-                let until = *self.collect_until.get_or_insert_with(|| after(runtime.clock(), COLLECT_FOR));
-                if runtime.clock().instant() >= until {
-                    Check::Ready(Ok(ReturnedBecause::Changed))
-                } else {
-                    Check::NotBefore(until)
-                }
-            }
         }
     }
 
@@ -221,6 +194,40 @@ impl Watch {
             self.tasks = self.read().await?;
         }
         Ok(self.tasks.into_iter().zip(self.since).map(|(task, since)| TaskView { task, since }).collect())
+    }
+}
+
+impl Condition for Watch {
+    type Value = Result<ReturnedBecause, TaskError>;
+
+    async fn look(&mut self) -> Check<Result<ReturnedBecause, TaskError>> {
+        match self.read().await {
+            Ok(tasks) => {
+                self.tasks = tasks;
+                self.failure = None;
+            }
+            // Nothing was changed and it may come back: the caller has asked to be held anyway.
+            Err(TaskError::Unavailable(why)) => {
+                self.failure = Some(TaskError::Unavailable(why));
+                return Check::NotBefore(after(&self.clock, TICK));
+            }
+            Err(error) => return Check::Ready(Err(error)),
+        }
+        let pairs: Vec<(&Task, i64)> = self.tasks.iter().map(Arc::as_ref).zip(self.since.iter().copied()).collect();
+        match decide(&pairs, self.wait_for) {
+            Decision::Answer(because) => Check::Ready(Ok(because)),
+            Decision::Sleep => Check::NotYet,
+            Decision::Collect => {
+                // Counted from the first change that was seen; later ones do not prolong it.
+                let clock = self.clock;
+                let until = *self.collect_until.get_or_insert_with(|| after(&clock, COLLECT_FOR));
+                if self.clock.instant() >= until {
+                    Check::Ready(Ok(ReturnedBecause::Changed))
+                } else {
+                    Check::NotBefore(until)
+                }
+            }
+        }
     }
 }
 

@@ -35,23 +35,44 @@ pub enum Check<T> {
     NotBefore(Instant),
 }
 
+/// What a wait waits for. Closures that return a future are conditions; what borrows from itself implements it.
+pub trait Condition: Send {
+    type Value: Send;
+
+    /// One look. Reads whatever it needs; may be dropped before it has answered.
+    fn look(&mut self) -> impl Future<Output = Check<Self::Value>> + Send;
+}
+
+impl<F, Look, T> Condition for F
+where
+    F: FnMut() -> Look + Send,
+    Look: Future<Output = Check<T>> + Send,
+    T: Send,
+{
+    type Value = T;
+
+    fn look(&mut self) -> impl Future<Output = Check<T>> + Send {
+        self()
+    }
+}
+
 /// Waits until `check` is ready, `deadline` passes or `caller` is cancelled. The check runs once before anything
 /// else, so a deadline that has passed still gets one look; it decides for itself how to read what it needs.
-pub async fn wait_until<T>(
+pub async fn wait_until<C: Condition>(
     hub: &Arc<Hub>,
     clock: &Clock,
     topics: &[Topic],
     deadline: Option<Instant>,
     caller: &CancellationToken,
-    mut check: impl AsyncFnMut() -> Check<T>,
-) -> Waited<T> {
+    check: &mut C,
+) -> Waited<C::Value> {
     let subscription = hub.subscribe(topics);
     let _counted = Counted::new();
     loop {
         // A caller that is gone must not keep a slow store busy.
         let checked = tokio::select! {
-            biased;
-            checked = check() => checked,
+           biased;
+            checked = check.look() => checked,
             () = caller.cancelled() => return Waited::CallerGone,
         };
         let again_at = match checked {
@@ -64,7 +85,7 @@ pub async fn wait_until<T>(
             return Waited::Timeout;
         }
         tokio::select! {
-            biased;
+           biased;
             () = caller.cancelled() => return Waited::CallerGone,
             () = subscription.woken() => {}
             () = sleep_until(clock, again_at) => {}

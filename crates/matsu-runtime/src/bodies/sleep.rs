@@ -55,7 +55,7 @@ impl JobBody for Sleep {
             Err(error) => return failed(ErrorCode::InvalidParams, error.to_string(), Retry::Never),
         };
         tokio::select! {
-            biased;
+           biased;
             _ = cx.stop.told_to_stop(), if !input.ignore_stop => return cx.stopped(),
             () = sleep(&cx, &input) => {}
         }

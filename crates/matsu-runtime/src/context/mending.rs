@@ -1,7 +1,8 @@
 //! Undoing what a dropped future of a body could not: giving back a permit needs the store, and a drop cannot wait.
 //!
 //! A body may drop a part of itself (a `select!`, a timeout) in the middle of a borrowed state. What it had taken is
-//! put on a list; the part of the runtime that looks for orders works it off.
+//! put on its notes; the part of the runtime that looks for orders works it off. A body that begins the same thing
+//! again before that takes the mend back, or the late mend would undo the new bracket and not the old one.
 
 use std::sync::Arc;
 
@@ -45,17 +46,28 @@ impl Mend {
     }
 }
 
+/// Works off what a body has left to be mended. Returns whether something is left.
+pub(crate) async fn mend(runtime: &Runtime, lease: &Lease, notes: &Notes) -> bool {
+    let _one_at_a_time = notes.brackets().await;
+    for mend in notes.take_mends() {
+        match mend.apply(runtime, lease).await {
+            Ok(true) | Err(StoreError::LeaseLost(_) | StoreError::NotFound { .. }) => {}
+            Ok(false) | Err(_) => notes.add_mend(mend),
+        }
+    }
+    notes.has_mends()
+}
+
 /// Leaves a mend behind unless it was done in order.
 pub(super) struct MendOnDrop {
     runtime: Runtime,
-    lease: Lease,
     notes: Arc<Notes>,
     mend: Option<Mend>,
 }
 
 impl MendOnDrop {
     pub(super) fn new(cx: &JobContext, mend: Mend) -> Self {
-        Self { runtime: cx.runtime.clone(), lease: cx.lease.clone(), notes: Arc::clone(&cx.notes), mend: Some(mend) }
+        Self { runtime: cx.runtime.clone(), notes: Arc::clone(&cx.notes), mend: Some(mend) }
     }
 
     /// It was put right already.
@@ -69,8 +81,10 @@ impl Drop for MendOnDrop {
         match self.mend {
             None => {}
             Some(Mend::RegainPermit(_)) if self.notes.lent() > 0 => {}
-            // An ended job has nothing left to give back: its end freed everything.
-            Some(mend) => self.runtime.mend_later(self.lease.clone(), mend),
+            Some(mend) => {
+                self.notes.add_mend(mend);
+                self.runtime.look_for_orders();
+            }
         }
     }
 }

@@ -7,9 +7,13 @@ use tokio::time::Instant;
 
 use matsu_core::limits::PROGRESS_EVERY;
 
+use super::Mend;
+
 #[derive(Debug, Default)]
 pub struct Notes {
     inner: Mutex<Inner>,
+    /// Held while a bracket opens and while mends are worked off, so that neither sees half of the other.
+    brackets: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -20,6 +24,8 @@ struct Inner {
     /// Waits for descendants that are open; they may be nested.
     lent: u32,
     is_parked: bool,
+    /// What dropped parts of the body could not undo themselves. An ended job needs none: its end frees everything.
+    mends: Vec<Mend>,
 }
 
 impl Inner {
@@ -83,6 +89,33 @@ impl Notes {
     #[must_use]
     pub fn lent(&self) -> u32 {
         self.lock().lent
+    }
+
+    pub async fn brackets(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.brackets.lock().await
+    }
+
+    pub fn add_mend(&self, mend: Mend) {
+        self.lock().mends.push(mend);
+    }
+
+    /// `true`: it was there, and is the caller's now.
+    #[must_use]
+    pub fn take_mend(&self, mend: Mend) -> bool {
+        let mends = &mut self.lock().mends;
+        let before = mends.len();
+        mends.retain(|other| *other != mend);
+        mends.len() < before
+    }
+
+    #[must_use]
+    pub fn take_mends(&self) -> Vec<Mend> {
+        std::mem::take(&mut self.lock().mends)
+    }
+
+    #[must_use]
+    pub fn has_mends(&self) -> bool {
+        !self.lock().mends.is_empty()
     }
 
     pub fn set_parked(&self, is_parked: bool) {

@@ -6,6 +6,7 @@ use matsu_core::change::Topic;
 use matsu_core::limits::TICK;
 use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
+use matsu_core::wake::Subscription;
 
 use crate::stop_signal::StopWord;
 
@@ -23,8 +24,9 @@ impl JobContext {
         // Before taking: the answer to a permit that was taken can be dropped. Freeing what is not held is harmless.
         let mend = MendOnDrop::new(self, Mend::FreePermit(slot));
         let permits_max = self.runtime.limits().of(slot);
-        while !self.runtime.store().take_inner_permit(&self.lease, slot, permits_max).await? {
+        while !self.take_permit(slot, permits_max).await? {
             tokio::select! {
+                biased;
                 () = subscription.woken() => {}
                 // Another process may free one without a word.
                 () = self.runtime.clock().sleep(TICK) => {}
@@ -48,9 +50,12 @@ impl JobContext {
     pub async fn waiting_for_descendants<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
         let slot = self.job.slot;
         let regain = Mend::RegainPermit(slot);
-        let lent = Lent::new(self);
+        // The mend before the loan: dropped together, the loan ends first and the mend sees that it was the last.
         let mend = MendOnDrop::new(self, regain);
+        let lent = Lent::new(self);
         if lent.is_first {
+            let _bracket = self.notes.brackets().await;
+            let _was_lent = self.notes.take_mend(regain);
             self.runtime.store().lend_permit(&self.lease).await?;
             self.runtime.wake_queue(slot);
         }
@@ -71,14 +76,36 @@ impl JobContext {
     pub async fn ask<T>(&self, question_json: &str, answer: impl Future<Output = T>) -> Result<T, StoreError> {
         let slot = self.job.slot;
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
-        let mend = MendOnDrop::new(self, Mend::Resume(slot));
-        let now = self.runtime.clock().now();
-        self.runtime.store().park_for_input(&self.lease, question_json, now).await?;
+        let resume = Mend::Resume(slot);
+        {
+            let _bracket = self.notes.brackets().await;
+            if self.notes.take_mend(resume) {
+                // An earlier question was dropped, and the job is still parked for it.
+                self.resume(&subscription, resume).await?;
+            }
+            let now = self.runtime.clock().now();
+            self.runtime.store().park_for_input(&self.lease, question_json, now).await?;
+        }
+        let mend = MendOnDrop::new(self, resume);
         let parked = Parked::new(&self.notes);
         self.runtime.wake_queue(slot);
         let answer = answer.await;
-        while !Mend::Resume(slot).apply(&self.runtime, &self.lease).await? {
+        self.resume(&subscription, resume).await?;
+        drop(parked);
+        mend.done();
+        Ok(answer)
+    }
+
+    async fn take_permit(&self, slot: Slot, permits_max: u32) -> Result<bool, StoreError> {
+        let _bracket = self.notes.brackets().await;
+        let _was_held = self.notes.take_mend(Mend::FreePermit(slot));
+        self.runtime.store().take_inner_permit(&self.lease, slot, permits_max).await
+    }
+
+    async fn resume(&self, subscription: &Subscription, resume: Mend) -> Result<(), StoreError> {
+        while !resume.apply(&self.runtime, &self.lease).await? {
             tokio::select! {
+                biased;
                 () = subscription.woken() => {}
                 () = self.runtime.clock().sleep(TICK) => {}
                 _ = self.stop.told_at_least(StopWord::Abort) => {
@@ -86,9 +113,7 @@ impl JobContext {
                 }
             }
         }
-        drop(parked);
-        mend.done();
-        Ok(answer)
+        Ok(())
     }
 }
 

@@ -36,13 +36,14 @@ pub async fn run(runtime: &Runtime, slot: Slot, shutdown: &CancellationToken) {
         }
         match dispatcher.step().await {
             Ok(until) => tokio::select! {
-                biased;
+               biased;
                 () = shutdown.cancelled() => {}
                 (lease, end) = dispatcher.crew.ended() => dispatcher.note(&lease, end).await,
                 () = subscription.woken() => {}
                 () = runtime.clock().sleep_until(until) => {}
             },
             Err(pause) => tokio::select! {
+                biased;
                 () = shutdown.cancelled() => {}
                 () = runtime.clock().sleep(pause) => {}
             },
@@ -201,6 +202,7 @@ impl<'a> Dispatcher<'a> {
             let next = [abort_at, kill_at, began + SHUTDOWN_GRACE].into_iter().find(|at| *at > now);
             let next = next.unwrap_or(now).min(retry_after.map_or(began + SHUTDOWN_GRACE, |pause| now + pause));
             tokio::select! {
+                biased;
                 (lease, end) = self.crew.ended() => self.note(&lease, end).await,
                 () = clock.sleep_until(next) => {}
             }

@@ -48,7 +48,7 @@ fn returned(kind: JobKind, cause: Option<Cause>, end: JobEnd, partial: Option<St
 
 fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
     match cause {
-        Cause::Stop | Cause::LeaseLost => JobEnd::Cancelled { code: None, output_json },
+        Cause::Stop => JobEnd::Cancelled { code: None, output_json },
         // Its vendor's session is resumed by a new job, not by running this one again.
         Cause::Pause if kind == JobKind::AgentRun => {
             JobEnd::Cancelled { code: Some(ErrorCode::TaskPaused.to_string()), output_json }
@@ -58,8 +58,9 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
             let message = "the job ran longer than it may".to_owned();
             failed(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
-        // The kind decides, as it does for an owner that crashed; nothing is counted against the job.
-        Cause::Shutdown => JobEnd::OwnerLost,
+        // The kind decides, as it does for an owner that crashed; nothing is counted against the job. A lease that is
+        // really lost refuses this, one that only seemed so gives its job back.
+        Cause::Shutdown | Cause::LeaseLost => JobEnd::OwnerLost,
     }
 }
 
@@ -122,6 +123,7 @@ mod tests {
             (JobKind::Search, Some(Cause::Shutdown), Returned(requeue()), JobEnd::OwnerLost),
             (JobKind::AgentRun, Some(Cause::Shutdown), Killed, JobEnd::OwnerLost),
             (JobKind::Search, None, Killed, JobEnd::OwnerLost),
+            (JobKind::Search, Some(Cause::LeaseLost), Killed, JobEnd::OwnerLost),
             (JobKind::Search, None, Panicked("oh".to_owned()), panicked()),
             (JobKind::Search, None, Returned(JobEnd::AwaitingAuth), JobEnd::AwaitingAuth),
         ];

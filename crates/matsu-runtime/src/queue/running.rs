@@ -1,7 +1,6 @@
 //! The bodies this process runs, as those see them who may stop them. The dispatchers put in and take out; the
 //! ticker and the orders only speak to what is there.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
@@ -18,10 +17,12 @@ use super::run_clock::{Act, Cause, Counting, RunClock};
 
 #[derive(Default)]
 pub struct Running {
-    jobs: Mutex<HashMap<Lease, RunningJob>>,
+    /// In start order: few enough to walk, and everyone is spoken to in the same order every time.
+    jobs: Mutex<Vec<RunningJob>>,
 }
 
 pub struct RunningJob {
+    pub lease: Lease,
     pub kind: JobKind,
     pub slot: Slot,
     pub clock: RunClock,
@@ -47,13 +48,15 @@ impl RunningJob {
 }
 
 impl Running {
-    pub fn insert(&self, lease: Lease, job: RunningJob) {
+    pub fn insert(&self, job: RunningJob) {
         metrics::gauge!("matsu_jobs_running", "slot" => job.slot.as_str()).increment(1.0);
-        self.lock().insert(lease, job);
+        self.lock().push(job);
     }
 
     pub fn remove(&self, lease: &Lease) -> Option<Ended> {
-        let job = self.lock().remove(lease)?;
+        let mut jobs = self.lock();
+        let at = jobs.iter().position(|job| job.lease == *lease)?;
+        let job = jobs.remove(at);
         metrics::gauge!("matsu_jobs_running", "slot" => job.slot.as_str()).decrement(1.0);
         Some(Ended { kind: job.kind, cause: job.clock.cause(), notes: job.notes })
     }
@@ -70,24 +73,24 @@ impl Running {
 
     #[must_use]
     pub fn contains(&self, lease: &Lease) -> bool {
-        self.lock().contains_key(lease)
+        self.lock().iter().any(|job| job.lease == *lease)
     }
 
     #[must_use]
     pub fn leases(&self) -> Vec<Lease> {
-        self.lock().keys().cloned().collect()
+        self.lock().iter().map(|job| job.lease.clone()).collect()
     }
 
     /// Bodies of the slot that hold a permit: not those that wait for descendants or for a person.
     #[must_use]
     pub fn holding(&self, slot: Slot) -> u32 {
-        let holding = self.lock().values().filter(|job| job.slot == slot && job.notes.holds_permit()).count();
+        let holding = self.lock().iter().filter(|job| job.slot == slot && job.notes.holds_permit()).count();
         u32::try_from(holding).unwrap_or(u32::MAX)
     }
 
     /// One second has passed for everyone.
     pub fn tick(&self) {
-        for job in self.lock().values_mut() {
+        for job in self.lock().iter_mut() {
             let counting = if job.notes.is_parked() { Counting::StandsStill } else { Counting::Runs };
             if let Some(act) = job.clock.tick(counting) {
                 job.act(act);
@@ -98,7 +101,7 @@ impl Running {
     pub fn apply(&self, orders: &[Order]) {
         let mut jobs = self.lock();
         for order in orders {
-            if let Some(job) = jobs.get_mut(&order.lease)
+            if let Some(job) = jobs.iter_mut().find(|job| job.lease == order.lease)
                 && let Some(act) = job.clock.order(order.kind)
             {
                 job.act(act);
@@ -127,28 +130,36 @@ impl Running {
 
     /// Drops what a dispatcher that is no longer there had started; their tasks ended with it.
     pub fn forget(&self, slot: Slot) {
-        self.lock().retain(|_, job| job.slot != slot);
+        self.lock().retain(|job| job.slot != slot);
     }
 
     /// Progress that waited for its turn, by job.
     #[must_use]
     pub fn due_progress(&self, now: Instant) -> Vec<(Lease, Arc<Notes>, String)> {
         let jobs = self.lock();
-        let due = jobs.iter().filter_map(|(lease, job)| {
-            job.notes.take_due_progress(now).map(|text| (lease.clone(), Arc::clone(&job.notes), text))
+        let due = jobs.iter().filter_map(|job| {
+            job.notes.take_due_progress(now).map(|text| (job.lease.clone(), Arc::clone(&job.notes), text))
         });
         due.collect()
     }
 
+    /// Bodies that left something to be mended.
+    #[must_use]
+    pub fn to_mend(&self) -> Vec<(Lease, Arc<Notes>)> {
+        let jobs = self.lock();
+        let left = jobs.iter().filter(|job| job.notes.has_mends());
+        left.map(|job| (job.lease.clone(), Arc::clone(&job.notes))).collect()
+    }
+
     fn each_of(&self, slot: Slot, mut decide: impl FnMut(&mut RunningJob) -> Option<Act>) {
-        for job in self.lock().values_mut().filter(|job| job.slot == slot) {
+        for job in self.lock().iter_mut().filter(|job| job.slot == slot) {
             if let Some(act) = decide(job) {
                 job.act(act);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Lease, RunningJob>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<RunningJob>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -49,7 +49,7 @@ impl Crew {
             }
         });
         self.leases.insert(task.id(), lease.clone());
-        runtime.running().insert(lease, RunningJob { kind, slot, clock, speaker, task, notes });
+        runtime.running().insert(RunningJob { lease, kind, slot, clock, speaker, task, notes });
     }
 
     #[must_use]
@@ -151,11 +151,13 @@ impl Runtime {
             dispatchers.start(Slot::FOR_JOBS.iter().copied().map(Work::Dispatch));
         }
         tokio::select! {
+            biased;
             () = dispatchers.watch() => {}
             () = upkeep.watch() => {}
         }
         // The ticker and the orders go on until the last body is settled.
         tokio::select! {
+            biased;
             () = dispatchers.join() => {}
             () = upkeep.watch() => {}
         }
@@ -206,7 +208,7 @@ impl Parts {
     async fn watch(&mut self) {
         loop {
             let joined = tokio::select! {
-                biased;
+               biased;
                 () = self.until.cancelled() => return,
                 joined = self.tasks.join_next(), if !self.tasks.is_empty() => joined,
             };

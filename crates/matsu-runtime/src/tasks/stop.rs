@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
+use matsu_core::clock::Clock;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{ABORT_GRACE, GRACE, TICK};
 use matsu_core::ports::store::{StopTask, StoppedTask};
@@ -15,8 +16,8 @@ use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, Task};
 
 use crate::runtime::Runtime;
-use crate::snapshots::Seen;
-use crate::wait::{Check, Waited, after, wait_until};
+use crate::snapshots::{Seat, Seen};
+use crate::wait::{Check, Condition, Waited, after, wait_until};
 
 use super::TaskError;
 
@@ -90,15 +91,26 @@ impl Runtime {
     }
 
     async fn wait_for_end(&self, id: &TaskId, caller: &CancellationToken) -> Waited<Task> {
-        let mut seat = self.snapshots().seat(id.clone());
+        let mut ended = Ended { clock: *self.clock(), seat: self.snapshots().seat(id.clone()) };
         let deadline = after(self.clock(), STOP_MAX);
-        wait_until(self.hub(), self.clock(), &[Topic::task(id)], Some(deadline), caller, async || {
-            match seat.read().await {
-                Ok(Seen::Found(task)) if task.status.is_terminal() => Check::Ready((*task).clone()),
-                Ok(_) => Check::NotYet,
-                Err(_) => Check::NotBefore(after(self.clock(), TICK)),
-            }
-        })
-        .await
+        wait_until(self.hub(), self.clock(), &[Topic::task(id)], Some(deadline), caller, &mut ended).await
+    }
+}
+
+/// The task has ended.
+struct Ended {
+    clock: Clock,
+    seat: Seat,
+}
+
+impl Condition for Ended {
+    type Value = Task;
+
+    async fn look(&mut self) -> Check<Task> {
+        match self.seat.read().await {
+            Ok(Seen::Found(task)) if task.status.is_terminal() => Check::Ready((*task).clone()),
+            Ok(_) => Check::NotYet,
+            Err(_) => Check::NotBefore(after(&self.clock, TICK)),
+        }
     }
 }

@@ -13,11 +13,20 @@ use super::outage::Outage;
 pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {
     let work = async {
         let mut outage = Outage::new("register");
-        while let Some(pause) = outage.note(&runtime.store().register_node(runtime.new_node()).await) {
+        while let Some(pause) = outage.note(&register_once(runtime, outage.is_on()).await) {
             runtime.clock().sleep(pause).await;
         }
     };
     shutdown.run_until_cancelled(work).await.is_some()
+}
+
+/// The answer to an earlier try may have been lost after its commit, so a second one looks first.
+async fn register_once(runtime: &Runtime, is_retry: bool) -> Result<(), StoreError> {
+    let node = runtime.new_node();
+    if is_retry && runtime.store().nodes().await?.iter().any(|known| known.id == node.id) {
+        return Ok(());
+    }
+    runtime.store().register_node(node).await
 }
 
 pub async fn run(runtime: &Runtime) {

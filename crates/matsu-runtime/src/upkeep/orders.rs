@@ -6,7 +6,7 @@ use matsu_core::limits::{ORDERS_PAUSE, TICK};
 use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
 
-use crate::context::write_progress;
+use crate::context::{mend, write_progress};
 use crate::runtime::Runtime;
 
 use super::outage::Outage;
@@ -21,6 +21,7 @@ pub async fn run(runtime: &Runtime) {
         // Queues are woken by every enqueue; a look for each would cost more than the work itself.
         runtime.clock().sleep(pause).await;
         tokio::select! {
+            biased;
             () = subscription.woken() => {}
             () = runtime.asked_to_look() => {}
             () = runtime.clock().sleep(TICK) => {}
@@ -29,7 +30,10 @@ pub async fn run(runtime: &Runtime) {
 }
 
 async fn look(runtime: &Runtime) -> Result<(), StoreError> {
-    mend(runtime).await;
+    for (lease, notes) in runtime.running().to_mend() {
+        // What could not be mended is tried again at the next look.
+        let _is_left = mend(runtime, &lease, &notes).await;
+    }
     for (lease, notes, text) in runtime.running().due_progress(runtime.clock().instant()) {
         write_progress(runtime, &lease, &notes, text).await;
     }
@@ -40,17 +44,4 @@ async fn look(runtime: &Runtime) -> Result<(), StoreError> {
     let orders = runtime.store().orders(&leases).await?;
     runtime.running().apply(&orders);
     Ok(())
-}
-
-async fn mend(runtime: &Runtime) {
-    for (lease, mend) in runtime.take_mends() {
-        // The end of a job frees all it held.
-        if !runtime.running().contains(&lease) {
-            continue;
-        }
-        match mend.apply(runtime, &lease).await {
-            Ok(true) | Err(StoreError::LeaseLost(_) | StoreError::NotFound { .. }) => {}
-            Ok(false) | Err(_) => runtime.mend_at_next_look(lease, mend),
-        }
-    }
 }

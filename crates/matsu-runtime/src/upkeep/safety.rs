@@ -19,6 +19,7 @@ pub async fn run(runtime: &Runtime) {
     let mut pause = Duration::ZERO;
     loop {
         let noticed = tokio::select! {
+            biased;
             noticed = &mut foreign => Some(noticed),
             () = runtime.clock().sleep(pause) => None,
         };

@@ -1,0 +1,306 @@
+//! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::change::ChangeCursor;
+use matsu_core::clock::Timestamp;
+use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::job::{Job, Lease};
+use matsu_core::node::Node;
+use matsu_core::page::{Page, PageRequest};
+use matsu_core::ports::store::{
+    ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
+    StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+};
+use matsu_core::slot::Slot;
+use matsu_core::task::{NewTask, Task};
+use matsu_core::token::{NewToken, Token};
+use matsu_core::wake::Hub;
+
+use crate::fixtures::Chance;
+
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    plan: Mutex<Plan>,
+    trace: AtomicU64,
+    calls: AtomicU64,
+}
+
+/// What goes wrong.
+pub enum Plan {
+    Nothing,
+    /// Every call is refused.
+    Down,
+    /// The next calls of this name do their work, and their answer is lost.
+    AnswerLost(&'static str, u32),
+    /// This many calls in a hundred are refused, and of this many the answer is lost.
+    AtRandom {
+        chance: Chance,
+        refused: u64,
+        lost: u64,
+    },
+}
+
+enum Fault {
+    None,
+    Refused,
+    AnswerLost,
+}
+
+impl FaultyStore {
+    pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, plan: Mutex::new(Plan::Nothing), trace: AtomicU64::new(0), calls: AtomicU64::new(0) })
+    }
+
+    pub fn set(&self, plan: Plan) {
+        *self.plan.lock().expect("a plan") = plan;
+    }
+
+    /// A number that two runs share only if they made the same calls in the same order.
+    pub fn trace(&self) -> u64 {
+        self.trace.load(Ordering::Relaxed)
+    }
+
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn fault(&self, name: &'static str) -> Fault {
+        match &mut *self.plan.lock().expect("a plan") {
+            Plan::Nothing => Fault::None,
+            Plan::Down => Fault::Refused,
+            Plan::AnswerLost(which, times) if *which == name && *times > 0 => {
+                *times -= 1;
+                Fault::AnswerLost
+            }
+            Plan::AnswerLost(..) => Fault::None,
+            Plan::AtRandom { chance, refused, lost } => match chance.below(100) {
+                roll if roll < *refused => Fault::Refused,
+                roll if roll < *refused + *lost => Fault::AnswerLost,
+                _ => Fault::None,
+            },
+        }
+    }
+
+    async fn pass<T>(
+        &self,
+        name: &'static str,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let heard =
+            name.bytes().fold(self.trace(), |trace, byte| (trace ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        self.trace.store(heard, Ordering::Relaxed);
+        let gone = || StoreError::Unavailable("as the test wished".to_owned());
+        match self.fault(name) {
+            Fault::None => call.await,
+            Fault::Refused => Err(gone()),
+            Fault::AnswerLost => {
+                call.await?;
+                Err(gone())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    fn hub(&self) -> &Arc<Hub> {
+        self.inner.hub()
+    }
+
+    async fn foreign_change(&self) -> ForeignChange {
+        self.inner.foreign_change().await
+    }
+}
+
+#[async_trait]
+impl TaskStore for FaultyStore {
+    async fn insert_task(&self, task: NewTask) -> Result<InsertedTask, StoreError> {
+        self.pass("insert_task", self.inner.insert_task(task)).await
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<TaskLookup, StoreError> {
+        self.pass("task", self.inner.task(id)).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.pass("tasks", self.inner.tasks(ids)).await
+    }
+
+    async fn list_tasks(&self, filter: &TaskFilter, page: &PageRequest) -> Result<Page<Task>, StoreError> {
+        self.pass("list_tasks", self.inner.list_tasks(filter, page)).await
+    }
+
+    async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
+        self.pass("set_status", self.inner.set_status(request)).await
+    }
+
+    async fn stop_task(&self, request: StopTask) -> Result<StoppedTask, StoreError> {
+        self.pass("stop_task", self.inner.stop_task(request)).await
+    }
+
+    async fn mark_read(&self, ids: &[TaskId], now: Timestamp) -> Result<(), StoreError> {
+        self.pass("mark_read", self.inner.mark_read(ids, now)).await
+    }
+
+    async fn expire_tasks(&self, rule: ExpiryRule, rows_max: u32) -> Result<Expired, StoreError> {
+        self.pass("expire_tasks", self.inner.expire_tasks(rule, rows_max)).await
+    }
+}
+
+#[async_trait]
+impl JobStore for FaultyStore {
+    async fn enqueue(&self, request: Enqueue) -> Result<Enqueued, StoreError> {
+        self.pass("enqueue", self.inner.enqueue(request)).await
+    }
+
+    async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError> {
+        self.pass("finish_and_claim", self.inner.finish_and_claim(request)).await
+    }
+
+    async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("update_job", self.inner.update_job(lease, update, now)).await
+    }
+
+    async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("park_for_input", self.inner.park_for_input(lease, question_json, now)).await
+    }
+
+    async fn resume_from_input(&self, lease: &Lease, permits_max: u32, now: Timestamp) -> Result<bool, StoreError> {
+        self.pass("resume_from_input", self.inner.resume_from_input(lease, permits_max, now)).await
+    }
+
+    async fn requeue_parked(&self, jobs: &[JobId], now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        self.pass("requeue_parked", self.inner.requeue_parked(jobs, now)).await
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
+        self.pass("job", self.inner.job(id)).await
+    }
+
+    async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError> {
+        self.pass("list_jobs", self.inner.list_jobs(filter, page)).await
+    }
+
+    async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
+        self.pass("orders", self.inner.orders(running)).await
+    }
+}
+
+#[async_trait]
+impl NodeStore for FaultyStore {
+    async fn register_node(&self, node: NewNode) -> Result<(), StoreError> {
+        self.pass("register_node", self.inner.register_node(node)).await
+    }
+
+    async fn beat(&self, id: &NodeId) -> Result<(), StoreError> {
+        // As where heartbeats count: a node that was reaped is told so.
+        if !self.inner.nodes().await?.iter().any(|node| node.id == *id) {
+            return Err(StoreError::NotFound { what: "node", id: id.to_string() });
+        }
+        self.pass("beat", self.inner.beat(id)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        self.pass("nodes", self.inner.nodes()).await
+    }
+
+    async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
+        self.pass("dead_nodes", self.inner.dead_nodes(observer)).await
+    }
+
+    async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        self.pass("reap_node", self.inner.reap_node(id, now)).await
+    }
+}
+
+#[async_trait]
+impl SpendingStore for FaultyStore {
+    async fn budget(&self, task: &TaskId) -> Result<Vec<BudgetLine>, StoreError> {
+        self.pass("budget", self.inner.budget(task)).await
+    }
+
+    async fn reserve(&self, lease: &Lease, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
+        self.pass("reserve", self.inner.reserve(lease, unit, amount)).await
+    }
+
+    async fn settle(&self, lease: &Lease, reservation: &Reservation, spent: i64) -> Result<(), StoreError> {
+        self.pass("settle", self.inner.settle(lease, reservation, spent)).await
+    }
+
+    async fn take_inner_permit(&self, lease: &Lease, slot: Slot, permits_max: u32) -> Result<bool, StoreError> {
+        self.pass("take_inner_permit", self.inner.take_inner_permit(lease, slot, permits_max)).await
+    }
+
+    async fn free_inner_permit(&self, lease: &Lease, slot: Slot) -> Result<(), StoreError> {
+        self.pass("free_inner_permit", self.inner.free_inner_permit(lease, slot)).await
+    }
+
+    async fn lend_permit(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.pass("lend_permit", self.inner.lend_permit(lease)).await
+    }
+
+    async fn regain_permit(&self, lease: &Lease, permits_max: u32) -> Result<(), StoreError> {
+        self.pass("regain_permit", self.inner.regain_permit(lease, permits_max)).await
+    }
+
+    async fn take_turn(&self, key: &str, step_ms: i64, now: Timestamp) -> Result<Timestamp, StoreError> {
+        self.pass("take_turn", self.inner.take_turn(key, step_ms, now)).await
+    }
+}
+
+#[async_trait]
+impl ChangeStore for FaultyStore {
+    async fn changes_since(&self, cursor: ChangeCursor, rows_max: u32) -> Result<ChangeBatch, StoreError> {
+        self.pass("changes_since", self.inner.changes_since(cursor, rows_max)).await
+    }
+
+    async fn change_cursor(&self) -> Result<ChangeCursor, StoreError> {
+        self.pass("change_cursor", self.inner.change_cursor()).await
+    }
+
+    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError> {
+        self.pass("prune", self.inner.prune(changes_before, keys_before)).await
+    }
+}
+
+#[async_trait]
+impl TokenStore for FaultyStore {
+    async fn insert_token(&self, token: NewToken) -> Result<Token, StoreError> {
+        self.pass("insert_token", self.inner.insert_token(token)).await
+    }
+
+    async fn token_by_hash(&self, secret_hash: &str) -> Result<Option<Token>, StoreError> {
+        self.pass("token_by_hash", self.inner.token_by_hash(secret_hash)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.pass("tokens", self.inner.tokens()).await
+    }
+
+    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("revoke_token", self.inner.revoke_token(id, now)).await
+    }
+}
+
+#[async_trait]
+impl UpkeepStore for FaultyStore {
+    async fn check(&self) -> Result<StoreInfo, StoreError> {
+        self.pass("check", self.inner.check()).await
+    }
+
+    async fn unfinished_jobs(&self) -> Result<i64, StoreError> {
+        self.pass("unfinished_jobs", self.inner.unfinished_jobs()).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        self.pass("backup", self.inner.backup(to)).await
+    }
+}

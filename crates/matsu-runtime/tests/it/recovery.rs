@@ -1,0 +1,95 @@
+//! A process that dies: another one takes over what it ran, and the dead one cannot write any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matsu_core::job::{JobKind, JobState};
+use matsu_core::ports::store::Store;
+use matsu_core::slot::SlotLimits;
+use matsu_core::task::{TaskKind, TaskStatus};
+
+use crate::faulty_store::FaultyStore;
+use crate::fixtures::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_second_runtime_takes_over_from_one_that_died() {
+    let (store, clock) = memory().await;
+    let first = runtime(&store, clock);
+    let service = first.start();
+    let jobs = (0..4).map(|_| sleep_job(&clock, 30_000)).collect();
+    let id = submit(&first, TaskKind::Research, jobs).await.id;
+    clock.sleep(Duration::from_secs(5)).await;
+    drop(service);
+    clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(first.read(&me(), &id).await.expect("a task").counts.running, 2, "nobody has noticed yet");
+
+    let second = runtime(&store, clock);
+    let service = second.start();
+    clock.sleep(Duration::from_secs(1)).await;
+    let reaped = store.reap_node(&first.node(), clock.now()).await.expect("reaped");
+    assert_eq!(reaped.len(), 2);
+    let task = finished(&second, &id).await;
+    assert_eq!(task.counts.completed, 4);
+    let jobs = jobs_of(&store, &id).await;
+    assert!(jobs.iter().all(|job| job.failures == 0), "a lost owner is no failure");
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_run_of_a_dead_process_is_failed_and_keeps_its_output() {
+    let (store, clock) = memory().await;
+    let body = scripted(JobKind::AgentRun, |cx| async move {
+        cx.partial_output(&serde_json::json!({ "session": "abc" })).await.expect("written");
+        std::future::pending().await
+    });
+    let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
+    let service = runtime.start();
+    let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
+    until(&store, &clock, &id, JobState::Running).await;
+    clock.sleep(Duration::from_secs(1)).await;
+    drop(service);
+    store.reap_node(&runtime.node(), clock.now()).await.expect("reaped");
+    let job = only_job(&store, &id).await;
+    assert_eq!((job.state, job.error_code.as_deref()), (JobState::Failed, Some("SERVER_RESTARTED")));
+    assert_eq!(job.output_json.as_deref(), Some(r#"{"session":"abc"}"#));
+    assert_eq!(runtime.read(&me(), &id).await.expect("a task").status, TaskStatus::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_taken_for_dead_starts_again_as_another() {
+    let (inner, clock) = memory().await;
+    let store: Arc<dyn Store> = FaultyStore::new(inner);
+    let runtime = runtime(&store, clock);
+    let service = runtime.start();
+    let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 30_000)]).await.id;
+    clock.sleep(Duration::from_secs(5)).await;
+    let lost = runtime.node();
+    store.reap_node(&lost, clock.now()).await.expect("reaped");
+    clock.sleep(Duration::from_secs(15)).await;
+    assert_ne!(runtime.node(), lost);
+    assert_eq!(store.nodes().await.expect("nodes").len(), 1);
+    let task = finished(&runtime, &id).await;
+    assert_eq!(task.counts.completed, 1);
+    service.stop().await;
+    assert!(store.nodes().await.expect("nodes").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_runtimes_share_the_limits_of_one_store() {
+    let (store, clock) = memory().await;
+    let (first, second) = (runtime(&store, clock), runtime(&store, clock));
+    let services = [first.start(), second.start()];
+    let jobs = (0..10).map(|_| sleep_job(&clock, 10_000)).collect();
+    let id = submit(&first, TaskKind::Research, jobs).await.id;
+    let began = clock.now();
+    for _ in 0..100 {
+        clock.sleep(Duration::from_millis(500)).await;
+        assert!(first.running_jobs() + second.running_jobs() <= 2);
+    }
+    finished(&first, &id).await;
+    let took = clock.now().since(began);
+    assert!(took >= Duration::from_secs(50) && took < Duration::from_secs(80), "{took:?}");
+    for service in services {
+        service.stop().await;
+    }
+}

@@ -1,0 +1,221 @@
+//! Waits through the runtime: what they return, when, and what they cost.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::id::TaskId;
+use matsu_core::job::JobKind;
+use matsu_core::limits::{COLLECT_FOR, HOLD_MAX};
+use matsu_core::principal::Principal;
+use matsu_core::task::{TaskKind, TaskStatus};
+use matsu_runtime::status::{ReturnedBecause, WaitFor, WaitRequest};
+use matsu_runtime::{InstanceId, TaskError, WaitError};
+
+use crate::fixtures::*;
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_waiters_wake_and_share_one_read() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let id = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 60_000)]).await.id;
+    let mut waiters = JoinSet::new();
+    for _ in 0..10_000 {
+        let (runtime, request) =
+            (runtime.clone(), wait_request(&[id.clone()], WaitFor::All, Duration::from_secs(3_600)));
+        waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
+    }
+    clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(store.hub().sleepers(), 10_000);
+    assert!(runtime.snapshots().reads() <= 2, "they came together: {} reads", runtime.snapshots().reads());
+    let asleep = runtime.snapshots().reads();
+    clock.sleep(Duration::from_secs(600)).await;
+    assert_eq!(runtime.snapshots().reads(), asleep, "sleeping costs no query");
+
+    let service = runtime.start();
+    let mut woken = 0;
+    while let Some(reply) = waiters.join_next().await {
+        let reply = reply.expect("no panic").expect("a reply");
+        assert_eq!(reply.returned_because, ReturnedBecause::Terminal);
+        assert_eq!(reply.tasks[0].task.status, TaskStatus::Completed);
+        woken += 1;
+    }
+    assert_eq!(woken, 10_000);
+    // Started, ended, and now and then a safety read: a few reads for all of them together.
+    let reads = runtime.snapshots().reads() - asleep;
+    assert!(reads <= 8, "{reads} reads");
+    assert!(runtime.snapshots().is_empty());
+    service.stop().await;
+    assert_eq!(store.hub().sleepers(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_share_reads_although_other_tasks_are_busy() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let quiet = submit(&runtime, TaskKind::Research, vec![]).await.id;
+    let mut waiters = JoinSet::new();
+    for _ in 0..100 {
+        let mut request = wait_request(&[quiet.clone()], WaitFor::Any, Duration::from_secs(600));
+        // Idle tasks answer at once, so this one gets a job that nobody runs.
+        request.since = Some([(quiet.clone(), 2)].into());
+        let runtime = runtime.clone();
+        waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
+        if waiters.len() == 1 {
+            let jobs = vec![job(&clock, JobKind::Noop, "{}")];
+            let runtime = waiters_runtime(&store, clock);
+            runtime.enqueue(&me(), &quiet, jobs).await.expect("queued");
+        }
+        submit(&waiters_runtime(&store, clock), TaskKind::Research, vec![]).await;
+    }
+    clock.sleep(Duration::from_millis(10)).await;
+    let before = runtime.snapshots().reads();
+    for _ in 0..50 {
+        submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await;
+        clock.sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(runtime.snapshots().reads(), before, "what others do wakes nobody here");
+    waiters.shutdown().await;
+    assert_eq!(store.hub().sleepers(), 0, "dropped waiters leave nothing behind");
+    assert!(runtime.snapshots().is_empty());
+}
+
+fn waiters_runtime(
+    store: &std::sync::Arc<dyn matsu_core::ports::store::Store>,
+    clock: matsu_core::clock::Clock,
+) -> matsu_runtime::Runtime {
+    runtime(store, clock)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_races_of_a_change_against_the_sleep() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let began = clock.now();
+    for race in 0..1_000_u32 {
+        let id = submit(&runtime, TaskKind::Research, vec![job(&clock, JobKind::Noop, "{}")]).await.id;
+        let caller = CancellationToken::new();
+        let request = wait_request(std::slice::from_ref(&id), WaitFor::Any, Duration::from_secs(3_600));
+        let change = async {
+            // Each race lands at another point of the wait.
+            for _ in 0..race % 7 {
+                tokio::task::yield_now().await;
+            }
+            runtime.enqueue(&me(), &id, vec![job(&clock, JobKind::Noop, "{}")]).await.expect("queued");
+        };
+        let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request, &caller), change);
+        assert_eq!(reply.expect("a reply").returned_because, ReturnedBecause::Changed, "race {race}");
+    }
+    assert_eq!(clock.now(), began, "none was saved by a timeout or a safety read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_hold_is_cut_and_the_cut_is_reported() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await.id;
+    let wait = |hold, hold_max| {
+        let request = wait_request(std::slice::from_ref(&id), WaitFor::All, Duration::from_secs(hold));
+        let request = WaitRequest { hold_max, ..request };
+        let runtime = runtime.clone();
+        async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await.expect("a reply") }
+    };
+    let cut = wait(3_600, None).await;
+    assert_eq!((cut.returned_because, cut.hold_max, cut.waited_ms), (ReturnedBecause::Timeout, Some(HOLD_MAX), 50_000));
+    let whole = wait(20, None).await;
+    assert_eq!((whole.hold_max, whole.waited_ms), (None, 20_000));
+    let raised = wait(3_600, Some(Duration::from_secs(1_800))).await;
+    assert_eq!(raised.waited_ms, 1_800_000);
+    let none = wait(0, None).await;
+    assert_eq!((none.returned_because, none.waited_ms), (ReturnedBecause::Timeout, 0));
+    assert_eq!(store.hub().sleepers(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_jobs_are_collected_for_a_moment() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let service = runtime.start();
+    let jobs = [1_000, 1_400, 60_000].map(|ms| sleep_job(&clock, ms)).into();
+    let id = submit(&runtime, TaskKind::Research, jobs).await.id;
+    let caller = CancellationToken::new();
+    let request = wait_request(std::slice::from_ref(&id), WaitFor::Finished, Duration::from_secs(50));
+    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    assert_eq!(reply.tasks[0].task.counts.completed, 2, "the second came along");
+    assert_eq!(reply.waited_ms, 1_000 + u64::try_from(COLLECT_FOR.as_millis()).expect("small"));
+    assert_eq!(reply.changed, [id.clone()]);
+    let next = WaitRequest { since: Some(reply.next_since), hold: Duration::from_secs(600), ..request };
+    let reply = runtime.wait_for_tasks(next, &caller).await.expect("a reply");
+    assert_eq!(reply.returned_because, ReturnedBecause::Idle, "the last job is not collected for");
+    assert_eq!(reply.tasks[0].task.counts.completed, 3);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_and_foreign_ids_fail_at_once() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let mine = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await.id;
+    let began = clock.now();
+    let caller = CancellationToken::new();
+    for (owner, ids) in
+        [(me(), vec![mine.clone(), TaskId::from_text("task_unknown")]), (Principal::user("other"), vec![mine.clone()])]
+    {
+        let request = WaitRequest { owner, ..wait_request(&ids, WaitFor::All, Duration::from_secs(50)) };
+        let failed = runtime.wait_for_tasks(request, &caller).await;
+        assert!(matches!(failed, Err(WaitError::Task(TaskError::NotFound(_)))), "{failed:?}");
+    }
+    for ids in [vec![], vec![mine.clone(), mine.clone()]] {
+        let failed = runtime.wait_for_tasks(wait_request(&ids, WaitFor::All, Duration::ZERO), &caller).await;
+        assert!(matches!(failed, Err(WaitError::Task(TaskError::Invalid(_)))), "{failed:?}");
+    }
+    assert_eq!(clock.now(), began);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_told_the_whole_state_once_and_then_only_news() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await.id;
+    let (instance, caller) = (InstanceId::from_text("relay-1"), CancellationToken::new());
+    let request = WaitRequest {
+        since: None,
+        instance: Some(instance.clone()),
+        ..wait_request(std::slice::from_ref(&id), WaitFor::Finished, Duration::from_secs(10))
+    };
+    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Changed, 0));
+    // The reply was lost: the same is told again.
+    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    assert_eq!(reply.waited_ms, 0);
+    for (told, revision) in &reply.next_since {
+        runtime.cursors().told(&instance, told, *revision);
+    }
+    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Timeout, 10_000));
+    assert_eq!((reply.changed, reply.tasks[0].since), (vec![], reply.next_since[&id]));
+    let explicit = WaitRequest { since: Some(BTreeMap::from([(id.clone(), 0)])), ..request };
+    assert_eq!(runtime.wait_for_tasks(explicit, &caller).await.expect("a reply").waited_ms, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_and_a_caller_who_leaves_end_the_wait() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await.id;
+    let (interrupt, caller) = (CancellationToken::new(), CancellationToken::new());
+    let request = wait_request(std::slice::from_ref(&id), WaitFor::All, Duration::from_secs(600));
+    let request = WaitRequest { interrupt: Some(interrupt.clone()), ..request };
+    let later = |token: CancellationToken| async move {
+        clock.sleep(Duration::from_secs(3)).await;
+        token.cancel();
+    };
+    let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request.clone(), &caller), later(interrupt));
+    assert_eq!(reply.expect("a reply").returned_because, ReturnedBecause::Interrupt);
+    let request = WaitRequest { interrupt: None, ..request };
+    let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request, &caller), later(caller.clone()));
+    assert!(matches!(reply, Err(WaitError::CallerGone)));
+    assert_eq!(store.hub().sleepers(), 0);
+}
