@@ -1,4 +1,5 @@
 //! The runtime as a whole, on the memory store and paused time.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
 
 mod faulty_store;
 mod fixtures;
