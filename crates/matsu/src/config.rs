@@ -21,6 +21,8 @@ pub use layers::Layers;
 pub struct Config {
     pub paths: Paths,
     pub layers: Layers,
+    /// The user wants no colours anywhere.
+    pub no_color: bool,
 }
 
 /// What a command says on top of the global flags.
@@ -66,7 +68,8 @@ impl Config {
             ("server.port", flags.port.map(|port| port.to_string())),
             ("slots.network_client", flags.workers.map(|workers| workers.to_string())),
         ])?;
-        Ok(Self { paths, layers })
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Ok(Self { paths, layers, no_color })
     }
 
     pub fn store_url(&self) -> &str {

@@ -1,5 +1,7 @@
 //! The log: structured, on stderr, so that stdout belongs to what was asked for.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -17,6 +19,7 @@ pub fn start(config: &Config, verbose: u8) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && !config.no_color)
         .with_span_events(FmtSpan::NONE);
     // A second start, as in tests, keeps the first log.
     let _ = if config.logs_json() { builder.json().try_init() } else { builder.try_init() };

@@ -300,6 +300,10 @@ impl UpkeepStore for FaultyStore {
         self.pass("check", self.inner.check()).await
     }
 
+    async fn unfinished_jobs(&self) -> Result<i64, StoreError> {
+        self.pass("unfinished_jobs", self.inner.unfinished_jobs()).await
+    }
+
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         self.pass("backup", self.inner.backup(to)).await
     }

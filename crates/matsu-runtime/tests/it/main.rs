@@ -1,5 +1,6 @@
 //! The runtime as a whole, on the memory store and paused time.
-#![allow(clippy::expect_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "an array of one reads better in an expectation")]
 
 mod faulty_store;
 mod fixtures;

@@ -4,7 +4,7 @@ use matsu_core::change::{Change, ChangeCursor, ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::ports::store::{ChangeBatch, StoreError};
 
-use crate::sql::{Row, Sql, Transition, Tx, params};
+use crate::sql::{Columns, Sql, Transition, Tx, params};
 
 /// SQLite has one writer, so a greater number was committed later. On PostgreSQL transactions commit out of order:
 /// rows are read only up to the oldest transaction that may still commit, in the order of transactions.
@@ -21,8 +21,7 @@ const PRUNE_CHANGES: Sql = Sql::both("DELETE FROM changes WHERE at < $1");
 const PRUNE_KEYS: Sql = Sql::both("DELETE FROM idempotency WHERE created_at < $1");
 const PRUNE_RATES: Sql = Sql::both("DELETE FROM rates WHERE next_at < $1");
 
-fn cursor(row: &Row) -> Result<ChangeCursor, StoreError> {
-    let mut c = row.columns();
+fn cursor(c: &mut Columns<'_>) -> Result<ChangeCursor, StoreError> {
     Ok(ChangeCursor { transaction: c.int()?, row: c.int()? })
 }
 
@@ -38,9 +37,8 @@ impl Transition for ChangesSince {
         let rows = tx.rows(&SINCE, params![self.cursor.transaction, self.cursor.row, self.rows_max]).await?;
         let mut batch = ChangeBatch { changes: Vec::with_capacity(rows.len()), cursor: self.cursor };
         for row in &rows {
-            batch.cursor = cursor(row)?;
             let mut c = row.columns();
-            (c.int()?, c.int()?);
+            batch.cursor = cursor(&mut c)?;
             batch.changes.push(Change {
                 cursor: batch.cursor,
                 topic: Topic::from_text(c.text()?),
@@ -60,7 +58,7 @@ impl Transition for CursorNow {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ChangeCursor, StoreError> {
         let row = tx.row(&NOW, params![]).await?;
-        cursor(&row.ok_or_else(|| crate::sql::internal("no cursor"))?)
+        cursor(&mut row.ok_or_else(|| crate::sql::internal("no cursor"))?.columns())
     }
 }
 

@@ -1,5 +1,4 @@
 //! One fresh store per test, and the few steps every case is made of.
-#![allow(clippy::disallowed_methods, reason = "tests read the address of their server from the environment")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,5 +1,6 @@
 //! The conformance suite: every case by name on every backend, and what only one backend can show.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "a test says what it expects")]
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "an array of one reads better in an expectation")]
 
 mod cases;
 mod harness;

@@ -255,7 +255,6 @@ pub async fn many_claimers_never_get_the_same_job(t: TestStore) {
             mine
         })
     });
-    #[allow(clippy::disallowed_methods)]
     let claimed: Vec<JobId> =
         futures_util::future::join_all(claimers).await.into_iter().flat_map(Result::unwrap).collect();
     assert_eq!(claimed.len(), 200, "each exactly once");
