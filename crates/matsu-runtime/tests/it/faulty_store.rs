@@ -292,10 +292,6 @@ impl TokenStore for FaultyStore {
 
 #[async_trait]
 impl UpkeepStore for FaultyStore {
-    async fn unfinished_jobs(&self) -> Result<i64, StoreError> {
-        self.pass("unfinished_jobs", self.inner.unfinished_jobs()).await
-    }
-
     async fn check(&self) -> Result<StoreInfo, StoreError> {
         self.pass("check", self.inner.check()).await
     }

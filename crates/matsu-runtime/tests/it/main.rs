@@ -1,6 +1,5 @@
 //! The runtime as a whole, on the memory store and paused time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
-#![allow(clippy::cloned_ref_to_slice_refs, reason = "an array of one reads better in an expectation")]
 
 mod faulty_store;
 mod fixtures;
