@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::files::OpenLock;
@@ -55,6 +56,8 @@ pub fn in_memory() -> Result<Connection, StoreError> {
 fn settle_down(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(BUSY_MAX).map_err(error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Plans must not depend on bound values: a statement whose plan might is compiled anew at every use.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(error)?;
     connection.pragma_update(None, "cache_size", -16_000).map_err(error)?;
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(error)
 }
