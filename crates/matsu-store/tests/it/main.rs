@@ -79,6 +79,8 @@ on_every_backend! {
         a_stop_is_idempotent_and_only_hardens,
         a_stopped_task_takes_nothing_back,
         a_stop_reaches_the_children,
+        a_stop_reaches_below_an_ended_child,
+        repeating_a_stop_changes_nothing,
         orders_tell_a_node_what_to_do,
     }
     scarce {
