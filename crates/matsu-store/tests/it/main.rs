@@ -87,6 +87,7 @@ on_every_backend! {
         permits_bound_what_runs_at_once,
         a_wider_slot_gets_more_permits,
         a_lent_permit_serves_a_descendant_and_comes_back,
+        a_parked_job_regains_no_second_permit,
         inner_permits_are_bounded_and_end_with_the_job,
         a_budget_is_never_exceeded,
         what_was_not_spent_comes_back,
