@@ -38,11 +38,15 @@ on_every_backend! {
         a_list_can_be_filtered,
         a_child_is_one_deeper_and_bounded,
         an_idempotency_key_returns_the_first_task,
+        a_repeated_key_names_the_first_jobs_only,
+        a_key_whose_task_expired_makes_one_new_task,
         two_calls_with_one_key_at_once_make_one_task,
         pause_holds_queued_jobs_and_resume_lets_them_go,
         a_block_is_not_weakened_to_a_pause,
+        a_resumed_wait_runs_again,
         a_finished_agent_task_expires_with_a_tombstone,
         research_never_expires,
+        tombstones_go_a_few_at_a_time,
     }
     queue {
         jobs_start_by_priority_then_time_then_insertion,
