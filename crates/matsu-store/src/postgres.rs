@@ -14,7 +14,7 @@ use matsu_core::wake::Hub;
 use tokio::sync::Mutex;
 
 use crate::sql::{Driver, Transition, Tx};
-use crate::transitions::nodes::ReadNodes;
+use crate::transitions::nodes::{ReadNodes, ReadStrangers};
 
 use connection::Server;
 use hints::{Listener, Notifier};
@@ -85,11 +85,13 @@ impl Postgres {
         Ok(output)
     }
 
-    /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second.
+    /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second; and who owns
+    /// a job without being a node: it was reaped, and claimed once more before it knew.
     pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
         let mut beats = self.beats.lock().await;
-        let nodes = match self.read(ReadNodes).await {
-            Ok(nodes) => nodes,
+        let read = async { Ok((self.read(ReadStrangers).await?, self.read(ReadNodes).await?)) };
+        let (strangers, nodes) = match read.await {
+            Ok(read) => read,
             Err(error) => {
                 beats.interrupted();
                 return Err(error);
@@ -97,7 +99,9 @@ impl Postgres {
         };
         let others: Vec<_> =
             nodes.into_iter().filter(|node| node.id != *observer).map(|node| (node.id, node.beat)).collect();
-        Ok(beats.tick(self.clock.instant(), &others))
+        let mut dead = beats.tick(self.clock.instant(), &others);
+        dead.extend(strangers.into_iter().filter(|id| id != observer));
+        Ok(dead)
     }
 
     pub async fn foreign_change(&self) -> ForeignChange {
