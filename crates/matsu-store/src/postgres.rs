@@ -1,5 +1,6 @@
 //! The PostgreSQL driver: pooled transactions with retries, `NOTIFY` as a hint, nodes judged by their heartbeats.
 
+pub mod commit;
 pub mod connection;
 pub mod hints;
 pub mod statement;
@@ -62,11 +63,16 @@ impl Postgres {
         let mut client = self.server.client().await.map_err(Attempt::Final)?;
         let transaction = client.transaction().await.map_err(Attempt::from)?;
         let mut tx = Tx::new(Driver::Postgres(&transaction));
-        let outcome = transition.run(&mut tx).await;
+        // The number travels with the first statement, and costs no round trip of its own.
+        let (number, outcome) = tokio::join!(commit::number(&transaction), transition.run(&mut tx));
         let topics = tx.into_topics();
         // On an error the transaction is dropped, which rolls it back.
         let output = outcome.map_err(Attempt::of_store)?;
-        transaction.commit().await.map_err(Attempt::of_commit)?;
+        let number = number.map_err(Attempt::of_store)?;
+        if let Err(error) = transaction.commit().await {
+            drop(client);
+            commit::check(&self.server, &self.clock, &number, error).await.map_err(Attempt::of_store)?;
+        }
         self.hub.publish(&topics);
         self.notifier.tell(topics);
         Ok(output)
@@ -126,11 +132,6 @@ impl Attempt {
             StoreError::Unavailable(message) if message.starts_with(statement::AGAIN) => Self::Again(message),
             other => Self::Final(other),
         }
-    }
-
-    /// After a lost connection nobody knows whether the commit arrived; saying "not now" would invite doubling.
-    fn of_commit(error: tokio_postgres::Error) -> Self {
-        Self::from(error)
     }
 }
 
