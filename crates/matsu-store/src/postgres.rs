@@ -1,5 +1,6 @@
 //! The PostgreSQL driver: pooled transactions with retries, `NOTIFY` as a hint, nodes judged by their heartbeats.
 
+pub mod commit;
 pub mod connection;
 pub mod hints;
 pub mod statement;
@@ -14,7 +15,7 @@ use matsu_core::wake::Hub;
 use tokio::sync::Mutex;
 
 use crate::sql::{Driver, Transition, Tx};
-use crate::transitions::nodes::ReadNodes;
+use crate::transitions::nodes::{ReadNodes, ReadStrangers};
 
 use connection::Server;
 use hints::{Listener, Notifier};
@@ -62,11 +63,16 @@ impl Postgres {
         let mut client = self.server.client().await.map_err(Attempt::Final)?;
         let transaction = client.transaction().await.map_err(Attempt::from)?;
         let mut tx = Tx::new(Driver::Postgres(&transaction));
-        let outcome = transition.run(&mut tx).await;
+        // The number travels with the first statement, and costs no round trip of its own.
+        let (number, outcome) = tokio::join!(commit::number(&transaction), transition.run(&mut tx));
         let topics = tx.into_topics();
         // On an error the transaction is dropped, which rolls it back.
         let output = outcome.map_err(Attempt::of_store)?;
-        transaction.commit().await.map_err(Attempt::of_commit)?;
+        let number = number.map_err(Attempt::of_store)?;
+        if let Err(error) = transaction.commit().await {
+            drop(client);
+            commit::check(&self.server, &self.clock, &number, error).await.map_err(Attempt::of_store)?;
+        }
         self.hub.publish(&topics);
         self.notifier.tell(topics);
         Ok(output)
@@ -85,11 +91,13 @@ impl Postgres {
         Ok(output)
     }
 
-    /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second.
+    /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second; and who owns
+    /// a job without being a node: it was reaped, and claimed once more before it knew.
     pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
         let mut beats = self.beats.lock().await;
-        let nodes = match self.read(ReadNodes).await {
-            Ok(nodes) => nodes,
+        let read = async { Ok((self.read(ReadStrangers).await?, self.read(ReadNodes).await?)) };
+        let (strangers, nodes) = match read.await {
+            Ok(read) => read,
             Err(error) => {
                 beats.interrupted();
                 return Err(error);
@@ -97,7 +105,9 @@ impl Postgres {
         };
         let others: Vec<_> =
             nodes.into_iter().filter(|node| node.id != *observer).map(|node| (node.id, node.beat)).collect();
-        Ok(beats.tick(self.clock.instant(), &others))
+        let mut dead = beats.tick(self.clock.instant(), &others);
+        dead.extend(strangers.into_iter().filter(|id| id != observer));
+        Ok(dead)
     }
 
     pub async fn foreign_change(&self) -> ForeignChange {
@@ -122,11 +132,6 @@ impl Attempt {
             StoreError::Unavailable(message) if message.starts_with(statement::AGAIN) => Self::Again(message),
             other => Self::Final(other),
         }
-    }
-
-    /// After a lost connection nobody knows whether the commit arrived; saying "not now" would invite doubling.
-    fn of_commit(error: tokio_postgres::Error) -> Self {
-        Self::from(error)
     }
 }
 

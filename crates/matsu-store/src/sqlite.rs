@@ -17,7 +17,7 @@ use matsu_core::wake::Hub;
 
 use crate::backends::Synchronous;
 use crate::sql::Transition;
-use crate::transitions::nodes::{ReadNodes, Register};
+use crate::transitions::nodes::{ReadNodes, ReadStrangers, Register};
 
 use files::{NodeLocks, OpenLock};
 use readers::Readers;
@@ -61,10 +61,12 @@ impl Sqlite {
         self.write(Register(node)).await
     }
 
-    /// Every known node whose lock is free.
+    /// Every known node whose lock is free, and every owner of a job that is no node at all.
     pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
         let nodes = self.read(ReadNodes).await?;
-        let others = nodes.into_iter().map(|node| node.id).filter(|id| id != observer);
+        let strangers = self.read(ReadStrangers).await?;
+        let known = nodes.into_iter().map(|node| node.id);
+        let others = known.chain(strangers).filter(|id| id != observer);
         Ok(others.filter(|id| self.nodes.is_free(id)).collect())
     }
 

@@ -9,7 +9,7 @@ use matsu_core::ports::store::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::files::OpenLock;
+use super::files::{self, OpenLock};
 use super::statement::error;
 use crate::backends::Synchronous;
 use crate::sql::internal;
@@ -28,6 +28,8 @@ const BUSY_MAX: Duration = Duration::from_secs(10);
 pub fn writer(path: &Path, synchronous: Synchronous) -> Result<Connection, StoreError> {
     let connection = Connection::open(path).map_err(error)?;
     settle_down(&connection)?;
+    // Here and not with the migration: a restored backup has a current schema, but not this mode.
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;
     let synchronous = match synchronous {
         Synchronous::Full => "FULL",
         Synchronous::Normal => "NORMAL",
@@ -64,17 +66,28 @@ fn settle_down(connection: &Connection) -> Result<(), StoreError> {
 
 /// Brings the file up to date, alone with it if something must change, and returns the lock that keeps it so.
 pub fn migrate_alone(path: &Path) -> Result<OpenLock, StoreError> {
-    let lock = OpenLock::shared(path)?;
+    let lock = OpenLock::of(path)?;
+    files::make_private_file(path)?;
     let mut connection = Connection::open(path).map_err(error)?;
     connection.busy_timeout(BUSY_MAX).map_err(error)?;
-    if version(&connection)? == SCHEMA_VERSION {
-        return Ok(lock);
+    let mut tries = 0;
+    loop {
+        // Looked at under the shared lock: another process may have migrated it while we waited to be alone, and
+        // a newer one may have come between our own migration and this.
+        lock.share()?;
+        if check_not_newer(&connection)? == SCHEMA_VERSION {
+            return Ok(lock);
+        }
+        if lock.try_alone()? {
+            migrate(&mut connection)?;
+            continue;
+        }
+        tries += 1;
+        if tries == files::ALONE_TRIES {
+            return Err(lock.busy());
+        }
+        files::pause(files::ALONE_PAUSE);
     }
-    check_not_newer(&connection)?;
-    let lock = lock.alone()?;
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;
-    migrate(&mut connection)?;
-    lock.shared_again()
 }
 
 fn version(connection: &Connection) -> Result<i64, StoreError> {
@@ -116,10 +129,15 @@ pub async fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
     let (from, to) = (from.to_owned(), to.to_owned());
     let copy = move || {
         let source = reader(&from)?;
+        let partial = files::beside(&to, &format!(".partial-{}", std::process::id()));
+        // What a run that was killed may have left behind.
+        let _ = std::fs::remove_file(&partial);
+        files::make_private_file(&partial)?;
         // One read transaction over the whole copy: what is copied is one moment.
-        let partial = to.with_extension("partial");
-        source.execute("VACUUM INTO ?1", [partial.to_string_lossy()]).map_err(error)?;
-        std::fs::rename(&partial, &to).map_err(internal)
+        let copied = source.execute("VACUUM INTO ?1", [partial.to_string_lossy()]).map_err(error);
+        copied.and_then(|_| files::publish(&partial, &to)).inspect_err(|_| {
+            let _ = std::fs::remove_file(&partial);
+        })
     };
     tokio::task::spawn_blocking(copy).await.map_err(internal)?
 }

@@ -13,8 +13,12 @@ use matsu_core::ports::store::StoreError;
 use crate::sql::internal;
 
 /// How long a migration waits for other processes to let go.
-const ALONE_TRIES: u32 = 60;
-const ALONE_PAUSE: Duration = Duration::from_millis(50);
+pub const ALONE_TRIES: u32 = 60;
+pub const ALONE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a node tries to take its own lock, which an observer may be touching to see whether it is free.
+const HOLD_TRIES: u32 = 100;
+const HOLD_PAUSE: Duration = Duration::from_millis(1);
 
 /// The folder of a store, readable by its user alone.
 pub fn make_private_folder(store: &Path) -> Result<(), StoreError> {
@@ -29,12 +33,30 @@ pub fn make_private_folder(store: &Path) -> Result<(), StoreError> {
     builder.create(folder).map_err(|error| cannot(folder, &error))
 }
 
+/// Creates a file that only its user can read, if it is not there. SQLite gives its log the same rights.
+pub fn make_private_file(path: &Path) -> Result<(), StoreError> {
+    // A file that is there and cannot be written is for SQLite to complain about.
+    if path.exists() { Ok(()) } else { open(path).map(drop) }
+}
+
+/// Makes a finished file appear under its name, unless there is one already.
+pub fn publish(finished: &Path, name: &Path) -> Result<(), StoreError> {
+    let file = File::open(finished).and_then(|file| file.sync_all());
+    file.map_err(|error| cannot(finished, &error))?;
+    match fs::hard_link(finished, name) {
+        Ok(()) => fs::remove_file(finished).map_err(|error| cannot(finished, &error)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(cannot(name, &error)),
+        // Not every file system has links.
+        Err(_) => fs::rename(finished, name).map_err(|error| cannot(name, &error)),
+    }
+}
+
 fn cannot(path: &Path, error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 
 /// Beside the store: `PATH` + `suffix`.
-fn beside(store: &Path, suffix: &str) -> PathBuf {
+pub fn beside(store: &Path, suffix: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -55,44 +77,49 @@ pub struct OpenLock {
 }
 
 impl OpenLock {
-    pub fn shared(store: &Path) -> Result<Self, StoreError> {
+    /// The lock of a store; nothing is held yet.
+    pub fn of(store: &Path) -> Result<Self, StoreError> {
         let path = beside(store, ".open");
-        let file = open(&path)?;
-        // Waits for a migration that is under way; those are short.
-        file.lock_shared().map_err(|error| cannot(&path, &error))?;
-        Ok(Self { path, file })
+        Ok(Self { file: open(&path)?, path })
     }
 
-    /// Exchanges the shared lock for one that nobody else may share.
-    pub fn alone(self) -> Result<Self, StoreError> {
-        self.file.unlock().map_err(|error| cannot(&self.path, &error))?;
-        for _ in 0..ALONE_TRIES {
-            match self.file.try_lock() {
-                Ok(()) => return Ok(self),
-                Err(TryLockError::WouldBlock) => pause(),
-                Err(TryLockError::Error(error)) => return Err(cannot(&self.path, &error)),
-            }
+    /// Holds it together with all others who have the store open. Waits for a migration; those are short.
+    pub fn share(&self) -> Result<(), StoreError> {
+        self.let_go()?;
+        self.file.lock_shared().map_err(|error| cannot(&self.path, &error))
+    }
+
+    /// Holds it alone, if nobody else has the store open. `false`: somebody has, and now we hold nothing, so that two
+    /// who want to migrate do not wait for each other.
+    pub fn try_alone(&self) -> Result<bool, StoreError> {
+        self.let_go()?;
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(cannot(&self.path, &error)),
         }
-        Err(StoreError::Refused {
+    }
+
+    /// What to say when somebody does not let go.
+    pub fn busy(&self) -> StoreError {
+        StoreError::Refused {
             code: ErrorCode::StoreBusy,
             message: format!(
                 "the store must be migrated, and {} has it open; end that process and try again",
                 holder_of(&self.path)
             ),
-        })
+        }
     }
 
-    pub fn shared_again(self) -> Result<Self, StoreError> {
-        self.file.unlock().map_err(|error| cannot(&self.path, &error))?;
-        self.file.lock_shared().map_err(|error| cannot(&self.path, &error))?;
-        Ok(self)
+    fn let_go(&self) -> Result<(), StoreError> {
+        self.file.unlock().map_err(|error| cannot(&self.path, &error))
     }
 }
 
-/// Opening a store is synchronous, and happens before there is a runtime to sleep on.
-#[expect(clippy::disallowed_methods, reason = "a short wait for another process, before any runtime exists")]
-fn pause() {
-    std::thread::sleep(ALONE_PAUSE);
+/// Waits a moment for another process, before there is a runtime to sleep on or where only a moment is needed.
+#[expect(clippy::disallowed_methods, reason = "a short wait for another process, on a thread that may block")]
+pub fn pause(span: Duration) {
+    std::thread::sleep(span);
 }
 
 /// Which process holds a lock on this file, as far as the kernel tells.
@@ -135,7 +162,14 @@ impl NodeLocks {
         fs::create_dir_all(&self.folder).map_err(|error| cannot(&self.folder, &error))?;
         let path = self.path(id);
         let file = open(&path)?;
-        file.try_lock().map_err(|_| internal(format_args!("the lock of {id} is taken")))?;
+        let mut tries = 0;
+        while file.try_lock().is_err() {
+            tries += 1;
+            if tries == HOLD_TRIES {
+                return Err(internal(format_args!("the lock of {id} is taken")));
+            }
+            pause(HOLD_PAUSE);
+        }
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), file);
         Ok(())
     }
@@ -143,7 +177,8 @@ impl NodeLocks {
     /// Whether nobody holds the lock: the node is dead. A missing file counts as free, for its owner made it first.
     pub fn is_free(&self, id: &NodeId) -> bool {
         match File::open(self.path(id)) {
-            Ok(file) => file.try_lock().is_ok(),
+            // Shared: two who look at the same moment must not take each other for the owner.
+            Ok(file) => file.try_lock_shared().is_ok(),
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         }
     }

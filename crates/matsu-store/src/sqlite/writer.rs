@@ -5,7 +5,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
@@ -14,6 +13,7 @@ use matsu_core::limits::WRITE_BATCH_MAX;
 use matsu_core::ports::store::StoreError;
 use matsu_core::wake::Hub;
 use rusqlite::Connection;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use super::statement;
@@ -24,16 +24,16 @@ const LINE_MAX: usize = 4_096;
 
 /// A handle to the thread; the thread ends when the last handle is dropped.
 pub struct Writer {
-    line: Option<SyncSender<Box<dyn Operation>>>,
+    line: Option<Sender<Box<dyn Operation>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
     pub fn start(connection: Connection, hub: Arc<Hub>) -> Result<Self, StoreError> {
-        let (line, operations) = sync_channel(LINE_MAX);
+        let (line, mut operations) = channel(LINE_MAX);
         let thread = std::thread::Builder::new()
             .name("matsu-writer".to_owned())
-            .spawn(move || work(connection, &operations, &hub))
+            .spawn(move || work(connection, &mut operations, &hub))
             .map_err(internal)?;
         Ok(Self { line: Some(line), thread: Some(thread) })
     }
@@ -54,17 +54,7 @@ impl Writer {
 
     async fn send(&self, operation: Box<dyn Operation>) -> Result<(), StoreError> {
         let Some(line) = &self.line else { return Err(gone()) };
-        let mut operation = operation;
-        loop {
-            match line.try_send(operation) {
-                Ok(()) => return Ok(()),
-                Err(std::sync::mpsc::TrySendError::Disconnected(_)) => return Err(gone()),
-                Err(std::sync::mpsc::TrySendError::Full(back)) => {
-                    operation = back;
-                    tokio::task::yield_now().await;
-                }
-            }
-        }
+        line.send(operation).await.map_err(|_| gone())
     }
 }
 
@@ -106,9 +96,14 @@ impl<T: Transition> Operation for Pending<T> {
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        let outcome = self.outcome.unwrap_or_else(|| Err(internal("an operation was answered before it ran")));
-        // An own failure is the better answer; a success counts only once it is committed.
-        let answer = outcome.and_then(|output| committed.map(|()| output));
+        let answer = match (self.outcome, committed) {
+            (Some(outcome), Ok(())) => outcome,
+            // What broke the group is the better answer.
+            (Some(Err(own @ (StoreError::Unavailable(_) | StoreError::Internal(_)))), Err(_)) => Err(own),
+            // A refusal counts no more than a success: it may rest on what a neighbour did and is now undone.
+            (_, Err(error)) => Err(error),
+            (None, Ok(())) => Err(internal("an operation was answered before it ran")),
+        };
         let _ = self.reply.send(answer);
     }
 }
@@ -146,9 +141,9 @@ pub fn run_now<T: Transition>(
     (outcome, tx.into_topics())
 }
 
-fn work(mut connection: Connection, operations: &Receiver<Box<dyn Operation>>, hub: &Hub) {
+fn work(mut connection: Connection, operations: &mut Receiver<Box<dyn Operation>>, hub: &Hub) {
     let mut group: Vec<Box<dyn Operation>> = Vec::with_capacity(WRITE_BATCH_MAX);
-    while let Ok(first) = operations.recv() {
+    while let Some(first) = operations.blocking_recv() {
         group.push(first);
         let mut topics = Vec::new();
         let committed = run_group(&mut connection, operations, &mut group, &mut topics);
@@ -169,7 +164,7 @@ fn work(mut connection: Connection, operations: &Receiver<Box<dyn Operation>>, h
 /// One transaction: the operation that is there, and all that arrive before it is done.
 fn run_group(
     connection: &mut Connection,
-    operations: &Receiver<Box<dyn Operation>>,
+    operations: &mut Receiver<Box<dyn Operation>>,
     group: &mut Vec<Box<dyn Operation>>,
     topics: &mut Vec<Topic>,
 ) -> rusqlite::Result<()> {
@@ -235,3 +230,6 @@ pub fn run_alone<T: Transition>(
         (Err(error), _) => (Err(error), Vec::new()),
     }
 }
+
+#[cfg(test)]
+mod tests;

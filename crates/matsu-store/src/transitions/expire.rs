@@ -18,11 +18,16 @@ const BURY: Sql = Sql::both(
 const DELETE_JOBS: Sql = Sql::both("DELETE FROM jobs WHERE task_id = $1");
 const DELETE_BUDGETS: Sql = Sql::both("DELETE FROM budgets WHERE task_id = $1");
 const DELETE_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
-const FORGET: Sql = Sql::both("DELETE FROM tombstones WHERE expired_at < $1");
+const FORGET: Sql = Sql::both(
+    "DELETE FROM tombstones WHERE id IN \
+     (SELECT id FROM tombstones WHERE expired_at < $1 ORDER BY expired_at LIMIT $2)",
+);
 const MARK_READ: Sql = Sql::each(
     "UPDATE tasks SET first_read_at = $2 WHERE id IN (SELECT value FROM json_each($1)) \
      AND first_read_at IS NULL AND finished_at IS NOT NULL",
-    "UPDATE tasks SET first_read_at = $2 WHERE id = ANY($1) AND first_read_at IS NULL AND finished_at IS NOT NULL",
+    // In the order in which everybody locks tasks.
+    "UPDATE tasks SET first_read_at = $2 WHERE id IN (SELECT id FROM tasks WHERE id = ANY($1) \
+     AND first_read_at IS NULL AND finished_at IS NOT NULL ORDER BY id FOR UPDATE)",
 );
 
 pub struct Expire {
@@ -48,7 +53,7 @@ impl Transition for Expire {
             append_change(tx, Topic::task(&task.id), ChangeKind::TaskExpired, revision, rule.now).await?;
             expired.tasks.push(task.id.clone());
         }
-        expired.tombstones = tx.run(&FORGET, params![rule.tombstones_before]).await?;
+        expired.tombstones = tx.run(&FORGET, params![rule.tombstones_before, self.rows_max]).await?;
         Ok(expired)
     }
 }

@@ -25,13 +25,23 @@ const SETTLE: Sql = Sql::both(concat!(
      owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
     held!()
 ));
-const WAKE_DELAYED: Sql =
-    Sql::both("UPDATE jobs SET hold = 0 WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at <= $2");
-const NEXT_DELAYED: Sql = Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1");
-const CANDIDATES: Sql = Sql::both(
-    "SELECT task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 \
-     ORDER BY priority, queued_at, seq LIMIT $2",
+/// Delayed jobs whose time has come. Only those of locked tasks: a stop may be cancelling the others.
+const WAKE_DELAYED: Sql = Sql::each(
+    "UPDATE jobs SET hold = 0 WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at <= $2 \
+     AND (task_id IS NULL OR task_id IN (SELECT value FROM json_each($3)))",
+    "UPDATE jobs SET hold = 0 WHERE seq IN (SELECT seq FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
+     AND run_at <= $2 AND (task_id IS NULL OR task_id = ANY($3)) ORDER BY seq FOR UPDATE SKIP LOCKED)",
 );
+const NEXT_DELAYED: Sql = Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1");
+/// The first that are ready, and those that will be as soon as they are woken.
+const CANDIDATES: Sql = Sql::both(
+    "SELECT task_id, due FROM (SELECT task_id, CAST(0 AS BIGINT) AS due FROM jobs WHERE slot = $1 AND \
+     state = 'queued' AND hold = 0 ORDER BY priority, queued_at, seq LIMIT $2) AS ready \
+     UNION ALL SELECT task_id, due FROM (SELECT task_id, CAST(1 AS BIGINT) AS due FROM jobs WHERE slot = $1 AND \
+     state = 'queued' AND hold = 1 AND run_at <= $3 ORDER BY run_at LIMIT $4) AS delayed",
+);
+/// Delayed jobs that one claim wakes; the rest wait for the next.
+const WOKEN_MAX: i64 = 256;
 /// Picks again, now under the locks of the tasks: on PostgreSQL another node may have been faster.
 const CLAIM: Sql = Sql::each(
     concat!(
@@ -42,10 +52,11 @@ const CLAIM: Sql = Sql::each(
         job_columns!()
     ),
     concat!(
-        "UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, owner_node = $3, \
-         error_code = NULL, error_message = NULL WHERE seq IN (SELECT seq FROM jobs WHERE slot = $1 AND \
-         state = 'queued' AND hold = 0 AND (task_id IS NULL OR task_id = ANY($4)) \
-         ORDER BY priority, queued_at, seq LIMIT $5 FOR UPDATE SKIP LOCKED) RETURNING ",
+        // Materialized: a planner that ran the inner select once per row would pick more than the limit.
+        "WITH next AS MATERIALIZED (SELECT seq FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 \
+         AND (task_id IS NULL OR task_id = ANY($4)) ORDER BY priority, queued_at, seq LIMIT $5 \
+         FOR UPDATE SKIP LOCKED) UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, \
+         owner_node = $3, error_code = NULL, error_message = NULL WHERE seq IN (SELECT seq FROM next) RETURNING ",
         job_columns!()
     ),
 );
@@ -57,10 +68,10 @@ impl Transition for FinishAndClaim {
         let ending = ending(tx, self.finishes.iter().map(|finish| &finish.lease.job_id)).await?;
         let candidates = match &self.claim {
             Some(claim) if claim.jobs_max > 0 => candidates(tx, claim, self.now).await?,
-            _ => Vec::new(),
+            _ => Candidates::default(),
         };
         let tasks = ending.values().filter_map(|row| row.task_id.clone());
-        let tasks = tasks.chain(candidates.iter().flatten().cloned());
+        let tasks = tasks.chain(candidates.tasks.iter().flatten().cloned());
         let mut ledger = Ledger::lock(tx, tasks).await?;
 
         let finished = settle_all(tx, &mut ledger, &ending, &self.finishes, self.now).await?;
@@ -128,7 +139,7 @@ async fn settle_all(
     for finish in finishes {
         let answer = match ending.get(&finish.lease.job_id) {
             None => Err(StoreError::LeaseLost(finish.lease.job_id.clone())),
-            Some(row) => settle_one(tx, ledger, row, &finish.lease, &finish.end, Fence::Keep, now).await?,
+            Some(row) => settle_held(tx, ledger, row, finish, now).await?,
         };
         answers.push(answer);
     }
@@ -140,6 +151,28 @@ async fn settle_all(
         .collect();
     release(tx, freed).await?;
     Ok(answers)
+}
+
+/// The row was read before its task was locked. If the lease still stands and only the state has moved since, from
+/// running to parked or back, the end counts for what is there now.
+async fn settle_held(
+    tx: &mut Tx<'_>,
+    ledger: &mut Ledger,
+    row: &Ending,
+    finish: &Finish,
+    now: Timestamp,
+) -> Result<Result<JobState, StoreError>, StoreError> {
+    let Finish { lease, end } = finish;
+    let answer = settle_one(tx, ledger, row, lease, end, Fence::Keep, now).await?;
+    if answer.is_ok() {
+        return Ok(answer);
+    }
+    match ending(tx, std::iter::once(&lease.job_id)).await?.get(&lease.job_id) {
+        Some(moved) if moved.state != row.state && moved.state.is_held() && moved.attempt == lease.attempt => {
+            settle_one(tx, ledger, moved, lease, end, Fence::Keep, now).await
+        }
+        _ => Ok(answer),
+    }
 }
 
 /// Permits and reservations of jobs that no longer run.
@@ -214,11 +247,23 @@ fn hold_of(task: Option<&Task>, run_at: Option<Timestamp>, now: Timestamp) -> i6
     }
 }
 
-/// The tasks, without locks, whose jobs could be claimed next; one entry per job.
-async fn candidates(tx: &mut Tx<'_>, claim: &Claim, now: Timestamp) -> Result<Vec<Option<TaskId>>, StoreError> {
-    tx.run(&WAKE_DELAYED, params![claim.slot.as_str(), now]).await?;
-    let rows = tx.rows(&CANDIDATES, params![claim.slot.as_str(), claim.jobs_max]).await?;
-    rows.iter().map(|row| Ok(row.columns().opt_text()?.map(TaskId::from_text))).collect()
+/// What could be claimed, seen without locks.
+#[derive(Default)]
+struct Candidates {
+    /// The task of each; `None` for a job of the house.
+    tasks: Vec<Option<TaskId>>,
+    /// Whether some of them are still held back until their time, which has come.
+    due: bool,
+}
+
+async fn candidates(tx: &mut Tx<'_>, claim: &Claim, now: Timestamp) -> Result<Candidates, StoreError> {
+    let mut found = Candidates::default();
+    for row in tx.rows(&CANDIDATES, params![claim.slot.as_str(), claim.jobs_max, now, WOKEN_MAX]).await? {
+        let mut c = row.columns();
+        found.tasks.push(c.opt_text()?.map(TaskId::from_text));
+        found.due |= c.int()? == 1;
+    }
+    Ok(found)
 }
 
 /// Takes permits and, for as many as there are, the first candidates that are still there.
@@ -226,20 +271,23 @@ async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
     claim: &Claim,
-    candidates: &[Option<TaskId>],
+    candidates: &Candidates,
     now: Timestamp,
 ) -> Result<Vec<Job>, StoreError> {
-    if candidates.is_empty() {
+    if candidates.tasks.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
+    let locked: Vec<TaskId> = ledger.tasks().map(|task| task.id.clone()).collect();
+    let locked: Vec<&str> = locked.iter().map(TaskId::as_str).collect();
+    if candidates.due {
+        tx.run(&WAKE_DELAYED, params![claim.slot.as_str(), now, locked.clone()]).await?;
+    }
+    let wanted = u32::try_from(candidates.tasks.len()).unwrap_or(u32::MAX).min(claim.jobs_max);
     let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
     let limit = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
-    let locked: Vec<TaskId> = ledger.tasks().map(|task| task.id.clone()).collect();
-    let locked: Vec<&str> = locked.iter().map(TaskId::as_str).collect();
     let rows = tx.rows(&CLAIM, params![claim.slot.as_str(), now, &claim.node, locked, limit]).await?;
     let mut jobs = rows.iter().map(rows::job).collect::<Result<Vec<_>, _>>()?;
     jobs.sort_by_key(|job| (job.priority.rank(), job.queued_at, job.seq));
@@ -255,7 +303,7 @@ async fn start(
 async fn next_run_at(
     tx: &mut Tx<'_>,
     slot: Slot,
-    candidates: &[Option<TaskId>],
+    candidates: &Candidates,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let delayed = match tx.row(&NEXT_DELAYED, params![slot.as_str()]).await? {
@@ -264,6 +312,6 @@ async fn next_run_at(
     };
     // Candidates that were not claimed: another node has them or holds the permits. It may be gone in a moment,
     // and the wake-up of that moment may already be on its way to somebody else.
-    let contested = (!candidates.is_empty()).then(|| now.plus(std::time::Duration::from_millis(100)));
+    let contested = (!candidates.tasks.is_empty()).then(|| now.plus(std::time::Duration::from_millis(100)));
     Ok(delayed.into_iter().chain(contested).min())
 }

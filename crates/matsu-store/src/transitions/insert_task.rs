@@ -16,7 +16,8 @@ const REMEMBER_KEY: Sql = Sql::both(
     "INSERT INTO idempotency (principal, tool, name, body_hash, task_id, created_at) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (principal, tool, name) DO NOTHING",
 );
-const FORGET_KEY: Sql = Sql::both("DELETE FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3");
+const FORGET_KEY: Sql =
+    Sql::both("DELETE FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3 AND task_id = $4");
 const CHILDREN: Sql = Sql::both("SELECT count(*) FROM tasks WHERE parent_id = $1");
 const INSERT: Sql = Sql::both(
     "INSERT INTO tasks (id, kind, owner, project_id, title, status, revision, finished_revision, \
@@ -25,7 +26,8 @@ const INSERT: Sql = Sql::both(
      VALUES ($1, $2, $3, $4, $5, $6, 1, 0, 0, $7, $8, $9, $10, $11, 0, 0, 0, 0, 0, 0, $12, $12) RETURNING seq",
 );
 const INSERT_BUDGET: Sql = Sql::both("INSERT INTO budgets (task_id, unit, amount_max, used) VALUES ($1, $2, $3, $4)");
-const JOBS_OF: Sql = Sql::both("SELECT id FROM jobs WHERE task_id = $1 ORDER BY seq");
+/// Later jobs of the task carry a later time.
+const FIRST_JOBS_OF: Sql = Sql::both("SELECT id FROM jobs WHERE task_id = $1 AND queued_at = $2 ORDER BY seq");
 
 impl Transition for NewTask {
     type Output = InsertedTask;
@@ -116,31 +118,30 @@ impl Stored for NewTask {
 
 /// `Some`: the key was used before, and this is what it made.
 async fn claim_key(tx: &mut Tx<'_>, key: &IdempotencyKey, new: &NewTask) -> Result<Option<InsertedTask>, StoreError> {
-    // Insert first and look afterwards: of two calls at the same time the second waits here for the first's commit.
-    let fresh = tx
-        .run(&REMEMBER_KEY, params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at])
-        .await?;
-    if fresh > 0 {
-        return Ok(None);
+    loop {
+        // Insert first and look afterwards: of two calls at the same time the second waits here for the first's
+        // commit.
+        let remember = params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at];
+        if tx.run(&REMEMBER_KEY, remember).await? > 0 {
+            return Ok(None);
+        }
+        let row = tx.row(&KNOWN_KEY, params![&key.principal, &key.tool, &key.key]).await?;
+        // Pruned in this very moment: it is free again.
+        let Some(row) = row else { continue };
+        let mut columns = row.columns();
+        if columns.text()? != key.body_hash {
+            return Err(StoreError::Conflict(key.key.clone()));
+        }
+        let id = TaskId::from_text(columns.text()?);
+        let ledger = Ledger::lock(tx, [id.clone()]).await?;
+        if let Some(task) = ledger.task(&id).cloned() {
+            let rows = tx.rows(&FIRST_JOBS_OF, params![&id, task.created_at]).await?;
+            let job_ids = rows.iter().map(|row| row.only_text().map(JobId::from_text)).collect::<Result<_, _>>()?;
+            return Ok(Some(InsertedTask { task, job_ids, existed: true }));
+        }
+        // Its task has expired: the key means nothing any more. Another call may see the same; one of them is first.
+        tx.run(&FORGET_KEY, params![&key.principal, &key.tool, &key.key, &id]).await?;
     }
-    let row = tx.row(&KNOWN_KEY, params![&key.principal, &key.tool, &key.key]).await?;
-    let Some(row) = row else { return Err(StoreError::Unavailable("the key was just forgotten".to_owned())) };
-    let mut columns = row.columns();
-    if columns.text()? != key.body_hash {
-        return Err(StoreError::Conflict(key.key.clone()));
-    }
-    let id = TaskId::from_text(columns.text()?);
-    let ledger = Ledger::lock(tx, [id.clone()]).await?;
-    let Some(task) = ledger.task(&id).cloned() else {
-        // Its task has expired: the key means nothing any more.
-        tx.run(&FORGET_KEY, params![&key.principal, &key.tool, &key.key]).await?;
-        tx.run(&REMEMBER_KEY, params![&key.principal, &key.tool, &key.key, &key.body_hash, &new.id, new.created_at])
-            .await?;
-        return Ok(None);
-    };
-    let rows = tx.rows(&JOBS_OF, params![&id]).await?;
-    let job_ids = rows.iter().map(|row| row.only_text().map(JobId::from_text)).collect::<Result<_, _>>()?;
-    Ok(Some(InsertedTask { task, job_ids, existed: true }))
 }
 
 /// One level below the parent, if the parent may have another child.

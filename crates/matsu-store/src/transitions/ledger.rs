@@ -59,6 +59,20 @@ impl Ledger {
         Ok(Self { entries })
     }
 
+    /// Locks tasks that appeared while the first locks were awaited; says whether there were any. They come out of
+    /// order, so PostgreSQL may have to try the transaction again.
+    pub async fn lock_also(
+        &mut self,
+        tx: &mut Tx<'_>,
+        ids: impl IntoIterator<Item = TaskId>,
+    ) -> Result<bool, StoreError> {
+        let missing: Vec<TaskId> = ids.into_iter().filter(|id| !self.entries.contains_key(id)).collect();
+        let more = Self::lock(tx, missing).await?;
+        let any = !more.entries.is_empty();
+        self.entries.extend(more.entries);
+        Ok(any)
+    }
+
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
         self.entries.get(id).map(|entry| &entry.task)
     }

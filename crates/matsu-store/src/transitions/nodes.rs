@@ -20,6 +20,10 @@ const NODES: Sql =
 const FORGET: Sql = Sql::both("DELETE FROM nodes WHERE id = $1");
 const HELD_BY: Sql =
     Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND ", held!(), " ORDER BY id"));
+const STRANGERS: Sql = Sql::both(concat!(
+    "SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ",
+    held!()
+));
 
 pub struct Register(pub NewNode);
 
@@ -71,6 +75,18 @@ impl Transition for ReadNodes {
     }
 }
 
+/// Owners of running jobs that are not among the nodes: reaped, and yet they claimed once more.
+pub struct ReadStrangers;
+
+impl Transition for ReadStrangers {
+    type Output = Vec<NodeId>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<NodeId>, StoreError> {
+        let rows = tx.rows(&STRANGERS, params![]).await?;
+        rows.iter().map(|row| row.only_text().map(NodeId::from_text)).collect()
+    }
+}
+
 pub struct ReapNode {
     pub node: NodeId,
     pub now: Timestamp,
@@ -80,10 +96,15 @@ impl Transition for ReapNode {
     type Output = Vec<JobId>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
-        let tasks = held_by(tx, &self.node).await?.into_iter().filter_map(|(_, task_id)| task_id);
-        let mut ledger = Ledger::lock(tx, tasks).await?;
-        // Again, under the locks: a job may have ended while they were awaited. A dead node starts nothing new.
-        let jobs: Vec<JobId> = held_by(tx, &self.node).await?.into_iter().map(|(id, _)| id).collect();
+        let mut ledger = Ledger::default();
+        // Again, under the locks, until nothing new is found: while they were awaited a job may have ended, and a
+        // node that only seemed dead may have started one. A job settled without its task would spoil the counts.
+        let jobs: Vec<JobId> = loop {
+            let held = held_by(tx, &self.node).await?;
+            if !ledger.lock_also(tx, held.iter().filter_map(|(_, task_id)| task_id.clone())).await? {
+                break held.into_iter().map(|(id, _)| id).collect();
+            }
+        };
         let rows = ending(tx, jobs.iter()).await?;
         let mut settled = Vec::new();
         for id in jobs {

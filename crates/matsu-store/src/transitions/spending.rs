@@ -3,7 +3,7 @@
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
-use matsu_core::job::Lease;
+use matsu_core::job::{JobState, Lease};
 use matsu_core::ports::store::{Reservation, StoreError};
 use matsu_core::slot::Slot;
 
@@ -26,9 +26,9 @@ const TAKE_BACK_ALL: Sql = Sql::each(
     "DELETE FROM reservations WHERE job_id IN (SELECT value FROM json_each($1)) RETURNING task_id, unit, amount",
     "DELETE FROM reservations WHERE job_id = ANY($1) RETURNING task_id, unit, amount",
 );
-const SLOT_OF: Sql = Sql::each(
-    concat!("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()),
-    concat!("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR UPDATE"),
+const HELD: Sql = Sql::each(
+    concat!("SELECT slot, state FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()),
+    concat!("SELECT slot, state FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR UPDATE"),
 );
 const TURN: Sql = Sql::each(
     "INSERT INTO rates (name, next_at) VALUES ($1, $3 + $2) ON CONFLICT (name) DO UPDATE \
@@ -65,7 +65,7 @@ impl Transition for Reserve {
         let task_id = task_of(tx, &self.lease).await?;
         // The task's lock first, as everywhere; and the fence again behind it.
         Ledger::lock(tx, task_id.clone()).await?;
-        slot_of(tx, &self.lease).await?;
+        held_job(tx, &self.lease).await?;
         let (Some(task_id), amount) = (task_id, self.amount.max(0)) else {
             return Ok(Reservation { id: 0, unit: self.unit, amount: self.amount.max(0) });
         };
@@ -93,7 +93,7 @@ impl Transition for Settle {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let task_id = task_of(tx, &self.lease).await?;
         Ledger::lock(tx, task_id.clone()).await?;
-        slot_of(tx, &self.lease).await?;
+        held_job(tx, &self.lease).await?;
         if task_id.is_none() {
             return Ok(());
         }
@@ -120,11 +120,12 @@ pub async fn return_reservations(tx: &mut Tx<'_>, jobs: Vec<&str>) -> Result<(),
     Ok(())
 }
 
-/// The slot of a job that this lease holds, with the row locked until the end of the transaction.
-async fn slot_of(tx: &mut Tx<'_>, lease: &Lease) -> Result<Slot, StoreError> {
-    let row = tx.row(&SLOT_OF, params![&lease.job_id, lease.attempt]).await?;
+/// Slot and state of a job that this lease holds, with the row locked until the end of the transaction.
+async fn held_job(tx: &mut Tx<'_>, lease: &Lease) -> Result<(Slot, JobState), StoreError> {
+    let row = tx.row(&HELD, params![&lease.job_id, lease.attempt]).await?;
     let row = row.ok_or_else(|| StoreError::LeaseLost(lease.job_id.clone()))?;
-    row.columns().word(Slot::parse)
+    let mut c = row.columns();
+    Ok((c.word(Slot::parse)?, c.word(JobState::parse)?))
 }
 
 /// What is done with a permit inside a running job.
@@ -145,7 +146,7 @@ impl Transition for MovePermit {
     type Output = bool;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
-        let own = slot_of(tx, &self.lease).await?;
+        let (own, state) = held_job(tx, &self.lease).await?;
         let lease = &self.lease;
         match self.step {
             PermitStep::TakeInner { slot, permits_max } => {
@@ -165,6 +166,8 @@ impl Transition for MovePermit {
                 tx.publish(matsu_core::change::Topic::queue(own));
                 Ok(false)
             }
+            // It gets its permit with the answer it waits for; a second one would be held for nothing.
+            PermitStep::Regain { .. } if state == JobState::AwaitingInput => Ok(false),
             PermitStep::Regain { permits_max } => {
                 if permits::holds(tx, lease, own).await? {
                     return Ok(true);

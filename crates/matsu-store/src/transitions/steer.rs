@@ -5,14 +5,18 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
 use matsu_core::ports::store::{SetStatus, Steer, StoreError};
 use matsu_core::slot::Slot;
-use matsu_core::task::{Task, TaskStatus, check_transition};
+use matsu_core::task::{Task, TaskKind, TaskStatus, check_transition};
 
 use super::ledger::Ledger;
+use super::unfinished;
 use crate::sql::{Sql, Transition, Tx, params};
 
-const HOLD_QUEUED: Sql = Sql::both("UPDATE jobs SET hold = 2 WHERE task_id = $1 AND state = 'queued'");
-const LET_GO: Sql =
-    Sql::both("UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued'");
+const HOLD_QUEUED: Sql =
+    Sql::both(concat!("UPDATE jobs SET hold = 2 WHERE task_id = $1 AND state = 'queued' AND ", unfinished!()));
+const LET_GO: Sql = Sql::both(concat!(
+    "UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued' AND ",
+    unfinished!()
+));
 
 impl Transition for SetStatus {
     type Output = Task;
@@ -48,7 +52,8 @@ impl Transition for SetStatus {
 pub async fn resume(tx: &mut Tx<'_>, ledger: &mut Ledger, task_id: &TaskId, now: Timestamp) -> Result<(), StoreError> {
     tx.run(&LET_GO, params![task_id, now]).await?;
     ledger.change(task_id, ChangeKind::TaskStatus, |task| {
-        task.status = TaskStatus::Queued;
+        // A wait has no jobs that could set it running again.
+        task.status = if task.kind == TaskKind::Wait { TaskStatus::Running } else { TaskStatus::Queued };
         task.held_by = None;
         task.status_message = None;
     });

@@ -12,12 +12,13 @@ use super::steer::wake_all_slots;
 use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const CHILDREN: Sql = Sql::each(
-    "SELECT id FROM tasks WHERE parent_id IN (SELECT value FROM json_each($1)) AND finished_at IS NULL",
-    "SELECT id FROM tasks WHERE parent_id = ANY($1) AND finished_at IS NULL",
+    "SELECT id, finished_at FROM tasks WHERE parent_id IN (SELECT value FROM json_each($1))",
+    "SELECT id, finished_at FROM tasks WHERE parent_id = ANY($1)",
 );
-const WAITING: Sql = Sql::both(
-    "SELECT id, state FROM jobs WHERE task_id = $1 AND state IN ('queued', 'awaiting_auth', 'awaiting_input')",
-);
+const WAITING: Sql = Sql::both(concat!(
+    "SELECT id, state FROM jobs WHERE task_id = $1 AND state <> 'running' AND ",
+    super::unfinished!()
+));
 const UNFINISHED: Sql = Sql::both(concat!("SELECT id, state FROM jobs WHERE task_id = $1 AND ", super::unfinished!()));
 const CANCEL: Sql = Sql::each(
     "UPDATE jobs SET state = 'cancelled', finished_at = $2, error_code = 'TASK_STOPPED', owner_node = NULL \
@@ -30,8 +31,16 @@ impl Transition for StopTask {
     type Output = StoppedTask;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<StoppedTask, StoreError> {
-        let family = family(tx, &self.task_id).await?;
+        let family = family_of(tx, &self.task_id).await?;
         let mut ledger = Ledger::lock(tx, family).await?;
+        // Whoever starts a child locks its parent, so one may have come before our lock; once nothing new is found
+        // under the locks, nothing can come any more.
+        loop {
+            let family = family_of(tx, &self.task_id).await?;
+            if !ledger.lock_also(tx, family).await? {
+                break;
+            }
+        }
         let root = ledger.existing(&self.task_id)?;
         if root.status.is_terminal() {
             return Ok(StoppedTask {
@@ -65,6 +74,7 @@ impl StopOne for StopTask {
     /// How many waiting and how many running jobs were cancelled.
     async fn stop_one(&self, tx: &mut Tx<'_>, ledger: &mut Ledger, id: &TaskId) -> Result<(i64, i64), StoreError> {
         let task = ledger.existing(id)?;
+        let before = task.stop;
         if task.status.is_terminal() {
             return Ok((0, 0));
         }
@@ -82,7 +92,9 @@ impl StopOne for StopTask {
         for (_, state) in &jobs {
             ledger.moved(Some(id), *state, JobState::Cancelled);
         }
-        ledger.change(id, ChangeKind::TaskStatus, |task| task.stop = Some(stop));
+        if before != Some(stop) {
+            ledger.change(id, ChangeKind::TaskStatus, |task| task.stop = Some(stop));
+        }
         let running = jobs.iter().filter(|(_, state)| *state == JobState::Running).count();
         let count = |jobs: usize| i64::try_from(jobs).unwrap_or(i64::MAX);
         Ok((count(jobs.len() - running), count(running)))
@@ -98,15 +110,22 @@ fn jobs(rows: &[Row]) -> Result<Vec<(String, JobState)>, StoreError> {
         .collect()
 }
 
-/// The task and all unfinished tasks below it. Delegation is bounded in depth, so this ends.
-async fn family(tx: &mut Tx<'_>, root: &TaskId) -> Result<Vec<TaskId>, StoreError> {
-    let mut all = vec![root.clone()];
+/// The task and all unfinished tasks below it, also below ended ones. Delegation is bounded in depth, so this ends.
+async fn family_of(tx: &mut Tx<'_>, root: &TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let mut unfinished = vec![root.clone()];
     let mut level = vec![root.clone()];
     while !level.is_empty() {
         let parents: Vec<&str> = level.iter().map(TaskId::as_str).collect();
         let rows = tx.rows(&CHILDREN, params![parents]).await?;
-        level = rows.iter().map(|row| row.only_text().map(TaskId::from_text)).collect::<Result<_, _>>()?;
-        all.extend(level.iter().cloned());
+        level.clear();
+        for row in &rows {
+            let mut c = row.columns();
+            let id = TaskId::from_text(c.text()?);
+            if c.opt_time()?.is_none() {
+                unfinished.push(id.clone());
+            }
+            level.push(id);
+        }
     }
-    Ok(all)
+    Ok(unfinished)
 }

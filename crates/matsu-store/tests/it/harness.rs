@@ -49,12 +49,17 @@ impl TestStore {
             Backend::sqlite => format!("sqlite:{}", folder.path().join("matsu.db").display()),
             Backend::postgres => postgres_url(),
         };
-        let opened = open(&url, OPTIONS).await.unwrap();
-        let now = AtomicI64::new(1_700_000_000_000);
-        let node = NodeId::mint(Timestamp::from_millis(0));
-        let test = Self { store: opened.store, node, now, _folder: folder };
+        let test = Self { _folder: folder, ..Self::open_at(&url).await };
         test.register(&test.node).await;
         test
+    }
+
+    /// A store that is where the test says; its node is not registered yet.
+    pub async fn open_at(url: &str) -> Self {
+        let opened = open(url, OPTIONS).await.unwrap();
+        let now = AtomicI64::new(1_700_000_000_000);
+        let node = NodeId::mint(Timestamp::from_millis(0));
+        Self { store: opened.store, node, now, _folder: tempfile::tempdir().unwrap() }
     }
 
     pub async fn register(&self, id: &NodeId) {

@@ -39,11 +39,15 @@ on_every_backend! {
         a_list_can_be_filtered,
         a_child_is_one_deeper_and_bounded,
         an_idempotency_key_returns_the_first_task,
+        a_repeated_key_names_the_first_jobs_only,
+        a_key_whose_task_expired_makes_one_new_task,
         two_calls_with_one_key_at_once_make_one_task,
         pause_holds_queued_jobs_and_resume_lets_them_go,
         a_block_is_not_weakened_to_a_pause,
+        a_resumed_wait_runs_again,
         a_finished_agent_task_expires_with_a_tombstone,
         research_never_expires,
+        tombstones_go_a_few_at_a_time,
     }
     queue {
         jobs_start_by_priority_then_time_then_insertion,
@@ -80,12 +84,15 @@ on_every_backend! {
         a_stop_is_idempotent_and_only_hardens,
         a_stopped_task_takes_nothing_back,
         a_stop_reaches_the_children,
+        a_stop_reaches_below_an_ended_child,
+        repeating_a_stop_changes_nothing,
         orders_tell_a_node_what_to_do,
     }
     scarce {
         permits_bound_what_runs_at_once,
         a_wider_slot_gets_more_permits,
         a_lent_permit_serves_a_descendant_and_comes_back,
+        a_parked_job_regains_no_second_permit,
         inner_permits_are_bounded_and_end_with_the_job,
         a_budget_is_never_exceeded,
         what_was_not_spent_comes_back,

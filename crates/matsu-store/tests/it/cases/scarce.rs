@@ -54,6 +54,17 @@ pub async fn a_lent_permit_serves_a_descendant_and_comes_back(t: TestStore) {
     assert_eq!(claim(&t, 1).await.len(), 1);
 }
 
+pub async fn a_parked_job_regains_no_second_permit(t: TestStore) {
+    t.agent(3).await;
+    let asking = claim(&t, 2).await.swap_remove(0);
+    t.store.lend_permit(&lease(&asking)).await.unwrap();
+    t.store.park_for_input(&lease(&asking), "{}", t.now()).await.unwrap();
+    t.store.regain_permit(&lease(&asking), 2).await.unwrap();
+    assert!(t.store.resume_from_input(&lease(&asking), 2, t.now()).await.unwrap(), "one permit is free");
+    t.complete(&asking).await.unwrap();
+    assert_eq!(claim(&t, 2).await.len(), 1);
+}
+
 pub async fn inner_permits_are_bounded_and_end_with_the_job(t: TestStore) {
     t.agent(2).await;
     let jobs = claim(&t, 5).await;

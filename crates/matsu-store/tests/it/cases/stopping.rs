@@ -91,6 +91,34 @@ pub async fn a_stop_reaches_the_children(t: TestStore) {
     }
 }
 
+pub async fn a_stop_reaches_below_an_ended_child(t: TestStore) {
+    let parent = t.research().await;
+    let below = |parent: &Task| {
+        let mut task = t.new_task(TaskKind::Agent);
+        task.parent_id = Some(parent.id.clone());
+        task.jobs = vec![t.new_job(JobKind::Noop)];
+        task
+    };
+    let child = t.insert(below(&parent)).await;
+    let running = t.claim_one().await;
+    let grandchild = t.insert(below(&child)).await;
+    t.complete(&running).await.unwrap();
+    assert_eq!(t.task(&child.id).await.status, TaskStatus::Completed);
+    let stopped = stop(&t, &parent, StopMode::Immediate, StopReason::UserCancelled).await;
+    assert_eq!(stopped.cancelled_queued, 1);
+    assert_eq!(t.task(&grandchild.id).await.status, TaskStatus::Cancelled);
+    assert_eq!(t.task(&child.id).await.status, TaskStatus::Completed, "what has ended stays as it ended");
+}
+
+pub async fn repeating_a_stop_changes_nothing(t: TestStore) {
+    let task = t.research().await;
+    t.enqueue(&task.id, JobKind::Search).await;
+    t.claim_one().await;
+    let first = stop(&t, &task, StopMode::Graceful, StopReason::Completed).await;
+    let again = stop(&t, &task, StopMode::Graceful, StopReason::UserCancelled).await;
+    assert_eq!((again.task, again.was_terminal), (first.task, false));
+}
+
 pub async fn orders_tell_a_node_what_to_do(t: TestStore) {
     let mut leases = Vec::new();
     let mut tasks = Vec::new();

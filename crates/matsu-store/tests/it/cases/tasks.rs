@@ -123,6 +123,43 @@ pub async fn an_idempotency_key_returns_the_first_task(t: TestStore) {
     assert_eq!(page.items.len(), 1);
 }
 
+pub async fn a_repeated_key_names_the_first_jobs_only(t: TestStore) {
+    let with_key = || {
+        let mut task = t.new_task(TaskKind::Research);
+        task.idempotency = key("body");
+        task.jobs = vec![t.new_job(JobKind::Search), t.new_job(JobKind::Search)];
+        task
+    };
+    let made = t.store.insert_task(with_key()).await.unwrap();
+    t.pass(Duration::from_millis(1));
+    t.enqueue(&made.task.id, JobKind::Search).await;
+    let repeated = t.store.insert_task(with_key()).await.unwrap();
+    assert_eq!(repeated.job_ids, made.job_ids, "a later search is not what this call asked for");
+}
+
+pub async fn a_key_whose_task_expired_makes_one_new_task(t: TestStore) {
+    let t = Arc::new(t);
+    let with_key = || {
+        let mut task = t.new_task(TaskKind::Agent);
+        task.idempotency = key("body");
+        task.jobs = vec![t.new_job(JobKind::Noop)];
+        task
+    };
+    let first = t.store.insert_task(with_key()).await.unwrap().task;
+    let job = t.claim_one().await;
+    t.complete(&job).await.unwrap();
+    t.store.mark_read(std::slice::from_ref(&first.id), t.now()).await.unwrap();
+    t.pass(Duration::from_secs(3_601));
+    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks, std::slice::from_ref(&first.id));
+    let calls = (0..8).map(|_| {
+        let (t, task) = (Arc::clone(&t), with_key());
+        async move { t.store.insert_task(task).await.unwrap() }
+    });
+    let made = futures_util::future::join_all(calls).await;
+    assert_eq!(made.iter().filter(|made| !made.existed).count(), 1);
+    assert!(made.iter().all(|other| other.task.id == made[0].task.id && other.task.id != first.id), "{made:?}");
+}
+
 pub async fn two_calls_with_one_key_at_once_make_one_task(t: TestStore) {
     let t = Arc::new(t);
     let calls = (0..8).map(|_| {
@@ -161,6 +198,13 @@ pub async fn a_block_is_not_weakened_to_a_pause(t: TestStore) {
     steer(&t, &task.id, Steer::Block).await.unwrap();
     assert_eq!(steer(&t, &task.id, Steer::Pause).await.unwrap_err().code(), ErrorCode::IllegalTransition);
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Blocked);
+}
+
+pub async fn a_resumed_wait_runs_again(t: TestStore) {
+    let task = t.insert(t.new_task(TaskKind::Wait)).await;
+    assert_eq!(task.status, TaskStatus::Running);
+    steer(&t, &task.id, Steer::Pause).await.unwrap();
+    assert_eq!(steer(&t, &task.id, Steer::Resume).await.unwrap().status, TaskStatus::Running);
 }
 
 fn rule(t: &TestStore) -> ExpiryRule {
@@ -214,4 +258,21 @@ pub async fn research_never_expires(t: TestStore) {
     t.pass(Duration::from_secs(365 * 86_400));
     assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks, []);
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
+}
+
+pub async fn tombstones_go_a_few_at_a_time(t: TestStore) {
+    t.agent(1).await;
+    t.agent(1).await;
+    t.agent(1).await;
+    for job in t.claim(3).await {
+        t.complete(&job).await.unwrap();
+    }
+    t.pass(Duration::from_secs(8 * 86_400));
+    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks.len(), 3);
+    t.pass(Duration::from_secs(8 * 86_400));
+    let mut gone = Vec::new();
+    for _ in 0..3 {
+        gone.push(t.store.expire_tasks(rule(&t), 2).await.unwrap().tombstones);
+    }
+    assert_eq!(gone, [2, 1, 0]);
 }

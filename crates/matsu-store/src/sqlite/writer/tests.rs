@@ -1,0 +1,122 @@
+//! The group: shared commits, neighbours that fail, commits that fail, a disk that is full.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use matsu_core::clock::Timestamp;
+use matsu_core::id::TokenId;
+
+use super::*;
+use crate::backends::Synchronous;
+use crate::sqlite::connection;
+use crate::transitions::spending::TakeTurn;
+use crate::transitions::tokens::RevokeToken;
+
+/// Two connections to one fresh file.
+fn two_connections(folder: &tempfile::TempDir) -> (Connection, Connection) {
+    let path = folder.path().join("matsu.db");
+    drop(connection::migrate_alone(&path).unwrap());
+    let open = || connection::writer(&path, Synchronous::Normal).unwrap();
+    (open(), open())
+}
+
+fn turn(key: &str) -> TakeTurn {
+    TakeTurn { key: key.to_owned(), step_ms: 1, now: Timestamp::from_millis(0) }
+}
+
+fn refused() -> RevokeToken {
+    RevokeToken { id: TokenId::from_text("tok_unknown"), now: Timestamp::from_millis(0) }
+}
+
+fn turns(connection: &Connection) -> i64 {
+    connection.query_row("SELECT count(*) FROM rates", [], |row| row.get(0)).unwrap()
+}
+
+#[track_caller]
+fn assert_unavailable<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_group_that_cannot_begin_says_that_the_store_is_not_available() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, other) = two_connections(&folder);
+    first.busy_timeout(Duration::ZERO).unwrap();
+    let writer = Writer::start(first, Hub::new()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_unavailable(writer.write(turn("a")).await);
+    assert_unavailable(writer.data_version().await);
+    other.execute_batch("ROLLBACK").unwrap();
+    writer.write(turn("a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn operations_that_arrive_together_share_a_commit_and_fail_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, other) = two_connections(&folder);
+    let commits = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&commits);
+    first.commit_hook(Some(move || counted.fetch_add(1, Ordering::Relaxed) == u64::MAX)).unwrap();
+    let writer = Writer::start(first, Hub::new()).unwrap();
+    // While another process writes, everything gathers in the line.
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let keys: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
+    let writes = join_all(keys.iter().map(|key| writer.write(turn(key))));
+    let refusals = join_all((0..100).map(|_| writer.write(refused())));
+    let let_go = async { other.execute_batch("ROLLBACK").unwrap() };
+    let (written, refused, ()) = tokio::join!(writes, refusals, let_go);
+    assert!(written.iter().all(Result::is_ok));
+    assert!(refused.iter().all(|answer| matches!(answer, Err(StoreError::NotFound { .. }))));
+    assert_eq!(turns(&other), 1_000);
+    let commits = commits.load(Ordering::Relaxed);
+    assert!(commits <= 10, "1100 operations took {commits} commits");
+}
+
+#[tokio::test]
+async fn nobody_in_a_group_that_does_not_commit_is_told_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, other) = two_connections(&folder);
+    let fail = Arc::new(AtomicU64::new(1));
+    let failing = Arc::clone(&fail);
+    first.commit_hook(Some(move || failing.load(Ordering::Relaxed) == 1)).unwrap();
+    let writer = Writer::start(first, Hub::new()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let let_go = async { other.execute_batch("ROLLBACK").unwrap() };
+    let (a, b, c, ()) = tokio::join!(writer.write(turn("a")), writer.write(refused()), writer.write(turn("c")), let_go);
+    assert_unavailable(a);
+    assert_unavailable(b);
+    assert_unavailable(c);
+    assert_eq!(turns(&other), 0);
+    fail.store(0, Ordering::Relaxed);
+    writer.write(turn("a")).await.unwrap();
+    assert_eq!(turns(&other), 1);
+}
+
+#[tokio::test]
+async fn a_full_file_refuses_what_does_not_fit_and_goes_on_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, other) = two_connections(&folder);
+    let pages: i64 = first.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    first.pragma_update(None, "max_page_count", pages + 4).unwrap();
+    let writer = Writer::start(first, Hub::new()).unwrap();
+    let long = "k".repeat(50_000);
+    let (long, short) = tokio::join!(writer.write(turn(&long)), writer.write(turn("short")));
+    assert_unavailable(long);
+    short.unwrap();
+    assert_eq!(turns(&other), 1, "nothing is written by half");
+}
+
+#[tokio::test]
+async fn a_full_line_makes_callers_wait_and_loses_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, other) = two_connections(&folder);
+    let writer = Writer::start(first, Hub::new()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let keys: Vec<String> = (0..LINE_MAX + 1_000).map(|n| n.to_string()).collect();
+    let writes = join_all(keys.iter().map(|key| writer.write(turn(key))));
+    let let_go = async { other.execute_batch("ROLLBACK").unwrap() };
+    let (written, ()) = tokio::join!(writes, let_go);
+    assert!(written.iter().all(Result::is_ok));
+    assert_eq!(turns(&other), i64::try_from(keys.len()).unwrap());
+}

@@ -1,0 +1,84 @@
+//! How a job ends in the model: written out, not borrowed from the core.
+
+use std::time::Duration;
+
+use matsu_core::clock::Timestamp;
+use matsu_core::id::NodeId;
+use matsu_core::job::end::Retry;
+use matsu_core::job::{JobEnd, JobKind, JobState};
+
+use super::operations::End;
+use super::world::{Permit, World};
+
+const LATER: Duration = Duration::from_millis(500);
+
+impl End {
+    pub fn as_job_end(self, now: Timestamp) -> JobEnd {
+        let failed = |retry| JobEnd::Failed {
+            code: "PIPELINE_ERROR".to_owned(),
+            message: "no luck".to_owned(),
+            retry,
+            output_json: None,
+        };
+        match self {
+            Self::Completed => JobEnd::Completed { output_json: "{}".to_owned() },
+            Self::FailedForGood => failed(Retry::Never),
+            Self::FailedForNow => failed(Retry::IfAllowed),
+            Self::Cancelled => JobEnd::Cancelled { code: None, output_json: None },
+            Self::AwaitingAuth => JobEnd::AwaitingAuth,
+            Self::Requeue => JobEnd::Requeue { run_at: None },
+            Self::RequeueLater => JobEnd::Requeue { run_at: Some(now.plus(LATER)) },
+            Self::OwnerLost => JobEnd::OwnerLost,
+        }
+    }
+}
+
+impl World {
+    /// Ends a held job and says in which state.
+    pub fn settle(&mut self, at: usize, end: End, now: Timestamp) -> JobState {
+        let stopped = self.jobs[at].task.is_some_and(|task| {
+            let task = &self.tasks[task];
+            task.stop.is_some() || task.status.is_terminal()
+        });
+        let job = &mut self.jobs[at];
+        let failures = job.failures + 1;
+        let may_retry = job.kind == JobKind::Search && failures <= 3;
+        let (state, run_at) = match end {
+            End::Completed => (JobState::Completed, None),
+            End::FailedForNow if may_retry => {
+                (JobState::Queued, Some(now.plus(Duration::from_secs(1 << (failures - 1)))))
+            }
+            End::FailedForGood | End::FailedForNow => (JobState::Failed, None),
+            End::Cancelled => (JobState::Cancelled, None),
+            End::AwaitingAuth => (JobState::AwaitingAuth, None),
+            End::Requeue => (JobState::Queued, Some(now)),
+            End::RequeueLater => (JobState::Queued, Some(now.plus(LATER))),
+            End::OwnerLost if job.kind == JobKind::AgentRun => (JobState::Failed, None),
+            End::OwnerLost => (JobState::Queued, Some(now)),
+        };
+        let goes_back = matches!(state, JobState::Queued | JobState::AwaitingAuth);
+        (job.owner, job.permit) = (None, Permit::None);
+        if goes_back && stopped {
+            job.state = JobState::Cancelled;
+            return job.state;
+        }
+        if matches!(end, End::FailedForGood | End::FailedForNow) {
+            job.failures = failures;
+        }
+        job.state = state;
+        job.run_at = run_at.unwrap_or(job.run_at);
+        state
+    }
+
+    /// Takes everything from a node. Returns the jobs that were settled.
+    pub fn reap(&mut self, node: &NodeId, now: Timestamp) -> Vec<usize> {
+        let held: Vec<usize> = (0..self.jobs.len())
+            .filter(|at| self.jobs[*at].owner.as_ref() == Some(node) && self.jobs[*at].state.is_held())
+            .collect();
+        for at in &held {
+            self.jobs[*at].attempt += 1;
+            self.settle(*at, End::OwnerLost, now);
+        }
+        held
+    }
+}

@@ -1,0 +1,81 @@
+//! A wire between a store and its server that can be cut at a chosen moment.
+#![allow(clippy::disallowed_methods, reason = "a proxy is made of tasks")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// When to cut, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cut {
+    Never = 0,
+    /// The server never hears of the commit.
+    BeforeCommit = 1,
+    /// The server commits, and the store never hears of it.
+    AfterCommit = 2,
+}
+
+pub struct Proxy {
+    pub url: String,
+    cut: Arc<AtomicU8>,
+}
+
+impl Proxy {
+    /// Stands before the server of `url`.
+    pub async fn start(url: &str) -> Self {
+        let (user, rest) = url.split_once('@').expect("user@host");
+        let (server, path) = rest.split_once('/').expect("host/database");
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("{user}@{}/{path}", listener.local_addr().unwrap());
+        let (cut, server) = (Arc::new(AtomicU8::new(Cut::Never as u8)), server.to_owned());
+        let cutting = Arc::clone(&cut);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await.unwrap();
+                tokio::spawn(relay(client, server, Arc::clone(&cutting)));
+            }
+        });
+        Self { url, cut }
+    }
+
+    pub fn cut(&self, when: Cut) {
+        self.cut.store(when as u8, Ordering::SeqCst);
+    }
+
+    pub fn has_cut(&self) -> bool {
+        self.cut.load(Ordering::SeqCst) == Cut::Never as u8
+    }
+}
+
+async fn relay(mut client: TcpStream, mut server: TcpStream, cut: Arc<AtomicU8>) {
+    let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut up) => {
+                let Ok(read @ 1..) = read else { return };
+                let commits = up[..read].windows(6).any(|word| word == b"COMMIT");
+                let when = if commits { cut.swap(Cut::Never as u8, Ordering::SeqCst) } else { Cut::Never as u8 };
+                if when == Cut::BeforeCommit as u8 {
+                    return;
+                }
+                if server.write_all(&up[..read]).await.is_err() {
+                    return;
+                }
+                if when == Cut::AfterCommit as u8 {
+                    // The answer shows that it is done; it goes no further.
+                    let _ = server.read(&mut down).await;
+                    return;
+                }
+            }
+            read = server.read(&mut down) => {
+                let Ok(read @ 1..) = read else { return };
+                if client.write_all(&down[..read]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}

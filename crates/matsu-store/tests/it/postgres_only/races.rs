@@ -1,0 +1,139 @@
+//! Races under READ COMMITTED, staged: a second connection holds a task's row while a transition runs into it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use matsu_core::id::TaskId;
+use matsu_core::job::{JobKind, JobState};
+use matsu_core::ports::store::StopTask;
+use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
+
+use super::server::connect;
+use crate::harness::{TestStore, completed, ids, lease, postgres_url};
+
+/// A store, and a connection of somebody who is in the middle of something.
+struct Stage {
+    t: Arc<TestStore>,
+    other: tokio_postgres::Client,
+    watcher: tokio_postgres::Client,
+}
+
+impl Stage {
+    async fn set() -> Self {
+        let url = postgres_url();
+        let t = TestStore::open_at(&url).await;
+        t.register(&t.node).await;
+        Self { t: Arc::new(t), other: connect(&url).await, watcher: connect(&url).await }
+    }
+
+    async fn lock(&self, task: &TaskId) {
+        self.other.batch_execute("BEGIN").await.unwrap();
+        let lock = "SELECT 1 FROM tasks WHERE id = $1 FOR UPDATE";
+        self.other.query(lock, &[&task.as_str()]).await.unwrap();
+    }
+
+    /// Returns once somebody waits for what the other connection holds.
+    async fn somebody_waits(&self) {
+        let pid: i32 = self.other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))";
+        while self.watcher.query_one(waiting, &[&pid]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn change(&self, sql: &str, id: &str) {
+        assert_eq!(self.other.execute(sql, &[&id]).await.unwrap(), 1);
+    }
+
+    async fn commit(&self) {
+        self.other.batch_execute("COMMIT").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waking_a_delayed_job_never_deadlocks_with_a_stop() {
+    let stage = Stage::set().await;
+    let task = stage.t.research().await;
+    let mut job = stage.t.new_job(JobKind::Search);
+    job.run_at = stage.t.now().plus(Duration::from_secs(1));
+    let id = job.id.clone();
+    stage.t.try_enqueue(&task.id, vec![job]).await.unwrap();
+    stage.t.pass(Duration::from_secs(2));
+    stage.lock(&task.id).await;
+    let stopping = async {
+        stage.somebody_waits().await;
+        // What a stop does next. It must not have to wait for the claim, which waits for it.
+        let cancel = stage.change("UPDATE jobs SET state = 'cancelled' WHERE id = $1", id.as_str());
+        let at_once = Clock::system().within(Duration::from_millis(700), cancel).await;
+        stage.commit().await;
+        at_once
+    };
+    let (claimed, at_once) = tokio::join!(stage.t.claim(5), stopping);
+    assert_eq!(at_once, Some(()), "the stop waits for the claim that waits for it");
+    assert_eq!(claimed, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_started_while_a_stop_waits_is_stopped_too() {
+    let stage = Stage::set().await;
+    let parent = stage.t.research().await;
+    let child = stage.t.agent(1).await;
+    stage.lock(&parent.id).await;
+    let starting = async {
+        stage.somebody_waits().await;
+        let adopt = format!("UPDATE tasks SET parent_id = '{}', depth = 1 WHERE id = $1", parent.id);
+        stage.change(&adopt, child.id.as_str()).await;
+        stage.commit().await;
+    };
+    let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
+    let stop = StopTask { task_id: parent.id.clone(), mode, reason, now: stage.t.now() };
+    let (stopped, ()) = tokio::join!(stage.t.store.stop_task(stop), starting);
+    assert_eq!(stopped.unwrap().cancelled_queued, 1);
+    assert_eq!(stage.t.task(&child.id).await.status, TaskStatus::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_counts_although_the_job_was_parked_in_the_same_moment() {
+    let stage = Stage::set().await;
+    let task = stage.t.agent(1).await;
+    let job = stage.t.claim_one().await;
+    stage.lock(&task.id).await;
+    let parking = async {
+        stage.somebody_waits().await;
+        stage.change("UPDATE jobs SET state = 'awaiting_input' WHERE id = $1", job.id.as_str()).await;
+        stage.change("UPDATE tasks SET n_running = 0, n_awaiting_input = 1 WHERE id = $1", task.id.as_str()).await;
+        stage.commit().await;
+    };
+    let lease = lease(&job);
+    let (ended, ()) = tokio::join!(stage.t.finish(&lease, completed()), parking);
+    assert_eq!(ended.unwrap(), JobState::Completed, "the lease was never lost");
+    let after = stage.t.task(&task.id).await;
+    assert_eq!((after.counts.completed, after.counts.awaiting_input), (1, 0));
+    assert_eq!(after.status, TaskStatus::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_claimed_while_its_node_is_reaped_is_settled_with_its_task() {
+    let stage = Stage::set().await;
+    let first = stage.t.agent(1).await;
+    let node = stage.t.second_node().await;
+    let claim = stage.t.claim_request(&node, 1, 5);
+    let mut held = ids(&stage.t.store.finish_and_claim(claim.clone()).await.unwrap().claimed);
+    stage.lock(&first.id).await;
+    let second: Task = stage.t.agent(1).await;
+    let claiming = async {
+        stage.somebody_waits().await;
+        let claimed = stage.t.store.finish_and_claim(claim).await.unwrap().claimed;
+        stage.commit().await;
+        ids(&claimed)
+    };
+    let (settled, claimed) = tokio::join!(stage.t.store.reap_node(&node, stage.t.now()), claiming);
+    held.extend(claimed);
+    held.sort();
+    assert_eq!((settled.unwrap(), held.len()), (held.clone(), 2));
+    for task in [first, second] {
+        let counts = stage.t.task(&task.id).await.counts;
+        assert_eq!((counts.queued, counts.running), (1, 0), "{counts:?}");
+    }
+}
