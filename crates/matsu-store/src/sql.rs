@@ -31,7 +31,7 @@ impl Sql {
         Self { sqlite: text, postgres: text }
     }
 
-    /// Row locks, arrays and the like need a word of their own on each.
+    /// Row locks, lists (see [`Tx::rows_of`]) and the like need a word of their own on each.
     pub const fn each(sqlite: &'static str, postgres: &'static str) -> Self {
         Self { sqlite, postgres }
     }
@@ -66,6 +66,47 @@ impl<'c> Tx<'c> {
         Ok(self.rows(sql, params).await?.into_iter().next())
     }
 
+    /// The rows of a statement whose `$1` is one of `list`: once per item on SQLite, where that is cheaper than a
+    /// list, and once with an array on PostgreSQL. The other parameters start at `$2`.
+    pub async fn rows_of(&mut self, sql: &Sql, list: &[&str], rest: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        match &mut self.driver {
+            Driver::Sqlite(connection) => {
+                let mut found = Vec::new();
+                for item in list {
+                    found.extend(sqlite_statement::rows(connection, sql.sqlite, &with_first(Value::Text(item), rest))?);
+                }
+                Ok(found)
+            }
+            Driver::Postgres(_) if list.is_empty() => Ok(Vec::new()),
+            Driver::Postgres(transaction) => {
+                let params = with_first(Value::List(list.to_vec()), rest);
+                postgres_statement::rows(transaction, sql.postgres, &params).await
+            }
+        }
+    }
+
+    /// As [`Tx::rows_of`], for statements without rows.
+    pub async fn run_of(&mut self, sql: &Sql, list: &[&str], rest: &[Value<'_>]) -> Result<(), StoreError> {
+        match &mut self.driver {
+            Driver::Sqlite(connection) => {
+                for item in list {
+                    sqlite_statement::run(connection, sql.sqlite, &with_first(Value::Text(item), rest))?;
+                }
+                Ok(())
+            }
+            Driver::Postgres(_) if list.is_empty() => Ok(()),
+            Driver::Postgres(transaction) => {
+                let params = with_first(Value::List(list.to_vec()), rest);
+                postgres_statement::run(transaction, sql.postgres, &params).await.map(drop)
+            }
+        }
+    }
+
+    /// Whether no other transaction can be under way, so that what was read cannot have moved.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.driver, Driver::Sqlite(_))
+    }
+
     /// How many rows the statement touched.
     pub async fn run(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<u64, StoreError> {
         match &mut self.driver {
@@ -94,6 +135,13 @@ impl<'c> Tx<'c> {
     pub fn into_topics(self) -> Vec<Topic> {
         self.topics
     }
+}
+
+fn with_first<'a>(first: Value<'a>, rest: &[Value<'a>]) -> Vec<Value<'a>> {
+    let mut params = Vec::with_capacity(rest.len() + 1);
+    params.push(first);
+    params.extend_from_slice(rest);
+    params
 }
 
 /// One change of state, as a value: what is asked for, and how it is done inside a transaction. It may be run

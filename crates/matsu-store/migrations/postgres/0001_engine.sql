@@ -74,8 +74,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0;
 CREATE INDEX jobs_delayed ON jobs (slot, run_at) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX jobs_by_task ON jobs (task_id, seq);
-CREATE INDEX jobs_unfinished ON jobs (task_id, dedupe_key)
-    WHERE state IN ('queued', 'running', 'awaiting_auth', 'awaiting_input');
+CREATE INDEX jobs_unfinished ON jobs (task_id, dedupe_key) WHERE finished_at IS NULL;
 CREATE INDEX jobs_by_owner ON jobs (owner_node) WHERE state IN ('running', 'awaiting_input');
 
 -- A permit is a row: free while job_id is null. Numbers above the slot's limit are extra ones, taken by jobs that
@@ -91,7 +90,6 @@ CREATE TABLE permits (
 ALTER TABLE permits SET (fillfactor = 50);
 ALTER TABLE jobs SET (fillfactor = 70);
 ALTER TABLE tasks SET (fillfactor = 50);
-CREATE INDEX permits_by_job ON permits (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE budgets (
     task_id    TEXT NOT NULL,
@@ -125,7 +123,6 @@ CREATE TABLE changes (
     at       BIGINT NOT NULL,
     PRIMARY KEY (xid, seq)
 );
-CREATE INDEX changes_by_age ON changes (at);
 
 CREATE TABLE idempotency (
     principal  TEXT NOT NULL,

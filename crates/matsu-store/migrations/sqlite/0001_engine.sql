@@ -74,8 +74,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0;
 CREATE INDEX jobs_delayed ON jobs (slot, run_at) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX jobs_by_task ON jobs (task_id, seq);
-CREATE INDEX jobs_unfinished ON jobs (task_id, dedupe_key)
-    WHERE state IN ('queued', 'running', 'awaiting_auth', 'awaiting_input');
+CREATE INDEX jobs_unfinished ON jobs (task_id, dedupe_key) WHERE finished_at IS NULL;
 CREATE INDEX jobs_by_owner ON jobs (owner_node) WHERE state IN ('running', 'awaiting_input');
 
 -- A permit is a row: free while job_id is null. Numbers above the slot's limit are extra ones, taken by jobs that
@@ -87,7 +86,6 @@ CREATE TABLE permits (
     attempt INTEGER,
     PRIMARY KEY (slot, n)
 ) WITHOUT ROWID;
-CREATE INDEX permits_by_job ON permits (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE budgets (
     task_id    TEXT NOT NULL,
@@ -112,14 +110,13 @@ CREATE TABLE rates (
 ) WITHOUT ROWID;
 
 CREATE TABLE changes (
-    -- Numbers are never used twice, also after pruning: a cursor that points behind the end must stay there.
-    seq      INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The newest row is never pruned, so numbers only grow and a cursor that points behind the end stays there.
+    seq      INTEGER PRIMARY KEY,
     topic    TEXT NOT NULL,
     kind     TEXT NOT NULL,
     revision INTEGER NOT NULL,
     at       INTEGER NOT NULL
 );
-CREATE INDEX changes_by_age ON changes (at);
 
 CREATE TABLE idempotency (
     principal  TEXT NOT NULL,

@@ -170,11 +170,11 @@ fn run_group(
 ) -> rusqlite::Result<()> {
     begin(connection, "BEGIN IMMEDIATE")?;
     let mut at = 0;
+    let mut before = Before::Nothing;
     while at < group.len() {
-        if let Err(error) = run_in_savepoint(connection, group[at].as_mut(), topics) {
+        before = run_one(connection, group[at].as_mut(), before, topics).inspect_err(|_| {
             let _ = connection.execute_batch("ROLLBACK");
-            return Err(error);
-        }
+        })?;
         at += 1;
         if at == group.len() && at < WRITE_BATCH_MAX {
             group.extend(operations.try_recv().ok());
@@ -189,25 +189,48 @@ fn begin(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.raw_execute().map(drop)
 }
 
-/// `Err` only if the whole transaction is broken; a refused operation is undone alone and answers for itself.
-fn run_in_savepoint(
+/// What this transaction has done so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Something,
+}
+
+/// `Err` only if the whole transaction is broken; a refused operation is undone alone and answers for itself. The
+/// first needs no savepoint: if it is refused, the whole transaction can begin anew.
+fn run_one(
     connection: &mut Connection,
     operation: &mut dyn Operation,
+    before: Before,
     topics: &mut Vec<Topic>,
-) -> rusqlite::Result<()> {
-    begin(connection, "SAVEPOINT operation")?;
-    if let Ok(woken) = operation.apply(connection) {
-        begin(connection, "RELEASE operation")?;
-        for topic in woken {
-            if !topics.contains(&topic) {
-                topics.push(topic);
-            }
-        }
-        return Ok(());
+) -> rusqlite::Result<Before> {
+    if before == Before::Something {
+        begin(connection, "SAVEPOINT operation")?;
     }
-    // A full disk may have made SQLite roll back everything on its own; then there is no savepoint to return to.
-    begin(connection, "ROLLBACK TO operation")?;
-    begin(connection, "RELEASE operation")
+    match (operation.apply(connection), before) {
+        (Ok(woken), _) => {
+            if before == Before::Something {
+                begin(connection, "RELEASE operation")?;
+            }
+            for topic in woken {
+                if !topics.contains(&topic) {
+                    topics.push(topic);
+                }
+            }
+            Ok(Before::Something)
+        }
+        (Err(()), Before::Nothing) => {
+            begin(connection, "ROLLBACK")?;
+            begin(connection, "BEGIN IMMEDIATE")?;
+            Ok(Before::Nothing)
+        }
+        (Err(()), Before::Something) => {
+            // A full disk may have made SQLite roll back everything on its own; then there is no savepoint left.
+            begin(connection, "ROLLBACK TO operation")?;
+            begin(connection, "RELEASE operation")?;
+            Ok(Before::Something)
+        }
+    }
 }
 
 /// Runs a transition in a transaction of its own on a connection the caller holds.

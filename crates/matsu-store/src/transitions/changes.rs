@@ -14,10 +14,17 @@ const SINCE: Sql = Sql::each(
      AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xid, seq LIMIT $3",
 );
 const NOW: Sql = Sql::each(
-    "SELECT 0, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0)",
+    "SELECT 0, coalesce(max(seq), 0) FROM changes",
     "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807::bigint",
 );
-const PRUNE_CHANGES: Sql = Sql::both("DELETE FROM changes WHERE at < $1");
+/// Changes lie in the order of their age, so the walk to the first young one is as long as what is pruned. The newest
+/// stays, whatever its age.
+const PRUNE_CHANGES: Sql = Sql::each(
+    "DELETE FROM changes WHERE seq < coalesce((SELECT seq FROM changes WHERE at >= $1 ORDER BY seq LIMIT 1), \
+     (SELECT max(seq) FROM changes))",
+    "DELETE FROM changes WHERE xid < coalesce((SELECT xid FROM changes WHERE at >= $1 ORDER BY xid, seq LIMIT 1), \
+     (SELECT max(xid) FROM changes))",
+);
 const PRUNE_KEYS: Sql = Sql::both("DELETE FROM idempotency WHERE created_at < $1");
 const PRUNE_RATES: Sql = Sql::both("DELETE FROM rates WHERE next_at < $1");
 

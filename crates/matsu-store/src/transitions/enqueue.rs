@@ -14,11 +14,8 @@ use super::{steer, unfinished};
 use crate::sql::{Sql, Transition, Tx, Value, params};
 
 const UNFINISHED_KEYS: Sql = Sql::each(
-    concat!(
-        "SELECT dedupe_key, id FROM jobs WHERE task_id = $1 AND dedupe_key IN (SELECT value FROM json_each($2)) AND ",
-        unfinished!()
-    ),
-    concat!("SELECT dedupe_key, id FROM jobs WHERE task_id = $1 AND dedupe_key = ANY($2) AND ", unfinished!()),
+    concat!("SELECT dedupe_key, id FROM jobs WHERE dedupe_key = $1 AND task_id = $2 AND ", unfinished!()),
+    concat!("SELECT dedupe_key, id FROM jobs WHERE dedupe_key = ANY($1) AND task_id = $2 AND ", unfinished!()),
 );
 const INSERT: Sql = Sql::both(
     "INSERT INTO jobs (id, task_id, kind, priority, slot, state, hold, input_json, queued_at, cause_id, run_at, \
@@ -78,7 +75,7 @@ async fn unfinished_keys(
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = tx.rows(&UNFINISHED_KEYS, params![task_id, keys]).await?;
+    let rows = tx.rows_of(&UNFINISHED_KEYS, &keys, params![task_id]).await?;
     rows.iter()
         .map(|row| {
             let mut columns = row.columns();

@@ -23,7 +23,7 @@ const FORGET: Sql = Sql::both(
      (SELECT id FROM tombstones WHERE expired_at < $1 ORDER BY expired_at LIMIT $2)",
 );
 const MARK_READ: Sql = Sql::each(
-    "UPDATE tasks SET first_read_at = $2 WHERE id IN (SELECT value FROM json_each($1)) \
+    "UPDATE tasks SET first_read_at = $2 WHERE id = $1 \
      AND first_read_at IS NULL AND finished_at IS NOT NULL",
     // In the order in which everybody locks tasks.
     "UPDATE tasks SET first_read_at = $2 WHERE id IN (SELECT id FROM tasks WHERE id = ANY($1) \
@@ -68,7 +68,7 @@ impl Transition for MarkRead {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
-        tx.run(&MARK_READ, params![ids, self.now]).await?;
+        tx.run_of(&MARK_READ, &ids, params![self.now]).await?;
         Ok(())
     }
 }

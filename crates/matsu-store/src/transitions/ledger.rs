@@ -16,7 +16,7 @@ use super::rows::{self, task_columns};
 use crate::sql::{Sql, Tx, params};
 
 const LOCK: Sql = Sql::each(
-    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id"),
+    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"),
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ANY($1) ORDER BY id FOR UPDATE"),
 );
 
@@ -52,7 +52,7 @@ impl Ledger {
         }
         let list: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
         let mut entries = BTreeMap::new();
-        for row in tx.rows(&LOCK, params![list]).await? {
+        for row in tx.rows_of(&LOCK, &list, params![]).await? {
             let task = rows::task(&row)?;
             entries.insert(task.id.clone(), Entry { task, change: None });
         }

@@ -115,7 +115,7 @@ impl Transition for ReapNode {
                 settled.push(id);
             }
         }
-        release(tx, settled.iter().map(JobId::as_str).collect()).await?;
+        release(tx, &settled.iter().map(JobId::as_str).collect::<Vec<_>>()).await?;
         tx.run(&FORGET, params![&self.node]).await?;
         ledger.write(tx, self.now).await?;
         if !settled.is_empty() {

@@ -20,8 +20,7 @@ const RESUME: Sql =
     Sql::both("UPDATE jobs SET state = 'running' WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
 const SLOT_OF: Sql = Sql::both("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
 const PARKED: Sql = Sql::each(
-    "SELECT id, task_id, slot FROM jobs WHERE id IN (SELECT value FROM json_each($1)) AND state = 'awaiting_auth' \
-     ORDER BY id",
+    "SELECT id, task_id, slot FROM jobs WHERE id = $1 AND state = 'awaiting_auth'",
     "SELECT id, task_id, slot FROM jobs WHERE id = ANY($1) AND state = 'awaiting_auth' ORDER BY id",
 );
 const REQUEUE: Sql =
@@ -90,9 +89,11 @@ impl Transition for RequeueParked {
     type Output = Vec<JobId>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
-        let ids: Vec<&str> = self.jobs.iter().map(JobId::as_str).collect();
+        let mut ids: Vec<&str> = self.jobs.iter().map(JobId::as_str).collect();
+        ids.sort_unstable();
+        ids.dedup();
         let mut parked = Vec::new();
-        for row in tx.rows(&PARKED, params![ids]).await? {
+        for row in tx.rows_of(&PARKED, &ids, params![]).await? {
             let mut c = row.columns();
             let id = JobId::from_text(c.text()?);
             parked.push((id, c.opt_text()?.map(TaskId::from_text), c.word(Slot::parse)?));

@@ -14,7 +14,7 @@ use crate::sql::{Sql, Transition, Tx, params};
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
 const TOMBSTONE: Sql = Sql::both("SELECT owner, status, expired_at FROM tombstones WHERE id = $1");
 const TASKS: Sql = Sql::each(
-    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id"),
+    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"),
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ANY($1) ORDER BY id"),
 );
 macro_rules! task_list {
@@ -52,7 +52,7 @@ const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL"));
 const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1"));
 const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
-     WHERE j.id IN (SELECT value FROM json_each($1))",
+     WHERE j.id = $1",
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = ANY($1)",
 );
@@ -83,8 +83,10 @@ impl Transition for ReadTasks {
     type Output = Vec<Task>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Task>, StoreError> {
-        let ids: Vec<&str> = self.0.iter().map(TaskId::as_str).collect();
-        tx.rows(&TASKS, params![ids]).await?.iter().map(rows::task).collect()
+        let mut ids: Vec<&str> = self.0.iter().map(TaskId::as_str).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        tx.rows_of(&TASKS, &ids, params![]).await?.iter().map(rows::task).collect()
     }
 }
 
@@ -174,7 +176,7 @@ impl Transition for ReadOrders {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Order>, StoreError> {
         let ids: Vec<&str> = self.0.iter().map(|lease| lease.job_id.as_str()).collect();
         let mut found = std::collections::HashMap::new();
-        for row in tx.rows(&ORDERS, params![ids]).await? {
+        for row in tx.rows_of(&ORDERS, &ids, params![]).await? {
             let mut c = row.columns();
             let id = c.text()?;
             let attempt = c.int()?;

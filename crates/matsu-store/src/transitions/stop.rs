@@ -12,7 +12,7 @@ use super::steer::wake_all_slots;
 use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const CHILDREN: Sql = Sql::each(
-    "SELECT id, finished_at FROM tasks WHERE parent_id IN (SELECT value FROM json_each($1))",
+    "SELECT id, finished_at FROM tasks WHERE parent_id = $1",
     "SELECT id, finished_at FROM tasks WHERE parent_id = ANY($1)",
 );
 const WAITING: Sql = Sql::both(concat!(
@@ -22,7 +22,7 @@ const WAITING: Sql = Sql::both(concat!(
 const UNFINISHED: Sql = Sql::both(concat!("SELECT id, state FROM jobs WHERE task_id = $1 AND ", super::unfinished!()));
 const CANCEL: Sql = Sql::each(
     "UPDATE jobs SET state = 'cancelled', finished_at = $2, error_code = 'TASK_STOPPED', owner_node = NULL \
-     WHERE id IN (SELECT value FROM json_each($1))",
+     WHERE id = $1",
     "UPDATE jobs SET state = 'cancelled', finished_at = $2, error_code = 'TASK_STOPPED', owner_node = NULL \
      WHERE id = ANY($1)",
 );
@@ -86,8 +86,8 @@ impl StopOne for StopTask {
         let jobs = jobs(&tx.rows(which, params![id]).await?)?;
         let ids: Vec<&str> = jobs.iter().map(|(job, _)| job.as_str()).collect();
         if !ids.is_empty() {
-            tx.run(&CANCEL, params![ids.clone(), self.now]).await?;
-            release(tx, ids).await?;
+            tx.run_of(&CANCEL, &ids, params![self.now]).await?;
+            release(tx, &ids).await?;
         }
         for (_, state) in &jobs {
             ledger.moved(Some(id), *state, JobState::Cancelled);
@@ -116,7 +116,7 @@ async fn family_of(tx: &mut Tx<'_>, root: &TaskId) -> Result<Vec<TaskId>, StoreE
     let mut level = vec![root.clone()];
     while !level.is_empty() {
         let parents: Vec<&str> = level.iter().map(TaskId::as_str).collect();
-        let rows = tx.rows(&CHILDREN, params![parents]).await?;
+        let rows = tx.rows_of(&CHILDREN, &parents, params![]).await?;
         level.clear();
         for row in &rows {
             let mut c = row.columns();

@@ -189,9 +189,9 @@ impl Driver {
             // Who wants nothing has nothing to look for again.
             return Ok(());
         }
-        let contested = (wanted > 0).then(|| now.plus(Duration::from_millis(100)));
+        let contested = (wanted > 0 && started.is_empty()).then(|| now.plus(Duration::from_millis(100)));
         let next = self.world.next_delayed(claim.slot, now).into_iter().chain(contested).min();
-        same("look again at", outcome.next_run_at, if started.is_empty() { next } else { None })
+        same("look again at", outcome.next_run_at, if started.len() < claim.jobs_max as usize { next } else { None })
     }
 
     async fn with_lease(&mut self, step: &Step, lease: &Lease) -> Checked {

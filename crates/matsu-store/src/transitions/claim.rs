@@ -1,0 +1,157 @@
+//! Claiming: which jobs are next, permits for as many as there are, and the start of those.
+//!
+//! The first look takes no locks and only says which tasks to lock. On PostgreSQL another node may be faster
+//! meanwhile, so the jobs are picked again behind the locks; on SQLite nothing can have moved.
+
+use matsu_core::clock::Timestamp;
+use matsu_core::id::TaskId;
+use matsu_core::job::{Job, JobState, Lease};
+use matsu_core::ports::store::{Claim, StoreError};
+use matsu_core::slot::Slot;
+use std::time::Duration;
+
+use super::ledger::Ledger;
+use super::permits;
+use super::rows::{self, job_columns};
+use crate::sql::{Sql, Tx, Value, params};
+
+const READY: Sql = Sql::both(concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 ORDER BY priority, queued_at, seq LIMIT $2"
+));
+/// Delayed jobs whose time has come.
+const DUE: Sql = Sql::both(
+    "SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at <= $2 \
+     ORDER BY run_at LIMIT $3",
+);
+/// Delayed jobs that one claim wakes; the rest wait for the next.
+const WOKEN_MAX: i64 = 256;
+const WAKE: Sql = Sql::both("UPDATE jobs SET hold = 0 WHERE seq = $1 AND state = 'queued' AND hold = 1");
+/// Only of locked tasks: a stop may be cancelling the others. (The list is empty where it is not asked for.)
+const PICK: Sql = Sql::each(
+    concat!(
+        "SELECT ",
+        job_columns!(),
+        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND $3 IS NOT NULL \
+         ORDER BY priority, queued_at, seq LIMIT $2"
+    ),
+    concat!(
+        "SELECT ",
+        job_columns!(),
+        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND (task_id IS NULL OR task_id = ANY($3)) \
+         ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
+    ),
+);
+const START: Sql = Sql::both(
+    "UPDATE jobs SET state = 'running', attempt = $2, started_at = $3, owner_node = $4, error_code = NULL, \
+     error_message = NULL WHERE seq = $1",
+);
+const NEXT_DELAYED: Sql = Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1");
+/// How soon to look again for what another node holds.
+const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
+
+/// What could be claimed, seen without locks.
+#[derive(Default)]
+pub struct Candidates {
+    ready: Vec<Job>,
+    /// Number and task of delayed jobs whose time has come.
+    due: Vec<(i64, Option<TaskId>)>,
+}
+
+impl Candidates {
+    pub async fn look(tx: &mut Tx<'_>, claim: &Claim, now: Timestamp) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        if claim.jobs_max == 0 {
+            return Ok(found);
+        }
+        let slot = claim.slot.as_str();
+        for row in tx.rows(&DUE, params![slot, now, WOKEN_MAX]).await? {
+            let mut c = row.columns();
+            found.due.push((c.int()?, c.opt_text()?.map(TaskId::from_text)));
+        }
+        let rows = tx.rows(&READY, params![slot, claim.jobs_max]).await?;
+        found.ready = rows.iter().map(rows::job).collect::<Result<_, _>>()?;
+        Ok(found)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.due.is_empty()
+    }
+
+    /// The tasks to lock before anything is started.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        let due = self.due.iter().filter_map(|(_, task_id)| task_id.clone());
+        self.ready.iter().filter_map(|job| job.task_id.clone()).chain(due)
+    }
+
+    /// Takes permits and, for as many as there are, starts the first jobs that are still there.
+    pub async fn start(
+        self,
+        tx: &mut Tx<'_>,
+        ledger: &mut Ledger,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Vec<Job>, StoreError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let there = self.ready.len() + self.due.len();
+        let wanted = u32::try_from(there).unwrap_or(u32::MAX).min(claim.jobs_max);
+        let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut jobs = self.pick(tx, ledger, claim.slot, numbers.len()).await?;
+        let sets: Vec<Vec<Value<'_>>> =
+            jobs.iter().map(|job| params![job.seq, job.attempt + 1, now, &claim.node].to_vec()).collect();
+        tx.run_each(&START, &sets).await?;
+        for job in &mut jobs {
+            job.state = JobState::Running;
+            job.attempt += 1;
+            job.started_at = Some(now);
+            job.owner_node = Some(claim.node.clone());
+            job.error_code = None;
+            job.error_message = None;
+            ledger.moved(job.task_id.as_ref(), JobState::Queued, JobState::Running);
+        }
+        let leases: Vec<Lease> =
+            jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
+        permits::take(tx, claim.slot, &numbers, &leases).await?;
+        Ok(jobs)
+    }
+
+    /// The first `count` jobs in the order of the queue.
+    async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, slot: Slot, count: usize) -> Result<Vec<Job>, StoreError> {
+        if tx.is_alone() && self.due.is_empty() {
+            return Ok(self.ready.into_iter().take(count).collect());
+        }
+        let locked: Vec<TaskId> = ledger.tasks().map(|task| task.id.clone()).collect();
+        // A job whose task is gone or was not locked stays as it is.
+        let is_ours = |task_id: &Option<TaskId>| task_id.as_ref().is_none_or(|id| ledger.task(id).is_some());
+        let wake: Vec<Vec<Value<'_>>> =
+            self.due.iter().filter(|(_, task_id)| is_ours(task_id)).map(|(seq, _)| params![*seq].to_vec()).collect();
+        tx.run_each(&WAKE, &wake).await?;
+        let list: Vec<&str> = locked.iter().map(TaskId::as_str).collect();
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let rows = tx.rows(&PICK, params![slot.as_str(), count, list]).await?;
+        rows.iter().map(rows::job).collect()
+    }
+}
+
+/// When to look again although nobody calls.
+pub async fn next_look(
+    tx: &mut Tx<'_>,
+    slot: Slot,
+    contested: bool,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let delayed = match tx.row(&NEXT_DELAYED, params![slot.as_str()]).await? {
+        Some(row) => row.columns().opt_time()?,
+        None => None,
+    };
+    // Candidates that were not claimed: another node has them or holds the permits. It may be gone in a moment,
+    // and the wake-up of that moment may already be on its way to somebody else.
+    let contested = contested.then(|| now.plus(CONTESTED_PAUSE));
+    Ok(delayed.into_iter().chain(contested).min())
+}
