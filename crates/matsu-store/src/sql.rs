@@ -35,6 +35,12 @@ impl Sql {
     pub const fn each(sqlite: &'static str, postgres: &'static str) -> Self {
         Self { sqlite, postgres }
     }
+
+    /// For tests that look at its plan.
+    #[cfg(test)]
+    pub const fn sqlite_text(&self) -> &'static str {
+        self.sqlite
+    }
 }
 
 /// An open transaction, and what will be published when it commits.

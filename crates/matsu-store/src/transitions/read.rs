@@ -26,30 +26,38 @@ macro_rules! task_list {
             $owner,
             " AND (CAST($2 AS TEXT) IS NULL OR kind = $2) AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
              AND (CAST($4 AS TEXT) IS NULL OR parent_id = $4) AND (CAST($5 AS BIGINT) IS NULL OR finished_at IS NULL \
-             OR first_read_at IS NULL OR first_read_at >= $5) AND (CAST($6 AS BIGINT) IS NULL OR seq < $6) \
-             ORDER BY seq DESC LIMIT $7"
+             OR first_read_at IS NULL OR first_read_at >= $5) \
+             AND seq < coalesce(CAST($6 AS BIGINT), 9223372036854775807) ORDER BY seq DESC LIMIT $7"
         )
     };
 }
 const LIST_TASKS: Sql = Sql::both(task_list!("CAST($1 AS TEXT) IS NULL"));
 /// Spelled without an alternative, so that the planners walk one owner's index and not everybody's.
 const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
+const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
 macro_rules! job_list {
-    ($task:literal) => {
+    ($task:expr, $seq:literal) => {
         concat!(
             "SELECT ",
             job_columns!(),
             " FROM jobs WHERE ",
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
-             AND (CAST($4 AS BIGINT) IS NULL OR seq > $4) AND (CAST($6 AS TEXT) IS NULL OR EXISTS \
-             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) ORDER BY seq LIMIT $5"
+             AND (CAST($6 AS TEXT) IS NULL OR EXISTS \
+             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) AND ",
+            $seq,
+            " > coalesce(CAST($4 AS BIGINT), -1) ORDER BY ",
+            $seq,
+            " LIMIT $5"
         )
     };
 }
-const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL"));
-const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1"));
+const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL", "seq"));
+const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1", "seq"));
+/// Unfinished ones have an index of their own. `+seq` keeps the planners from walking all of history in its order.
+const LIST_UNFINISHED: Sql = Sql::both(job_list!(concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq"));
+const LIST_UNFINISHED_OF_TASK: Sql = Sql::both(job_list!(concat!("task_id = $1 AND ", unfinished!()), "+seq"));
 const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = $1",
@@ -100,7 +108,11 @@ impl Transition for ListTasks {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
         let filter = &self.filter;
-        let list = if filter.owner.is_some() { &LIST_TASKS_OF_OWNER } else { &LIST_TASKS };
+        let list = match (&filter.parent, &filter.owner) {
+            (Some(_), _) => &LIST_TASKS_OF_PARENT,
+            (None, Some(_)) => &LIST_TASKS_OF_OWNER,
+            (None, None) => &LIST_TASKS,
+        };
         let rows = tx
             .rows(
                 list,
@@ -141,7 +153,13 @@ impl Transition for ListJobs {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
         let filter = &self.filter;
-        let list = if filter.task_id.is_some() { &LIST_JOBS_OF_TASK } else { &LIST_JOBS };
+        let unfinished = filter.state.is_some_and(|state| !state.is_finished());
+        let list = match (&filter.task_id, unfinished) {
+            (None, false) => &LIST_JOBS,
+            (Some(_), false) => &LIST_JOBS_OF_TASK,
+            (None, true) => &LIST_UNFINISHED,
+            (Some(_), true) => &LIST_UNFINISHED_OF_TASK,
+        };
         let rows = tx
             .rows(
                 list,
@@ -230,3 +248,6 @@ impl Transition for CountUnfinished {
         row.only_int()
     }
 }
+
+#[cfg(test)]
+mod tests;
