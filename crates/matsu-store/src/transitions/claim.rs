@@ -1,7 +1,7 @@
 //! Claiming: which jobs are next, permits for as many as there are, and the start of those.
 //!
-//! The first look takes no locks and only says which tasks to lock. On PostgreSQL another node may be faster
-//! meanwhile, so the jobs are picked again behind the locks; on SQLite nothing can have moved.
+//! On PostgreSQL the first look takes no locks and only says which tasks to lock. Another node may be faster
+//! meanwhile, so the jobs are picked again behind the locks. On SQLite nothing can move after the look.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
@@ -51,7 +51,7 @@ const NEXT_DELAYED: Sql = Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $
 /// How soon to look again for what another node holds.
 const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
 
-/// What could be claimed, seen without locks.
+/// What could be claimed when we looked.
 #[derive(Default)]
 pub struct Candidates {
     ready: Vec<Job>,

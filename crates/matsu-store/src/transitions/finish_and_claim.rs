@@ -31,17 +31,22 @@ impl Transition for FinishAndClaim {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
         let ending = ending(tx, self.finishes.iter().map(|finish| &finish.lease.job_id)).await?;
-        let candidates = match &self.claim {
-            Some(claim) => Candidates::look(tx, claim, self.now).await?,
-            None => Candidates::default(),
+        // Tasks are locked once and in order, so where locks matter the candidates are looked at before. Where they
+        // do not, the look waits for the finishes, which may put a job back at the head of the queue.
+        let mut candidates = match &self.claim {
+            Some(claim) if !tx.is_alone() => Candidates::look(tx, claim, self.now).await?,
+            _ => Candidates::default(),
         };
         let tasks = ending.values().filter_map(|row| row.task_id.clone());
-        let tasks = tasks.chain(candidates.tasks());
-        let mut ledger = Ledger::lock(tx, tasks).await?;
+        let mut ledger = Ledger::lock(tx, tasks.chain(candidates.tasks())).await?;
 
         let finished = settle_all(tx, &mut ledger, &ending, &self.finishes, self.now).await?;
         let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
         if let Some(claim) = &self.claim {
+            if tx.is_alone() {
+                candidates = Candidates::look(tx, claim, self.now).await?;
+                ledger.lock_also(tx, candidates.tasks()).await?;
+            }
             let contested = !candidates.is_empty();
             outcome.claimed = candidates.start(tx, &mut ledger, claim, self.now).await?;
             if outcome.claimed.len() < claim.jobs_max as usize {

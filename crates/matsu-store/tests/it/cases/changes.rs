@@ -62,6 +62,7 @@ pub async fn a_commit_wakes_its_topics_and_a_refusal_wakes_nobody(t: TestStore) 
 
 pub async fn pruned_changes_do_not_move_the_cursor_back(t: TestStore) {
     t.research().await;
+    t.research().await;
     let cursor = t.store.change_cursor().await.unwrap();
     t.pass(Duration::from_secs(100));
     assert!(t.store.prune(t.now(), t.now()).await.unwrap() >= 1);
