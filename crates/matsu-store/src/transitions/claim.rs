@@ -93,11 +93,12 @@ impl Candidates {
         claim: &Claim,
         now: Timestamp,
     ) -> Result<Vec<Job>, StoreError> {
-        if self.is_empty() {
+        let there = u32::try_from(self.ready.len() + self.due.len()).unwrap_or(u32::MAX);
+        // Where others work at the same time there may be more by now, or what was just put back.
+        let wanted = if tx.is_alone() { there.min(claim.jobs_max) } else { claim.jobs_max };
+        if wanted == 0 {
             return Ok(Vec::new());
         }
-        let there = self.ready.len() + self.due.len();
-        let wanted = u32::try_from(there).unwrap_or(u32::MAX).min(claim.jobs_max);
         let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
         if numbers.is_empty() {
             return Ok(Vec::new());

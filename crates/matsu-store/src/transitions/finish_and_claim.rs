@@ -47,8 +47,11 @@ impl Transition for FinishAndClaim {
                 candidates = Candidates::look(tx, claim, self.now).await?;
                 ledger.lock_also(tx, candidates.tasks()).await?;
             }
+            let returned = outcome.finished.iter().any(|end| matches!(end, Ok(JobState::Queued)));
             let contested = !candidates.is_empty();
-            outcome.claimed = candidates.start(tx, &mut ledger, claim, self.now).await?;
+            if contested || returned {
+                outcome.claimed = candidates.start(tx, &mut ledger, claim, self.now).await?;
+            }
             if outcome.claimed.len() < claim.jobs_max as usize {
                 let contested = contested && outcome.claimed.is_empty();
                 outcome.next_run_at = claim::next_look(tx, claim.slot, contested, self.now).await?;

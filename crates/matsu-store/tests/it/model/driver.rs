@@ -169,8 +169,6 @@ impl Driver {
         };
         let outcome = self.test.store.finish_and_claim(request).await.map_err(|error| error.to_string())?;
 
-        // What stands ready before the finishes is what the call asks permits for.
-        let ready_before = claim.map_or(0, |claim| self.world.ready(claim.slot, now).len());
         let mut ended = Vec::new();
         for (lease, end) in picked {
             let at = self.world.held(&lease);
@@ -180,7 +178,8 @@ impl Driver {
         let finished: Vec<Option<JobState>> = outcome.finished.into_iter().map(Result::ok).collect();
         same("finished", finished, ended)?;
         let Some(claim) = claim else { return same("claimed", outcome.claimed.len(), 0) };
-        let wanted = ready_before.min(claim.jobs_max as usize);
+        // A job that an end puts back can be claimed in the same call.
+        let wanted = self.world.ready(claim.slot, now).len().min(claim.jobs_max as usize);
         let node = self.nodes[claim.node].clone();
         let started = self.world.claim(&node, claim.slot, wanted, now);
         let expected: Vec<JobId> = started.iter().map(|at| self.world.jobs[*at].id.clone()).collect();
