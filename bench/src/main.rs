@@ -58,8 +58,9 @@ fn main() -> Result<()> {
     }
     let size = if flags.quick { bench::Size::Quick } else { bench::Size::Full };
     let bench = bench::Bench::prepare(size, flags.rounds, flags.scratch, &flags.out)?;
-    let sections = rows::run(&bench, &flags.only)?;
-    report::write(&bench, &flags.out, &sections)
+    rows::run(&bench, &flags.only, |sections| report::write(&bench, &flags.out, sections))?;
+    eprintln!("wrote {}", flags.out.display());
+    Ok(())
 }
 
 fn openers() -> Vec<(&'static str, Opener)> {

@@ -93,7 +93,6 @@ pub fn write(bench: &Bench, out: &Path, sections: &[Section]) -> Result<()> {
         }
     }
     std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
-    eprintln!("wrote {}", out.display());
     Ok(())
 }
 

@@ -35,15 +35,16 @@ pub const ROWS: &[Row] = &[
     Row { name: "growth-waiters", run: growth_waiters::run },
 ];
 
-pub fn run(bench: &Bench, only: &[String]) -> Result<Vec<Section>> {
+/// `save` sees all sections so far after each row, so that an interrupted run keeps what it has.
+pub fn run(bench: &Bench, only: &[String], save: impl Fn(&[Section]) -> Result<()>) -> Result<()> {
     for name in only {
         ensure!(ROWS.iter().any(|row| row.name == name), "no row is called {name}; --list prints them");
     }
-    let wanted = ROWS.iter().filter(|row| only.is_empty() || only.iter().any(|name| name == row.name));
-    wanted
-        .map(|row| {
-            eprintln!("{}", row.name);
-            (row.run)(bench)
-        })
-        .collect()
+    let mut sections = Vec::new();
+    for row in ROWS.iter().filter(|row| only.is_empty() || only.iter().any(|name| name == row.name)) {
+        eprintln!("{}", row.name);
+        sections.push((row.run)(bench)?);
+        save(&sections)?;
+    }
+    Ok(())
 }
