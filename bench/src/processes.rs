@@ -1,0 +1,66 @@
+//! Builds the peers that have lock files of their own, and runs one process per measurement.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use bench_peer::{Answer, Order};
+
+use crate::bench::BARE_SQLITE;
+use crate::matsu_side;
+
+pub struct Processes {
+    own: PathBuf,
+    honker: PathBuf,
+    sqlx: PathBuf,
+}
+
+impl Processes {
+    pub fn build() -> Result<Self> {
+        let own = std::env::current_exe()?;
+        let target = own.ancestors().nth(2).context("the binary is not in a target directory")?.join("peers");
+        Ok(Self { honker: build("honker", &target)?, sqlx: build("sqlx", &target)?, own })
+    }
+
+    /// Never fails the run: a peer that breaks is a line in the report.
+    pub fn run(&self, order: &Order) -> Answer {
+        self.try_run(order).unwrap_or_else(|error| Answer::Failed { error: format!("{error:#}") })
+    }
+
+    fn try_run(&self, order: &Order) -> Result<Answer> {
+        let mut command = self.command(&order.peer)?;
+        let output = command.arg(serde_json::to_string(order)?).stderr(Stdio::piped()).output()?;
+        if !output.status.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            bail!("{} ended with {}: {}", order.peer, output.status, stderr.lines().last().unwrap_or("no message"));
+        }
+        serde_json::from_slice(&output.stdout).context("the answer does not parse")
+    }
+
+    fn command(&self, peer: &str) -> Result<Command> {
+        if peer == BARE_SQLITE || matsu_side::OPENERS.iter().any(|(name, _)| *name == peer) {
+            let mut command = Command::new(&self.own);
+            command.arg("__order");
+            return Ok(command);
+        }
+        match peer.split(['-', '_', ' ']).next() {
+            Some("honker") => Ok(Command::new(&self.honker)),
+            Some("apalis" | "graphile") => Ok(Command::new(&self.sqlx)),
+            _ => bail!("no process answers for {peer}"),
+        }
+    }
+}
+
+fn build(name: &str, target: &Path) -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name).join("Cargo.toml");
+    eprintln!("building the {name} peers");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .arg(&manifest)
+        .arg("--target-dir")
+        .arg(target)
+        .status()?;
+    ensure!(status.success(), "the {name} peers do not build");
+    Ok(target.join("release").join(format!("bench-peer-{name}")))
+}

@@ -1,0 +1,28 @@
+//! Claim and complete on Postgres with eight workers and an empty body.
+
+use anyhow::Result;
+use bench_peer::Ask;
+
+use crate::bench::{Bench, postgres_contenders};
+use crate::measure::interleave;
+use crate::report::Section;
+
+const TITLE: &str = "Claim + complete, Postgres, 8 workers, empty body";
+const BAR: &str = "ahead of graphile_worker's default and of apalis-postgres";
+
+pub fn run(bench: &Bench) -> Result<Section> {
+    let Some(server) = &bench.postgres else {
+        return Ok(Section::skipped(TITLE, BAR, "`MATSU_TEST_POSTGRES` names no server"));
+    };
+    let mut section = Section::new(TITLE, BAR);
+    let jobs = bench.size.pick(500, 5_000);
+    let all = interleave(bench, &postgres_contenders(), bench.rounds, |peer| {
+        bench.postgres_order(server, peer, Ask::Drain { jobs, workers: 8 })
+    });
+    section.add_rates(&format!("The server's own settings ({jobs} jobs)"), "jobs/s", &all);
+    section.notes.push(
+        "The two tuned lines show what the peers' own guides recommend for throughput; the bar is their defaults."
+            .to_owned(),
+    );
+    Ok(section)
+}

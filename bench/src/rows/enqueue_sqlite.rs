@@ -1,0 +1,34 @@
+//! Enqueue on SQLite: one caller, 64 callers, and batches of 100, at both durability settings.
+
+use anyhow::Result;
+use bench_peer::{Ask, Durability, How};
+
+use crate::bench::{Bench, sqlite_contenders};
+use crate::measure::interleave;
+use crate::report::Section;
+
+pub fn run(bench: &Bench) -> Result<Section> {
+    let mut section =
+        Section::new("Enqueue, SQLite", "≥ 10,000/s NORMAL, ≥ 5,000/s FULL with 64 callers, ≥ 50,000/s batched");
+    let jobs = bench.size.pick(500, 10_000);
+    // A single caller at FULL waits for the disk once per job, so fewer jobs take as long.
+    let cases = [
+        ("one caller", How::Single, Durability::Normal, jobs),
+        ("one caller", How::Single, Durability::Full, jobs / 5),
+        ("64 callers", How::Callers { callers: 64 }, Durability::Normal, jobs),
+        ("64 callers", How::Callers { callers: 64 }, Durability::Full, jobs / 5),
+        ("batches of 100", How::Batched { size: 100 }, Durability::Normal, jobs * 5),
+        ("batches of 100", How::Batched { size: 100 }, Durability::Full, jobs * 5),
+    ];
+    for (name, how, durability, jobs) in cases {
+        let caption = format!("{name}, {} ({jobs} jobs)", durability.pragma());
+        eprintln!(" {caption}");
+        // Batched claiming changes nothing about enqueueing.
+        let names: Vec<_> = sqlite_contenders().into_iter().filter(|name| *name != "honker batch 10").collect();
+        let all = interleave(bench, &names, bench.rounds, |peer| {
+            bench.sqlite_order(peer, durability, Ask::Enqueue { jobs, how })
+        });
+        section.add_rates(&caption, "jobs/s", &all);
+    }
+    Ok(section)
+}

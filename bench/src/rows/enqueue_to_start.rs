@@ -1,0 +1,45 @@
+//! From the call that enqueues to the first line of the body, with idle workers and one job at a time.
+
+use anyhow::Result;
+use bench_peer::{Ask, Durability};
+
+use crate::bench::{Bench, postgres_contenders, sqlite_contenders};
+use crate::measure::{Series, interleave};
+use crate::report::Section;
+
+pub fn run(bench: &Bench) -> Result<Section> {
+    let mut section = Section::new("Enqueue → start", "p50 ≤ 1 ms, p99 ≤ 10 ms");
+    let samples = bench.size.pick(30, 500);
+    let names: Vec<_> = sqlite_contenders().into_iter().filter(|name| *name != "honker batch 10").collect();
+    for durability in [Durability::Normal, Durability::Full] {
+        let caption = format!("SQLite, {}, 2 workers", durability.pragma());
+        eprintln!(" {caption}");
+        let all = interleave(bench, &names, bench.rounds.min(3), |peer| {
+            bench.sqlite_order(peer, durability, Ask::Latency { samples, workers: 2 })
+        });
+        add(&mut section, &caption, &all)?;
+    }
+    if let Some(server) = &bench.postgres {
+        let all = interleave(bench, &postgres_contenders(), bench.rounds.min(3), |peer| {
+            bench.postgres_order(server, peer, Ask::Latency { samples, workers: 8 })
+        });
+        add(&mut section, "Postgres, 8 workers", &all)?;
+    }
+    section
+        .notes
+        .push("The time covers the durable enqueue itself; jobs come 2 ms apart, so workers are idle.".to_owned());
+    Ok(section)
+}
+
+fn add(section: &mut Section, caption: &str, all: &[Series]) -> Result<()> {
+    let latencies: Vec<_> = all
+        .iter()
+        .map(|series| {
+            let values = series.samples().flat_map(|sample| sample.latencies_ns.iter().copied()).collect();
+            (series.name.clone(), values)
+        })
+        .collect();
+    section.add_latencies(caption, &latencies)?;
+    section.add_notes(caption, all);
+    Ok(())
+}
