@@ -86,12 +86,16 @@ impl Server {
         let mut client = self.client().await?;
         let transaction = client.transaction().await.map_err(error)?;
         transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(error)?;
-        let prepare = format!(
-            "CREATE SCHEMA IF NOT EXISTS {0}; \
-             CREATE TABLE IF NOT EXISTS matsu_schema (version BIGINT NOT NULL);",
-            self.schema
-        );
-        transaction.batch_execute(&prepare).await.map_err(error)?;
+        // A user who may not make schemas can still use one that is there.
+        let there = transaction
+            .query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&self.schema])
+            .await
+            .map_err(error)?;
+        if there.is_none() {
+            transaction.batch_execute(&format!("CREATE SCHEMA {}", self.schema)).await.map_err(error)?;
+        }
+        let versions = "CREATE TABLE IF NOT EXISTS matsu_schema (version BIGINT NOT NULL)";
+        transaction.batch_execute(versions).await.map_err(error)?;
         let row = transaction.query_one("SELECT coalesce(max(version), 0) FROM matsu_schema", &[]).await;
         let found: i64 = row.map_err(error)?.get(0);
         if found > SCHEMA_VERSION {

@@ -3,6 +3,7 @@
 //! Order, for each group: `BEGIN IMMEDIATE`, the operations (each undone alone if it fails), `COMMIT`, and only then
 //! the answers and the wake-ups. An answer is never sent for something that could still be lost.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -130,13 +131,15 @@ pub fn run_now<T: Transition>(
     connection: &mut Connection,
 ) -> (Result<T::Output, StoreError>, Vec<Topic>) {
     let mut tx = Tx::new(Driver::Sqlite(connection));
-    let polled = {
+    let polled = catch_unwind(AssertUnwindSafe(|| {
         let future = pin!(transition.run(&mut tx));
         future.poll(&mut Context::from_waker(Waker::noop()))
-    };
+    }));
     let outcome = match polled {
-        Poll::Ready(outcome) => outcome,
-        Poll::Pending => Err(internal("a transition waited for something other than the database")),
+        Ok(Poll::Ready(outcome)) => outcome,
+        Ok(Poll::Pending) => Err(internal("a transition waited for something other than the database")),
+        // A defect ends its own operation, which is undone like any that fails, and never the writer.
+        Err(_) => Err(internal("a transition panicked")),
     };
     (outcome, tx.into_topics())
 }

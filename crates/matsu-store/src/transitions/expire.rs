@@ -8,9 +8,14 @@ use matsu_core::ports::store::{Expired, ExpiryRule, StoreError};
 use super::ledger::{Ledger, append_change};
 use crate::sql::{Sql, Transition, Tx, params};
 
-const OLD: Sql = Sql::both(
-    "SELECT id FROM tasks WHERE finished_at IS NOT NULL AND kind <> 'research' \
-     AND (first_read_at < $1 OR finished_at < $2) ORDER BY finished_at LIMIT $3",
+/// Two looks instead of one with an alternative: each walks an index and stops at the first that is too young.
+const LONG_READ: Sql = Sql::both(
+    "SELECT id FROM tasks WHERE first_read_at IS NOT NULL AND kind <> 'research' AND first_read_at < $1 \
+     ORDER BY first_read_at LIMIT $2",
+);
+const LONG_FINISHED: Sql = Sql::both(
+    "SELECT id FROM tasks WHERE finished_at IS NOT NULL AND kind <> 'research' AND finished_at < $1 \
+     ORDER BY finished_at LIMIT $2",
 );
 const BURY: Sql = Sql::both(
     "INSERT INTO tombstones (id, owner, status, expired_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
@@ -40,7 +45,8 @@ impl Transition for Expire {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Expired, StoreError> {
         let rule = &self.rule;
-        let rows = tx.rows(&OLD, params![rule.read_before, rule.finished_before, self.rows_max]).await?;
+        let mut rows = tx.rows(&LONG_READ, params![rule.read_before, self.rows_max]).await?;
+        rows.extend(tx.rows(&LONG_FINISHED, params![rule.finished_before, self.rows_max]).await?);
         let ids = rows.iter().map(|row| row.only_text().map(TaskId::from_text)).collect::<Result<Vec<_>, _>>()?;
         let ledger = Ledger::lock(tx, ids).await?;
         let mut expired = Expired::default();

@@ -120,3 +120,27 @@ async fn a_full_line_makes_callers_wait_and_loses_nobody() {
     assert!(written.iter().all(Result::is_ok));
     assert_eq!(turns(&other), i64::try_from(keys.len()).unwrap());
 }
+
+/// A transition with a defect, after it has written something.
+struct Broken;
+
+impl Transition for Broken {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        turn("half done").run(tx).await?;
+        panic!("a defect")
+    }
+}
+
+#[tokio::test]
+async fn a_transition_that_panics_is_undone_and_the_writer_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, other) = two_connections(&folder);
+    let writer = Writer::start(first, Hub::new()).unwrap();
+    let (broken, fine) = tokio::join!(writer.write(Broken), writer.write(turn("a")));
+    assert!(matches!(broken, Err(StoreError::Internal(_))), "{broken:?}");
+    fine.unwrap();
+    writer.write(turn("b")).await.unwrap();
+    assert_eq!(turns(&other), 2);
+}
