@@ -52,6 +52,12 @@ limits! {
     PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
     CHECKPOINT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of a job's checkpoint";
     BODY_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of one HTTP request body";
+    ARGUMENT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one tool call's arguments";
+    RESULT_HEAD_BYTES_MAX: usize = 8 * 1024, "bytes of a result that one reply carries; the rest is read by offset";
+    TAIL_LINES_MAX: u32 = 200, "lines of output that one reply may carry";
+    OPEN_TASKS_LISTED_MAX: u32 = 20, "tasks that a call without ids lists";
+    INLINE_WAIT: Duration = Duration::from_secs(3), "a wait that takes longer becomes a native task, where the client has them";
+    NATIVE_WAIT_MAX: Duration = Duration::from_secs(24 * 3600), "a wait that became a native task ends after this long";
     LIST_PAGE_MAX: u32 = 200, "rows of one page of a list";
     TASKS_PER_WAIT_MAX: usize = 50, "handles that one call may wait for";
     CHANGES_KEPT: Duration = Duration::from_secs(24 * 3600), "change events can be resumed this far back";

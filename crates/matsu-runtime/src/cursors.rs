@@ -36,11 +36,13 @@ impl fmt::Display for InstanceId {
 #[derive(Debug)]
 pub struct Cursors {
     instances: Mutex<Bounded<InstanceId, Bounded<TaskId, i64>>>,
+    /// In replies that were made but may not have arrived.
+    staged: Mutex<Bounded<InstanceId, Vec<(TaskId, i64)>>>,
 }
 
 impl Default for Cursors {
     fn default() -> Self {
-        Self { instances: Mutex::new(Bounded::new(CURSORS_MAX)) }
+        Self { instances: Mutex::new(Bounded::new(CURSORS_MAX)), staged: Mutex::new(Bounded::new(CURSORS_MAX)) }
     }
 }
 
@@ -60,9 +62,31 @@ impl Cursors {
         *told = revision.max(*told);
     }
 
+    /// A reply says this. It counts as told when the instance comes back with another call, which shows that the
+    /// reply has arrived; a transport that writes later than we return cannot break that.
+    pub fn stage(&self, instance: &InstanceId, id: &TaskId, revision: i64) {
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        let replies = staged.get_or_insert_with(instance, Vec::new);
+        if replies.len() >= CURSOR_TASKS_MAX {
+            replies.remove(0);
+        }
+        replies.push((id.clone(), revision));
+    }
+
+    /// The instance has come back: what it was sent has arrived.
+    pub fn settle(&self, instance: &InstanceId) {
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        let replies = staged.get_mut(instance).map(std::mem::take).unwrap_or_default();
+        drop(staged);
+        for (id, revision) in replies {
+            self.told(instance, &id, revision);
+        }
+    }
+
     /// The connection or session is over.
     pub fn forget(&self, instance: &InstanceId) {
         self.lock().remove(instance);
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner).remove(instance);
     }
 
     fn lock(&self) -> MutexGuard<'_, Bounded<InstanceId, Bounded<TaskId, i64>>> {
@@ -85,6 +109,10 @@ impl<K: Clone + Eq + std::hash::Hash, V> Bounded<K, V> {
 
     fn get(&self, key: &K) -> Option<&V> {
         self.entries.get(key)
+    }
+
+    fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key)
     }
 
     fn get_or_insert_with(&mut self, key: &K, value: impl FnOnce() -> V) -> &mut V {
@@ -130,6 +158,21 @@ mod tests {
         assert_eq!(cursors.since(&instance(2), &task(1)), 0, "another instance was told nothing");
         cursors.forget(&instance(1));
         assert_eq!(cursors.since(&instance(1), &task(1)), 0);
+    }
+
+    #[test]
+    fn a_reply_counts_as_told_when_its_reader_comes_back() {
+        let cursors = Cursors::default();
+        cursors.stage(&instance(1), &task(1), 4);
+        assert_eq!(cursors.since(&instance(1), &task(1)), 0);
+        cursors.settle(&instance(2));
+        assert_eq!(cursors.since(&instance(1), &task(1)), 0, "somebody else came back");
+        cursors.settle(&instance(1));
+        assert_eq!(cursors.since(&instance(1), &task(1)), 4);
+        cursors.stage(&instance(1), &task(1), 9);
+        cursors.forget(&instance(1));
+        cursors.settle(&instance(1));
+        assert_eq!(cursors.since(&instance(1), &task(1)), 0, "a lost connection was told nothing");
     }
 
     #[test]

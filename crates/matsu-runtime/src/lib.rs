@@ -4,6 +4,8 @@ pub mod bodies;
 pub mod body;
 pub mod context;
 pub mod cursors;
+pub mod dispatch;
+pub mod native_task;
 pub mod options;
 pub mod queue;
 pub mod runtime;
@@ -11,6 +13,8 @@ pub mod snapshots;
 pub mod status;
 pub mod stop_signal;
 pub mod tasks;
+pub mod tool;
+pub mod tools;
 mod upkeep;
 pub mod wait;
 

@@ -30,6 +30,20 @@ pub enum ReturnedBecause {
     Interrupt,
 }
 
+impl ReturnedBecause {
+    /// The word a caller reads.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Timeout => "timeout",
+            Self::Terminal => "terminal",
+            Self::Idle => "idle",
+            Self::Interrupt => "interrupt",
+        }
+    }
+}
+
 /// What to do about what was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {

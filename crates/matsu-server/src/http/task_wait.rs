@@ -7,7 +7,7 @@ use axum::extract::{Path, Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use matsu_core::id::TaskId;
-use matsu_runtime::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
+use matsu_runtime::{WaitFor, WaitReply, WaitRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -70,19 +70,12 @@ pub async fn wait_for(app: &App, caller: &Caller, id: TaskId, query: &WaitQuery)
 }
 
 pub fn body(reply: &WaitReply) -> Value {
-    let because = match reply.returned_because {
-        ReturnedBecause::Changed => "changed",
-        ReturnedBecause::Timeout => "timeout",
-        ReturnedBecause::Terminal => "terminal",
-        ReturnedBecause::Idle => "idle",
-        ReturnedBecause::Interrupt => "interrupt",
-    };
     let task = reply.tasks.first().map(|view| TaskBody::from(&*view.task));
     json!({
         "task": task,
         "next": { "since": reply.next_since.values().next() },
         "waited_ms": reply.waited_ms,
         "hold_max": reply.hold_max.map(|hold| hold.as_secs()),
-        "returned_because": because,
+        "returned_because": reply.returned_because.as_str(),
     })
 }

@@ -1,0 +1,148 @@
+//! Arguments against a schema, with an answer that names the field, what was expected and what came.
+//!
+//! Covers what our own derived schemas use. A keyword it does not know is ignored, so serde has the last word.
+
+use serde_json::{Map, Value};
+
+use crate::tool::ToolError;
+
+/// How much of a received value an answer repeats.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// Checks an object of arguments.
+///
+/// # Errors
+/// The first field that does not fit.
+pub fn arguments(schema: &Value, arguments: &Value) -> Result<(), ToolError> {
+    value(schema, "", arguments)
+}
+
+fn value(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
+    if let Some(choices) = schema["anyOf"].as_array() {
+        if choices.iter().any(|choice| value(choice, path, given).is_ok()) {
+            return Ok(());
+        }
+        let expected = choices.iter().map(expected).collect::<Vec<_>>().join(" or ");
+        return Err(refused(path, &expected, given));
+    }
+    let fits = match schema["type"].as_str() {
+        Some("object") => return object(schema, path, given),
+        Some("array") => return array(schema, path, given),
+        Some("string") => given.as_str().is_some_and(|text| text_fits(schema, text)),
+        Some("integer") => given.as_i64().is_some_and(|number| number_fits(schema, number as f64)),
+        Some("number") => given.as_f64().is_some_and(|number| number_fits(schema, number)),
+        Some("boolean") => given.is_boolean(),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(refused(path, &expected(schema), given)) }
+}
+
+fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
+    let Some(fields) = given.as_object() else { return Err(refused(path, "object", given)) };
+    let none = Map::new();
+    let known = schema["properties"].as_object().unwrap_or(&none);
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if fields.get(required).is_none_or(Value::is_null) {
+            let name = join(path, required);
+            let expected = known.get(required).map_or_else(|| "a value".to_owned(), expected);
+            let message = format!("{name} is required: {expected}");
+            return Err(ToolError::param(&name, &expected, "nothing", message));
+        }
+    }
+    for (name, given) in fields {
+        let path = join(path, name);
+        match (known.get(name), &schema["additionalProperties"]) {
+            (Some(_), _) if given.is_null() => {}
+            (Some(schema), _) => value(schema, &path, given)?,
+            (None, Value::Bool(false)) => return Err(unknown(&path, name, known)),
+            (None, others @ Value::Object(_)) => value(others, &path, given)?,
+            (None, _) => {}
+        }
+    }
+    Ok(())
+}
+
+fn array(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
+    let Some(items) = given.as_array() else { return Err(refused(path, &expected(schema), given)) };
+    let least = schema["minItems"].as_u64().unwrap_or(0);
+    let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
+    if !(least..=most).contains(&(items.len() as u64)) {
+        let expected = expected(schema);
+        let message = format!("{path} must be {expected}, got {} items", items.len());
+        return Err(ToolError::param(path, &expected, &format!("{} items", items.len()), message));
+    }
+    items.iter().enumerate().try_for_each(|(at, item)| value(&schema["items"], &format!("{path}[{at}]"), item))
+}
+
+fn text_fits(schema: &Value, text: &str) -> bool {
+    if let Some(words) = schema["enum"].as_array() {
+        return words.iter().any(|word| word == text);
+    }
+    let chars = text.chars().count() as u64;
+    (schema["minLength"].as_u64().unwrap_or(0)..=schema["maxLength"].as_u64().unwrap_or(u64::MAX)).contains(&chars)
+}
+
+fn number_fits(schema: &Value, number: f64) -> bool {
+    schema["minimum"].as_f64().is_none_or(|least| number >= least)
+        && schema["maximum"].as_f64().is_none_or(|most| number <= most)
+}
+
+/// A schema in a few words: `integer 0..60`, `one of a, b`.
+fn expected(schema: &Value) -> String {
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        return format!("one of {}", words.join(", "));
+    }
+    let bounds = |least: &str, most: &str| match (&schema[least], &schema[most]) {
+        (Value::Null, Value::Null) => String::new(),
+        (least, Value::Null) => format!(" from {least}"),
+        (Value::Null, most) => format!(" up to {most}"),
+        (least, most) => format!(" {least}..{most}"),
+    };
+    match schema["type"].as_str() {
+        Some("string") => match bounds("minLength", "maxLength").as_str() {
+            "" => "string".to_owned(),
+            bounds => format!("string of{bounds} characters"),
+        },
+        Some("array") => format!("array of{} items", bounds("minItems", "maxItems")),
+        Some(name) => format!("{name}{}", bounds("minimum", "maximum")),
+        None => "a value".to_owned(),
+    }
+}
+
+fn refused(path: &str, expected: &str, given: &Value) -> ToolError {
+    let shown = matsu_core::job::end::clip(&given.to_string(), SHOWN_CHARS_MAX);
+    let name = if path.is_empty() { "arguments" } else { path };
+    ToolError::param(name, expected, &shown, format!("{name} must be {}, got {shown}", in_words(expected)))
+}
+
+/// `integer 0..60` as one would say it.
+fn in_words(expected: &str) -> String {
+    match expected.strip_prefix("integer ").and_then(|bounds| bounds.split_once("..")) {
+        Some((least, most)) => format!("a whole number from {least} to {most}"),
+        None => expected.to_owned(),
+    }
+}
+
+fn unknown(path: &str, name: &str, known: &Map<String, Value>) -> ToolError {
+    let near = known.keys().map(|key| (likeness(name, key), key));
+    let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.7);
+    let hint = match near {
+        Some((_, key)) => format!("did you mean {key}?"),
+        None => format!("known are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")),
+    };
+    ToolError::param(path, &hint, name, format!("{path} is not a parameter of this tool; {hint}"))
+}
+
+/// The three words for waiting are easily confused, and not alike enough for the letters to tell.
+fn likeness(name: &str, key: &str) -> f64 {
+    const WAITING: [&str; 3] = ["wait", "timeout", "timeout_seconds"];
+    if WAITING.contains(&name) && WAITING.contains(&key) { 1.0 } else { strsim::jaro_winkler(name, key) }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests;

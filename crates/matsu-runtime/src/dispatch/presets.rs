@@ -1,0 +1,92 @@
+//! Which tools a connection offers: toolsets by name, `all`, or the default `core`.
+
+use crate::tool::{ToolEntry, Toolset};
+use crate::tools::TOOLS;
+
+/// What most clients need, in the order they are listed.
+const CORE: &[&str] = &[
+    "create_task",
+    "queue_searches",
+    "get_status",
+    "get_materials",
+    "stop_task",
+    "list_agents",
+    "use_agent",
+    "get_task_status",
+    "cancel_task",
+];
+
+/// The tools of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    sets: Vec<Toolset>,
+    core: bool,
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Self { sets: Vec::new(), core: true }
+    }
+}
+
+impl Offer {
+    /// Reads `--tools`: `core`, `all`, or toolsets separated by commas.
+    ///
+    /// # Errors
+    /// A word that is none of these.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut offer = Self { sets: Vec::new(), core: false };
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match (word, Toolset::ALL.iter().find(|set| set.as_str() == word)) {
+                ("core", _) => offer.core = true,
+                ("all", _) => offer.sets.extend(Toolset::ALL),
+                (_, Some(set)) => offer.sets.push(*set),
+                _ => return Err(format!("{word} is no toolset; there are core, research, agents, sessions and all")),
+            }
+        }
+        if offer.sets.is_empty() && !offer.core { Ok(Self::default()) } else { Ok(offer) }
+    }
+
+    /// The offered tools, always in the order of the one list.
+    pub fn tools(&self) -> impl Iterator<Item = &'static ToolEntry> {
+        TOOLS.iter().filter(|tool| self.offers(tool))
+    }
+
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&'static ToolEntry> {
+        self.tools().find(|tool| tool.name == name)
+    }
+
+    fn offers(&self, tool: &ToolEntry) -> bool {
+        self.sets.contains(&tool.toolset) || (self.core && CORE.contains(&tool.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_word_is_refused_by_name() {
+        assert!(Offer::parse("reserch").unwrap_err().contains("reserch"));
+        assert_eq!(Offer::parse(""), Ok(Offer::default()));
+    }
+
+    #[test]
+    fn each_preset_offers_what_it_says() {
+        let names = |text: &str| Offer::parse(text).unwrap().tools().map(|tool| tool.name).collect::<Vec<_>>();
+        assert!(names("core").iter().all(|name| CORE.contains(name)));
+        assert_eq!(names("all"), TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>());
+        assert!(names("agents").contains(&"cancel_task"));
+        assert!(!names("research").contains(&"cancel_task"));
+    }
+
+    #[test]
+    fn descriptions_are_short_and_begin_with_their_domain() {
+        for tool in TOOLS.iter() {
+            assert!(tool.description.chars().count() <= 600, "{}", tool.name);
+            let domain = tool.description.split(':').next().unwrap_or("");
+            assert!(["Research", "Agent", "Session", "Task"].contains(&domain), "{}", tool.name);
+        }
+    }
+}

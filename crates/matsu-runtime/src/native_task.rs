@@ -1,0 +1,134 @@
+//! Native MCP tasks as views of stored tasks.
+//!
+//! A wait that a client turned into a task of its own is a row of kind `wait` that remembers what was waited for.
+//! Nothing runs for it: whoever asks about it has the wait decided at that moment, from the same rows and by the
+//! same rule as every other wait. So it survives restarts, costs nothing while nobody asks, and consumes nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::id::TaskId;
+use matsu_core::limits::NATIVE_WAIT_MAX;
+use matsu_core::ports::store::{StopTask, TaskLookup};
+use matsu_core::principal::Principal;
+use matsu_core::task::{NewTask, StopMode, StopReason, Task, TaskKind, TaskStatus};
+
+use crate::runtime::Runtime;
+use crate::status::{ReturnedBecause, WaitError, WaitFor, WaitReply, WaitRequest};
+use crate::tasks::TaskError;
+
+/// What a wait task remembers.
+#[derive(Serialize, Deserialize)]
+struct WaitConfig {
+    ids: Vec<TaskId>,
+    since: BTreeMap<TaskId, i64>,
+    wait_for: WaitFor,
+}
+
+/// A stored task as a native one.
+#[derive(Clone, Debug)]
+pub struct NativeTask {
+    pub task: Task,
+    /// What a wait has to say; set once it is over.
+    pub arrived: Option<Vec<TaskId>>,
+}
+
+impl Runtime {
+    /// Turns a wait into a task of its own. What is known goes with it, since the caller's cursor may move on.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn defer_wait(&self, request: &WaitRequest, since: BTreeMap<TaskId, i64>) -> Result<TaskId, TaskError> {
+        let config = WaitConfig { ids: request.ids.clone(), since, wait_for: request.wait_for };
+        let config_json = serde_json::to_string(&config).map_err(|error| TaskError::Invalid(error.to_string()))?;
+        let now = self.clock().now();
+        let task = NewTask {
+            id: TaskId::mint(now),
+            kind: TaskKind::Wait,
+            owner: request.owner.clone(),
+            project_id: None,
+            title: "a wait".to_owned(),
+            config_json,
+            budget: Vec::new(),
+            assignee: None,
+            parent_id: None,
+            jobs: Vec::new(),
+            idempotency: None,
+            created_at: now,
+        };
+        Ok(self.submit(task).await?.task.id)
+    }
+
+    /// Where a native task stands. A wait may be held here for `hold` before it is called unfinished.
+    ///
+    /// # Errors
+    /// `NotFound` for what never was or is another's. An expired task is answered with its last status.
+    pub async fn native_task(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        hold: Duration,
+        caller: &CancellationToken,
+    ) -> Result<NativeLookup, TaskError> {
+        let task = match self.lookup(owner, id).await? {
+            TaskLookup::Found(task) => *task,
+            TaskLookup::Expired { status, .. } => return Ok(NativeLookup::Expired(status)),
+        };
+        if task.kind != TaskKind::Wait || task.status.is_terminal() {
+            let arrived = (task.kind == TaskKind::Wait).then(|| waited_for(&task)).flatten();
+            return Ok(NativeLookup::Found(NativeTask { task, arrived }));
+        }
+        self.decide_wait(task, hold, caller).await
+    }
+
+    async fn decide_wait(
+        &self,
+        task: Task,
+        hold: Duration,
+        caller: &CancellationToken,
+    ) -> Result<NativeLookup, TaskError> {
+        let Ok(config) = serde_json::from_str::<WaitConfig>(&task.config_json) else {
+            return Err(TaskError::Invalid("this wait cannot be read".to_owned()));
+        };
+        let over = self.clock().now().since(task.created_at) >= NATIVE_WAIT_MAX;
+        let request = WaitRequest {
+            owner: task.owner.clone(),
+            ids: config.ids.clone(),
+            since: Some(config.since),
+            wait_for: config.wait_for,
+            hold: if over { Duration::ZERO } else { hold },
+            hold_max: Some(hold),
+            instance: None,
+            interrupt: None,
+        };
+        let satisfied = match self.wait_for_tasks(request, caller).await {
+            Ok(WaitReply { returned_because: ReturnedBecause::Timeout, .. }) => over,
+            Ok(_) => true,
+            // What was waited for is gone: that is news as well.
+            Err(WaitError::Task(TaskError::NotFound(_))) => true,
+            Err(WaitError::Task(error)) => return Err(error),
+            Err(WaitError::CallerGone) => false,
+        };
+        if !satisfied {
+            return Ok(NativeLookup::Found(NativeTask { task, arrived: None }));
+        }
+        let (task_id, now) = (task.id.clone(), self.clock().now());
+        let (mode, reason) = (StopMode::Immediate, StopReason::Completed);
+        let ended = self.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
+        Ok(NativeLookup::Found(NativeTask { arrived: Some(config.ids), task: ended }))
+    }
+}
+
+/// A native task, or what is left of one.
+#[derive(Clone, Debug)]
+pub enum NativeLookup {
+    Found(NativeTask),
+    Expired(TaskStatus),
+}
+
+fn waited_for(task: &Task) -> Option<Vec<TaskId>> {
+    serde_json::from_str::<WaitConfig>(&task.config_json).ok().map(|config| config.ids)
+}

@@ -1,0 +1,51 @@
+//! A tool: one file with its name, description, input, output and call. The same tools are called by MCP, by the
+//! built-in loop and by `matsu call`; nothing here knows a transport.
+
+pub mod context;
+pub mod entry;
+pub mod error;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use matsu_core::id::TaskId;
+
+pub use context::{ProgressSink, ToolContext};
+pub use entry::{Annotations, ToolEntry, Toolset};
+pub use error::ToolError;
+
+/// What a model can call.
+pub trait Tool: Send + Sync + 'static {
+    /// The name on the wire; also the name of its file.
+    const NAME: &'static str;
+    /// What the model reads: at most 600 characters, beginning with its domain.
+    const DESCRIPTION: &'static str;
+    const TOOLSET: Toolset;
+    const ANNOTATIONS: Annotations;
+    /// Its schema is what arguments are checked against, so what it says holds.
+    type Input: DeserializeOwned + JsonSchema + Send;
+    type Output: Serialize + JsonSchema + Send;
+
+    fn call(
+        cx: &ToolContext,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<Answer<Self::Output>, ToolError>> + Send;
+}
+
+/// How a call is answered.
+#[derive(Debug)]
+pub enum Answer<T> {
+    Done(T),
+    /// It goes on as a task of its own; only for callers that said they can follow one.
+    Deferred(TaskId),
+}
+
+impl<T> Answer<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
+        match self {
+            Self::Done(value) => Answer::Done(change(value)),
+            Self::Deferred(id) => Answer::Deferred(id),
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! `get_task_status`: where tasks stand, at once or when something changes. For none, one or many ids of any kind.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
+use matsu_core::limits::{INLINE_WAIT, OPEN_TASKS_LISTED_MAX, RESULT_KEPT_AFTER_READ};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::TaskFilter;
+use matsu_core::task::{Task, TaskKind};
+
+use super::task_report::{Detail, OutputWish, TaskReport};
+use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
+use crate::tasks::TaskError;
+use crate::tool::context::NativeTasks;
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct GetTaskStatus;
+
+#[derive(Clone, Deserialize, JsonSchema)]
+pub struct Input {
+    /// One task. Leave it and task_ids out to list your open tasks and unread results.
+    #[schemars(length(min = 1, max = 100))]
+    task_id: Option<String>,
+    /// Several tasks: returns as soon as any of them has news.
+    #[schemars(length(min = 1, max = 50))]
+    task_ids: Option<Vec<String>>,
+    /// Seconds to wait for news; 0 looks once. The server may hold shorter and says so as hold_max.
+    #[schemars(range(min = 0, max = 3600))]
+    timeout: Option<u64>,
+    /// What you know already: next.since of the last reply. Without it: what you were last told.
+    since: Option<Since>,
+    /// finished (default): a result, a failure, a question. all: nothing left unfinished. any: every change.
+    wait_for: Option<Wanted>,
+    /// Read a long result on from this byte.
+    #[schemars(range(min = 0))]
+    output_offset: Option<usize>,
+    /// Also give this many last lines of the output.
+    #[schemars(range(min = 1, max = 200))]
+    tail: Option<u32>,
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Since {
+    One(#[schemars(range(min = 0))] i64),
+    Each(BTreeMap<String, i64>),
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Wanted {
+    Finished,
+    All,
+    Any,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    One(OneTask),
+    Many(ManyTasks),
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct OneTask {
+    #[serde(flatten)]
+    report: TaskReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<NextOne>,
+    #[serde(flatten)]
+    waited: Waited,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NextOne {
+    since: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct ManyTasks {
+    /// Those with news.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<Vec<String>>,
+    tasks: Vec<Line>,
+    /// How many open tasks and unread results there are, where no ids were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<usize>,
+    next: NextMany,
+    #[serde(flatten)]
+    waited: Waited,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NextMany {
+    since: BTreeMap<String, i64>,
+}
+
+/// A task in a list: a full report, or one line where only an overview was asked for.
+#[derive(Serialize, JsonSchema)]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<bool>,
+    #[serde(flatten)]
+    report: TaskReport,
+}
+
+#[derive(Serialize, JsonSchema, Default)]
+struct Waited {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited_ms: Option<u64>,
+    /// changed, timeout, terminal, idle or interrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    returned_because: Option<String>,
+    /// Seconds: the wait was cut to this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold_max: Option<u64>,
+}
+
+impl Waited {
+    fn of(reply: &WaitReply) -> Self {
+        Self {
+            waited_ms: Some(reply.waited_ms),
+            returned_because: Some(reply.returned_because.as_str().to_owned()),
+            hold_max: reply.hold_max.map(|hold| hold.as_secs()),
+        }
+    }
+}
+
+impl Tool for GetTaskStatus {
+    const NAME: &'static str = "get_task_status";
+    const DESCRIPTION: &'static str = "Agent: where tasks stand, at once or when something changes. Do not poll: do \
+        other work, then make one call with a long timeout; it returns the moment a result, a failure or a question \
+        comes. Takes one id, several (returns on the first news), or none: then it lists your open tasks and unread \
+        results, so a lost id is not lost. Pass next.since back to hear only what is new.";
+    const TOOLSET: Toolset = Toolset::Agents;
+    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        match (&input.task_id, &input.task_ids) {
+            (Some(_), Some(_)) => {
+                Err(ToolError::param("task_ids", "task_id or task_ids", "both", "give task_id or task_ids, not both"))
+            }
+            (Some(id), None) => one(cx, TaskId::from_text(id.clone()), &input).await,
+            (None, Some(ids)) => many(cx, ids.iter().cloned().map(TaskId::from_text).collect(), &input).await,
+            (None, None) => open(cx, &input).await,
+        }
+    }
+}
+
+impl Input {
+    fn wish(&self) -> OutputWish {
+        OutputWish { offset: self.output_offset.unwrap_or(0), tail_lines: self.tail }
+    }
+
+    fn wait_for(&self) -> WaitFor {
+        match self.wait_for {
+            Some(Wanted::All) => WaitFor::All,
+            Some(Wanted::Any) => WaitFor::Any,
+            Some(Wanted::Finished) | None => WaitFor::Finished,
+        }
+    }
+
+    fn since(&self, ids: &[TaskId]) -> Result<Option<BTreeMap<TaskId, i64>>, ToolError> {
+        match (&self.since, ids) {
+            (None, _) => Ok(None),
+            (Some(Since::Each(each)), _) => {
+                Ok(Some(each.iter().map(|(id, since)| (TaskId::from_text(id.clone()), *since)).collect()))
+            }
+            (Some(Since::One(since)), [only]) => Ok(Some(BTreeMap::from([(only.clone(), *since)]))),
+            (Some(Since::One(since)), _) => Err(ToolError::param(
+                "since",
+                "object of task_id to revision",
+                &since.to_string(),
+                "with several tasks since is an object: {task_id: revision}; pass next.since back as it came",
+            )),
+        }
+    }
+}
+
+/// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
+async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answer<WaitReply>, ToolError> {
+    let wished = Duration::from_secs(input.timeout.unwrap_or(0));
+    let follows = cx.tasks == NativeTasks::Understood && wished > INLINE_WAIT;
+    let request = WaitRequest {
+        owner: cx.principal.clone(),
+        since: input.since(&ids)?,
+        ids,
+        wait_for: input.wait_for(),
+        hold: if follows { INLINE_WAIT } else { wished },
+        hold_max: Some(cx.hold_max()),
+        instance: cx.instance.clone(),
+        interrupt: None,
+    };
+    let reply = cx.runtime.wait_for_tasks(request.clone(), &cx.caller).await?;
+    if follows && reply.returned_because == ReturnedBecause::Timeout {
+        let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();
+        return Ok(Answer::Deferred(cx.runtime.defer_wait(&request, known).await?));
+    }
+    Ok(Answer::Done(reply))
+}
+
+/// Every reply tells the caller's instance how far it has been told.
+fn stage(cx: &ToolContext, tasks: &[&Task]) {
+    if let Some(instance) = &cx.instance {
+        for task in tasks {
+            cx.runtime.cursors().stage(instance, &task.id, task.revision);
+        }
+    }
+}
+
+async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Output>, ToolError> {
+    let reply = match wait(cx, vec![id.clone()], input).await {
+        Ok(Answer::Done(reply)) => reply,
+        Ok(Answer::Deferred(task)) => return Ok(Answer::Deferred(task)),
+        // A task that is gone is a successful read of that fact.
+        Err(error) if error.code == ErrorCode::TaskNotFound => {
+            let report = TaskReport::not_found(&id);
+            return Ok(Answer::Done(Output::One(OneTask { report, next: None, waited: Waited::default() })));
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(view) = reply.tasks.first() else { return Err(TaskError::NotFound(id).into()) };
+    let detail = detail(&view.task, reply.returned_because, input);
+    let report = TaskReport::of(cx, &view.task, detail, input.wish()).await?;
+    stage(cx, &[&view.task]);
+    cx.runtime.mark_read(&cx.principal, &[id]).await?;
+    let next = Some(NextOne { since: view.task.revision });
+    Ok(Answer::Done(Output::One(OneTask { report, next, waited: Waited::of(&reply) })))
+}
+
+/// A reply that only says "not yet" stays small.
+fn detail(task: &Task, because: ReturnedBecause, input: &Input) -> Detail {
+    let nothing_new = because == ReturnedBecause::Timeout && input.output_offset.is_none();
+    if nothing_new && !task.status.is_terminal() && input.timeout.unwrap_or(0) > 0 {
+        Detail::Brief
+    } else {
+        Detail::Full
+    }
+}
+
+async fn many(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answer<Output>, ToolError> {
+    let (known, unknown) = sort_out(cx, ids).await?;
+    if unknown.is_empty() {
+        return report_many(cx, known, input, Vec::new()).await;
+    }
+    let gone: Vec<Line> = unknown.iter().map(|id| Line::plain(TaskReport::not_found(id))).collect();
+    if known.is_empty() {
+        let changed = Some(unknown.iter().map(ToString::to_string).collect());
+        let (next, waited) = (NextMany { since: BTreeMap::new() }, Waited::default());
+        return Ok(Answer::Done(Output::Many(ManyTasks { changed, tasks: gone, total: None, next, waited })));
+    }
+    // That one is gone is news: it is said at once, whatever the wish.
+    report_many(cx, known, &Input { timeout: None, ..input.clone() }, gone).await
+}
+
+async fn report_many(
+    cx: &ToolContext,
+    ids: Vec<TaskId>,
+    input: &Input,
+    gone: Vec<Line>,
+) -> Result<Answer<Output>, ToolError> {
+    let reply = match wait(cx, ids, input).await? {
+        Answer::Done(reply) => reply,
+        Answer::Deferred(task) => return Ok(Answer::Deferred(task)),
+    };
+    let mut changed: Vec<String> = reply.changed.iter().map(ToString::to_string).collect();
+    changed.extend(gone.iter().map(|line| line.report.task_id.clone()));
+    // News first, each with its result; the others in brief.
+    let (news, rest): (Vec<_>, Vec<_>) = reply.tasks.iter().partition(|view| reply.changed.contains(&view.task.id));
+    let mut lines = gone;
+    for (views, detail) in [(&news, Detail::Full), (&rest, Detail::Brief)] {
+        for view in views {
+            lines.push(Line::plain(TaskReport::of(cx, &view.task, detail, input.wish()).await?));
+        }
+    }
+    let seen: Vec<&Task> = reply.tasks.iter().map(|view| view.task.as_ref()).collect();
+    stage(cx, &seen);
+    let read: Vec<TaskId> = news.iter().map(|view| view.task.id.clone()).collect();
+    cx.runtime.mark_read(&cx.principal, &read).await?;
+    let next = NextMany { since: reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect() };
+    let waited = Waited::of(&reply);
+    Ok(Answer::Done(Output::Many(ManyTasks { changed: Some(changed), tasks: lines, total: None, next, waited })))
+}
+
+impl Line {
+    fn plain(report: TaskReport) -> Self {
+        Self { kind: None, title: None, unread: None, report }
+    }
+}
+
+/// Which of these exist for the caller.
+async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Vec<TaskId>), ToolError> {
+    let found = cx.runtime.store().tasks(&ids).await?;
+    let is_own = |id: &TaskId| found.iter().any(|task| task.id == *id && task.owner == cx.principal);
+    Ok(ids.into_iter().partition(is_own))
+}
+
+/// The caller's open tasks and unread results, newest first; with a timeout, when one of them has news.
+async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolError> {
+    let recently = cx.runtime.clock().now().minus(RESULT_KEPT_AFTER_READ);
+    let filter = TaskFilter { open_or_unread_since: Some(recently), ..TaskFilter::default() };
+    let page = PageRequest::new(None, Some(matsu_core::limits::LIST_PAGE_MAX));
+    let mut tasks = cx.runtime.list(&cx.principal, filter, &page).await?.items;
+    tasks.retain(|task| task.kind != TaskKind::Wait);
+    let total = tasks.len();
+    tasks.truncate(OPEN_TASKS_LISTED_MAX as usize);
+    let mut waited = Waited::default();
+    if input.timeout.unwrap_or(0) > 0 && !tasks.is_empty() {
+        let ids = tasks.iter().map(|task| task.id.clone()).collect();
+        match wait(cx, ids, input).await {
+            Ok(Answer::Done(reply)) => {
+                waited = Waited::of(&reply);
+                tasks = reply.tasks.iter().map(|view| (*view.task).clone()).collect();
+            }
+            Ok(Answer::Deferred(task)) => return Ok(Answer::Deferred(task)),
+            Err(error) => return Err(error),
+        }
+    }
+    stage(cx, &tasks.iter().collect::<Vec<_>>());
+    let next = NextMany { since: tasks.iter().map(|task| (task.id.to_string(), task.revision)).collect() };
+    let lines = tasks.iter().map(overview).collect();
+    Ok(Answer::Done(Output::Many(ManyTasks { changed: None, tasks: lines, total: Some(total), next, waited })))
+}
+
+fn overview(task: &Task) -> Line {
+    Line {
+        kind: Some(task.kind.to_string()),
+        title: Some(task.title.clone()),
+        unread: Some(task.finished_at.is_some() && task.first_read_at.is_none()),
+        report: TaskReport {
+            task_id: task.id.to_string(),
+            status: task.status.to_string(),
+            revision: Some(task.revision),
+            ..TaskReport::default()
+        },
+    }
+}
