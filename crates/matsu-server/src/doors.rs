@@ -6,13 +6,14 @@ use axum::serve::{Listener, ListenerExt};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
 use crate::http::{Door, router};
+use crate::mcp;
 
 /// After the last answer open connections have this long to take it.
 const LINGER: Duration = Duration::from_secs(2);
@@ -25,23 +26,44 @@ pub async fn serve_tcp(app: App, listener: TcpListener) {
             tracing::debug!(%error, "answers on this connection may be late");
         }
     });
-    serve(app, Door::Tcp, listener).await;
+    let router = router(&app, Door::Tcp);
+    serve(app, listener, move |app, stream| converse(app, router.clone(), stream)).await;
 }
 
-/// Serves the Unix socket until the app's shutdown.
+/// Serves the Unix socket until the app's shutdown: HTTP for commands, MCP for relays.
 pub async fn serve_socket(app: App, listener: UnixListener) {
-    serve(app, Door::Socket, listener).await;
+    let router = router(&app, Door::Socket);
+    serve(app, listener, move |app, stream| tell_apart(app, router.clone(), stream)).await;
 }
 
-async fn serve<L: Listener>(app: App, door: Door, mut listener: L) {
-    let router = router(&app, door);
+/// A relay begins with its preamble, which is JSON; no HTTP method begins with a brace.
+async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
+    let (reader, writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    match reader.fill_buf().await {
+        Ok([b'{', ..]) => {
+            let _present = Presence::enter(&app);
+            if let Err(error) = mcp::socket::converse(app.clone(), reader, writer).await {
+                tracing::debug!(%error, "a relay broke off");
+            }
+        }
+        Ok([]) | Err(_) => {}
+        Ok(_) => converse(app, router, tokio::io::join(reader, writer)).await,
+    }
+}
+
+async fn serve<L, C>(app: App, mut listener: L, converse: impl Fn(App, L::Io) -> C)
+where
+    L: Listener,
+    C: Future<Output = ()> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = app.shutdown().cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             (stream, _) = listener.accept() => {
-                connections.spawn(converse(app.clone(), router.clone(), stream));
+                connections.spawn(converse(app.clone(), stream));
             }
         }
     }

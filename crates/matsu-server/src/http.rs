@@ -8,6 +8,7 @@ mod task_wait;
 mod tasks;
 mod test_jobs;
 mod tokens;
+mod tools;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -33,10 +34,14 @@ pub fn router(app: &App, door: Door) -> Router {
         .merge(task_wait::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
-        .merge(tokens::routes());
+        .merge(tokens::routes())
+        .merge(tools::routes());
     let mut all = Router::new().nest("/api/v1", api).merge(health::routes());
     if app.test_jobs() == TestJobs::Offered {
         all = all.merge(test_jobs::routes());
+    }
+    if door == Door::Tcp {
+        all = all.nest_service("/mcp", crate::mcp::http::service(app));
     }
     if door == Door::Socket {
         all = all.merge(control::routes());

@@ -4,6 +4,7 @@ pub mod app;
 pub mod auth;
 pub mod doors;
 mod http;
+pub mod mcp;
 mod problem;
 mod wire;
 

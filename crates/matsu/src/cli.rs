@@ -40,6 +40,8 @@ pub struct Global {
 pub enum Command {
     /// Serve: HTTP, REST, the socket, and the workers
     Serve(Serve),
+    /// The MCP server that a client starts, on stdin and stdout: a relay to the daemon
+    Mcp(Mcp),
     /// A node with workers only, for a PostgreSQL store
     Worker(Worker),
     /// List tasks, newest first
@@ -50,6 +52,8 @@ pub enum Command {
     Stop(Stop),
     /// Run a task again, as a new task
     Retry(TaskArg),
+    /// Call a tool and print its answer
+    Call(Call),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -85,12 +89,40 @@ pub struct Serve {
     /// End after this long without work or client
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub idle_exit: Option<u64>,
+    /// Leave the terminal of whoever started it
+    #[arg(long, hide = true)]
+    pub detach: bool,
     /// Offer the routes and job kinds that tests and benches use
     #[arg(long, hide = true)]
     pub test_jobs: bool,
     /// Speak of another version, to test the hand-over between two
     #[arg(long, value_name = "VERSION", hide = true)]
     pub as_version: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Mcp {
+    /// Run everything in this process
+    #[arg(long)]
+    pub no_daemon: bool,
+    /// Which tools to offer: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// How many seconds this client can be held in one call
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub hold: Option<u64>,
+    /// Take test jobs too
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+}
+
+#[derive(Args)]
+pub struct Call {
+    /// The tool's name
+    pub tool: String,
+    /// Its arguments, as a JSON object
+    #[arg(default_value = "{}")]
+    pub arguments: String,
 }
 
 #[derive(Args)]

@@ -124,3 +124,15 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
         }
     }
 }
+
+/// A request to the daemon about itself.
+pub async fn control(config: &Config, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
+    let (_, bytes) = over_socket(&config.paths.socket(), request).await?;
+    Ok(serde_json::from_slice(&bytes)?)
+}

@@ -1,10 +1,12 @@
 //! The commands: one file each. Only these files print to stdout.
 
 mod backup;
+mod call;
 mod completions;
 mod config;
 mod doctor;
 mod limits;
+mod mcp;
 mod migrate;
 mod retry;
 mod serve;
@@ -33,11 +35,13 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
     let Cli { global, command } = cli;
     match command {
         Command::Serve(args) => serve::run(&global, args).await,
+        Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Worker(args) => worker::run(&global, args).await,
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
         Command::Status(args) => status::run(&quiet(&global)?, args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
+        Command::Call(args) => call::run(&quiet(&global)?, args).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

@@ -8,6 +8,8 @@ mod config;
 mod daemon;
 mod logging;
 mod paths;
+mod process;
+mod relay;
 
 use std::process::ExitCode;
 

@@ -89,6 +89,19 @@ impl JobCounts {
         self.unfinished() + self.completed + self.failed + self.cancelled
     }
 
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            queued: self.queued + other.queued,
+            running: self.running + other.running,
+            awaiting_auth: self.awaiting_auth + other.awaiting_auth,
+            awaiting_input: self.awaiting_input + other.awaiting_input,
+            completed: self.completed + other.completed,
+            failed: self.failed + other.failed,
+            cancelled: self.cancelled + other.cancelled,
+        }
+    }
+
     fn of(&mut self, state: JobState) -> &mut i64 {
         match state {
             JobState::Queued => &mut self.queued,

@@ -9,7 +9,7 @@ use crate::tool::ToolError;
 /// How much of a received value an answer repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// Checks an object of arguments.
+/// Checks an object of arguments; a reply can be checked against its schema as well.
 ///
 /// # Errors
 /// The first field that does not fit.
@@ -18,15 +18,16 @@ pub fn arguments(schema: &Value, arguments: &Value) -> Result<(), ToolError> {
 }
 
 fn value(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
-    if let Some(choices) = schema["anyOf"].as_array() {
-        if choices.iter().any(|choice| value(choice, path, given).is_ok()) {
-            return Ok(());
-        }
+    if let Some(choices) = schema["anyOf"].as_array()
+        && !choices.iter().any(|choice| value(choice, path, given).is_ok())
+    {
         let expected = choices.iter().map(expected).collect::<Vec<_>>().join(" or ");
         return Err(refused(path, &expected, given));
     }
     let fits = match schema["type"].as_str() {
+        _ if !schema["const"].is_null() => schema["const"] == *given,
         Some("object") => return object(schema, path, given),
+        None if schema["properties"].is_object() => return object(schema, path, given),
         Some("array") => return array(schema, path, given),
         Some("string") => given.as_str().is_some_and(|text| text_fits(schema, text)),
         Some("integer") => given.as_i64().is_some_and(|number| number_fits(schema, number as f64)),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// The schema that arguments are checked against. Unknown fields are refused.
 pub fn input<T: JsonSchema>() -> Value {
-    let mut schema = derived::<T>();
+    let mut schema = derived::<T>(SchemaSettings::draft2020_12());
     if let Value::Object(fields) = &mut schema {
         fields.entry("type").or_insert_with(|| json!("object"));
         fields.entry("properties").or_insert_with(|| json!({}));
@@ -17,7 +17,8 @@ pub fn input<T: JsonSchema>() -> Value {
 
 /// The schema of every reply: the tool's own fields with `ok`, or the error envelope.
 pub fn output<T: JsonSchema>() -> Value {
-    let mut own = derived::<T>();
+    // As it is written, where what is empty may be left out.
+    let mut own = derived::<T>(SchemaSettings::draft2020_12().for_serialize());
     if let Value::Object(fields) = &mut own {
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         if let Value::Object(properties) = properties {
@@ -44,8 +45,8 @@ pub fn output<T: JsonSchema>() -> Value {
     })
 }
 
-fn derived<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+fn derived<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });

@@ -1,18 +1,40 @@
 //! What surrounds one call: who asks, how long it may be held, and where progress goes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use matsu_core::id::TaskId;
 use matsu_core::principal::Principal;
+use matsu_core::task::JobCounts;
 
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
 
-/// Takes words about a call that is still under way.
-pub trait ProgressSink: Send + Sync {
-    fn say(&self, message: &str);
+/// What a call that is still under way waits for, so that whoever shows progress can say something about it.
+#[derive(Debug, Default)]
+pub struct Watched {
+    ids: Mutex<Vec<TaskId>>,
+}
+
+impl Watched {
+    pub fn set(&self, ids: &[TaskId]) {
+        *self.ids.lock().unwrap_or_else(PoisonError::into_inner) = ids.to_vec();
+    }
+
+    /// One line: how far the watched tasks are.
+    pub async fn in_words(&self, runtime: &Runtime) -> String {
+        let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tasks = runtime.store().tasks(&ids).await.unwrap_or_default();
+        let counts = tasks.iter().fold(JobCounts::default(), |sum, task| sum.plus(&task.counts));
+        let ended = counts.total() - counts.unfinished();
+        match (counts.total(), counts.running) {
+            (0, _) => "waiting".to_owned(),
+            (total, 0) => format!("{ended} of {total} jobs done"),
+            (total, running) => format!("{ended} of {total} jobs done, {running} running"),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -24,8 +46,7 @@ pub struct ToolContext {
     pub caller: CancellationToken,
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,
-    /// Absent if the caller asked for none.
-    pub progress: Option<Arc<dyn ProgressSink>>,
+    pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
 }
 

@@ -62,6 +62,7 @@ impl Tool for CancelTask {
             Some(Mode::Immediate) => StopMode::Immediate,
             Some(Mode::Graceful) | None => StopMode::Graceful,
         };
+        cx.watched.set(std::slice::from_ref(&id));
         let report = cx.runtime.stop(&cx.principal, &id, mode, StopReason::UserCancelled, &cx.caller).await?;
         Ok(Answer::Done(Output {
             task_id: id.to_string(),

@@ -16,8 +16,7 @@ use matsu_core::task::{Task, TaskKind};
 use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
 use crate::tasks::TaskError;
-use crate::tool::context::NativeTasks;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, NativeTasks, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetTaskStatus;
 
@@ -202,6 +201,7 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
         instance: cx.instance.clone(),
         interrupt: None,
     };
+    cx.watched.set(&request.ids);
     let reply = cx.runtime.wait_for_tasks(request.clone(), &cx.caller).await?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();

@@ -12,4 +12,5 @@ mod recovery;
 mod simulation;
 mod steering;
 mod tasks;
+mod tools;
 mod waiting;

@@ -4,19 +4,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use axum::body::Body;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_runtime::{Service, Workers};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, doors};
 use metrics_exporter_prometheus::PrometheusBuilder;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Global, Serve};
-use crate::client::over_socket;
+use crate::client::control;
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson};
@@ -26,6 +25,10 @@ use crate::daemon::socket;
 use crate::logging;
 
 pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
+    if args.detach {
+        // The first thing: nothing that happens to the starter's terminal may reach us.
+        let _ = rustix::process::setsid();
+    }
     let mut global = global.clone();
     let scratch = Scratch::for_ephemeral(&args, &mut global)?;
     let flags = Flags { listen: args.listen.clone(), port: args.port, workers: args.workers };
@@ -122,17 +125,6 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
         }
         Clock::system().sleep(Duration::from_millis(100)).await;
     }
-}
-
-async fn control(config: &Config, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
-    let request = hyper::Request::builder()
-        .method(method)
-        .uri(path)
-        .header("host", "localhost")
-        .header("content-type", "application/json")
-        .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
-    let (_, bytes) = over_socket(&config.paths.socket(), request).await?;
-    Ok(serde_json::from_slice(&bytes)?)
 }
 
 /// The open doors, and who stands at them.

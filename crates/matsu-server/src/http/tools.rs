@@ -1,0 +1,58 @@
+//! Tools over plain HTTP, for `matsu call`. The same dispatch, the same answers as over MCP.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use matsu_core::error_code::ErrorCode;
+use matsu_runtime::dispatch::{self, Reply};
+use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::tools::TOOLS;
+use serde_json::{Map, Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/tools", get(list)).route("/tools/{name}", post(call))
+}
+
+async fn list(_caller: Caller) -> Json<Value> {
+    let items = TOOLS.iter().map(|tool| {
+        json!({
+            "name": tool.name,
+            "toolset": tool.toolset.as_str(),
+            "description": tool.description,
+            "input_schema": tool.input_schema(),
+        })
+    });
+    Json(json!({ "items": items.collect::<Vec<_>>() }))
+}
+
+/// A refused call is an answer, with `ok: false`, as over MCP.
+async fn call(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Json(arguments): Json<Map<String, Value>>,
+) -> Result<Json<Value>, Problem> {
+    let Some(entry) = TOOLS.iter().find(|tool| tool.name == name) else {
+        let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
+        return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}; there are {names}")));
+    };
+    let cx = ToolContext {
+        runtime: app.runtime().clone(),
+        principal: caller.principal,
+        instance: None,
+        caller: app.shutdown().clone(),
+        hold_max: None,
+        watched: Arc::new(Watched::default()),
+        tasks: NativeTasks::Unknown,
+    };
+    match dispatch::call(entry, &cx, arguments).await {
+        Reply::Done { body, .. } => Ok(Json(body)),
+        Reply::Task(id) => Ok(Json(json!({ "ok": true, "task_id": id }))),
+    }
+}

@@ -1,0 +1,9 @@
+//! MCP: the same handlers behind the socket, stdio and Streamable HTTP. The only folder that knows rmcp.
+
+mod handler;
+pub mod http;
+mod instructions;
+mod native;
+pub mod socket;
+
+pub use handler::{Connection, McpHandler};

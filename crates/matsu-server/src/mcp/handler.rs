@@ -1,0 +1,208 @@
+//! One connection's view of Matsu as an rmcp server: lists tools, calls them through the dispatch, shows progress.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use matsu_core::principal::Principal;
+use matsu_runtime::InstanceId;
+use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::dispatch::{self, Reply};
+use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, GetTaskParams,
+    GetTaskResult, Implementation, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, ServerCapabilities, Tool, ToolAnnotations, UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+
+use super::instructions::INSTRUCTIONS;
+use crate::app::App;
+use crate::auth::Caller;
+
+/// A call that takes longer says so, if its caller asked for progress; and again this often.
+const FIRST_PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// What a connection brings along. Over HTTP the caller comes with each request instead.
+#[derive(Clone)]
+pub struct Connection {
+    pub caller: Option<Caller>,
+    pub offer: Offer,
+    pub hold_max: Option<Duration>,
+}
+
+#[derive(Clone)]
+pub struct McpHandler {
+    app: App,
+    connection: Arc<Connection>,
+}
+
+impl McpHandler {
+    #[must_use]
+    pub fn new(app: App, connection: Connection) -> Self {
+        Self { app, connection: Arc::new(connection) }
+    }
+
+    pub(super) fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Who asks: the connection's own caller, or the one whose token came with this request.
+    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        if let Some(caller) = &self.connection.caller {
+            return Ok(caller.clone());
+        }
+        let parts = context.extensions.get::<Parts>();
+        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
+        let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("nobody is known to have asked", None))?;
+        // A legacy session is an instance of its own; without one the token is.
+        let session = parts.and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok());
+        if let Some(session) = session {
+            caller.instance = InstanceId::from_text(format!("{}/{session}", caller.instance));
+        }
+        Ok(caller)
+    }
+
+    fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
+        let Caller { principal, instance } = self.caller(context)?;
+        Ok(ToolContext {
+            runtime: self.app.runtime().clone(),
+            principal,
+            instance: Some(instance),
+            caller: context.ct.clone(),
+            hold_max: self.connection.hold_max,
+            watched: Arc::new(Watched::default()),
+            tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
+        })
+    }
+
+    /// Runs the call, and speaks while it lasts if the caller wants to hear.
+    async fn call_with_progress(
+        &self,
+        entry: &ToolEntry,
+        cx: &ToolContext,
+        arguments: JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Reply {
+        let call = dispatch::call(entry, cx, arguments);
+        tokio::pin!(call);
+        let Some(token) = context.meta.get_progress_token() else { return call.await };
+        let clock = *self.app.runtime().clock();
+        let mut pause = FIRST_PROGRESS;
+        let mut step = 0.0;
+        loop {
+            tokio::select! {
+                reply = &mut call => return reply,
+                () = clock.sleep(pause) => {
+                    step += 1.0;
+                    pause = PROGRESS_EVERY;
+                    let words = cx.watched.in_words(self.app.runtime()).await;
+                    let params = ProgressNotificationParam::new(token.clone(), step).with_message(words);
+                    // A caller that cannot hear it is noticed by the call itself.
+                    let _ = context.peer.notify_progress(params).await;
+                }
+            }
+        }
+    }
+}
+
+/// Only if this very request is of the modern era and says so itself; what a handshake once declared does not count.
+fn follows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let modern = context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    modern && context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+}
+
+impl ServerHandler for McpHandler {
+    fn get_info(&self) -> InitializeResult {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tasks().build();
+        InitializeResult::new(capabilities)
+            .with_server_info(Implementation::new("matsu", self.app.version()).with_title("Matsu"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        const VERSIONS: &[ProtocolVersion] =
+            &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+        Cow::Borrowed(VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.connection.offer.tools().map(described).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(entry) = self.connection.offer.find(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
+        };
+        let cx = self.tool_context(&context)?;
+        let arguments = request.arguments.unwrap_or_default();
+        match self.call_with_progress(entry, &cx, arguments, &context).await {
+            Reply::Done { body, is_error } => Ok(CallToolResponse::Complete(result(body, is_error))),
+            Reply::Task(id) => self.created(&cx, &id).await,
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.native_status(&request.task_id, &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // Nothing asks yet; an answer to no question is ignored, as the extension says, if the task is the caller's.
+        self.native_status(&request.task_id, &context).await.map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.native_cancel(&request.task_id, &context).await
+    }
+}
+
+/// Both halves carry the same: some clients show a model only one of them.
+pub(super) fn result(body: Value, is_error: bool) -> CallToolResult {
+    let text = vec![ContentBlock::text(body.to_string())];
+    let mut result = if is_error { CallToolResult::error(text) } else { CallToolResult::success(text) };
+    result.structured_content = Some(body);
+    result
+}
+
+fn described(entry: &ToolEntry) -> Tool {
+    let object = |schema: &Value| schema.as_object().cloned().unwrap_or_default();
+    let hints = entry.annotations;
+    let annotations = ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(false);
+    Tool::new(entry.name, entry.description, object(entry.input_schema()))
+        .with_raw_output_schema(Arc::new(object(entry.output_schema())))
+        .with_annotations(annotations)
+}
+
+/// The store's own user, for whoever may open the socket.
+#[must_use]
+pub fn local_caller(instance: &str) -> Caller {
+    Caller { principal: Principal::local_user(), instance: InstanceId::from_text(instance) }
+}

@@ -1,0 +1,143 @@
+//! Stored tasks as native MCP tasks.
+
+use std::time::Duration;
+
+use matsu_core::id::TaskId;
+use matsu_core::limits::RESULT_KEPT_UNREAD;
+use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
+use matsu_runtime::TaskError;
+use matsu_runtime::native_task::{NativeLookup, NativeTask};
+use matsu_runtime::tool::ToolContext;
+use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, TaskPayload};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+
+use super::handler::{McpHandler, result};
+
+/// How often a client may ask, at first and after a while.
+const POLL_FIRST: Duration = Duration::from_millis(1_000);
+const POLL_LATER: Duration = Duration::from_millis(5_000);
+const POLL_LATER_AFTER: Duration = Duration::from_secs(60);
+
+impl McpHandler {
+    /// The answer to a call that goes on as a task. Its row is stored already.
+    pub(super) async fn created(&self, cx: &ToolContext, id: &TaskId) -> Result<CallToolResponse, ErrorData> {
+        let task = cx.runtime.read(&cx.principal, id).await.map_err(|error| refused(&error))?;
+        Ok(CallToolResponse::Task(CreateTaskResult::new(self.seed(&task))))
+    }
+
+    pub(super) async fn native_status(
+        &self,
+        id: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.caller(context)?;
+        let id = TaskId::from_text(id);
+        let runtime = self.app().runtime();
+        let found = runtime.native_task(&caller.principal, &id, Duration::ZERO, &context.ct).await;
+        match found.map_err(|error| refused(&error))? {
+            NativeLookup::Found(native) => Ok(GetTaskResult::new(self.detailed(&native))),
+            // A client polls an unknown id for ever, so one that was known ends for good.
+            NativeLookup::Expired(status) => Ok(GetTaskResult::new(self.expired(&id, status))),
+        }
+    }
+
+    /// Ending a wait ends the wait and nothing else. Repeating it changes nothing.
+    pub(super) async fn native_cancel(&self, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let caller = self.caller(context)?;
+        let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
+        let runtime = self.app().runtime();
+        let stopped = runtime.stop(&caller.principal, &TaskId::from_text(id), mode, reason, &context.ct).await;
+        stopped.map(drop).map_err(|error| refused(&error))
+    }
+
+    fn seed(&self, task: &Task) -> rmcp::model::Task {
+        let status = match task.status {
+            TaskStatus::Completed => rmcp::model::TaskStatus::Completed,
+            TaskStatus::Failed => rmcp::model::TaskStatus::Failed,
+            TaskStatus::Cancelled => rmcp::model::TaskStatus::Cancelled,
+            TaskStatus::InputRequired => rmcp::model::TaskStatus::InputRequired,
+            TaskStatus::Queued | TaskStatus::Running | TaskStatus::Paused | TaskStatus::Blocked => {
+                rmcp::model::TaskStatus::Working
+            }
+        };
+        let age = self.app().runtime().clock().now().since(task.created_at);
+        let poll = if age < POLL_LATER_AFTER { POLL_FIRST } else { POLL_LATER };
+        let native =
+            rmcp::model::Task::new(task.id.as_str(), status, task.created_at.to_string(), task.updated_at.to_string());
+        let native = native.with_poll_interval_ms(millis(poll)).with_status_message(words(task));
+        if task.status.is_terminal() { native.with_ttl_ms(millis(RESULT_KEPT_UNREAD)) } else { native }
+    }
+
+    fn detailed(&self, native: &NativeTask) -> DetailedTask {
+        let payload = match (native.task.status, &native.arrived) {
+            (TaskStatus::Completed, Some(arrived)) => TaskPayload::Completed { result: arrival(arrived) },
+            (TaskStatus::Completed, None) => TaskPayload::Completed { result: see(&native.task) },
+            (TaskStatus::Failed, _) => TaskPayload::Completed { result: see(&native.task) },
+            (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
+            _ => TaskPayload::Working,
+        };
+        DetailedTask::new(self.seed(&native.task), payload)
+    }
+
+    fn expired(&self, id: &TaskId, status: TaskStatus) -> DetailedTask {
+        let now = self.app().runtime().clock().now().to_string();
+        let message = format!("Task ID not found or expired. It had ended as {status}.");
+        let error = json!({ "code": -32602, "message": message });
+        let task = rmcp::model::Task::new(id.as_str(), rmcp::model::TaskStatus::Failed, now.clone(), now);
+        DetailedTask::new(task, TaskPayload::Failed { error: object(error) })
+    }
+}
+
+/// What a person or a model may read about a task under way.
+fn words(task: &Task) -> String {
+    if let Some(message) = &task.status_message {
+        return message.clone();
+    }
+    let counts = &task.counts;
+    let ended = counts.total() - counts.unfinished();
+    match counts.total() {
+        0 => task.status.to_string(),
+        total => format!("{}: {ended} of {total} jobs done", task.status),
+    }
+}
+
+/// A wait has ended: it says where to look, and takes nothing away from whoever does.
+fn arrival(ids: &[TaskId]) -> JsonObject {
+    let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+    let call = match ids.as_slice() {
+        [only] => json!({ "task_id": only }),
+        several => json!({ "task_ids": several }),
+    };
+    let message = format!("Something arrived. Call get_task_status with {call} to read it.");
+    body(json!({ "ok": true, "arrived": ids, "message": message }))
+}
+
+/// A task whose result is read with the tool.
+fn see(task: &Task) -> JsonObject {
+    let message = format!("The task ended as {}. Call get_task_status with its task_id to read it.", task.status);
+    body(json!({ "ok": true, "task_id": task.id, "status": task.status, "message": message }))
+}
+
+fn body(structured: Value) -> JsonObject {
+    serde_json::to_value(result(structured, false)).map(object).unwrap_or_default()
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(fields) => fields,
+        _ => JsonObject::new(),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn refused(error: &TaskError) -> ErrorData {
+    match error {
+        TaskError::NotFound(_) | TaskError::Invalid(_) => ErrorData::invalid_params(error.to_string(), None),
+        _ => ErrorData::internal_error(error.to_string(), None),
+    }
+}

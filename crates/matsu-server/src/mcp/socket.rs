@@ -1,0 +1,105 @@
+//! MCP on a byte stream: the daemon's socket after its preamble, or a process's own stdin and stdout.
+
+use std::io;
+use std::time::Duration;
+
+use matsu_core::id::NodeId;
+use matsu_runtime::dispatch::presets::Offer;
+use rmcp::ServiceExt;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::handler::local_caller;
+use super::{Connection, McpHandler};
+use crate::app::App;
+
+/// A preamble is one short line; whoever sends more is no relay of ours.
+const PREAMBLE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What a relay says first.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Preamble {
+    pub version: String,
+    /// Tells relays of the same user apart.
+    pub instance: String,
+    /// As given with `--tools`.
+    pub tools: String,
+    /// Seconds this client can be held.
+    pub hold: Option<u64>,
+}
+
+/// What the daemon answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Greeting {
+    pub version: String,
+    /// Set if the preamble was refused; the connection ends then.
+    pub error: Option<String>,
+}
+
+/// Speaks with a relay: preamble, greeting, then MCP until one side ends.
+///
+/// # Errors
+/// A stream that breaks before the greeting.
+pub async fn converse<R, W>(app: App, reader: R, mut writer: W) -> io::Result<()>
+where
+    R: AsyncBufRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let mut line = String::new();
+    let mut limited = reader.take(PREAMBLE_BYTES_MAX);
+    limited.read_line(&mut line).await?;
+    let reader = limited.into_inner();
+    let connection = serde_json::from_str::<Preamble>(&line)
+        .map_err(|error| format!("the preamble cannot be read: {error}"))
+        .and_then(|preamble| connection(&preamble));
+    let error = connection.as_ref().err().cloned();
+    let greeting = Greeting { version: app.version().to_owned(), error };
+    writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
+    writer.flush().await?;
+    if let Ok(connection) = connection {
+        serve(app, connection, reader, writer).await;
+    }
+    Ok(())
+}
+
+fn connection(preamble: &Preamble) -> Result<Connection, String> {
+    Ok(Connection {
+        caller: Some(local_caller(&preamble.instance)),
+        offer: Offer::parse(&preamble.tools)?,
+        hold_max: preamble.hold.map(Duration::from_secs),
+    })
+}
+
+/// Speaks MCP in this very process, for `--no-daemon`.
+///
+/// # Errors
+/// A toolset that does not exist.
+pub async fn serve_here<R, W>(app: App, tools: &str, hold: Option<u64>, reader: R, writer: W) -> Result<(), String>
+where
+    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let instance = NodeId::mint(app.runtime().clock().now()).to_string();
+    let preamble = Preamble { version: app.version().to_owned(), instance, tools: tools.to_owned(), hold };
+    serve(app, connection(&preamble)?, reader, writer).await;
+    Ok(())
+}
+
+async fn serve<R, W>(app: App, connection: Connection, reader: R, writer: W)
+where
+    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let instance = connection.caller.as_ref().map(|caller| caller.instance.clone());
+    let shutdown = app.shutdown().clone();
+    let handler = McpHandler::new(app.clone(), connection);
+    match handler.serve_with_ct((reader, writer), shutdown.child_token()).await {
+        Ok(running) => {
+            let _ = running.waiting().await;
+        }
+        Err(error) => tracing::debug!(%error, "a client left before it said who it is"),
+    }
+    if let Some(instance) = instance {
+        app.runtime().cursors().forget(&instance);
+    }
+}

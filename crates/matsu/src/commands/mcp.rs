@@ -1,0 +1,63 @@
+//! `matsu mcp`: what a client starts. A relay to the daemon; without one, everything in this process.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use matsu_core::node::NodeRole;
+use matsu_runtime::Workers;
+use matsu_runtime::dispatch::presets::Offer;
+use matsu_server::app::TestJobs;
+use matsu_server::mcp::socket;
+use matsu_server::{App, AppOptions};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{Global, Mcp};
+use crate::compose::{self, Role, VERSION};
+use crate::config::{Config, Flags};
+use crate::daemon::lock::ServeLock;
+use crate::logging;
+use crate::relay::{self, Ended, Relay};
+
+pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
+    let config = Config::load(global, &Flags::default())?;
+    logging::start(&config, global.verbose);
+    Offer::parse(&args.tools).map_err(|error| anyhow!(error))?;
+    if !args.no_daemon {
+        let relay = Relay::new(&config, global, &args);
+        match relay.run(tokio::io::stdin(), tokio::io::stdout()).await? {
+            Ended::ClientLeft => return Ok(ExitCode::SUCCESS),
+            Ended::NoDaemon => eprintln!("matsu: no daemon could be started within 3 s; working in this process"),
+        }
+    }
+    in_process(&config, &args).await
+}
+
+/// Workers only if nobody else serves the store.
+async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
+    let lock = ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?;
+    let opened = compose::open_store(config).await?;
+    let role = Role {
+        node: NodeRole::Serve,
+        workers: if lock.is_some() { Workers::All } else { Workers::None },
+        bodies: compose::bodies(args.test_jobs),
+        version: VERSION.to_owned(),
+    };
+    let runtime = compose::runtime(config, &opened, role);
+    let service = runtime.start();
+    let app = App::new(AppOptions {
+        runtime,
+        version: VERSION.to_owned(),
+        shutdown: CancellationToken::new(),
+        metrics: Arc::new(String::new),
+        test_jobs: TestJobs::Hidden,
+    });
+    let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = tokio::select! {
+        served = socket::serve_here(app.clone(), &args.tools, args.hold, stdin, stdout) => served,
+        () = relay::told_to_end() => Ok(()),
+    };
+    service.stop().await;
+    served.map_err(|error| anyhow!(error))?;
+    Ok(ExitCode::SUCCESS)
+}

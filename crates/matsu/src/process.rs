@@ -1,0 +1,28 @@
+//! Starting processes: the only place that does.
+#![expect(clippy::disallowed_methods, reason = "the one file that starts processes")]
+
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::daemon::announce::make_private_folder;
+use crate::paths::Paths;
+
+/// Starts a daemon that outlives us: no terminal, its log in the data directory.
+pub fn start_daemon(paths: &Paths, arguments: &[String]) -> Result<()> {
+    make_private_folder(&paths.data_dir)?;
+    let log = paths.data_dir.join("daemon.log");
+    let file = OpenOptions::new().create(true).append(true).open(&log);
+    let file = file.with_context(|| format!("cannot write {}", log.display()))?;
+    let program = std::env::current_exe().context("cannot find this program on disk")?;
+    Command::new(program)
+        .args(arguments)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(file)
+        .spawn()
+        .context("cannot start the daemon")?;
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The relay: pipes MCP frames between a client and the daemon, and outlives the daemon.
+//!
+//! A frame is a line. Requests that are open when the daemon dies are answered with an error that may be retried;
+//! a legacy client's handshake is repeated with the next daemon, so the client notices nothing else.
+
+mod frames;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use matsu_core::clock::Clock;
+use matsu_core::id::NodeId;
+use matsu_core::limits::{DAEMON_START_MAX, IDLE_EXIT};
+use matsu_server::mcp::socket::{Greeting, Preamble};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{Global, Mcp};
+use crate::compose::VERSION;
+use crate::config::Config;
+use crate::process;
+
+use frames::Frames;
+
+const RETRY_EVERY: Duration = Duration::from_millis(30);
+
+pub struct Relay {
+    config: Config,
+    preamble: Preamble,
+    /// How to start a daemon for the same store.
+    daemon_arguments: Vec<String>,
+}
+
+/// Why a relay stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    ClientLeft,
+    /// None lives and none could be started; nothing has been read from the client yet.
+    NoDaemon,
+}
+
+type Daemon = (Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf);
+
+impl Relay {
+    pub fn new(config: &Config, global: &Global, args: &Mcp) -> Self {
+        let preamble = Preamble {
+            version: VERSION.to_owned(),
+            instance: NodeId::mint(Clock::system().now()).to_string(),
+            tools: args.tools.clone(),
+            hold: args.hold,
+        };
+        Self { config: config.clone(), preamble, daemon_arguments: daemon_arguments(config, global, args) }
+    }
+
+    pub async fn run(
+        &self,
+        client_in: impl AsyncRead + Unpin,
+        mut client_out: impl AsyncWrite + Unpin,
+    ) -> Result<Ended> {
+        let Some(mut daemon) = self.reach().await? else { return Ok(Ended::NoDaemon) };
+        let mut client = BufReader::new(client_in).lines();
+        let mut frames = Frames::default();
+        loop {
+            tokio::select! {
+                line = client.next_line() => {
+                    let Some(line) = line.context("cannot read from the client")? else { return Ok(Ended::ClientLeft) };
+                    frames.from_client(&line);
+                    if send(&mut daemon.1, &line).await.is_err() {
+                        daemon = self.replace(&mut frames, &mut client_out).await?;
+                    }
+                }
+                line = daemon.0.next_line() => match line {
+                    Ok(Some(line)) => {
+                        if frames.from_daemon(&line) {
+                            send(&mut client_out, &line).await.context("cannot write to the client")?;
+                        }
+                    }
+                    Ok(None) | Err(_) => daemon = self.replace(&mut frames, &mut client_out).await?,
+                },
+                () = told_to_end() => return Ok(Ended::ClientLeft),
+            }
+        }
+    }
+
+    /// The daemon died under us: open requests are answered, and the next one is told who we speak for.
+    async fn replace(&self, frames: &mut Frames, client: &mut (impl AsyncWrite + Unpin)) -> Result<Daemon> {
+        tracing::info!("the daemon has ended; looking for another");
+        for answer in frames.give_up() {
+            send(client, &answer).await.context("cannot write to the client")?;
+        }
+        let mut daemon = self.reach().await?.context("the daemon has ended and no other could be started")?;
+        for line in frames.handshake() {
+            send(&mut daemon.1, &line).await.context("the new daemon hung up")?;
+        }
+        Ok(daemon)
+    }
+
+    /// A daemon that has greeted us; started if none lives. `None`: not within the time a client waits.
+    async fn reach(&self) -> Result<Option<Daemon>> {
+        let clock = Clock::system();
+        let deadline = clock.instant() + DAEMON_START_MAX;
+        let socket = self.config.paths.socket();
+        let mut started = false;
+        loop {
+            if let Ok(stream) = UnixStream::connect(&socket).await
+                && let Ok(daemon) = self.greet(stream).await
+            {
+                return Ok(Some(daemon));
+            }
+            if !started {
+                if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
+                    tracing::warn!(error = format!("{error:#}"), "no daemon was started");
+                    return Ok(None);
+                }
+                started = true;
+            }
+            if clock.instant() >= deadline {
+                return Ok(None);
+            }
+            clock.sleep(RETRY_EVERY).await;
+        }
+    }
+
+    async fn greet(&self, stream: UnixStream) -> Result<Daemon> {
+        let (reader, mut writer) = stream.into_split();
+        send(&mut writer, &serde_json::to_string(&self.preamble)?).await?;
+        let mut lines = BufReader::new(reader).lines();
+        let line = lines.next_line().await?.context("the daemon hung up")?;
+        let greeting: Greeting = serde_json::from_str(&line)?;
+        if let Some(error) = greeting.error {
+            anyhow::bail!(error);
+        }
+        if greeting.version != VERSION {
+            self.ask_for_room().await;
+        }
+        Ok((lines, writer))
+    }
+
+    /// A daemon of another version goes on serving us, and makes room when it has nothing to run. We then start ours.
+    async fn ask_for_room(&self) {
+        let body = serde_json::json!({ "version": VERSION });
+        if let Err(error) = crate::client::control(&self.config, "POST", "/control/hand-over", Some(body)).await {
+            tracing::warn!(error = format!("{error:#}"), "the daemon of another version was not asked to make room");
+        }
+    }
+}
+
+async fn send(to: &mut (impl AsyncWrite + Unpin), line: &str) -> std::io::Result<()> {
+    to.write_all(line.as_bytes()).await?;
+    to.write_all(b"\n").await?;
+    to.flush().await
+}
+
+/// The same store and settings as ours, in a process of its own.
+fn daemon_arguments(config: &Config, global: &Global, args: &Mcp) -> Vec<String> {
+    let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let mut arguments = vec!["--data-dir".to_owned(), path(&config.paths.data_dir)];
+    if let Some(file) = &global.config {
+        arguments.extend(["--config".to_owned(), path(file)]);
+    }
+    if let Some(store) = &global.store {
+        arguments.extend(["--store".to_owned(), store.clone()]);
+    }
+    arguments.extend(["serve", "--detach", "--idle-exit"].map(str::to_owned));
+    arguments.push(IDLE_EXIT.as_secs().to_string());
+    if args.test_jobs {
+        arguments.push("--test-jobs".to_owned());
+    }
+    arguments
+}
+
+/// A client that ends us by signal instead of closing our input.
+pub async fn told_to_end() {
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,130 @@
+//! What a relay must remember of the frames that pass: which requests are open, and how the client said hello.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+/// The id of a handshake that the relay repeats; its answer is not for the client.
+const OWN_ID: &str = "matsu-relay-handshake";
+
+#[derive(Default)]
+pub struct Frames {
+    /// Open requests, by their id as it was written.
+    open: HashMap<String, Value>,
+    /// A legacy client's `initialize`; modern clients have none.
+    initialize: Option<Value>,
+    initialized: bool,
+}
+
+impl Frames {
+    pub fn from_client(&mut self, line: &str) {
+        let Ok(frame) = serde_json::from_str::<Value>(line) else { return };
+        match (frame["method"].as_str(), frame.get("id")) {
+            (Some(method), Some(id)) => {
+                self.open.insert(id.to_string(), id.clone());
+                if method == "initialize" {
+                    self.initialize = Some(frame.clone());
+                }
+            }
+            (Some("notifications/initialized"), None) => self.initialized = true,
+            // A request that the client has given up gets no answer.
+            (Some("notifications/cancelled"), None) => {
+                self.open.remove(&frame["params"]["requestId"].to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the client shall see this.
+    pub fn from_daemon(&mut self, line: &str) -> bool {
+        // Only answers matter here; the rest of a frame is skipped over and copied nowhere.
+        let Ok(frame) = serde_json::from_str::<Head>(line) else { return true };
+        match frame.id {
+            Some(id) if frame.method.is_none() => {
+                self.open.remove(&id.to_string());
+                id != OWN_ID
+            }
+            _ => true,
+        }
+    }
+
+    /// Answers for all open requests: the daemon is gone, and trying again is right.
+    pub fn give_up(&mut self) -> Vec<String> {
+        let mut answers: Vec<String> = self
+            .open
+            .drain()
+            .map(|(_, id)| {
+                let message = "the daemon ended during this call; its work goes on. Call again.";
+                let error = json!({ "code": -32603, "message": message, "data": { "retryable": true } });
+                json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
+            })
+            .collect();
+        answers.sort();
+        answers
+    }
+
+    /// What a new daemon must hear from a legacy client before anything else.
+    pub fn handshake(&self) -> Vec<String> {
+        let Some(initialize) = &self.initialize else { return Vec::new() };
+        let mut again = initialize.clone();
+        again["id"] = json!(OWN_ID);
+        let mut lines = vec![again.to_string()];
+        if self.initialized {
+            lines.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        }
+        lines
+    }
+}
+
+/// The part of a frame that says whose it is.
+#[derive(serde::Deserialize)]
+struct Head {
+    id: Option<Value>,
+    method: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(lines: &[&str]) -> Frames {
+        let mut frames = Frames::default();
+        lines.iter().for_each(|line| frames.from_client(line));
+        frames
+    }
+
+    #[test]
+    fn open_requests_are_answered_once_and_closed_ones_never() {
+        let mut frames = seen(&[
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+            r#"{"jsonrpc":"2.0","id":"b","method":"tools/call"}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
+        ]);
+        assert!(frames.from_daemon(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        let answers = frames.give_up();
+        assert_eq!(answers.len(), 1);
+        let answer: Value = serde_json::from_str(&answers[0]).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["data"]["retryable"]), (&json!("b"), &json!(true)));
+        assert_eq!(frames.give_up(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_legacy_handshake_is_repeated_and_its_answer_kept_back() {
+        let mut frames = seen(&[
+            r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        ]);
+        assert!(frames.from_daemon(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
+        let lines = frames.handshake();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].contains("\"x\":1") && lines[0].contains(OWN_ID));
+        assert!(!frames.from_daemon(&format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#)));
+        assert!(frames.from_daemon(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
+    }
+
+    #[test]
+    fn a_modern_client_has_no_handshake() {
+        assert_eq!(seen(&[r#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#]).handshake(), Vec::<String>::new());
+    }
+}
