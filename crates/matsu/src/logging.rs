@@ -15,7 +15,7 @@ pub fn start(config: &Config, verbose: u8) {
         _ => "trace",
     };
     // The libraries below speak only when asked for everything.
-    let filter = format!("{level},hyper=warn,tokio_postgres=warn,hyper_util=warn");
+    let filter = format!("{level},hyper=warn,tokio_postgres=warn,hyper_util=warn,rmcp=warn");
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(std::io::stderr)
