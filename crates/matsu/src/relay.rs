@@ -63,6 +63,9 @@ impl Relay {
         let Some(mut daemon) = self.reach().await? else { return Ok(Ended::NoDaemon) };
         let mut client = BufReader::new(client_in).lines();
         let mut frames = Frames::default();
+        // Once, before the first frame: a signal between two frames must not be lost.
+        let told_to_end = told_to_end();
+        tokio::pin!(told_to_end);
         loop {
             tokio::select! {
                 line = client.next_line() => {
@@ -80,7 +83,7 @@ impl Relay {
                     }
                     Ok(None) | Err(_) => daemon = self.replace(&mut frames, &mut client_out).await?,
                 },
-                () = told_to_end() => return Ok(Ended::ClientLeft),
+                () = &mut told_to_end => return Ok(Ended::ClientLeft),
             }
         }
     }
