@@ -1,5 +1,12 @@
 //! The commands: one file each. Only these files print to stdout.
 
+/// `println!` for a reader that may be gone: in `matsu tasks | head` that is no error.
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::commands::line(format_args!($($words)*))
+    };
+}
+
 mod backup;
 mod call;
 mod completions;
@@ -16,6 +23,7 @@ mod tasks;
 mod token;
 mod worker;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -65,16 +73,21 @@ fn quiet(global: &Global) -> Result<Context> {
 pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     let text = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
     if json {
-        println!("{}", json!({ "ok": false, "error": text }));
+        say!("{}", json!({ "ok": false, "error": text }));
     } else {
         eprintln!("matsu: {text}");
     }
     ExitCode::FAILURE
 }
 
+/// One line on stdout. Nobody is left to be told if it cannot be written.
+fn line(words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{words}");
+}
+
 /// Prints a value as it is.
 fn print_json(value: &Value) {
-    println!("{value:#}");
+    say!("{value:#}");
 }
 
 /// Prints rows in columns as wide as they must be.
@@ -88,9 +101,9 @@ fn print_table(head: &[&str], rows: &[Vec<String>]) {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    println!("{}", line(head.to_vec()));
+    say!("{}", line(head.to_vec()));
     for row in rows {
-        println!("{}", line(row.iter().map(String::as_str).collect()));
+        say!("{}", line(row.iter().map(String::as_str).collect()));
     }
 }
 

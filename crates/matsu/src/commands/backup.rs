@@ -17,7 +17,7 @@ pub async fn run(cx: &Context, args: Backup) -> Result<ExitCode> {
     if cx.json {
         print_json(&json!({ "ok": true, "file": file, "bytes": bytes }));
     } else {
-        println!("{} ({bytes} bytes)", file.display());
+        say!("{} ({bytes} bytes)", file.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,8 @@ use clap::CommandFactory;
 use crate::cli::Cli;
 
 pub fn run(shell: clap_complete::Shell) -> Result<ExitCode> {
-    clap_complete::generate(shell, &mut Cli::command(), "matsu", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "matsu", &mut script);
+    say!("{}", String::from_utf8_lossy(&script).trim_end());
     Ok(ExitCode::SUCCESS)
 }

@@ -44,18 +44,18 @@ pub fn without_password(value: &str) -> String {
 
 /// The page `docs/reference/configuration.md` is this output; a test compares them.
 fn reference() {
-    println!("# Settings\n");
-    println!("Made by `matsu config reference`. A flag wins over the environment, the environment over the file");
-    println!("(`$XDG_CONFIG_HOME/matsu/config.toml`), the file over the default.\n");
-    println!("| key | environment | value | meaning |");
-    println!("|---|---|---|---|");
+    say!("# Settings\n");
+    say!("Made by `matsu config reference`. A flag wins over the environment, the environment over the file");
+    say!("(`$XDG_CONFIG_HOME/matsu/config.toml`), the file over the default.\n");
+    say!("| key | environment | value | meaning |");
+    say!("|---|---|---|---|");
     for key in KEYS {
         let kind = match key.kind {
             Kind::Text => "text".to_owned(),
             Kind::Number { min, max } => format!("{min} to {max}"),
             Kind::Word(words) => words.join(" or "),
         };
-        println!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
+        say!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
     }
 }
 

@@ -66,9 +66,9 @@ pub async fn run(cx: &Context) -> Result<ExitCode> {
         print_json(&json!({ "ok": !broken, "findings": items.collect::<Vec<_>>() }));
     } else {
         for finding in &findings {
-            println!("{:8} {:8} {}", finding.state.word(), finding.what, finding.detail);
+            say!("{:8} {:8} {}", finding.state.word(), finding.what, finding.detail);
             if let Some(advice) = &finding.advice {
-                println!("{:17} → {advice}", "");
+                say!("{:17} → {advice}", "");
             }
         }
     }

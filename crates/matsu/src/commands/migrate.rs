@@ -13,7 +13,7 @@ pub async fn run(cx: &Context) -> Result<ExitCode> {
     if cx.json {
         print_json(&serde_json::to_value(&info)?);
     } else {
-        println!("{} store at {}: schema {}", info.backend, info.location, info.schema_version);
+        say!("{} store at {}: schema {}", info.backend, info.location, info.schema_version);
     }
     Ok(ExitCode::SUCCESS)
 }

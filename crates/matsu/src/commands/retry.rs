@@ -16,9 +16,9 @@ pub async fn run(cx: &Context, args: TaskArg) -> Result<ExitCode> {
         print_json(&task);
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{} runs {} again", field(&task, "task_id"), args.task);
+    say!("{} runs {} again", field(&task, "task_id"), args.task);
     if !client.has_daemon() {
-        println!("No daemon is running; the work waits for `matsu serve`.");
+        say!("No daemon is running; the work waits for `matsu serve`.");
     }
     Ok(ExitCode::SUCCESS)
 }

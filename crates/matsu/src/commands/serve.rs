@@ -104,7 +104,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
         match control(config, "GET", "/control/info", None).await {
             Ok(info) if info["version"] == version => {
                 let address = announce::read_server_json(&config.paths).and_then(|server| server.address);
-                println!(
+                say!(
                     "matsu already serves this store{} (pid {})",
                     address.map(|address| format!(" at {address}")).unwrap_or_default(),
                     info["pid"]
@@ -155,16 +155,16 @@ impl Doors {
 
 fn greet(config: &Config, address: Option<&str>, as_json: bool) {
     if as_json {
-        println!("{}", json!({ "ok": true, "address": address, "pid": std::process::id() }));
+        say!("{}", json!({ "ok": true, "address": address, "pid": std::process::id() }));
         return;
     }
     match address {
-        Some(address) => println!("matsu serves at {address}"),
-        None => println!("matsu serves on {}", config.paths.socket().display()),
+        Some(address) => say!("matsu serves at {address}"),
+        None => say!("matsu serves on {}", config.paths.socket().display()),
     }
-    println!("  store   {}", super::config::without_password(config.store_url()));
-    println!("  token   {}", config.paths.token().display());
-    println!("  look    matsu tasks · matsu doctor");
+    say!("  store   {}", super::config::without_password(config.store_url()));
+    say!("  token   {}", config.paths.token().display());
+    say!("  look    matsu tasks · matsu doctor");
 }
 
 /// An idle daemon first makes itself unreachable, and stays if somebody came in that moment.

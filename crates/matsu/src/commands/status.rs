@@ -86,12 +86,12 @@ fn show(cx: &Context, task: &Value) {
         print_json(task);
         return;
     }
-    println!("{}  {}", field(task, "task_id"), field(task, "title"));
-    println!("  status    {}{}", field(task, "status"), suffix(&field(task, "status_message")));
-    println!("  jobs      {}", counts(task));
-    println!("  created   {}", field(task, "created_at"));
+    say!("{}  {}", field(task, "task_id"), field(task, "title"));
+    say!("  status    {}{}", field(task, "status"), suffix(&field(task, "status_message")));
+    say!("  jobs      {}", counts(task));
+    say!("  created   {}", field(task, "created_at"));
     if !task["finished_at"].is_null() {
-        println!("  finished  {}", field(task, "finished_at"));
+        say!("  finished  {}", field(task, "finished_at"));
     }
 }
 

@@ -23,10 +23,10 @@ pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
     }
     let status = field(&report["task"], "status");
     if report["was_terminal"] == true {
-        println!("{} had already ended: {status}", args.task);
+        say!("{} had already ended: {status}", args.task);
     } else {
         let cancelled = &report["cancelled"];
-        println!(
+        say!(
             "{}: {status}; cancelled {} waiting and {} running jobs",
             args.task, cancelled["queued"], cancelled["running"]
         );

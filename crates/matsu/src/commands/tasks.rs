@@ -23,7 +23,7 @@ pub async fn run(cx: &Context, args: Tasks) -> Result<ExitCode> {
     }
     let items = page["items"].as_array().cloned().unwrap_or_default();
     if items.is_empty() {
-        println!("No tasks.");
+        say!("No tasks.");
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = items
@@ -44,7 +44,7 @@ pub async fn run(cx: &Context, args: Tasks) -> Result<ExitCode> {
         .collect();
     print_table(&["TASK", "KIND", "STATUS", "OPEN", "CREATED", "TITLE"], &rows);
     if !page["next"].is_null() {
-        println!("… and more; raise --limit to see them");
+        say!("… and more; raise --limit to see them");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -17,7 +17,7 @@ pub async fn run(cx: &Context, what: TokenCommand) -> Result<ExitCode> {
             if cx.json {
                 print_json(&made);
             } else {
-                println!("{}", field(&made, "secret"));
+                say!("{}", field(&made, "secret"));
                 eprintln!("This is shown once. Revoke it with: matsu token revoke {}", field(&made["token"], "id"));
             }
         }
@@ -38,7 +38,7 @@ pub async fn run(cx: &Context, what: TokenCommand) -> Result<ExitCode> {
             if cx.json {
                 print_json(&json!({ "ok": true, "revoked": id }));
             } else {
-                println!("{id} is revoked");
+                say!("{id} is revoked");
             }
         }
     }

@@ -31,7 +31,7 @@ pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
     };
     let runtime = compose::runtime(&config, &opened, role);
     let service = runtime.start();
-    println!("matsu works as {}", runtime.node());
+    say!("matsu works as {}", runtime.node());
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
