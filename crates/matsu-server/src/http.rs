@@ -12,11 +12,12 @@ mod tools;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
 use crate::auth::guard;
+use crate::problem::dress;
 
 /// Which door a router stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn router(app: &App, door: Door) -> Router {
     if door == Door::Socket {
         all = all.merge(control::routes());
     }
-    let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+    let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
     let guarded = match door {
         Door::Tcp => all.layer(from_fn_with_state(app.clone(), guard::tcp)),
         Door::Socket => all.layer(from_fn(guard::socket)),

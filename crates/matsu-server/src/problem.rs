@@ -6,19 +6,24 @@ use axum::response::{IntoResponse, Response};
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ErrorId;
+use matsu_core::limits::BODY_BYTES_MAX;
 use matsu_core::ports::store::StoreError;
 use matsu_runtime::{TaskError, WaitError};
 use serde_json::json;
+
+const PROBLEM_JSON: &str = "application/problem+json";
 
 #[derive(Debug)]
 pub struct Problem {
     code: ErrorCode,
     detail: String,
+    /// Where the HTTP layer knows better than the code.
+    status: Option<StatusCode>,
 }
 
 impl Problem {
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into() }
+        Self { code, detail: detail.into(), status: None }
     }
 
     pub fn invalid(detail: impl Into<String>) -> Self {
@@ -59,7 +64,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.status();
+        let status = self.status.unwrap_or_else(|| self.status());
         let error_id = ErrorId::mint(Clock::system().now());
         // A defect may name what only the operator should see; the caller gets the id that finds it.
         let detail = if self.code == ErrorCode::InternalError {
@@ -77,9 +82,34 @@ impl IntoResponse for Problem {
             "error_code": self.code.as_str(),
             "error_id": error_id.as_str(),
         });
-        (status, [(header::CONTENT_TYPE, "application/problem+json")], Json(body).into_response().into_body())
+        (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], Json(body).into_response().into_body())
             .into_response()
     }
+}
+
+/// Longer than any refusal that a library words.
+const PLAIN_REFUSAL_BYTES_MAX: usize = 4 * 1024;
+
+/// The libraries below refuse in plain text what they cannot read or route. Here it becomes a problem like any other.
+pub async fn dress(response: Response) -> Response {
+    let status = response.status();
+    let is_ours = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM_JSON);
+    if !status.is_client_error() || is_ours {
+        return response;
+    }
+    let said = axum::body::to_bytes(response.into_body(), PLAIN_REFUSAL_BYTES_MAX).await.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    let (code, detail) = match status {
+        StatusCode::NOT_FOUND => (ErrorCode::ResourceNotFound, "there is no such route".to_owned()),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            (ErrorCode::InvalidParams, "this route does not know that method".to_owned())
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            (ErrorCode::LimitExceeded, format!("a request may have at most {BODY_BYTES_MAX} bytes"))
+        }
+        _ => (ErrorCode::InvalidParams, said),
+    };
+    Problem { code, detail, status: Some(status) }.into_response()
 }
 
 impl From<TaskError> for Problem {

@@ -94,7 +94,7 @@ impl Client {
             return Ok(Value::Null);
         }
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
-            // Refusals of the HTTP layer itself are plain text.
+            // Health and readiness answer in plain text.
             serde_json::json!({ "detail": String::from_utf8_lossy(&bytes) })
         });
         if status.is_success() {
