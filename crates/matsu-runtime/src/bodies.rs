@@ -2,6 +2,8 @@
 
 pub mod noop;
 pub mod sleep;
+pub mod sleeping_agent;
 
 pub use noop::Noop;
 pub use sleep::Sleep;
+pub use sleeping_agent::SleepingAgent;

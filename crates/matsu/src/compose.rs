@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
-use matsu_runtime::bodies::{Noop, Sleep};
+use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
@@ -41,5 +41,5 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
 /// What jobs this process can run. The test kinds only where they were asked for.
 pub fn bodies(test_jobs: bool) -> Bodies {
     let bodies = Bodies::default();
-    if test_jobs { bodies.with(Noop).with(Sleep) } else { bodies }
+    if test_jobs { bodies.with(Noop).with(Sleep).with(SleepingAgent) } else { bodies }
 }
