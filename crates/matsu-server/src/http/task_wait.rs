@@ -24,15 +24,15 @@ pub fn routes() -> Router<App> {
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
     #[serde(default)]
-    timeout: u64,
-    since: Option<i64>,
+    pub timeout: u64,
+    pub since: Option<i64>,
     #[serde(default)]
-    wait_for: WaitWord,
+    pub wait_for: WaitWord,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum WaitWord {
+pub enum WaitWord {
     #[default]
     Finished,
     All,

@@ -10,7 +10,7 @@ use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::task_wait::{WaitQuery, body, wait_for};
+use super::task_wait::{WaitQuery, WaitWord, body, wait_for};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
@@ -91,11 +91,16 @@ async fn make(State(app): State<App>, caller: Caller, Json(body): Json<MakeBody>
     ))
 }
 
+/// Field by field: numbers in a query cannot be read through a flattened struct.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct TestWaitQuery {
     task: String,
-    #[serde(flatten)]
-    wait: WaitQuery,
+    #[serde(default)]
+    timeout: u64,
+    since: Option<i64>,
+    #[serde(default)]
+    wait_for: WaitWord,
 }
 
 async fn wait(
@@ -103,5 +108,6 @@ async fn wait(
     caller: Caller,
     Query(query): Query<TestWaitQuery>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(body(&wait_for(&app, &caller, TaskId::from_text(query.task), &query.wait).await?)))
+    let wait = WaitQuery { timeout: query.timeout, since: query.since, wait_for: query.wait_for };
+    Ok(Json(body(&wait_for(&app, &caller, TaskId::from_text(query.task), &wait).await?)))
 }
