@@ -90,8 +90,19 @@ pub fn migrate_alone(path: &Path) -> Result<OpenLock, StoreError> {
     }
 }
 
+/// The first look into the file: it may be anything.
 fn version(connection: &Connection) -> Result<i64, StoreError> {
-    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)
+    let answer = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+    answer.map_err(|failure| match failure.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => StoreError::Refused {
+            code: ErrorCode::InvalidParams,
+            message: format!(
+                "{} is not a database; name another file with --store sqlite:PATH",
+                connection.path().unwrap_or_default()
+            ),
+        },
+        _ => error(failure),
+    })
 }
 
 fn check_not_newer(connection: &Connection) -> Result<i64, StoreError> {

@@ -30,7 +30,12 @@ pub fn make_private_folder(store: &Path) -> Result<(), StoreError> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| cannot(folder, &error))
+    builder.create(folder).map_err(|error| {
+        let folder = folder.display();
+        StoreError::Unavailable(format!(
+            "cannot make the folder {folder}: {error}; choose another with --data-dir or --store"
+        ))
+    })
 }
 
 /// Creates a file that only its user can read, if it is not there. SQLite gives its log the same rights.

@@ -28,7 +28,7 @@ pub fn make_private_folder(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("cannot make the folder {}", folder.display()))
+    made.with_context(|| format!("cannot make the folder {}; choose another with --data-dir", folder.display()))
 }
 
 /// By rename, so that nobody ever reads half a file.
