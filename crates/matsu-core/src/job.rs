@@ -79,7 +79,7 @@ pub struct NewJob {
     pub slot: Slot,
     pub input_json: String,
     pub cause_id: Option<String>,
-    /// Not before this moment.
+    /// Not before this moment, which is at most `DELAY_MAX` away.
     pub run_at: Timestamp,
     /// While a job with this key is unfinished in the task, another with the same key is not queued.
     pub dedupe_key: Option<String>,

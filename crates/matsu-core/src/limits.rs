@@ -45,6 +45,7 @@ limits! {
     FAILURES_MAX: u32 = 3, "own errors of a research job before it is failed";
     RETRY_FIRST: Duration = Duration::from_secs(1), "pause before the first retry; doubles";
     RETRY_MAX: Duration = Duration::from_secs(300), "longest pause before a retry";
+    DELAY_MAX: Duration = Duration::from_secs(30 * 60), "a job can be put off by at most this; one that seems to be by more runs at once, for the clock was set back";
     ERROR_MESSAGE_CHARS_MAX: usize = 1_000, "characters kept of a job's error message";
     TITLE_CHARS_MAX: usize = 200, "characters kept of a task's title";
     JOB_INPUT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one job's input";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::limits::{ERROR_MESSAGE_CHARS_MAX, RETRY_FIRST, RETRY_MAX};
+use crate::limits::{DELAY_MAX, ERROR_MESSAGE_CHARS_MAX, RETRY_FIRST, RETRY_MAX};
 
 use super::{JobKind, JobState, Recovery};
 
@@ -79,7 +79,10 @@ pub fn settle(kind: JobKind, failures: u32, end: &JobEnd, now: Timestamp) -> Set
             Settled { error_code: code.clone(), output_json: output_json.clone(), ..plain(JobState::Cancelled) }
         }
         JobEnd::AwaitingAuth => plain(JobState::AwaitingAuth),
-        JobEnd::Requeue { run_at } => Settled { run_at: Some(run_at.unwrap_or(now)), ..plain(JobState::Queued) },
+        JobEnd::Requeue { run_at } => {
+            let run_at = run_at.unwrap_or(now).min(now.plus(DELAY_MAX));
+            Settled { run_at: Some(run_at), ..plain(JobState::Queued) }
+        }
         JobEnd::OwnerLost => match kind.recovery() {
             Recovery::Requeue => Settled { run_at: Some(now), ..plain(JobState::Queued) },
             Recovery::Fail => Settled {

@@ -53,6 +53,7 @@ on_every_backend! {
         jobs_start_by_priority_then_time_then_insertion,
         one_call_keeps_its_insertion_order,
         a_delayed_job_waits_for_its_time,
+        a_clock_set_back_does_not_put_a_job_off,
         enqueue_is_all_or_nothing,
         duplicates_are_named_and_not_queued,
         a_finished_job_frees_its_dedupe_key,

@@ -53,6 +53,15 @@ pub async fn a_delayed_job_waits_for_its_time(t: TestStore) {
     assert_eq!(t.claim(1).await.len(), 1);
 }
 
+/// A pause of a second, and in that second the clock was set back by an hour.
+pub async fn a_clock_set_back_does_not_put_a_job_off(t: TestStore) {
+    let task = t.research().await;
+    let mut job = t.new_job(JobKind::Search);
+    job.run_at = t.now().plus(Duration::from_secs(3_601));
+    t.try_enqueue(&task.id, vec![job]).await.unwrap();
+    assert_eq!(t.claim(1).await.len(), 1);
+}
+
 pub async fn enqueue_is_all_or_nothing(t: TestStore) {
     let task = t.research().await;
     let twice = t.new_job(JobKind::Search);
