@@ -73,6 +73,7 @@ limits! {
     WAITS_PER_PRINCIPAL_MAX: usize = 20_000, "waits that one principal may hold open";
     CURSORS_MAX: usize = 10_000, "client instances whose last-told revisions are remembered";
     CURSOR_TASKS_MAX: usize = 1_000, "handles remembered for each client instance";
+    COURTESY: Duration = Duration::from_millis(25), "a node that has its share of a slot leaves more of it to the others for this long";
     ORDERS_PAUSE: Duration = Duration::from_millis(50), "shortest pause between two looks for stopped work";
     STORE_RETRY_FIRST: Duration = Duration::from_millis(50), "pause after the first failure of the store; doubles";
     STORE_RETRY_MAX: Duration = Duration::from_secs(5), "longest pause before the store is tried again";

@@ -4,4 +4,5 @@ pub mod dispatcher;
 pub mod ending;
 pub mod run_clock;
 pub mod running;
+pub mod share;
 pub mod worker;

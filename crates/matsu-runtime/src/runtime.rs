@@ -2,7 +2,7 @@
 //!
 //! It holds no truth of its own: everything that must survive is in the store, and what is here can be lost.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ struct Inner {
     claiming: AtomicBool,
     /// A node that the store does not know must not claim: nobody would ever find it dead.
     registered: AtomicBool,
+    nodes_at_work: AtomicU32,
     look: Notify,
 }
 
@@ -56,6 +57,7 @@ impl Runtime {
             running: Running::default(),
             claiming: AtomicBool::new(true),
             registered: AtomicBool::new(false),
+            nodes_at_work: AtomicU32::new(1),
             look: Notify::new(),
             options,
         };
@@ -127,6 +129,15 @@ impl Runtime {
     #[must_use]
     pub fn is_claiming(&self) -> bool {
         self.inner.claiming.load(Ordering::SeqCst) && self.is_registered()
+    }
+
+    /// How many nodes run jobs of this store, this one among them; as of the last tick.
+    pub(crate) fn nodes_at_work(&self) -> u32 {
+        self.inner.nodes_at_work.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_nodes_at_work(&self, nodes: u32) {
+        self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {

@@ -21,6 +21,7 @@ use crate::runtime::Runtime;
 use crate::upkeep::outage::Outage;
 
 use super::ending::{BodyEnd, failed, final_end};
+use super::share::Share;
 use super::worker::Crew;
 
 /// Claims and runs jobs of one slot until told to shut down, then brings them to an end.
@@ -59,6 +60,7 @@ struct Dispatcher<'a> {
     /// Ended here, not yet known to be settled there.
     finishes: Vec<Ending>,
     outage: Outage,
+    share: Share,
     /// A claim may have been committed whose answer never came: look for jobs that nobody runs.
     must_adopt: bool,
 }
@@ -74,7 +76,8 @@ impl<'a> Dispatcher<'a> {
     fn new(runtime: &'a Runtime, slot: Slot) -> Self {
         let outage = Outage::new("dispatcher");
         // A dispatcher that broke and was started again finds the jobs of the one before.
-        Self { runtime, slot, crew: Crew::default(), finishes: Vec::new(), outage, must_adopt: true }
+        let (crew, share) = (Crew::default(), Share::default());
+        Self { runtime, slot, crew, finishes: Vec::new(), outage, share, must_adopt: true }
     }
 
     /// Takes all bodies that have ended, so that they share one transaction.
@@ -108,14 +111,18 @@ impl<'a> Dispatcher<'a> {
             self.outage.note(&adopted).map_or(Ok(()), Err)?;
         }
         let safety = self.runtime.clock().instant() + SAFETY_READ_EVERY;
-        let free = self.runtime.limits().of(self.slot).saturating_sub(self.runtime.running().holding(self.slot));
-        let is_claiming = free > 0 && self.runtime.is_claiming();
+        let jobs_max = self.claimable();
+        let is_claiming = jobs_max > 0 && self.runtime.is_claiming();
         if self.finishes.is_empty() && !is_claiming {
-            return Ok(safety);
+            return Ok(self.share.next_look().map_or(safety, |next| next.min(safety)));
         }
-        let claim = is_claiming.then(|| self.claim(free));
+        let claim = is_claiming.then(|| self.claim(jobs_max));
         let outcome = self.exchange(claim).await?;
-        let mut next = outcome.next_run_at.map(|at| self.instant_of(at));
+        let mut next = outcome.next_run_at.map(|at| self.instant_of(at)).or(self.share.next_look());
+        if is_claiming && self.runtime.nodes_at_work() > 1 && outcome.claimed.len() == jobs_max as usize {
+            // That was this node's share; there may be more that nobody takes.
+            next = Some(self.runtime.clock().instant());
+        }
         if next.is_none() && !outcome.claimed.is_empty() {
             // Only a claim that finds nothing says when the next retry is due: ask again before one can be late.
             next = Some(self.runtime.clock().instant() + RETRY_FIRST);
@@ -128,6 +135,11 @@ impl<'a> Dispatcher<'a> {
         }
         // Wall time can jump, so no sleep is longer than the safety interval.
         Ok(next.map_or(safety, |next| next.min(safety)))
+    }
+
+    fn claimable(&mut self) -> u32 {
+        let (limit, holding) = (self.runtime.limits().of(self.slot), self.runtime.running().holding(self.slot));
+        self.share.claimable(limit, holding, self.runtime.nodes_at_work(), self.runtime.clock().instant())
     }
 
     fn claim(&self, jobs_max: u32) -> Claim {

@@ -3,6 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::limits::{BEAT_EVERY, TICK};
+use matsu_core::node::NodeRole;
 use matsu_core::ports::store::StoreError;
 
 use crate::runtime::Runtime;
@@ -70,5 +71,8 @@ async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
         let jobs = runtime.store().reap_node(&dead, runtime.clock().now()).await?;
         tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
     }
+    let nodes = runtime.store().nodes().await?;
+    let at_work = nodes.iter().filter(|node| node.role != NodeRole::Command).count();
+    runtime.set_nodes_at_work(u32::try_from(at_work).unwrap_or(u32::MAX));
     Ok(())
 }

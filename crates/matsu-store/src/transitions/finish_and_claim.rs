@@ -58,6 +58,13 @@ impl Transition for FinishAndClaim {
             }
         }
         ledger.write(tx, self.now).await?;
+        let asked = self.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
+        if self.finishes.len() > asked {
+            // It leaves room for others, who wait for nothing else.
+            for slot in ending.values().map(|row| row.slot) {
+                tx.publish(Topic::queue(slot));
+            }
+        }
         Ok(outcome)
     }
 }
