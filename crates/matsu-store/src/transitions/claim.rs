@@ -51,7 +51,9 @@ const START: Sql = Sql::both(
     "UPDATE jobs SET state = 'running', attempt = $2, started_at = $3, owner_node = $4, error_code = NULL, \
      error_message = NULL WHERE seq = $1",
 );
-const NEXT_DELAYED: Sql = Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1");
+/// A job that is due but got no permit is no reason to look again at once, over and over.
+const NEXT_DELAYED: Sql =
+    Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at > $2");
 /// How soon to look again for what another node holds.
 const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -151,7 +153,7 @@ pub async fn next_look(
     contested: bool,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let delayed = match tx.row(&NEXT_DELAYED, params![slot.as_str()]).await? {
+    let delayed = match tx.row(&NEXT_DELAYED, params![slot.as_str(), now]).await? {
         Some(row) => row.columns().opt_time()?,
         None => None,
     };
