@@ -17,6 +17,8 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct AppOptions {
     pub runtime: Runtime,
     pub version: String,
+    /// Which store this is, without any password: one data directory may be used with several.
+    pub store: String,
     /// Cancelled when the process is to end: open waits are answered and no new ones taken.
     pub shutdown: CancellationToken,
     pub metrics: RenderMetrics,
@@ -58,6 +60,11 @@ impl App {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.inner.options.version
+    }
+
+    #[must_use]
+    pub fn store_name(&self) -> &str {
+        &self.inner.options.store
     }
 
     #[must_use]

@@ -2,6 +2,7 @@
 //! Both ways go through the same routes, so a command cannot behave differently with and without a daemon.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -9,6 +10,7 @@ use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::node::NodeRole;
 use matsu_runtime::{Bodies, Workers};
@@ -32,7 +34,11 @@ impl Client {
     pub async fn connect(config: &Config) -> Result<Self> {
         let socket = config.paths.socket();
         if UnixStream::connect(&socket).await.is_ok() {
-            return Ok(Self::Daemon(socket));
+            let daemon = Self::Daemon(socket);
+            // With --store the daemon of this data directory may serve another one.
+            if daemon.get("/control/info").await?["store"] == config.store_name() {
+                return Ok(daemon);
+            }
         }
         let opened = compose::open_store(config).await?;
         let role = Role {
@@ -49,6 +55,7 @@ impl Client {
         let app = App::new(AppOptions {
             runtime,
             version: VERSION.to_owned(),
+            store: config.store_name(),
             shutdown: CancellationToken::new(),
             metrics: std::sync::Arc::new(String::new),
             test_jobs: matsu_server::app::TestJobs::Hidden,
@@ -125,6 +132,9 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
     }
 }
 
+/// Who serves a store answers about itself within this time.
+pub const ANSWER_MAX: Duration = Duration::from_secs(10);
+
 /// A request to the daemon about itself.
 pub async fn control(config: &Config, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
     let request = Request::builder()
@@ -133,6 +143,8 @@ pub async fn control(config: &Config, method: &str, path: &str, body: Option<Val
         .header("host", "localhost")
         .header("content-type", "application/json")
         .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
-    let (_, bytes) = over_socket(&config.paths.socket(), request).await?;
+    let socket = config.paths.socket();
+    let answer = Clock::system().within(ANSWER_MAX, over_socket(&socket, request)).await;
+    let (_, bytes) = answer.context("the daemon does not answer")??;
     Ok(serde_json::from_slice(&bytes)?)
 }

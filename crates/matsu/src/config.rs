@@ -76,6 +76,15 @@ impl Config {
         self.layers.text("store.url")
     }
 
+    /// The same for everybody who means the same store, and fit to be shown.
+    pub fn store_name(&self) -> String {
+        let path = self.store_url().strip_prefix("sqlite:").map(std::path::absolute);
+        match path {
+            Some(Ok(path)) => format!("sqlite:{}", path.display()),
+            _ => without_password(self.store_url()),
+        }
+    }
+
     pub fn synchronous(&self) -> Synchronous {
         match self.layers.text("store.synchronous") {
             "normal" => Synchronous::Normal,
@@ -115,5 +124,27 @@ impl Config {
             agent_chat: of("slots.agent_chat"),
             ..SlotLimits::for_cores(of("slots.cpu"))
         }
+    }
+}
+
+/// `scheme://user:secret@host` without the secret; everything else as it is.
+pub fn without_password(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let Some((login, host)) = rest.rsplit_once('@') else { return value.to_owned() };
+    match login.split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}:…@{host}"),
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        assert_eq!(without_password("postgres://u:p@ss@h/db"), "postgres://u:…@h/db");
+        assert_eq!(without_password("postgres://u@h/db"), "postgres://u@h/db");
+        assert_eq!(without_password("sqlite:/a/b"), "sqlite:/a/b");
     }
 }

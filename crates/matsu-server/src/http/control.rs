@@ -16,6 +16,7 @@ async fn info(State(app): State<App>) -> Json<Value> {
     Json(json!({
         "version": app.version(),
         "pid": std::process::id(),
+        "store": app.store_name(),
         "running_jobs": app.runtime().running_jobs(),
         "handing_over_to": app.hand_over().successor(),
     }))

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Context, print_json, print_table};
 use crate::cli::ConfigCommand;
 use crate::config::keys::{KEYS, Kind};
+use crate::config::without_password;
 
 pub fn run(cx: &Context, what: &ConfigCommand) -> Result<ExitCode> {
     match what {
@@ -32,16 +33,6 @@ fn show(cx: &Context) {
     print_table(&["KEY", "VALUE", "FROM"], &rows);
 }
 
-/// `scheme://user:secret@host` without the secret; everything else as it is.
-pub fn without_password(value: &str) -> String {
-    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
-    let Some((login, host)) = rest.rsplit_once('@') else { return value.to_owned() };
-    match login.split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}:…@{host}"),
-        None => value.to_owned(),
-    }
-}
-
 /// The page `docs/reference/configuration.md` is this output; a test compares them.
 fn reference() {
     say!("# Settings\n");
@@ -56,17 +47,5 @@ fn reference() {
             Kind::Word(words) => words.join(" or "),
         };
         say!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_password;
-
-    #[test]
-    fn a_password_is_never_shown() {
-        assert_eq!(without_password("postgres://u:p@ss@h/db"), "postgres://u:…@h/db");
-        assert_eq!(without_password("postgres://u@h/db"), "postgres://u@h/db");
-        assert_eq!(without_password("sqlite:/a/b"), "sqlite:/a/b");
     }
 }

@@ -48,6 +48,7 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     let app = App::new(AppOptions {
         runtime,
         version: VERSION.to_owned(),
+        store: config.store_name(),
         shutdown: CancellationToken::new(),
         metrics: Arc::new(String::new),
         test_jobs: TestJobs::Hidden,

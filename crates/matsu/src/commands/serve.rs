@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_runtime::{Service, Workers};
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Global, Serve};
-use crate::client::control;
+use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson};
@@ -49,6 +49,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let app = App::new(AppOptions {
         runtime,
         version,
+        store: config.store_name(),
         shutdown: CancellationToken::new(),
         metrics: std::sync::Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
@@ -96,13 +97,27 @@ impl Drop for Scratch {
 /// make room, and is waited for.
 async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> {
     let path = config.paths.serve_lock(config.store_url());
+    let clock = Clock::system();
     let mut asked = false;
+    let mut last_answer = clock.instant();
     loop {
         if let Some(lock) = ServeLock::try_take(&path)? {
             return Ok(Some(lock));
         }
-        match control(config, "GET", "/control/info", None).await {
-            Ok(info) if info["version"] == version => {
+        let info = control(config, "GET", "/control/info", None).await;
+        let info = info.ok().filter(|info| info["store"] == config.store_name());
+        if info.is_some() {
+            last_answer = clock.instant();
+        } else if clock.instant() - last_answer > ANSWER_MAX {
+            bail!(
+                "another process holds {} but does not answer at {}; if it serves this store from another data \
+                 directory, pass that one with --data-dir",
+                path.display(),
+                config.paths.socket().display()
+            );
+        }
+        match info {
+            Some(info) if info["version"] == version => {
                 let address = announce::read_server_json(&config.paths).and_then(|server| server.address);
                 say!(
                     "matsu already serves this store{} (pid {})",
@@ -111,7 +126,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
                 );
                 return Ok(None);
             }
-            Ok(info) if !asked => {
+            Some(info) if !asked => {
                 eprintln!(
                     "matsu {} serves this store with {} running jobs; it will make room for {version} when they end",
                     info["version"].as_str().unwrap_or("?"),
@@ -121,9 +136,9 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
                 asked = true;
             }
             // Just starting, just ending, or waiting for its last job.
-            Ok(_) | Err(_) => {}
+            Some(_) | None => {}
         }
-        Clock::system().sleep(Duration::from_millis(100)).await;
+        clock.sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -137,9 +152,10 @@ impl Doors {
     /// Token first, then the doors, then the announcement: whoever reads it can come in.
     async fn open(config: &Config, app: &App) -> Result<Self> {
         announce::make_private_folder(&config.paths.data_dir)?;
+        // Bound before the token is written: the token of a daemon that listens here must stay as it is.
+        let unix = socket::bind_unix(&config.paths.socket())?;
         announce::ensure_token(app, &config.paths).await?;
         let mut porters = JoinSet::new();
-        let unix = socket::bind_unix(&config.paths.socket())?;
         porters.spawn(doors::serve_socket(app.clone(), unix));
         let mut address = None;
         if config.serves_http() {
@@ -162,7 +178,7 @@ fn greet(config: &Config, address: Option<&str>, as_json: bool) {
         Some(address) => say!("matsu serves at {address}"),
         None => say!("matsu serves on {}", config.paths.socket().display()),
     }
-    say!("  store   {}", super::config::without_password(config.store_url()));
+    say!("  store   {}", config.store_name());
     say!("  token   {}", config.paths.token().display());
     say!("  look    matsu tasks · matsu doctor");
 }

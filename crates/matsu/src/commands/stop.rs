@@ -28,7 +28,9 @@ pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
         let cancelled = &report["cancelled"];
         say!(
             "{}: {status}; cancelled {} waiting and {} running jobs",
-            args.task, cancelled["queued"], cancelled["running"]
+            args.task,
+            cancelled["queued"],
+            cancelled["running"]
         );
     }
     Ok(ExitCode::SUCCESS)

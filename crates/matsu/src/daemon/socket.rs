@@ -13,10 +13,14 @@ use super::announce::make_private_folder;
 /// How many ports after the wished one are tried.
 const PORTS_TRIED: u16 = 20;
 
-/// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale.
+/// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale, or the door of
+/// a daemon that serves another store from the same data directory.
 pub fn bind_unix(path: &Path) -> Result<UnixListener> {
     if let Some(folder) = path.parent() {
         make_private_folder(folder)?;
+    }
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        bail!("a daemon of another store listens on {}; pass another --data-dir", path.display());
     }
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
