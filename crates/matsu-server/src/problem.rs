@@ -82,8 +82,7 @@ impl IntoResponse for Problem {
             "error_code": self.code.as_str(),
             "error_id": error_id.as_str(),
         });
-        (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], Json(body).into_response().into_body())
-            .into_response()
+        (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], Json(body).into_response().into_body()).into_response()
     }
 }
 
@@ -101,9 +100,7 @@ pub async fn dress(response: Response) -> Response {
     let said = String::from_utf8_lossy(&said).trim().to_owned();
     let (code, detail) = match status {
         StatusCode::NOT_FOUND => (ErrorCode::ResourceNotFound, "there is no such route".to_owned()),
-        StatusCode::METHOD_NOT_ALLOWED => {
-            (ErrorCode::InvalidParams, "this route does not know that method".to_owned())
-        }
+        StatusCode::METHOD_NOT_ALLOWED => (ErrorCode::InvalidParams, "this route does not know that method".to_owned()),
         StatusCode::PAYLOAD_TOO_LARGE => {
             (ErrorCode::LimitExceeded, format!("a request may have at most {BODY_BYTES_MAX} bytes"))
         }
