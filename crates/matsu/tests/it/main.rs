@@ -1,0 +1,23 @@
+//! Matsu as its users meet it: real processes, real signals, real databases. Each test has a data directory of its
+//! own, a port that was free, and on PostgreSQL a schema of its own; whatever it starts, it ends.
+//!
+//! PostgreSQL is found through `MATSU_TEST_POSTGRES`; `make test` starts a server and sets it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests start processes, look at the real clock and read the environment"
+)]
+
+mod api;
+mod commands;
+mod config;
+mod crash;
+mod daemon;
+mod doors;
+mod home;
+mod nodes;
+mod process;
+mod serve;
+mod stores;
+mod suspend;
