@@ -62,6 +62,7 @@ bench: setup ## The figures, measured on this machine (see bench/)
 	$(POSTGRES) bench/run
 
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
+	@scripts/setup.sh chaos
 	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it chaos:: -- --nocapture --test-threads=1
 
 setup:

@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
 # Looks for what a build of Matsu needs and installs only what is missing.
+#
+#   scripts/setup.sh         what a build needs
+#   scripts/setup.sh chaos   and what the chaos tests need besides: a clock that can be set for one process
+#
 # The Rust toolchain is not installed here: rustup reads rust-toolchain.toml.
 # The linker needs nothing: on x86_64 Linux the toolchain ships its own lld.
 set -euo pipefail
@@ -11,14 +15,23 @@ if ! command -v cargo >/dev/null; then
   exit 1
 fi
 
-# SQLite is compiled from C into the binary.
-if ! command -v cc >/dev/null; then
+# install WHAT PACKAGE…: from Debian, if we may.
+install() {
+  local what=$1
+  shift
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    say "a C compiler is missing: install one (Debian: gcc and libc6-dev), then run this again"
+    say "$what is missing: install it (Debian: $*), then run this again"
     exit 1
   fi
-  say "installing a C compiler"
+  say "installing $what"
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >/dev/null
-  apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
+  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+}
+
+# SQLite is compiled from C into the binary.
+if ! command -v cc >/dev/null; then install "a C compiler" gcc libc6-dev; fi
+
+if [ "${1:-}" = chaos ] && ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then
+  install libfaketime libfaketime
 fi

@@ -1,7 +1,8 @@
 //! Matsu as its users meet it: real processes, real signals, real databases. Each test has a data directory of its
 //! own, a port that was free, and on PostgreSQL a schema of its own; whatever it starts, it ends.
 //!
-//! PostgreSQL is found through `MATSU_TEST_POSTGRES`; `make test` starts a server and sets it.
+//! PostgreSQL is found through `MATSU_TEST_POSTGRES`; `make test` starts a server and sets it. With `MATSU_CHAOS=1`
+//! the long tests below `chaos` run too; `make chaos` does that.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,6 +11,7 @@
 )]
 
 mod api;
+mod chaos;
 mod commands;
 mod config;
 mod crash;
