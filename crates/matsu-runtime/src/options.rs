@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::limits::{HOLD_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD, TOMBSTONE_KEPT};
+use matsu_core::limits::{
+    HOLD_MAX, NATIVE_WAIT_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD, TOMBSTONE_KEPT,
+};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
@@ -77,6 +79,7 @@ impl Expiry {
             now,
             read_before: now.minus(after_read),
             finished_before: now.minus(unread),
+            waits_before: now.minus(NATIVE_WAIT_MAX),
             tombstones_before: now.minus(TOMBSTONE_KEPT),
         }
     }

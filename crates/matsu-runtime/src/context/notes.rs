@@ -81,9 +81,11 @@ impl Notes {
         inner.lent
     }
 
-    pub fn regain(&self) {
+    /// How many loans are still open.
+    pub fn regain(&self) -> u32 {
         let mut inner = self.lock();
         inner.lent = inner.lent.saturating_sub(1);
+        inner.lent
     }
 
     #[must_use]

@@ -60,9 +60,9 @@ impl JobContext {
             self.runtime.wake_queue(slot);
         }
         let value = work.await;
-        let is_first = lent.is_first;
-        drop(lent);
-        if !is_first || regain.apply(&self.runtime, &self.lease).await.is_ok() {
+        // Whoever comes back last takes the permit again: while another wait is open, its descendants may need it.
+        let is_last = lent.give_back();
+        if !is_last || regain.apply(&self.runtime, &self.lease).await.is_ok() {
             mend.done();
         }
         Ok(value)
@@ -77,6 +77,8 @@ impl JobContext {
         let slot = self.job.slot;
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
         let resume = Mend::Resume(slot);
+        // Before parking: the answer to it can be dropped. Resuming what is not parked is harmless.
+        let mend = MendOnDrop::new(self, resume);
         {
             let _bracket = self.notes.brackets().await;
             if self.notes.take_mend(resume) {
@@ -86,7 +88,6 @@ impl JobContext {
             let now = self.runtime.clock().now();
             self.runtime.store().park_for_input(&self.lease, question_json, now).await?;
         }
-        let mend = MendOnDrop::new(self, resume);
         let parked = Parked::new(&self.notes);
         self.runtime.wake_queue(slot);
         let answer = answer.await;
@@ -121,18 +122,29 @@ impl JobContext {
 struct Lent<'a> {
     notes: &'a Notes,
     is_first: bool,
+    is_open: bool,
 }
 
 impl<'a> Lent<'a> {
     fn new(cx: &'a JobContext) -> Self {
         // Before the store frees the permit: whoever is woken by that must find room here.
-        Self { notes: &cx.notes, is_first: cx.notes.lend() == 1 }
+        Self { notes: &cx.notes, is_first: cx.notes.lend() == 1, is_open: true }
+    }
+}
+
+impl Lent<'_> {
+    /// Ends the loan; `true` if no other is open.
+    fn give_back(mut self) -> bool {
+        self.is_open = false;
+        self.notes.regain() == 0
     }
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        self.notes.regain();
+        if self.is_open {
+            self.notes.regain();
+        }
     }
 }
 

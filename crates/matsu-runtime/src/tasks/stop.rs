@@ -73,7 +73,8 @@ impl Runtime {
                 Waited::Timeout => {
                     let stopped = self.ask_to_stop(id, StopMode::Immediate, reason).await?;
                     report.cancelled_running += stopped.cancelled_running;
-                    report.escalated = true;
+                    // It may have ended by itself, unheard.
+                    report.escalated = !stopped.was_terminal;
                     report.task = stopped.task;
                 }
             }

@@ -33,12 +33,16 @@ async fn register_once(runtime: &Runtime, is_retry: bool) -> Result<(), StoreErr
 
 pub async fn run(runtime: &Runtime) {
     let mut outage = Outage::new("heart");
-    let beat_ticks = BEAT_EVERY.as_secs() / TICK.as_secs();
-    let mut ticks = 0_u64;
+    let mut beat_at = runtime.clock().instant() + BEAT_EVERY;
     loop {
         runtime.clock().sleep(TICK).await;
-        ticks += 1;
-        let lived = live(runtime, ticks.is_multiple_of(beat_ticks)).await;
+        // By the clock and not by the count of turns, which a slow store makes longer; and again at the next turn if
+        // it failed, since others count how long it stands still.
+        let is_beat = runtime.clock().instant() >= beat_at;
+        let lived = live(runtime, is_beat).await;
+        if is_beat && lived.is_ok() {
+            beat_at = runtime.clock().instant() + BEAT_EVERY;
+        }
         let reaped = reap(runtime).await;
         // The pause is not used: the count of unmoved heartbeats stands on one look a tick.
         let _pause = outage.note(&lived.and(reaped));

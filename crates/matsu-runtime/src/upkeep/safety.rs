@@ -1,8 +1,6 @@
 //! The one read that makes lost wake-ups harmless: every few seconds, and whenever another process may have written,
 //! it takes what has changed and wakes whoever waits for that.
 
-use std::time::Duration;
-
 use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::limits::{CHANGES_PER_READ_MAX, SAFETY_READ_EVERY};
 use matsu_core::ports::store::{ForeignChange, StoreError};
@@ -16,23 +14,26 @@ pub async fn run(runtime: &Runtime) {
     let mut cursor = None;
     // Kept over the loop: dropping it could lose the change it was about to report.
     let mut foreign = runtime.store().foreign_change();
-    let mut pause = Duration::ZERO;
+    // A moment, not a pause: notices from other nodes, however many, must not put the read off.
+    let mut next_read_at = runtime.clock().instant();
     loop {
         let noticed = tokio::select! {
             biased;
             noticed = &mut foreign => Some(noticed),
-            () = runtime.clock().sleep(pause) => None,
+            () = runtime.clock().sleep_until(next_read_at) => None,
         };
         if noticed.is_some() {
             foreign = runtime.store().foreign_change();
         }
         if let Some(ForeignChange::Topics(topics)) = &noticed {
             runtime.hub().publish(topics);
-            continue;
+            if runtime.clock().instant() < next_read_at {
+                continue;
+            }
         }
         let was_out = outage.is_on();
         let read = read(runtime, &mut cursor).await;
-        pause = outage.note(&read).unwrap_or(SAFETY_READ_EVERY);
+        next_read_at = runtime.clock().instant() + outage.note(&read).unwrap_or(SAFETY_READ_EVERY);
         if was_out && read.is_ok() {
             // Nobody knows what was missed.
             runtime.hub().publish_all();

@@ -36,6 +36,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_owner ON tasks (owner, seq);
 CREATE INDEX tasks_by_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_by_end ON tasks (finished_at) WHERE finished_at IS NOT NULL AND kind <> 'research';
+CREATE INDEX tasks_open_waits ON tasks (created_at) WHERE kind = 'wait' AND finished_at IS NULL;
 CREATE INDEX tasks_by_reading ON tasks (first_read_at) WHERE first_read_at IS NOT NULL AND kind <> 'research';
 
 CREATE TABLE tombstones (

@@ -3,7 +3,8 @@
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
-use matsu_core::ports::store::{Expired, ExpiryRule, StoreError};
+use matsu_core::ports::store::{Expired, ExpiryRule, StopTask, StoreError};
+use matsu_core::task::{StopMode, StopReason};
 
 use super::ledger::{Ledger, append_change};
 use crate::sql::{Sql, Transition, Tx, params};
@@ -16,6 +17,9 @@ const LONG_READ: Sql = Sql::both(
 const LONG_FINISHED: Sql = Sql::both(
     "SELECT id FROM tasks WHERE finished_at IS NOT NULL AND kind <> 'research' AND finished_at < $1 \
      ORDER BY finished_at LIMIT $2",
+);
+const OLD_WAITS: Sql = Sql::both(
+    "SELECT id FROM tasks WHERE kind = 'wait' AND finished_at IS NULL AND created_at < $1 ORDER BY created_at LIMIT $2",
 );
 const BURY: Sql = Sql::both(
     "INSERT INTO tombstones (id, owner, status, expired_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
@@ -45,6 +49,11 @@ impl Transition for Expire {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Expired, StoreError> {
         let rule = &self.rule;
+        for row in tx.rows(&OLD_WAITS, params![rule.waits_before, self.rows_max]).await? {
+            let task_id = TaskId::from_text(row.only_text()?);
+            let (mode, reason, now) = (StopMode::Immediate, StopReason::Completed, rule.now);
+            StopTask { task_id, mode, reason, now }.run(tx).await?;
+        }
         let mut rows = tx.rows(&LONG_READ, params![rule.read_before, self.rows_max]).await?;
         rows.extend(tx.rows(&LONG_FINISHED, params![rule.finished_before, self.rows_max]).await?);
         let ids = rows.iter().map(|row| row.only_text().map(TaskId::from_text)).collect::<Result<Vec<_>, _>>()?;

@@ -39,6 +39,8 @@ struct Entry {
     task: Task,
     /// The weightiest change so far; `None`: nothing visible happened.
     change: Option<ChangeKind>,
+    /// Whether any of the changes is worth a model's turn, whichever is recorded.
+    is_news: bool,
 }
 
 impl Ledger {
@@ -54,7 +56,7 @@ impl Ledger {
         let mut entries = BTreeMap::new();
         for row in tx.rows_of(&LOCK, &list, params![]).await? {
             let task = rows::task(&row)?;
-            entries.insert(task.id.clone(), Entry { task, change: None });
+            entries.insert(task.id.clone(), Entry { task, change: None, is_news: false });
         }
         Ok(Self { entries })
     }
@@ -90,6 +92,7 @@ impl Ledger {
         if let Some(entry) = self.entries.get_mut(id) {
             edit(&mut entry.task);
             entry.change = entry.change.max(Some(kind));
+            entry.is_news |= kind.is_worth_a_turn();
         }
     }
 
@@ -115,7 +118,7 @@ impl Ledger {
     pub async fn write(mut self, tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Task>, StoreError> {
         for entry in self.entries.values_mut() {
             let Some(kind) = entry.change else { continue };
-            let kind = advance(&mut entry.task, kind, now)?;
+            let kind = advance(&mut entry.task, kind, entry.is_news, now)?;
             write_one(tx, &entry.task, kind, now).await?;
         }
         Ok(self.entries.into_values().map(|entry| entry.task).collect())
@@ -123,7 +126,7 @@ impl Ledger {
 }
 
 /// Gives the task its next revision and the status its jobs make of it.
-fn advance(task: &mut Task, kind: ChangeKind, now: Timestamp) -> Result<ChangeKind, StoreError> {
+fn advance(task: &mut Task, kind: ChangeKind, is_news: bool, now: Timestamp) -> Result<ChangeKind, StoreError> {
     task.revision += 1;
     task.updated_at = now;
     let mut kind = kind;
@@ -140,8 +143,7 @@ fn advance(task: &mut Task, kind: ChangeKind, now: Timestamp) -> Result<ChangeKi
     if task.status.is_terminal() && task.finished_at.is_none() {
         task.finished_at = Some(now);
     }
-    let news = kind.is_worth_a_turn() || (kind == ChangeKind::TaskStatus && task.status.is_worth_a_turn());
-    if news {
+    if is_news || (kind == ChangeKind::TaskStatus && task.status.is_worth_a_turn()) {
         task.finished_revision = task.revision;
     }
     Ok(kind)

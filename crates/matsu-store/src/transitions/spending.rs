@@ -33,11 +33,15 @@ const HELD: Sql = Sql::each(
     concat!("SELECT slot, state FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR UPDATE"),
 );
 const TURN: Sql = Sql::each(
-    "INSERT INTO rates (name, next_at) VALUES ($1, $3 + $2) ON CONFLICT (name) DO UPDATE \
-     SET next_at = max(rates.next_at, $3) + $2 RETURNING next_at",
+    "INSERT INTO rates (name, next_at) VALUES ($1, $3 + $2) ON CONFLICT (name) DO UPDATE SET next_at = \
+     (CASE WHEN rates.next_at > $3 + $4 THEN $3 ELSE max(rates.next_at, $3) END) + $2 RETURNING next_at",
     "INSERT INTO rates (name, next_at) VALUES ($1, CAST($3 AS BIGINT) + $2) ON CONFLICT (name) DO UPDATE \
-     SET next_at = greatest(rates.next_at, $3) + $2 RETURNING next_at",
+     SET next_at = (CASE WHEN rates.next_at > $3 + $4 THEN $3 ELSE greatest(rates.next_at, $3) END) + $2 \
+     RETURNING next_at",
 );
+
+/// A turn further away than this was not queued for: the clock was set back since.
+const TURN_AHEAD_MAX_MS: i64 = 15 * 60 * 1_000;
 
 fn line(row: &Row) -> Result<BudgetLine, StoreError> {
     let mut c = row.columns();
@@ -102,7 +106,13 @@ impl Transition for Settle {
         let row = tx.row(&TAKE_BACK, params![self.reservation.id, &self.lease.job_id]).await?;
         let row =
             row.ok_or_else(|| StoreError::NotFound { what: "reservation", id: self.reservation.id.to_string() })?;
-        give_back(tx, &row, self.spent).await
+        // What was not set aside cannot be spent, where the limit is a promise. Tokens and money are known only
+        // afterwards, and may have passed it.
+        let spent = match self.reservation.unit {
+            BudgetUnit::Pages | BudgetUnit::Seconds => self.spent.clamp(0, self.reservation.amount),
+            BudgetUnit::Tokens | BudgetUnit::MicroCost => self.spent.max(0),
+        };
+        give_back(tx, &row, spent).await
     }
 }
 
@@ -198,7 +208,7 @@ impl Transition for TakeTurn {
     type Output = Timestamp;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Timestamp, StoreError> {
-        let row = tx.row(&TURN, params![&self.key, self.step_ms, self.now]).await?;
+        let row = tx.row(&TURN, params![&self.key, self.step_ms, self.now, TURN_AHEAD_MAX_MS]).await?;
         let next = row.ok_or_else(|| crate::sql::internal("a rate has no row"))?.only_int()?;
         Ok(Timestamp::from_millis(next - self.step_ms))
     }

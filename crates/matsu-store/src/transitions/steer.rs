@@ -2,12 +2,15 @@
 
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::TaskId;
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::job::{JobState, NewJob};
 use matsu_core::ports::store::{SetStatus, Steer, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::task::{Task, TaskKind, TaskStatus, check_transition};
 
+use super::enqueue::insert_jobs;
 use super::ledger::Ledger;
+use super::rows::{self, job_columns};
 use super::unfinished;
 use crate::sql::{Sql, Transition, Tx, params};
 
@@ -17,6 +20,17 @@ const LET_GO: Sql = Sql::both(concat!(
     "UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued' AND ",
     unfinished!()
 ));
+
+/// Runs that a pause has ended and that no job has taken up since.
+const PAUSED_RUNS: Sql = Sql::both(concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs WHERE task_id = $1 AND state = 'cancelled' AND error_code = 'TASK_PAUSED' AND NOT EXISTS \
+     (SELECT 1 FROM jobs later WHERE later.task_id = $1 AND later.cause_id = jobs.id) ORDER BY seq"
+));
+const CONTINUE: Sql = Sql::both(
+    "UPDATE jobs SET checkpoint_json = (SELECT before.checkpoint_json FROM jobs before WHERE before.id = $2) WHERE id = $1",
+);
 
 impl Transition for SetStatus {
     type Output = Task;
@@ -51,14 +65,41 @@ impl Transition for SetStatus {
 /// Lets a held task go on; what its jobs make of it, the ledger decides.
 pub async fn resume(tx: &mut Tx<'_>, ledger: &mut Ledger, task_id: &TaskId, now: Timestamp) -> Result<(), StoreError> {
     tx.run(&LET_GO, params![task_id, now]).await?;
+    let again = runs_to_repeat(tx, task_id, now).await?;
+    insert_jobs(tx, Some(task_id), &again, now).await?;
+    for job in &again {
+        tx.run(&CONTINUE, params![&job.id, job.cause_id.as_ref()]).await?;
+    }
+    let added = i64::try_from(again.len()).unwrap_or(i64::MAX);
     ledger.change(task_id, ChangeKind::TaskStatus, |task| {
         // A wait has no jobs that could set it running again.
         task.status = if task.kind == TaskKind::Wait { TaskStatus::Running } else { TaskStatus::Queued };
         task.held_by = None;
         task.status_message = None;
+        task.counts.add(JobState::Queued, added);
     });
     wake_all_slots(tx);
     Ok(())
+}
+
+/// A pause ends an agent's run for good; what it was doing is begun by a new job that knows which one it follows.
+async fn runs_to_repeat(tx: &mut Tx<'_>, task_id: &TaskId, now: Timestamp) -> Result<Vec<NewJob>, StoreError> {
+    let rows = tx.rows(&PAUSED_RUNS, params![task_id]).await?;
+    rows.iter()
+        .map(|row| {
+            let before = rows::job(row)?;
+            Ok(NewJob {
+                id: JobId::mint(now),
+                kind: before.kind,
+                priority: before.priority,
+                slot: before.slot,
+                input_json: before.input_json,
+                cause_id: Some(before.id.to_string()),
+                run_at: now,
+                dedupe_key: before.dedupe_key,
+            })
+        })
+        .collect()
 }
 
 /// Whoever runs jobs looks for new work and for new orders.

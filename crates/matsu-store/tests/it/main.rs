@@ -44,6 +44,8 @@ on_every_backend! {
         two_calls_with_one_key_at_once_make_one_task,
         pause_holds_queued_jobs_and_resume_lets_them_go,
         a_block_is_not_weakened_to_a_pause,
+        a_paused_agent_run_is_taken_up_again_by_a_new_job,
+        a_wait_that_nobody_asks_about_ends_with_its_day,
         a_resumed_wait_runs_again,
         a_finished_agent_task_expires_with_a_tombstone,
         research_never_expires,
@@ -81,6 +83,7 @@ on_every_backend! {
     }
     stopping {
         graceful_cancels_the_queue_and_lets_running_jobs_end,
+        a_graceful_stop_that_cancels_jobs_is_news,
         immediate_cancels_everything,
         a_stop_is_idempotent_and_only_hardens,
         a_stopped_task_takes_nothing_back,
@@ -98,6 +101,8 @@ on_every_backend! {
         a_budget_is_never_exceeded,
         what_was_not_spent_comes_back,
         turns_keep_their_distance,
+        a_clock_set_back_does_not_put_turns_off,
+        pages_beyond_what_was_set_aside_cannot_be_spent,
     }
     recovery {
         a_dead_nodes_jobs_are_settled_by_kind,

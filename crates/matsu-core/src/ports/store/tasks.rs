@@ -112,6 +112,8 @@ pub struct ExpiryRule {
     pub read_before: Timestamp,
     /// Finished before this, read or not.
     pub finished_before: Timestamp,
+    /// Native waits made before this that nobody asked about again are over.
+    pub waits_before: Timestamp,
     /// Tombstones made before this go too.
     pub tombstones_before: Timestamp,
 }

@@ -128,3 +128,20 @@ pub async fn turns_keep_their_distance(t: TestStore) {
     let later = now.plus(std::time::Duration::from_secs(60));
     assert_eq!(t.store.take_turn("example.org", 500, later).await.unwrap(), later);
 }
+
+pub async fn a_clock_set_back_does_not_put_turns_off(t: TestStore) {
+    let now = t.now();
+    t.store.take_turn("example.org", 500, now).await.unwrap();
+    let earlier = now.minus(std::time::Duration::from_secs(3_600));
+    assert_eq!(t.store.take_turn("example.org", 500, earlier).await.unwrap(), earlier);
+}
+
+pub async fn pages_beyond_what_was_set_aside_cannot_be_spent(t: TestStore) {
+    let (task, jobs) = with_budget(&t, 2, 1).await;
+    let page = t.store.reserve(&lease(&jobs[0]), BudgetUnit::Pages, 1).await.unwrap();
+    t.store.settle(&lease(&jobs[0]), &page, 5).await.unwrap();
+    assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 1);
+    let page = t.store.reserve(&lease(&jobs[0]), BudgetUnit::Pages, 1).await.unwrap();
+    t.store.settle(&lease(&jobs[0]), &page, -7).await.unwrap();
+    assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 1);
+}

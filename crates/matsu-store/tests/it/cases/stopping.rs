@@ -26,6 +26,16 @@ pub async fn graceful_cancels_the_queue_and_lets_running_jobs_end(t: TestStore) 
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
 }
 
+pub async fn a_graceful_stop_that_cancels_jobs_is_news(t: TestStore) {
+    let task = t.research().await;
+    for _ in 0..2 {
+        t.enqueue(&task.id, JobKind::Search).await;
+    }
+    t.claim_one().await;
+    let stopped = stop(&t, &task, StopMode::Graceful, StopReason::Completed).await.task;
+    assert_eq!((stopped.status, stopped.finished_revision), (TaskStatus::Running, stopped.revision));
+}
+
 pub async fn immediate_cancels_everything(t: TestStore) {
     let task = t.research().await;
     for _ in 0..3 {

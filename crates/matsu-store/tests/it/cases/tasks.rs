@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::job::JobKind;
+use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{ExpiryRule, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{
+    ExpiryRule, JobFilter, JobUpdate, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+};
 use matsu_core::principal::Principal;
 use matsu_core::task::{IdempotencyKey, TaskKind, TaskStatus};
 
-use crate::harness::TestStore;
+use crate::harness::{TestStore, lease};
 
 pub async fn a_task_is_stored_as_it_was_given(t: TestStore) {
     let mut new = t.new_task(TaskKind::Agent);
@@ -207,11 +209,47 @@ pub async fn a_resumed_wait_runs_again(t: TestStore) {
     assert_eq!(steer(&t, &task.id, Steer::Resume).await.unwrap().status, TaskStatus::Running);
 }
 
+pub async fn a_paused_agent_run_is_taken_up_again_by_a_new_job(t: TestStore) {
+    let mut task = t.new_task(TaskKind::Agent);
+    task.jobs = vec![t.new_job(JobKind::AgentRun)];
+    let task = t.insert(task).await;
+    for round in 1..=2 {
+        let run = t.claim_one().await;
+        let checkpoint = JobUpdate::Checkpoint(format!("session {round}"));
+        t.store.update_job(&lease(&run), checkpoint, t.now()).await.unwrap();
+        steer(&t, &task.id, Steer::Pause).await.unwrap();
+        let paused = JobEnd::Cancelled { code: Some("TASK_PAUSED".to_owned()), output_json: None };
+        t.finish(&lease(&run), paused).await.unwrap();
+        assert_eq!(t.task(&task.id).await.status, TaskStatus::Paused);
+        let resumed = steer(&t, &task.id, Steer::Resume).await.unwrap();
+        assert_eq!((resumed.status, resumed.counts.queued), (TaskStatus::Queued, 1), "round {round}");
+        let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
+        let mut jobs = t.store.list_jobs(&filter, &PageRequest::default()).await.unwrap().items;
+        let next = jobs.pop().unwrap();
+        assert_eq!((next.kind, next.cause_id.as_deref()), (JobKind::AgentRun, Some(run.id.as_str())));
+        assert_eq!(next.checkpoint_json, Some(format!("session {round}")), "it knows what it continues");
+    }
+    let last = t.claim_one().await;
+    t.complete(&last).await.unwrap();
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
+}
+
+pub async fn a_wait_that_nobody_asks_about_ends_with_its_day(t: TestStore) {
+    let wait = t.insert(t.new_task(TaskKind::Wait)).await;
+    t.pass(Duration::from_secs(86_300));
+    t.store.expire_tasks(rule(&t), 10).await.unwrap();
+    assert_eq!(t.task(&wait.id).await.status, TaskStatus::Running);
+    t.pass(Duration::from_secs(200));
+    t.store.expire_tasks(rule(&t), 10).await.unwrap();
+    assert_eq!(t.task(&wait.id).await.status, TaskStatus::Completed);
+}
+
 fn rule(t: &TestStore) -> ExpiryRule {
     ExpiryRule {
         now: t.now(),
         read_before: t.now().minus(Duration::from_secs(3_600)),
         finished_before: t.now().minus(Duration::from_secs(7 * 86_400)),
+        waits_before: t.now().minus(Duration::from_secs(86_400)),
         tombstones_before: t.now().minus(Duration::from_secs(7 * 86_400)),
     }
 }
