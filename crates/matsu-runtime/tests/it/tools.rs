@@ -274,6 +274,24 @@ async fn a_native_wait_ends_by_itself_after_a_day() {
     assert_eq!(look().await, TaskStatus::Completed);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_native_wait_that_nobody_asks_about_again_is_swept_away() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let cx = context(&runtime, NativeTasks::Understood);
+    let task = submit(&runtime, TaskKind::Research, vec![]).await;
+    let reply = call(&cx, "get_task_status", json!({ "task_id": task.id, "timeout": 600, "since": 1 })).await;
+    assert!(reply["native"].is_null(), "an idle task has nothing to wait for: {reply}");
+    let task = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1)]).await;
+    let reply = call(&cx, "get_task_status", json!({ "task_id": task.id, "timeout": 600, "since": 1 })).await;
+    let wait = matsu_core::id::TaskId::from_text(reply["native"].as_str().expect("a native task"));
+    clock.sleep(Duration::from_secs(24 * 3_600)).await;
+    let _service = runtime.start();
+    clock.sleep(Duration::from_secs(120)).await;
+    let found = store.tasks(std::slice::from_ref(&wait)).await.unwrap();
+    assert!(found.iter().all(|task| task.status == TaskStatus::Completed), "{found:?}");
+}
+
 #[test]
 fn the_default_offer_is_cheap_to_read() {
     let offer = matsu_runtime::dispatch::presets::Offer::default();
