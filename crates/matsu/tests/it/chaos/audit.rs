@@ -127,7 +127,7 @@ impl Audit {
             book.found_again,
             book.abandoned
         );
-        println!("  found: {self:?}");
+        println!("  found, settled after {} s: {self:?}", self.settled_after_s);
         let wrong =
             [self.lost, self.stuck, self.doubled, self.failed, self.disobeyed, self.invented, self.permits_held];
         assert_eq!(wrong, [0; 7], "lost, stuck, doubled, failed, disobeyed, invented, permits held");
