@@ -79,7 +79,7 @@ impl Runtime {
         };
         if task.kind != TaskKind::Wait || task.status.is_terminal() {
             let arrived = (task.kind == TaskKind::Wait).then(|| waited_for(&task)).flatten();
-            return Ok(NativeLookup::Found(NativeTask { task, arrived }));
+            return Ok(NativeLookup::Found(Box::new(NativeTask { task, arrived })));
         }
         self.decide_wait(task, hold, caller).await
     }
@@ -113,19 +113,19 @@ impl Runtime {
             Err(WaitError::CallerGone) => false,
         };
         if !satisfied {
-            return Ok(NativeLookup::Found(NativeTask { task, arrived: None }));
+            return Ok(NativeLookup::Found(Box::new(NativeTask { task, arrived: None })));
         }
         let (task_id, now) = (task.id.clone(), self.clock().now());
         let (mode, reason) = (StopMode::Immediate, StopReason::Completed);
         let ended = self.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
-        Ok(NativeLookup::Found(NativeTask { arrived: Some(config.ids), task: ended }))
+        Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(config.ids), task: ended })))
     }
 }
 
 /// A native task, or what is left of one.
 #[derive(Clone, Debug)]
 pub enum NativeLookup {
-    Found(NativeTask),
+    Found(Box<NativeTask>),
     Expired(TaskStatus),
 }
 

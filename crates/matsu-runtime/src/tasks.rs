@@ -168,6 +168,14 @@ impl Runtime {
         Ok(task)
     }
 
+    /// As [`Runtime::mark_read`], for a reader who has been served: a store that cannot be written now must not turn
+    /// a good answer into an error. What could not be noted counts as unread and is kept longer.
+    pub async fn note_read(&self, owner: &Principal, ids: &[TaskId]) {
+        if let Err(error) = self.mark_read(owner, ids).await {
+            tracing::debug!(%error, "that results were read could not be noted");
+        }
+    }
+
     /// Notes that the owner has seen these ends. Call after the reply was written; what is not the owner's is left
     /// alone.
     ///

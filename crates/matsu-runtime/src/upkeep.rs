@@ -40,3 +40,11 @@ impl Part {
         let _ended = until.run_until_cancelled(work).await;
     }
 }
+
+impl Runtime {
+    /// Hears what other processes do to the store, and nothing else: for a command that waits in a process without
+    /// workers. Runs until told to end.
+    pub async fn listen(&self, until: &CancellationToken) {
+        Part::Safety.run(self, until).await;
+    }
+}

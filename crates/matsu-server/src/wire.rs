@@ -2,6 +2,7 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::job::Job;
+use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 use matsu_core::node::Node;
 use matsu_core::page::Page;
 use matsu_core::task::{Stop, Task};
@@ -118,7 +119,9 @@ pub struct JobBody {
     pub error_code: Option<String>,
     pub error_message: Option<String>,
     pub progress: Option<String>,
+    /// The first of it; `output_bytes` says how much there is.
     pub output: Option<String>,
+    pub output_bytes: Option<usize>,
     pub owner_node: Option<String>,
     pub queued_at: String,
     pub started_at: Option<String>,
@@ -139,13 +142,19 @@ impl From<&Job> for JobBody {
             error_code: job.error_code.clone(),
             error_message: job.error_message.clone(),
             progress: job.progress_json.clone(),
-            output: job.output_json.clone(),
+            output: job.output_json.as_deref().map(head),
+            output_bytes: job.output_json.as_ref().map(String::len),
             owner_node: job.owner_node.as_ref().map(ToString::to_string),
             queued_at: time(job.queued_at),
             started_at: job.started_at.map(time),
             finished_at: job.finished_at.map(time),
         }
     }
+}
+
+/// What one row of a list shows of a long text.
+fn head(text: &str) -> String {
+    text[..text.floor_char_boundary(RESULT_HEAD_BYTES_MAX)].to_owned()
 }
 
 #[derive(Serialize)]

@@ -39,9 +39,11 @@ impl Sqlite {
     /// Opens the file, creating it and its folder if need be, and brings its schema up to date.
     pub fn open(path: &Path, synchronous: Synchronous, hub: Arc<Hub>, clock: Clock) -> Result<Self, StoreError> {
         files::make_private_folder(path)?;
-        let open = connection::migrate_alone(path)?;
-        let writer = Writer::start(connection::writer(path, synchronous)?, hub)?;
-        let readers = Readers::open(path)?;
+        let (open, writer, readers) = connection::patiently(|| {
+            let open = connection::migrate_alone(path)?;
+            Ok((open, connection::writer(path, synchronous)?, Readers::open(path)?))
+        })?;
+        let writer = Writer::start(writer, hub)?;
         let nodes = NodeLocks::beside(path);
         let seen = foreign::LastSeen::default();
         Ok(Self { path: path.to_owned(), writer, readers, nodes, seen, clock, _open: open })

@@ -17,6 +17,7 @@ use matsu_runtime::{Bodies, Workers};
 use matsu_server::{App, AppOptions, Door, router};
 use serde_json::Value;
 use tokio::net::UnixStream;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -27,7 +28,11 @@ pub enum Client {
     /// The daemon answers.
     Daemon(std::path::PathBuf),
     /// There is none; the routes run in this process.
-    InProcess(Router),
+    InProcess {
+        router: Router,
+        /// Hears what others do to the store meanwhile; ends with the command.
+        _listening: JoinSet<()>,
+    },
 }
 
 impl Client {
@@ -52,6 +57,9 @@ impl Client {
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
             opened.store.reap_node(&dead, runtime.clock().now()).await?;
         }
+        let mut listening = JoinSet::new();
+        let ears = runtime.clone();
+        listening.spawn(async move { ears.listen(&CancellationToken::new()).await });
         let app = App::new(AppOptions {
             runtime,
             version: VERSION.to_owned(),
@@ -60,7 +68,7 @@ impl Client {
             metrics: std::sync::Arc::new(String::new),
             test_jobs: matsu_server::app::TestJobs::Hidden,
         });
-        Ok(Self::InProcess(router(&app, Door::Socket)))
+        Ok(Self::InProcess { router: router(&app, Door::Socket), _listening: listening })
     }
 
     /// Whether a daemon answers.
@@ -92,7 +100,7 @@ impl Client {
         };
         let (status, bytes) = match self {
             Self::Daemon(socket) => over_socket(socket, request).await?,
-            Self::InProcess(router) => {
+            Self::InProcess { router, .. } => {
                 let response = router.clone().oneshot(request).await?;
                 (response.status(), response.into_body().collect().await?.to_bytes())
             }
@@ -110,6 +118,12 @@ impl Client {
         let code = value["error_code"].as_str().unwrap_or("INTERNAL_ERROR");
         bail!("{} ({code})", value["detail"].as_str().unwrap_or(status.as_str()))
     }
+}
+
+/// Text as a part of a path: whatever a person typed as an id must reach the server as that.
+pub fn segment(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// One request on one connection: commands are short.
@@ -147,4 +161,15 @@ pub async fn control(config: &Config, method: &str, path: &str, body: Option<Val
     let answer = Clock::system().within(ANSWER_MAX, over_socket(&socket, request)).await;
     let (_, bytes) = answer.context("the daemon does not answer")??;
     Ok(serde_json::from_slice(&bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segment;
+
+    #[test]
+    fn whatever_was_typed_is_one_segment() {
+        assert_eq!(segment("task_01ab"), "task_01ab");
+        assert_eq!(segment("x y/../é?"), "x%20y%2F..%2F%C3%A9%3F");
+    }
 }

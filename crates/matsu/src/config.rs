@@ -68,6 +68,7 @@ impl Config {
             ("server.port", flags.port.map(|port| port.to_string())),
             ("slots.network_client", flags.workers.map(|workers| workers.to_string())),
         ])?;
+        layers.make_store_absolute()?;
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Ok(Self { paths, layers, no_color })
     }
@@ -78,11 +79,7 @@ impl Config {
 
     /// The same for everybody who means the same store, and fit to be shown.
     pub fn store_name(&self) -> String {
-        let path = self.store_url().strip_prefix("sqlite:").map(std::path::absolute);
-        match path {
-            Some(Ok(path)) => format!("sqlite:{}", path.display()),
-            _ => without_password(self.store_url()),
-        }
+        without_password(self.store_url())
     }
 
     pub fn synchronous(&self) -> Synchronous {
@@ -127,14 +124,20 @@ impl Config {
     }
 }
 
-/// `scheme://user:secret@host` without the secret; everything else as it is.
+/// `scheme://user:secret@host?password=secret` without the secrets; everything else as it is.
 pub fn without_password(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
-    let Some((login, host)) = rest.rsplit_once('@') else { return value.to_owned() };
-    match login.split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}:…@{host}"),
-        None => value.to_owned(),
-    }
+    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+    let place = match place.rsplit_once('@').map(|(login, host)| (login.split_once(':'), host)) {
+        Some((Some((user, _)), host)) => format!("{user}:…@{host}"),
+        _ => place.to_owned(),
+    };
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if name.to_lowercase().contains("password") => format!("{name}=…"),
+        _ => pair.to_owned(),
+    };
+    let query = query.map(|query| query.split('&').map(hide).collect::<Vec<_>>().join("&"));
+    format!("{scheme}://{place}{}", query.map(|query| format!("?{query}")).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -145,6 +148,7 @@ mod tests {
     fn a_password_is_never_shown() {
         assert_eq!(without_password("postgres://u:p@ss@h/db"), "postgres://u:…@h/db");
         assert_eq!(without_password("postgres://u@h/db"), "postgres://u@h/db");
+        assert_eq!(without_password("postgres://u@h/db?a=1&password=x"), "postgres://u@h/db?a=1&password=…");
         assert_eq!(without_password("sqlite:/a/b"), "sqlite:/a/b");
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the one file that starts processes")]
 
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -19,7 +20,7 @@ pub fn start_daemon(paths: &Paths, arguments: &[String]) -> Result<()> {
     if std::fs::metadata(&log).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
         let _ = std::fs::rename(&log, log.with_extension("log.old"));
     }
-    let file = OpenOptions::new().create(true).append(true).open(&log);
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&log);
     let file = file.with_context(|| format!("cannot write {}", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program on disk")?;
     Command::new(program)

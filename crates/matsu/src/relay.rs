@@ -19,7 +19,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{Global, Mcp};
-use crate::compose::VERSION;
+use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::process;
 
@@ -70,14 +70,14 @@ impl Relay {
             tokio::select! {
                 line = client.next_line() => {
                     let Some(line) = line.context("cannot read from the client")? else { return Ok(Ended::ClientLeft) };
-                    frames.from_client(&line);
+                    frames.heard_from_client(&line);
                     if send(&mut daemon.1, &line).await.is_err() {
                         daemon = self.replace(&mut frames, &mut client_out).await?;
                     }
                 }
                 line = daemon.0.next_line() => match line {
                     Ok(Some(line)) => {
-                        if frames.from_daemon(&line) {
+                        if frames.heard_from_daemon(&line) {
                             send(&mut client_out, &line).await.context("cannot write to the client")?;
                         }
                     }
@@ -108,10 +108,11 @@ impl Relay {
         let socket = self.config.paths.socket();
         let mut started = false;
         loop {
-            if let Ok(stream) = UnixStream::connect(&socket).await
-                && let Ok(daemon) = self.greet(stream).await
-            {
-                return Ok(Some(daemon));
+            if let Ok(stream) = UnixStream::connect(&socket).await {
+                self.check_store().await?;
+                if let Ok(daemon) = self.greet(stream).await {
+                    return Ok(Some(daemon));
+                }
             }
             if !started {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
@@ -136,13 +137,29 @@ impl Relay {
         if let Some(error) = greeting.error {
             anyhow::bail!(error);
         }
-        if greeting.version != VERSION {
+        if is_newer(VERSION, &greeting.version) {
             self.ask_for_room().await;
         }
         Ok((lines, writer))
     }
 
-    /// A daemon of another version goes on serving us, and makes room when it has nothing to run. We then start ours.
+    /// The daemon of this data directory may serve another store; its tasks are not what was asked for.
+    async fn check_store(&self) -> Result<()> {
+        let info = crate::client::control(&self.config, "GET", "/control/info", None).await;
+        // One that does not answer is just ending; the next try finds out.
+        let Ok(info) = info else { return Ok(()) };
+        if info["store"] != self.config.store_name() {
+            anyhow::bail!(
+                "the daemon in {} serves {}, not {}; pass another --data-dir for another store",
+                self.config.paths.data_dir.display(),
+                info["store"].as_str().unwrap_or("another store"),
+                self.config.store_name()
+            );
+        }
+        Ok(())
+    }
+
+    /// An older daemon goes on serving us, and makes room when it has nothing to run. We then start ours.
     async fn ask_for_room(&self) {
         let body = serde_json::json!({ "version": VERSION });
         if let Err(error) = crate::client::control(&self.config, "POST", "/control/hand-over", Some(body)).await {
@@ -164,8 +181,8 @@ fn daemon_arguments(config: &Config, global: &Global, args: &Mcp) -> Vec<String>
     if let Some(file) = &global.config {
         arguments.extend(["--config".to_owned(), path(file)]);
     }
-    if let Some(store) = &global.store {
-        arguments.extend(["--store".to_owned(), store.clone()]);
+    if global.store.is_some() {
+        arguments.extend(["--store".to_owned(), config.store_url().to_owned()]);
     }
     arguments.extend(["serve", "--detach", "--idle-exit"].map(str::to_owned));
     arguments.push(IDLE_EXIT.as_secs().to_string());

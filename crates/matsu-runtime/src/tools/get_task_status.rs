@@ -61,7 +61,7 @@ enum Wanted {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Output {
-    One(OneTask),
+    One(Box<OneTask>),
     Many(ManyTasks),
 }
 
@@ -226,7 +226,7 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Outpu
         // A task that is gone is a successful read of that fact.
         Err(error) if error.code == ErrorCode::TaskNotFound => {
             let report = TaskReport::not_found(&id);
-            return Ok(Answer::Done(Output::One(OneTask { report, next: None, waited: Waited::default() })));
+            return Ok(Answer::Done(Output::One(Box::new(OneTask { report, next: None, waited: Waited::default() }))));
         }
         Err(error) => return Err(error),
     };
@@ -234,9 +234,11 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Outpu
     let detail = detail(&view.task, reply.returned_because, input);
     let report = TaskReport::of(cx, &view.task, detail, input.wish()).await?;
     stage(cx, &[&view.task]);
-    cx.runtime.mark_read(&cx.principal, &[id]).await?;
+    if detail == Detail::Full {
+        cx.runtime.note_read(&cx.principal, &[id]).await;
+    }
     let next = Some(NextOne { since: view.task.revision });
-    Ok(Answer::Done(Output::One(OneTask { report, next, waited: Waited::of(&reply) })))
+    Ok(Answer::Done(Output::One(Box::new(OneTask { report, next, waited: Waited::of(&reply) }))))
 }
 
 /// A reply that only says "not yet" stays small.
@@ -287,7 +289,7 @@ async fn report_many(
     let seen: Vec<&Task> = reply.tasks.iter().map(|view| view.task.as_ref()).collect();
     stage(cx, &seen);
     let read: Vec<TaskId> = news.iter().map(|view| view.task.id.clone()).collect();
-    cx.runtime.mark_read(&cx.principal, &read).await?;
+    cx.runtime.note_read(&cx.principal, &read).await;
     let next = NextMany { since: reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect() };
     let waited = Waited::of(&reply);
     Ok(Answer::Done(Output::Many(ManyTasks { changed: Some(changed), tasks: lines, total: None, next, waited })))

@@ -64,6 +64,17 @@ fn settle_down(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(error)
 }
 
+/// While somebody changes the journal mode SQLite refuses at once, without the patience it was told to have.
+pub fn patiently<T>(mut open: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 0..files::ALONE_TRIES {
+        match open() {
+            Err(StoreError::Unavailable(why)) if why.contains("is locked") => files::pause(files::ALONE_PAUSE),
+            answer => return answer,
+        }
+    }
+    open()
+}
+
 /// Brings the file up to date, alone with it if something must change, and returns the lock that keeps it so.
 pub fn migrate_alone(path: &Path) -> Result<OpenLock, StoreError> {
     let lock = OpenLock::of(path)?;

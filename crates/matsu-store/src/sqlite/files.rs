@@ -164,7 +164,7 @@ impl NodeLocks {
 
     /// Takes the lock of a node of this process, for as long as the process lives.
     pub fn hold(&self, id: &NodeId) -> Result<(), StoreError> {
-        fs::create_dir_all(&self.folder).map_err(|error| cannot(&self.folder, &error))?;
+        make_private_folder(&self.folder.join("any"))?;
         let path = self.path(id);
         let file = open(&path)?;
         let mut tries = 0;

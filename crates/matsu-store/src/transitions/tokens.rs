@@ -1,6 +1,7 @@
 //! Named bearer tokens.
 
 use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
@@ -39,7 +40,10 @@ impl Transition for InsertToken {
         let inserted =
             tx.run(&INSERT, params![&new.id, &new.name, &new.principal, &new.secret_hash, new.created_at]).await?;
         if inserted == 0 {
-            return Err(StoreError::Conflict(new.name.clone()));
+            return Err(StoreError::Refused {
+                code: ErrorCode::InvalidParams,
+                message: format!("there is a token named {}; choose another name, or revoke that one first", new.name),
+            });
         }
         Ok(Token {
             id: new.id.clone(),

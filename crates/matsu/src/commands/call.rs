@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::{Context, print_json};
 use crate::cli::Call;
-use crate::client::Client;
+use crate::client::{Client, segment};
 
 pub async fn run(cx: &Context, args: Call) -> Result<ExitCode> {
     let arguments: Value = serde_json::from_str(&args.arguments)
         .with_context(|| format!("{} is not JSON; pass an object such as '{{}}'", args.arguments))?;
     let client = Client::connect(&cx.config).await?;
-    let answer = client.post(&format!("/api/v1/tools/{}", args.tool), arguments).await?;
+    let answer = client.post(&format!("/api/v1/tools/{}", segment(&args.tool)), arguments).await?;
     print_json(&answer);
     Ok(if answer["ok"] == true { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

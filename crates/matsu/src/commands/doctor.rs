@@ -102,8 +102,11 @@ async fn port(cx: &Context) -> Finding {
     if !cx.config.serves_http() {
         return good("http", "off");
     }
-    if let Some(server) = announce::read_server_json(&cx.config.paths) {
-        return good("http", server.address.unwrap_or_else(|| "off".to_owned()));
+    if let Some(address) = announce::read_server_json(&cx.config.paths).and_then(|server| server.address)
+        && let Some(place) = address.strip_prefix("http://")
+        && tokio::net::TcpStream::connect(place).await.is_ok()
+    {
+        return good("http", address);
     }
     let (listen, port) = (cx.config.listen(), cx.config.port());
     match socket::bind_tcp(listen, port).await {

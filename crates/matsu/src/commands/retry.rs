@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{Context, field, print_json};
 use crate::cli::TaskArg;
-use crate::client::Client;
+use crate::client::{Client, segment};
 
 pub async fn run(cx: &Context, args: TaskArg) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
-    let task = client.post(&format!("/api/v1/tasks/{}/retry", args.task), json!({})).await?;
+    let task = client.post(&format!("/api/v1/tasks/{}/retry", segment(&args.task)), json!({})).await?;
     if cx.json {
         print_json(&task);
         return Ok(ExitCode::SUCCESS);

@@ -93,8 +93,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The lock of the store; `None` if a daemon of this version already serves it. One of another version is asked to
-/// make room, and is waited for.
+/// The lock of the store; `None` if a daemon of this version or a newer one already serves it. An older one is asked
+/// to make room, and is waited for.
 async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> {
     let path = config.paths.serve_lock(config.store_url());
     let clock = Clock::system();
@@ -117,7 +117,8 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
             );
         }
         match info {
-            Some(info) if info["version"] == version => {
+            // Only a newer one asks for room: two versions in use would otherwise chase each other for ever.
+            Some(info) if !compose::is_newer(version, info["version"].as_str().unwrap_or("")) => {
                 let address = announce::read_server_json(&config.paths).and_then(|server| server.address);
                 say!(
                     "matsu already serves this store{} (pid {})",

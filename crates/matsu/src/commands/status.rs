@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Context, field, print_json};
 use crate::cli::Status;
-use crate::client::Client;
+use crate::client::{Client, segment};
 
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;
@@ -18,7 +18,7 @@ const ONE_WAIT_SECONDS: u64 = 50;
 pub async fn run(cx: &Context, args: Status) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
     if !args.wait {
-        let task = client.get(&format!("/api/v1/tasks/{}", args.task)).await?;
+        let task = client.get(&format!("/api/v1/tasks/{}", segment(&args.task))).await?;
         show(cx, &task);
         return Ok(ExitCode::SUCCESS);
     }
@@ -45,7 +45,7 @@ async fn wait(client: &Client, args: &Status) -> Result<Value> {
         };
         let path = format!(
             "/api/v1/tasks/{}/wait?timeout={}&since={since}&wait_for=any",
-            args.task,
+            segment(&args.task),
             left.min(ONE_WAIT_SECONDS)
         );
         let reply = client.get(&path).await?;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Context, field, print_json};
 use crate::cli::Stop;
-use crate::client::Client;
+use crate::client::{Client, segment};
 
 pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
@@ -16,7 +16,7 @@ pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
         eprintln!("Running jobs may end within 30 seconds and keep their results; --now ends them at once.");
     }
     let body = json!({ "status": "cancelled", "mode": mode });
-    let report = client.patch(&format!("/api/v1/tasks/{}", args.task), body).await?;
+    let report = client.patch(&format!("/api/v1/tasks/{}", segment(&args.task)), body).await?;
     if cx.json {
         print_json(&report);
         return Ok(ExitCode::SUCCESS);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Context, field, print_json, print_table};
 use crate::cli::TokenCommand;
-use crate::client::Client;
+use crate::client::{Client, segment};
 
 pub async fn run(cx: &Context, what: TokenCommand) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
@@ -34,7 +34,7 @@ pub async fn run(cx: &Context, what: TokenCommand) -> Result<ExitCode> {
             }
         }
         TokenCommand::Revoke { id } => {
-            client.delete(&format!("/api/v1/tokens/{id}")).await?;
+            client.delete(&format!("/api/v1/tokens/{}", segment(&id))).await?;
             if cx.json {
                 print_json(&json!({ "ok": true, "revoked": id }));
             } else {

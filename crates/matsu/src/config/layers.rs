@@ -91,6 +91,19 @@ impl Layers {
         Ok(())
     }
 
+    /// A relative path means the folder of the file that names it, else the current one; said once, here, so that
+    /// every process that is handed the address means the same file.
+    pub fn make_store_absolute(&mut self) -> Result<()> {
+        let Some(setting) = self.settings.get_mut("store.url") else { return Ok(()) };
+        let Some(path) = setting.value.strip_prefix("sqlite:").filter(|path| !path.is_empty()) else { return Ok(()) };
+        let path = match &setting.source {
+            Source::File(file) => file.parent().unwrap_or(Path::new("")).join(path),
+            Source::Default | Source::Environment(_) | Source::Flag => PathBuf::from(path),
+        };
+        setting.value = format!("sqlite:{}", std::path::absolute(path)?.display());
+        Ok(())
+    }
+
     pub fn text(&self, name: &str) -> &str {
         debug_assert!(self.settings.contains_key(name), "{name} is not in the table");
         self.settings.get(name).map_or("", |setting| &setting.value)
@@ -163,6 +176,18 @@ mod tests {
         assert_eq!(layers.number("server.port"), 2000);
         layers.read_flags(&[("server.port", Some("3000".to_owned()))]).unwrap();
         assert_eq!((layers.number("server.port"), layers.number("slots.cpu")), (3000, 9));
+    }
+
+    #[test]
+    fn a_relative_store_lies_beside_the_file_that_names_it() {
+        let mut layers = from_file("[store]\nurl = \"sqlite:x.db\"\n").unwrap();
+        layers.make_store_absolute().unwrap();
+        let url = layers.text("store.url");
+        assert!(url.starts_with("sqlite:/") && url.ends_with("/x.db"), "{url}");
+        layers.read_flags(&[("store.url", Some("sqlite:y.db".to_owned()))]).unwrap();
+        layers.make_store_absolute().unwrap();
+        let here = std::path::absolute("y.db").unwrap();
+        assert_eq!(layers.text("store.url"), format!("sqlite:{}", here.display()));
     }
 
     #[test]

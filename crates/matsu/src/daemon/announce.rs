@@ -2,10 +2,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use matsu_core::clock::Clock;
+use matsu_core::id::TokenId;
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_server::App;
@@ -22,9 +24,15 @@ pub struct ServerJson {
     pub version: String,
 }
 
-/// A folder for its user alone. An existing one is left as it is.
+/// A folder for its user alone. An existing one is left as it is, if it is ours.
 pub fn make_private_folder(folder: &Path) -> Result<()> {
-    if folder.as_os_str().is_empty() || folder.exists() {
+    if folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    if let Ok(meta) = fs::metadata(folder) {
+        if meta.uid() != rustix::process::getuid().as_raw() {
+            bail!("{} belongs to another user; choose another folder with --data-dir", folder.display());
+        }
         return Ok(());
     }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -52,27 +60,19 @@ pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     {
         return Ok(());
     }
-    // The first start, another store, or a token that was revoked.
-    let name = format!("token file of {}", paths.data_dir.display());
-    let made = match app.tokens().make(&name, Principal::local_user()).await {
-        Err(StoreError::Conflict(_)) => {
-            replace(app, &name).await?;
-            app.tokens().make(&name, Principal::local_user()).await
-        }
-        made => made,
-    };
-    let (_, secret) = made?;
-    write_private(&file, &format!("{secret}\n"))
-}
-
-/// The file that had this name is lost: what it held must open nothing any more.
-async fn replace(app: &App, name: &str) -> Result<()> {
-    for token in app.runtime().store().tokens().await? {
-        if token.name == name && token.revoked_at.is_none() {
-            app.tokens().revoke(&token.id).await?;
+    // The first start, another store, or a token that was revoked or lost: what it opened is closed for good.
+    let id_file = file.with_extension("id");
+    if let Ok(id) = fs::read_to_string(&id_file) {
+        match app.tokens().revoke(&TokenId::from_text(id.trim())).await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    // Nodes that share a store may well have data directories of the same name.
+    let name = format!("token file of {} ({})", paths.data_dir.display(), TokenId::mint(Clock::system().now()));
+    let (token, secret) = app.tokens().make(&name, Principal::local_user()).await?;
+    write_private(&id_file, &format!("{}\n", token.id))?;
+    write_private(&file, &format!("{secret}\n"))
 }
 
 pub fn write_server_json(paths: &Paths, server: &ServerJson) -> Result<()> {

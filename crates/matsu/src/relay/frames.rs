@@ -17,7 +17,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    pub fn from_client(&mut self, line: &str) {
+    pub fn heard_from_client(&mut self, line: &str) {
         let Ok(frame) = serde_json::from_str::<Value>(line) else { return };
         match (frame["method"].as_str(), frame.get("id")) {
             (Some(method), Some(id)) => {
@@ -36,7 +36,7 @@ impl Frames {
     }
 
     /// Whether the client shall see this.
-    pub fn from_daemon(&mut self, line: &str) -> bool {
+    pub fn heard_from_daemon(&mut self, line: &str) -> bool {
         // Only answers matter here; the rest of a frame is skipped over and copied nowhere.
         let Ok(frame) = serde_json::from_str::<Head>(line) else { return true };
         match frame.id {
@@ -89,7 +89,7 @@ mod tests {
 
     fn seen(lines: &[&str]) -> Frames {
         let mut frames = Frames::default();
-        lines.iter().for_each(|line| frames.from_client(line));
+        lines.iter().for_each(|line| frames.heard_from_client(line));
         frames
     }
 
@@ -101,7 +101,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
         ]);
-        assert!(frames.from_daemon(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        assert!(frames.heard_from_daemon(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
         let answers = frames.give_up();
         assert_eq!(answers.len(), 1);
         let answer: Value = serde_json::from_str(&answers[0]).unwrap();
@@ -115,12 +115,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         ]);
-        assert!(frames.from_daemon(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
+        assert!(frames.heard_from_daemon(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
         let lines = frames.handshake();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("\"x\":1") && lines[0].contains(OWN_ID));
-        assert!(!frames.from_daemon(&format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#)));
-        assert!(frames.from_daemon(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
+        assert!(!frames.heard_from_daemon(&format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#)));
+        assert!(frames.heard_from_daemon(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
     }
 
     #[test]

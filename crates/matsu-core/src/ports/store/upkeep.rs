@@ -33,7 +33,7 @@ pub struct ChangeBatch {
 
 #[async_trait]
 pub trait TokenStore {
-    /// A name that is in use by a live token is `Conflict`.
+    /// A name that is in use by a live token is `Refused`.
     async fn insert_token(&self, token: NewToken) -> Result<Token, StoreError>;
 
     /// The live token whose secret has this hash. Revoked or unknown: `None`.

@@ -31,7 +31,7 @@ pub async fn a_token_is_found_by_its_hash_until_it_is_revoked(t: TestStore) {
 
 pub async fn a_live_name_is_taken(t: TestStore) {
     let first = t.store.insert_token(token(&t, "laptop", "h1")).await.unwrap();
-    assert!(matches!(t.store.insert_token(token(&t, "laptop", "h2")).await, Err(StoreError::Conflict(_))));
+    assert!(matches!(t.store.insert_token(token(&t, "laptop", "h2")).await, Err(StoreError::Refused { .. })));
     t.store.revoke_token(&first.id, t.now()).await.unwrap();
     t.store.insert_token(token(&t, "laptop", "h3")).await.unwrap();
 }
