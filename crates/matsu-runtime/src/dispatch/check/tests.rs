@@ -42,80 +42,33 @@ fn what_fits_passes() {
     }
 }
 
+/// What is given, and the field, the expectation, what came and the message of its refusal.
+type Case = (Value, &'static str, &'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+fn cases() -> Vec<Case> {
+    let with = |name: &str, value: Value| json!({ "task_id": "t", name: value });
+    vec![
+        (json!({}), "task_id", "string of 1..5 characters", "nothing", "task_id is required: string of 1..5 characters"),
+        (with("timeout", json!(61)), "timeout", "integer 0..60", "61", "timeout must be a whole number from 0 to 60, got 61"),
+        (with("timeout", json!("5")), "timeout", "integer 0..60", "\"5\"", "timeout must be a whole number from 0 to 60, got \"5\""),
+        (with("timeout", json!(1.5)), "timeout", "integer 0..60", "1.5", "timeout must be a whole number from 0 to 60, got 1.5"),
+        (json!({ "task_id": "待つ待つ待つ" }), "task_id", "string of 1..5 characters", "\"待つ待つ待つ\"", "task_id must be string of 1..5 characters, got \"待つ待つ待つ\""),
+        (with("mode", json!("hard")), "mode", "one of graceful, immediate", "\"hard\"", "mode must be one of graceful, immediate, got \"hard\""),
+        (with("ids", json!([])), "ids", "array of 1..2 items", "0 items", "ids must be array of 1..2 items, got 0 items"),
+        (with("ids", json!(["a", 7])), "ids[1]", "string", "7", "ids[1] must be string, got 7"),
+        (with("since", json!("x")), "since", "integer from 0 or object", "\"x\"", "since must be integer from 0 or object, got \"x\""),
+        (with("options", json!({ "deep": 1 })), "options.deep", "boolean", "1", "options.deep must be boolean, got 1"),
+        (with("wait", json!(5)), "wait", "did you mean timeout?", "wait", "wait is not a parameter of this tool; did you mean timeout?"),
+        (with("taskid", json!(5)), "taskid", "did you mean task_id?", "taskid", "taskid is not a parameter of this tool; did you mean task_id?"),
+    ]
+}
+
 #[test]
 fn each_refusal_names_the_field_what_was_expected_and_what_came() {
-    let words = |name: &str, expected: &str, received: &str, message: &str| {
-        (name.to_owned(), expected.to_owned(), received.to_owned(), message.to_owned())
-    };
-    let table = [
-        (
-            json!({}),
-            words("task_id", "string of 1..5 characters", "nothing", "task_id is required: string of 1..5 characters"),
-        ),
-        (
-            json!({ "task_id": "t", "timeout": 61 }),
-            words("timeout", "integer 0..60", "61", "timeout must be a whole number from 0 to 60, got 61"),
-        ),
-        (
-            json!({ "task_id": "t", "timeout": "5" }),
-            words("timeout", "integer 0..60", "\"5\"", "timeout must be a whole number from 0 to 60, got \"5\""),
-        ),
-        (
-            json!({ "task_id": "t", "timeout": 1.5 }),
-            words("timeout", "integer 0..60", "1.5", "timeout must be a whole number from 0 to 60, got 1.5"),
-        ),
-        (
-            json!({ "task_id": "待つ待つ待つ" }),
-            words(
-                "task_id",
-                "string of 1..5 characters",
-                "\"待つ待つ待つ\"",
-                "task_id must be string of 1..5 characters, got \"待つ待つ待つ\"",
-            ),
-        ),
-        (
-            json!({ "task_id": "t", "mode": "hard" }),
-            words(
-                "mode",
-                "one of graceful, immediate",
-                "\"hard\"",
-                "mode must be one of graceful, immediate, got \"hard\"",
-            ),
-        ),
-        (
-            json!({ "task_id": "t", "ids": [] }),
-            words("ids", "array of 1..2 items", "0 items", "ids must be array of 1..2 items, got 0 items"),
-        ),
-        (json!({ "task_id": "t", "ids": ["a", 7] }), words("ids[1]", "string", "7", "ids[1] must be string, got 7")),
-        (
-            json!({ "task_id": "t", "since": "x" }),
-            words("since", "integer from 0 or object", "\"x\"", "since must be integer from 0 or object, got \"x\""),
-        ),
-        (
-            json!({ "task_id": "t", "options": { "deep": 1 } }),
-            words("options.deep", "boolean", "1", "options.deep must be boolean, got 1"),
-        ),
-        (
-            json!({ "task_id": "t", "wait": 5 }),
-            words(
-                "wait",
-                "did you mean timeout?",
-                "wait",
-                "wait is not a parameter of this tool; did you mean timeout?",
-            ),
-        ),
-        (
-            json!({ "task_id": "t", "taskid": 5 }),
-            words(
-                "taskid",
-                "did you mean task_id?",
-                "taskid",
-                "taskid is not a parameter of this tool; did you mean task_id?",
-            ),
-        ),
-    ];
-    for (given, expected) in table {
-        assert_eq!(refusal(given.clone()), expected, "{given}");
+    for (given, name, expected, received, message) in cases() {
+        let words = [name, expected, received, message].map(str::to_owned);
+        assert_eq!(<[String; 4]>::from(refusal(given.clone())), words, "{given}");
     }
 }
 
