@@ -9,8 +9,10 @@ use tempfile::TempDir;
 
 use crate::matsu_side;
 use crate::processes::Processes;
+use crate::report::load_average;
 
 pub const BARE_SQLITE: &str = "bare rusqlite";
+pub const BARE_GROUPED: &str = "bare rusqlite grouped";
 pub const SQLITE_PEERS: &[&str] = &["apalis-sqlite", "honker", "honker batch 10"];
 pub const POSTGRES_PEERS: &[&str] =
     &["graphile_worker", "apalis-postgres", "graphile_worker local queue", "apalis-postgres batch 100"];
@@ -38,6 +40,7 @@ pub struct Bench {
     pub postgres: Option<String>,
     pub processes: Processes,
     pub charts: PathBuf,
+    pub load_at_start: String,
     scratch: TempDir,
     stores: AtomicUsize,
 }
@@ -56,6 +59,7 @@ impl Bench {
             rounds: rounds.unwrap_or(size.pick(1, 5)),
             postgres: std::env::var("MATSU_TEST_POSTGRES").ok(),
             processes: Processes::build()?,
+            load_at_start: load_average(),
             charts,
             scratch: scratch.context("no scratch directory")?,
             stores: AtomicUsize::new(0),
@@ -89,6 +93,14 @@ impl Bench {
         }
     }
 
+    /// A fresh folder for a server of its own.
+    pub fn fresh_folder(&self) -> Result<PathBuf> {
+        let number = self.stores.fetch_add(1, Ordering::Relaxed);
+        let folder = self.scratch.path().join(format!("{number}.d"));
+        std::fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -96,7 +108,7 @@ impl Bench {
 
 /// The limit first: ratios are taken to the first of the list, and rounds run in this order.
 pub fn sqlite_contenders() -> Vec<&'static str> {
-    [&[BARE_SQLITE], matsu_side::SQLITE, SQLITE_PEERS].concat()
+    [&[BARE_SQLITE, BARE_GROUPED], matsu_side::SQLITE, SQLITE_PEERS].concat()
 }
 
 pub fn postgres_contenders() -> Vec<&'static str> {

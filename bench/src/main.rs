@@ -11,6 +11,7 @@ mod peers;
 mod processes;
 mod report;
 mod rows;
+mod verdict;
 mod waiters;
 mod wake;
 
@@ -64,7 +65,5 @@ fn main() -> Result<()> {
 }
 
 fn openers() -> Vec<(&'static str, Opener)> {
-    let mut openers: Vec<(&'static str, Opener)> = vec![(bench::BARE_SQLITE, peers::bare_sqlite::open)];
-    openers.extend_from_slice(matsu_side::OPENERS);
-    openers
+    vec![(bench::BARE_SQLITE, peers::bare_sqlite::open), (bench::BARE_GROUPED, peers::bare_grouped::open)]
 }

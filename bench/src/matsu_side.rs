@@ -1,16 +1,11 @@
-//! Where Matsu itself joins the comparison.
-//!
-//! A contender is a `bench_peer::Queue` (enqueue single, batched and from many callers; run empty jobs with w workers;
-//! enqueue-to-start samples; claim and status over a long history) named in `OPENERS`, and a `wake::WakeTarget` for the
-//! HTTP rows. The lists are empty until the engine is linked in; every row then picks the names up from here.
+//! The names under which Matsu takes part; `peers/matsu` answers to them.
 
-use bench_peer::Opener;
+/// In the SQLite rows, through its runtime in process.
+pub const SQLITE: &[&str] = &["Matsu"];
 
-/// Answered by this binary under `__order`.
-pub const OPENERS: &[(&str, Opener)] = &[];
+/// In the Postgres rows, likewise.
+pub const POSTGRES: &[&str] = &["Matsu on Postgres"];
 
-/// Names among `OPENERS` that take part in the SQLite rows.
-pub const SQLITE: &[&str] = &[];
-
-/// Names among `OPENERS` that take part in the Postgres rows.
-pub const POSTGRES: &[&str] = &[];
+pub fn is_matsu(name: &str) -> bool {
+    name.starts_with("Matsu")
+}

@@ -51,6 +51,20 @@ impl Series {
     }
 }
 
+/// The series of this name, if it took part.
+pub fn named<'a>(all: &'a [Series], name: &str) -> Option<&'a Series> {
+    all.iter().find(|series| series.name == name)
+}
+
+/// The median over rounds of one contender's ratio to another.
+pub fn ratio(all: &[Series], name: &str, base: &str) -> Option<f64> {
+    named(all, name)?.ratio_to(named(all, base)?)
+}
+
+pub fn median_rate(all: &[Series], name: &str) -> Option<f64> {
+    median(named(all, name)?.rates())
+}
+
 /// A contender that cannot do the row is asked once, not in every round.
 pub fn interleave(bench: &Bench, names: &[&str], rounds: usize, order: impl Fn(&str) -> Order) -> Vec<Series> {
     let mut all: Vec<_> = names.iter().map(|name| Series { name: (*name).to_owned(), answers: Vec::new() }).collect();

@@ -1,4 +1,6 @@
-//! The peers that live in the harness itself, because they are limits and not libraries.
+//! The contenders that live in the harness itself: limits rather than libraries, and Matsu's server as a child.
 
 pub mod bare_axum;
+pub mod bare_grouped;
 pub mod bare_sqlite;
+pub mod matsu_server;

@@ -1,4 +1,4 @@
-//! Builds the peers that have lock files of their own, and runs one process per measurement.
+//! Builds the contenders that have lock files of their own, and runs one process per measurement.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,20 +6,28 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use bench_peer::{Answer, Order};
 
-use crate::bench::BARE_SQLITE;
 use crate::matsu_side;
 
 pub struct Processes {
     own: PathBuf,
+    matsu: PathBuf,
     honker: PathBuf,
     sqlx: PathBuf,
+    /// The product's own program, for the rows that go over HTTP.
+    pub server: PathBuf,
 }
 
 impl Processes {
     pub fn build() -> Result<Self> {
         let own = std::env::current_exe()?;
         let target = own.ancestors().nth(2).context("the binary is not in a target directory")?.join("peers");
-        Ok(Self { honker: build("honker", &target)?, sqlx: build("sqlx", &target)?, own })
+        Ok(Self {
+            matsu: build("matsu", &target)?,
+            server: build_server(&target)?,
+            honker: build("honker", &target)?,
+            sqlx: build("sqlx", &target)?,
+            own,
+        })
     }
 
     /// Never fails the run: a peer that breaks is a line in the report.
@@ -38,12 +46,15 @@ impl Processes {
     }
 
     fn command(&self, peer: &str) -> Result<Command> {
-        if peer == BARE_SQLITE || matsu_side::OPENERS.iter().any(|(name, _)| *name == peer) {
-            let mut command = Command::new(&self.own);
-            command.arg("__order");
-            return Ok(command);
+        if matsu_side::is_matsu(peer) {
+            return Ok(Command::new(&self.matsu));
         }
         match peer.split(['-', '_', ' ']).next() {
+            Some("bare") => {
+                let mut command = Command::new(&self.own);
+                command.arg("__order");
+                Ok(command)
+            }
             Some("honker") => Ok(Command::new(&self.honker)),
             Some("apalis" | "graphile") => Ok(Command::new(&self.sqlx)),
             _ => bail!("no process answers for {peer}"),
@@ -53,14 +64,26 @@ impl Processes {
 
 fn build(name: &str, target: &Path) -> Result<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name).join("Cargo.toml");
-    eprintln!("building the {name} peers");
+    cargo_build(name, &manifest, target, &[])?;
+    Ok(target.join("release").join(format!("bench-peer-{name}")))
+}
+
+fn build_server(target: &Path) -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("Cargo.toml");
+    cargo_build("server", &manifest, target, &["--package", "matsu"])?;
+    Ok(target.join("release").join("matsu"))
+}
+
+fn cargo_build(what: &str, manifest: &Path, target: &Path, more: &[&str]) -> Result<()> {
+    eprintln!("building {what}");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
-        .arg(&manifest)
+        .arg(manifest)
         .arg("--target-dir")
         .arg(target)
+        .args(more)
         .status()?;
-    ensure!(status.success(), "the {name} peers do not build");
-    Ok(target.join("release").join(format!("bench-peer-{name}")))
+    ensure!(status.success(), "{what} does not build");
+    Ok(())
 }

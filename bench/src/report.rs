@@ -1,4 +1,5 @@
-//! The Markdown report: the machine, then per row the bar, the tables with ratios, the notes and the charts.
+//! The Markdown report: every bar with what was seen, the machine and the settings, then per row the tables, ratios
+//! first, the charts and the notes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,13 +8,15 @@ use anyhow::{Context, Result};
 
 use crate::bench::{Bench, Size};
 use crate::chart::Chart;
-use crate::matsu_side;
+use crate::matsu_side::is_matsu;
 use crate::measure::{Percentiles, Series, median};
+use crate::verdict::Verdict;
 
 /// One row of the contract, measured.
 pub struct Section {
     pub title: String,
     pub bar: String,
+    pub verdicts: Vec<Verdict>,
     pub tables: Vec<Table>,
     pub charts: Vec<Chart>,
     pub notes: Vec<String>,
@@ -27,7 +30,14 @@ pub struct Table {
 
 impl Section {
     pub fn new(title: &str, bar: &str) -> Self {
-        Self { title: title.to_owned(), bar: bar.to_owned(), tables: Vec::new(), charts: Vec::new(), notes: Vec::new() }
+        Self {
+            title: title.to_owned(),
+            bar: bar.to_owned(),
+            verdicts: Vec::new(),
+            tables: Vec::new(),
+            charts: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     pub fn skipped(title: &str, bar: &str, why: &str) -> Self {
@@ -40,23 +50,28 @@ impl Section {
     pub fn add_rates(&mut self, caption: &str, unit: &str, all: &[Series]) {
         let matsu = all.iter().find(|series| is_matsu(&series.name));
         let base = all.first().map(|series| series.name.as_str()).unwrap_or_default();
-        let mut header =
-            vec!["contender".to_owned(), format!("median {unit}"), "lowest – highest".to_owned(), format!("× {base}")];
+        let mut header = vec!["contender".to_owned()];
         header.extend(matsu.map(|_| "Matsu ÷ it".to_owned()));
+        header.extend([format!("× {base}"), format!("median {unit}"), "lowest – highest".to_owned()]);
         let lines = all.iter().map(|series| rate_line(series, &all[0], matsu)).collect();
         self.tables.push(Table { caption: caption.to_owned(), header, lines });
         self.add_notes(caption, all);
     }
 
     pub fn add_latencies(&mut self, caption: &str, all: &[(String, Vec<u64>)]) -> Result<()> {
-        let header = ["contender", "p50 µs", "p99 µs", "max µs", "samples"].map(str::to_owned).to_vec();
+        let mut base = None;
         let mut lines = Vec::new();
         for (name, values) in all {
             if let Some(found) = Percentiles::of(values.iter().copied())? {
+                let (_, base_p50) = *base.get_or_insert((name, found.p50_ns));
+                let ratio = format!("{:.2}", found.p50_ns as f64 / base_p50.max(1) as f64);
                 let times = [found.p50_ns, found.p99_ns, found.max_ns].map(|ns| format!("{:.1}", ns as f64 / 1e3));
-                lines.push([vec![name.clone()], times.to_vec(), vec![found.count.to_string()]].concat());
+                lines.push([vec![name.clone(), ratio], times.to_vec(), vec![found.count.to_string()]].concat());
             }
         }
+        let base = base.map_or("–", |(name, _)| name.as_str());
+        let header = ["contender", &format!("p50 × {base}"), "p50 µs", "p99 µs", "max µs", "samples"];
+        let header = header.map(str::to_owned).to_vec();
         self.tables.push(Table { caption: caption.to_owned(), header, lines });
         Ok(())
     }
@@ -75,7 +90,9 @@ impl Section {
 }
 
 pub fn write(bench: &Bench, out: &Path, sections: &[Section]) -> Result<()> {
-    let mut text = head(bench);
+    let mut text = "# Benchmark report\n".to_owned();
+    write_verdicts(&mut text, sections);
+    text.push_str(&machine(bench));
     for section in sections {
         let _ = writeln!(text, "\n## {}\n\nBar: {}.", section.title, section.bar);
         for table in &section.tables {
@@ -96,28 +113,37 @@ pub fn write(bench: &Bench, out: &Path, sections: &[Section]) -> Result<()> {
     Ok(())
 }
 
-fn head(bench: &Bench) -> String {
+/// The answers before the numbers.
+fn write_verdicts(text: &mut String, sections: &[Section]) {
+    text.push_str("\n| bar | seen | |\n|---|---:|---|\n");
+    for section in sections {
+        for verdict in &section.verdicts {
+            let _ = writeln!(text, "| {}: {} | {} | {} |", section.title, verdict.bar, verdict.seen, verdict.word());
+        }
+    }
+}
+
+fn machine(bench: &Bench) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut text = format!(
-        "# Benchmark report\n\n{cores} cores, {}, scratch files on {}, {} rounds.\n",
+        "\n{cores} cores, {}, scratch files on {}, {} rounds; load average {} at the start and {} at the end.\n",
         cpu_model(),
         file_system(bench.scratch()),
         bench.rounds,
+        bench.load_at_start,
+        load_average(),
     );
     if bench.size == Size::Quick {
         text.push_str("**Quick run: it shows that everything runs; the numbers mean little.**\n");
     }
-    if matsu_side::OPENERS.is_empty() {
-        text.push_str("Matsu itself is not linked into this run: the tables hold its peers only.\n");
-    }
-    text.push_str(concat!(
-        "\nContenders take turns within each round, each measurement in a fresh process on a fresh store; a ratio is the ",
-        "median over rounds of measurements taken next to each other.\n",
-        "Payloads are 100 bytes of text; every SQLite contender runs in WAL mode at the `synchronous` setting named, ",
-        "with its other settings as its library leaves them.\n",
-        "A throughput run ends when the last completion is committed, not when the last body returns.\n",
-    ));
+    text.push_str(include_str!("settings.md"));
     text
+}
+
+/// Over one minute, as the kernel gives it.
+pub fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown").to_owned()
 }
 
 fn rate_line(series: &Series, base: &Series, matsu: Option<&Series>) -> Vec<String> {
@@ -128,8 +154,9 @@ fn rate_line(series: &Series, base: &Series, matsu: Option<&Series>) -> Vec<Stri
         _ => "–".to_owned(),
     };
     let middle = median(rates).map_or("–".to_owned(), grouped);
-    let mut line = vec![series.name.clone(), middle, range, ratio(series.ratio_to(base))];
+    let mut line = vec![series.name.clone()];
     line.extend(matsu.map(|matsu| ratio(matsu.ratio_to(series))));
+    line.extend([ratio(series.ratio_to(base)), middle, range]);
     line
 }
 
@@ -153,10 +180,6 @@ pub fn grouped(value: f64) -> String {
         text.push(digit);
     }
     text
-}
-
-fn is_matsu(name: &str) -> bool {
-    matsu_side::OPENERS.iter().any(|(own, _)| *own == name)
 }
 
 fn cpu_model() -> String {

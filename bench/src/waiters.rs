@@ -17,8 +17,9 @@ pub struct Waiter {
 
 pub struct Response {
     pub arrived_ns: u64,
-    /// The `revision` field of the JSON body: what the next request waits beyond.
-    pub revision: u64,
+    /// The `next.since` field of the JSON body, if there is one: what the next request waits beyond.
+    pub since: Option<u64>,
+    pub body: Vec<u8>,
 }
 
 impl Waiter {
@@ -39,8 +40,7 @@ impl Waiter {
             let arrived_ns = monotonic_ns();
             ensure!(read > 0, "the server closed the connection");
             if let Some(body) = complete_body(&self.buffer)? {
-                let revision = revision_of(&body)?;
-                return Ok(Response { arrived_ns, revision });
+                return Ok(Response { arrived_ns, since: since_of(&body), body });
             }
         }
     }
@@ -86,11 +86,14 @@ fn unchunk(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-fn revision_of(body: &[u8]) -> Result<u64> {
+fn since_of(body: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct Body {
-        revision: u64,
+        next: Next,
     }
-    let body: Body = serde_json::from_slice(body).context("the body has no revision")?;
-    Ok(body.revision)
+    #[derive(serde::Deserialize)]
+    struct Next {
+        since: u64,
+    }
+    serde_json::from_slice::<Body>(body).ok().map(|body| body.next.since)
 }

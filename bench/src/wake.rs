@@ -1,24 +1,38 @@
-//! The three questions about parked waiters, put in the same words to every server.
+//! The questions about parked waiters, put in the same words to every server.
+//!
+//! A wake-up is timed from the moment before the first byte of the request that makes the change is written, to the
+//! moment after the last byte of the waiter's answer was read, both on the harness's clock. So it holds the change
+//! itself: for the bare server a counter, for Matsu a durable transaction. How long the change alone took (until the
+//! answer to whoever made it) is given beside it.
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use bench_peer::Durability;
 
-use crate::waiters::Waiter;
+use crate::bench::Bench;
+use crate::peers::bare_axum::BareAxum;
+use crate::peers::matsu_server::MatsuServer;
+use crate::waiters::{Waiter, monotonic_ns};
 
 /// Long enough for a request to be read and parked on a loaded machine, checked by the target's own since-semantics:
 /// a waiter that parks late is answered at once, so a wake-up is never lost, only measured a little differently.
 const SETTLE_ONE: Duration = Duration::from_millis(5);
 const CONNECT_BATCH: usize = 250;
+/// Every topic begins at revision 1.
+const FIRST: u64 = 1;
 
 #[derive(Clone, Copy)]
 pub enum Topic {
     /// The one waiter whose wake-up is timed.
     Probe,
-    /// Everybody else.
+    /// What a whole crowd waits for together.
     Crowd,
+    /// Somebody else's, by number.
+    Stranger(usize),
 }
 
 /// A server in a process of its own that parks HTTP requests until something changes.
@@ -27,21 +41,130 @@ pub trait WakeTarget {
 
     fn pid(&self) -> u32;
 
-    /// A complete request that returns once the topic's revision is above `since`.
-    fn request(&self, topic: Topic, since: u64) -> Vec<u8>;
+    /// Topics for that many strangers, each at its first revision.
+    fn make_topics(&mut self, strangers: usize) -> impl Future<Output = Result<()>>;
 
-    /// Makes one visible change; returns the monotonic time just before it was published.
-    fn publish(&mut self, topic: Topic) -> impl Future<Output = Result<u64>>;
+    /// A complete request that returns once the topic's revision is above `since`.
+    fn wait_request(&self, topic: Topic, since: u64) -> Vec<u8>;
+
+    /// A complete request that makes one visible change.
+    fn publish_request(&mut self, topic: Topic) -> Vec<u8>;
 }
 
-/// A crowd that stays parked for as long as it is kept.
-pub struct Crowd {
+/// Who takes part in the rows over HTTP.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Server {
+    BareAxum,
+    Matsu(Durability),
+}
+
+impl Server {
+    pub const NORMAL: Self = Self::Matsu(Durability::Normal);
+    pub const FULL: Self = Self::Matsu(Durability::Full);
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BareAxum => "bare axum",
+            Self::Matsu(Durability::Normal) => "Matsu (NORMAL)",
+            Self::Matsu(Durability::Full) => "Matsu (FULL)",
+        }
+    }
+
+    pub async fn launch(self, bench: &Bench) -> Result<Target> {
+        match self {
+            Self::BareAxum => Ok(Target::BareAxum(BareAxum::launch().await?)),
+            Self::Matsu(durability) => {
+                let folder: PathBuf = bench.fresh_folder()?;
+                Ok(Target::Matsu(MatsuServer::launch(&bench.processes.server, folder, durability).await?))
+            }
+        }
+    }
+}
+
+/// A running server of either kind.
+pub enum Target {
+    BareAxum(BareAxum),
+    Matsu(MatsuServer),
+}
+
+impl WakeTarget for Target {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::BareAxum(target) => target.address(),
+            Self::Matsu(target) => target.address(),
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        match self {
+            Self::BareAxum(target) => target.pid(),
+            Self::Matsu(target) => target.pid(),
+        }
+    }
+
+    async fn make_topics(&mut self, strangers: usize) -> Result<()> {
+        match self {
+            Self::BareAxum(target) => target.make_topics(strangers).await,
+            Self::Matsu(target) => target.make_topics(strangers).await,
+        }
+    }
+
+    fn wait_request(&self, topic: Topic, since: u64) -> Vec<u8> {
+        match self {
+            Self::BareAxum(target) => target.wait_request(topic, since),
+            Self::Matsu(target) => target.wait_request(topic, since),
+        }
+    }
+
+    fn publish_request(&mut self, topic: Topic) -> Vec<u8> {
+        match self {
+            Self::BareAxum(target) => target.publish_request(topic),
+            Self::Matsu(target) => target.publish_request(topic),
+        }
+    }
+}
+
+/// Latencies of wake-ups, and of the changes that caused them.
+#[derive(Default)]
+pub struct Wakes {
+    pub woken_ns: Vec<u64>,
+    pub changed_ns: Vec<u64>,
+}
+
+impl Wakes {
+    pub fn extend(&mut self, more: Self) {
+        self.woken_ns.extend(more.woken_ns);
+        self.changed_ns.extend(more.changed_ns);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Crowding {
+    Strangers,
+    Together,
+}
+
+impl Crowding {
+    fn topic(self, number: usize) -> Topic {
+        match self {
+            Self::Strangers => Topic::Stranger(number),
+            Self::Together => Topic::Crowd,
+        }
+    }
+}
+
+/// Waiters that stay parked for as long as they are kept.
+struct Crowd {
     waiters: Vec<Waiter>,
     since: u64,
+    crowding: Crowding,
 }
 
 impl Crowd {
-    pub async fn park(target: &impl WakeTarget, count: usize, since: u64) -> Result<Self> {
+    async fn park(target: &mut impl WakeTarget, count: usize, crowding: Crowding) -> Result<Self> {
+        if matches!(crowding, Crowding::Strangers) {
+            target.make_topics(count).await?;
+        }
         let mut waiters = Vec::with_capacity(count);
         while waiters.len() < count {
             let batch = (count - waiters.len()).min(CONNECT_BATCH);
@@ -50,47 +173,54 @@ impl Crowd {
                 waiters.push(connection.await??);
             }
         }
-        let mut crowd = Self { waiters, since };
+        let mut crowd = Self { waiters, since: FIRST, crowding };
         crowd.ask(target).await?;
         Ok(crowd)
     }
 
     async fn ask(&mut self, target: &impl WakeTarget) -> Result<()> {
-        let request = target.request(Topic::Crowd, self.since);
-        for waiter in &mut self.waiters {
-            waiter.send(&request).await?;
+        for (number, waiter) in self.waiters.iter_mut().enumerate() {
+            waiter.send(&target.wait_request(self.crowding.topic(number), self.since)).await?;
         }
-        // A tenth of a millisecond per waiter is several times what a parked request costs the server.
-        let settle = Duration::from_millis(200) + Duration::from_micros(100) * self.waiters.len() as u32;
+        // Several times what a parked request costs the server.
+        let settle = Duration::from_millis(200) + Duration::from_micros(300) * self.waiters.len() as u32;
         tokio::time::sleep(settle).await;
         Ok(())
     }
 }
 
-/// Wakes one waiter at a time while `parked` others sleep on; one latency per sample.
-pub async fn probe(target: &mut impl WakeTarget, parked: usize, samples: usize) -> Result<Vec<u64>> {
-    let _crowd = Crowd::park(target, parked, 0).await?;
+/// Wakes one waiter at a time while `parked` strangers sleep on.
+pub async fn probe(target: &mut impl WakeTarget, parked: usize, samples: usize) -> Result<Wakes> {
+    let _crowd = Crowd::park(target, parked, Crowding::Strangers).await?;
     let mut probe = Waiter::connect(target.address()).await?;
-    let mut since = 0;
-    let mut latencies = Vec::with_capacity(samples);
+    let mut publisher = Waiter::connect(target.address()).await?;
+    let mut since = FIRST;
+    let mut wakes = Wakes::default();
     for _ in 0..samples {
-        probe.send(&target.request(Topic::Probe, since)).await?;
+        probe.send(&target.wait_request(Topic::Probe, since)).await?;
         tokio::time::sleep(SETTLE_ONE).await;
         // Reading in a task of its own keeps the publisher's reply from delaying the arrival stamp.
         let reading = tokio::spawn(async move { probe.response().await.map(|response| (probe, response)) });
-        let published_ns = target.publish(Topic::Probe).await?;
+        let request = target.publish_request(Topic::Probe);
+        let began_ns = monotonic_ns();
+        publisher.send(&request).await?;
+        let changed = publisher.response().await?;
         let (waiter, response) = reading.await??;
-        latencies.push(response.arrived_ns.saturating_sub(published_ns));
-        since = response.revision;
+        wakes.woken_ns.push(response.arrived_ns.saturating_sub(began_ns));
+        wakes.changed_ns.push(changed.arrived_ns.saturating_sub(began_ns));
+        let next = response.since.context("the answer says nothing about what is next")?;
+        ensure!(next > since, "a waiter was woken for nothing");
+        since = next;
         probe = waiter;
     }
-    Ok(latencies)
+    Ok(wakes)
 }
 
 /// Wakes all `count` waiters with one change, `rounds` times; the latencies of all rounds together.
-pub async fn all_at_once(target: &mut impl WakeTarget, count: usize, rounds: usize) -> Result<Vec<u64>> {
-    let mut crowd = Crowd::park(target, count, 0).await?;
-    let mut latencies = Vec::with_capacity(count * rounds);
+pub async fn all_at_once(target: &mut impl WakeTarget, count: usize, rounds: usize) -> Result<Wakes> {
+    let mut crowd = Crowd::park(target, count, Crowding::Together).await?;
+    let mut publisher = Waiter::connect(target.address()).await?;
+    let mut wakes = Wakes::default();
     for round in 0..rounds {
         if round > 0 {
             crowd.ask(target).await?;
@@ -101,24 +231,29 @@ pub async fn all_at_once(target: &mut impl WakeTarget, count: usize, rounds: usi
             .map(|mut waiter| tokio::spawn(async move { waiter.response().await.map(|response| (waiter, response)) }))
             .collect();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let published_ns = target.publish(Topic::Crowd).await?;
+        let request = target.publish_request(Topic::Crowd);
+        let began_ns = monotonic_ns();
+        publisher.send(&request).await?;
+        wakes.changed_ns.push(publisher.response().await?.arrived_ns.saturating_sub(began_ns));
         for read in reading {
             let (waiter, response) = read.await??;
-            latencies.push(response.arrived_ns.saturating_sub(published_ns));
-            crowd.since = crowd.since.max(response.revision);
+            ensure!(response.arrived_ns > began_ns, "a waiter returned before the change");
+            wakes.woken_ns.push(response.arrived_ns - began_ns);
+            crowd.since = crowd.since.max(response.since.context("the answer says nothing about what is next")?);
             crowd.waiters.push(waiter);
         }
     }
-    Ok(latencies)
+    Ok(wakes)
 }
 
 /// Growth of the server's resident memory per parked waiter, in bytes.
-pub async fn memory_per_waiter(target: &impl WakeTarget, count: usize) -> Result<f64> {
+pub async fn memory_per_waiter(target: &mut impl WakeTarget, count: usize) -> Result<f64> {
     // The first requests pay for lazily made pools and threads, which are not the waiters' cost.
-    drop(Crowd::park(target, 10, 0).await?);
+    target.make_topics(count).await?;
+    drop(Crowd::park(target, 10, Crowding::Strangers).await?);
     tokio::time::sleep(Duration::from_millis(200)).await;
     let before = resident_bytes(target.pid())?;
-    let crowd = Crowd::park(target, count, 0).await?;
+    let crowd = Crowd::park(target, count, Crowding::Strangers).await?;
     let after = resident_bytes(target.pid())?;
     drop(crowd);
     Ok(after.saturating_sub(before) as f64 / count as f64)

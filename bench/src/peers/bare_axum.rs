@@ -1,28 +1,23 @@
 //! The limit for wake-ups over HTTP: an axum handler parked on a tokio watch, and nothing else.
 //!
-//! It runs as a child process so that its memory can be read from outside. Publishing is a line on its standard input;
-//! the reply carries the time just before the publication, stamped here.
+//! It runs as a child process so that its memory can be read from outside, and is told to publish over HTTP, as Matsu
+//! is.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 use serde::Deserialize;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use crate::waiters::monotonic_ns;
 use crate::wake::{Topic, WakeTarget};
-
-/// The reply to a publication waits this long, so that it does not compete with the wake-up it is about.
-const REPLY_DELAY: Duration = Duration::from_millis(5);
 
 #[derive(Clone)]
 struct Topics {
@@ -42,17 +37,19 @@ struct WaitParams {
     since: u64,
 }
 
+#[derive(Deserialize)]
+struct PublishParams {
+    task: String,
+}
+
 pub fn serve() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let topics = Topics { probe: watch::Sender::new(0), crowd: watch::Sender::new(0) };
+        let topics = Topics { probe: watch::Sender::new(1), crowd: watch::Sender::new(1) };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
-        let app = Router::new().route("/wait", get(wait)).with_state(topics.clone());
-        tokio::select! {
-            served = async { axum::serve(listener, app).await } => served.context("the server stopped"),
-            published = publish_lines(topics) => published,
-        }
+        let app = Router::new().route("/wait", get(wait)).route("/publish", post(publish)).with_state(topics);
+        axum::serve(listener, app).await.context("the server stopped")
     })
 }
 
@@ -70,37 +67,30 @@ async fn wait(State(topics): State<Topics>, Query(params): Query<WaitParams>) ->
     ([(CONTENT_TYPE, "application/json")], body)
 }
 
-async fn publish_lines(topics: Topics) -> Result<()> {
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Some(name) = lines.next_line().await? {
-        let published_ns = monotonic_ns();
-        topics.get(&name).send_modify(|revision| *revision += 1);
-        tokio::time::sleep(REPLY_DELAY).await;
-        println!("{published_ns}");
-    }
-    Ok(())
+async fn publish(State(topics): State<Topics>, Query(params): Query<PublishParams>) -> impl IntoResponse {
+    let topic = topics.get(&params.task);
+    topic.send_modify(|revision| *revision += 1);
+    let revision = *topic.borrow();
+    ([(CONTENT_TYPE, "application/json")], format!("{{\"next\":{{\"since\":{revision}}}}}"))
 }
 
 /// The harness's side of the child; killing it on drop also closes every parked connection.
 pub struct BareAxum {
     address: SocketAddr,
     child: Child,
-    commands: ChildStdin,
-    replies: Lines<BufReader<ChildStdout>>,
 }
 
 impl BareAxum {
     pub async fn launch() -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("__axum-server")
-            .stdin(Stdio::piped())
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let commands = child.stdin.take().context("no standard input")?;
-        let mut replies = BufReader::new(child.stdout.take().context("no standard output")?).lines();
-        let address = replies.next_line().await?.context("the server did not start")?.parse()?;
-        Ok(Self { address, child, commands, replies })
+        let mut lines = BufReader::new(child.stdout.take().context("no standard output")?).lines();
+        let address = lines.next_line().await?.context("the server did not start")?.parse()?;
+        Ok(Self { address, child })
     }
 }
 
@@ -114,7 +104,12 @@ impl WakeTarget for BareAxum {
         self.child.id().unwrap_or_default()
     }
 
-    fn request(&self, topic: Topic, since: u64) -> Vec<u8> {
+    /// It has two topics and no more: a crowd of strangers shares one.
+    async fn make_topics(&mut self, _strangers: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_request(&self, topic: Topic, since: u64) -> Vec<u8> {
         let task = name(topic);
         format!(
             "GET /wait?task={task}&since={since} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bench\r\n\r\n"
@@ -122,15 +117,19 @@ impl WakeTarget for BareAxum {
         .into_bytes()
     }
 
-    async fn publish(&mut self, topic: Topic) -> Result<u64> {
-        self.commands.write_all(format!("{}\n", name(topic)).as_bytes()).await?;
-        Ok(self.replies.next_line().await?.context("the server went away")?.parse()?)
+    fn publish_request(&mut self, topic: Topic) -> Vec<u8> {
+        let task = name(topic);
+        format!(
+            "POST /publish?task={task} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bench\r\n\
+             Content-Length: 0\r\n\r\n"
+        )
+        .into_bytes()
     }
 }
 
 fn name(topic: Topic) -> &'static str {
     match topic {
         Topic::Probe => "probe",
-        Topic::Crowd => "crowd",
+        Topic::Crowd | Topic::Stranger(_) => "crowd",
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow};
 use bench_peer::{Answer, Durability, How, LatencyLog, Order, Queue, Sample, Stamp, payload_text};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-const SCHEMA: &str = "
+pub const SCHEMA: &str = "
     CREATE TABLE jobs (
         id INTEGER PRIMARY KEY,
         state INTEGER NOT NULL DEFAULT 0,
@@ -24,7 +24,7 @@ const SCHEMA: &str = "
         input TEXT NOT NULL
     );
     CREATE INDEX jobs_claimable ON jobs (priority, queued_at, id) WHERE state = 0;";
-const INSERT: &str = "INSERT INTO jobs (queued_at, input) VALUES (?1, ?2)";
+pub const INSERT: &str = "INSERT INTO jobs (queued_at, input) VALUES (?1, ?2)";
 const CLAIM: &str = "UPDATE jobs SET state = 1, attempt = attempt + 1, started_at = ?1
     WHERE id = (SELECT id FROM jobs WHERE state = 0 ORDER BY priority, queued_at, id LIMIT 1)
     RETURNING id, attempt, queued_at, input";
@@ -53,16 +53,7 @@ impl BareSqlite {
     }
 
     fn fill(&self, jobs: usize) -> Result<()> {
-        let mut connection = self.connect()?;
-        let transaction = connection.transaction()?;
-        {
-            let mut insert = transaction.prepare(INSERT)?;
-            for _ in 0..jobs {
-                insert.execute(params![now_ns(), self.payload])?;
-            }
-        }
-        transaction.commit()?;
-        Ok(())
+        fill(&mut self.connect()?, jobs, &self.payload)
     }
 
     fn insert_single(&self, jobs: usize) -> Result<Sample> {
@@ -199,13 +190,25 @@ impl Queue for BareSqlite {
     }
 }
 
-struct Claimed {
+pub struct Claimed {
     id: i64,
     attempt: i64,
     queued_at: i64,
 }
 
-fn connect(path: &Path, durability: Durability) -> Result<Connection> {
+pub fn fill(connection: &mut Connection, jobs: usize, payload: &str) -> Result<()> {
+    let transaction = connection.transaction()?;
+    {
+        let mut insert = transaction.prepare(INSERT)?;
+        for _ in 0..jobs {
+            insert.execute(params![now_ns(), payload])?;
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+pub fn connect(path: &Path, durability: Durability) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(30))?;
     connection.execute_batch(&format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {};", durability.pragma()))?;
@@ -219,7 +222,7 @@ fn work_until_empty(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-fn claim(connection: &Connection) -> Result<Option<Claimed>> {
+pub fn claim(connection: &Connection) -> Result<Option<Claimed>> {
     let mut statement = connection.prepare_cached(CLAIM)?;
     let job = statement
         .query_row([now_ns()], |row| {
@@ -230,7 +233,7 @@ fn claim(connection: &Connection) -> Result<Option<Claimed>> {
     Ok(job)
 }
 
-fn complete(connection: &Connection, job: &Claimed) -> Result<()> {
+pub fn complete(connection: &Connection, job: &Claimed) -> Result<()> {
     let changed = connection.prepare_cached(COMPLETE)?.execute(params![job.id, job.attempt, now_ns()])?;
     anyhow::ensure!(changed == 1, "a completion was lost");
     Ok(())
@@ -240,11 +243,11 @@ fn take_one(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-fn joined(thread: std::thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+pub fn joined(thread: std::thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
     thread.join().map_err(|_| anyhow!("a thread panicked"))?
 }
 
 /// SQLite integers are signed; 292 years of nanoseconds fit.
-fn now_ns() -> i64 {
+pub fn now_ns() -> i64 {
     Stamp::now().0 as i64
 }

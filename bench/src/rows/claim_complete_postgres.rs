@@ -4,8 +4,10 @@ use anyhow::Result;
 use bench_peer::Ask;
 
 use crate::bench::{Bench, postgres_contenders};
-use crate::measure::interleave;
+use crate::matsu_side;
+use crate::measure::{interleave, ratio};
 use crate::report::Section;
+use crate::verdict::{Verdict, times};
 
 const TITLE: &str = "Claim + complete, Postgres, 8 workers, empty body";
 const BAR: &str = "ahead of graphile_worker's default and of apalis-postgres";
@@ -20,6 +22,10 @@ pub fn run(bench: &Bench) -> Result<Section> {
         bench.postgres_order(server, peer, Ask::Drain { jobs, workers: 8 })
     });
     section.add_rates(&format!("The server's own settings ({jobs} jobs)"), "jobs/s", &all);
+    for peer in ["graphile_worker", "apalis-postgres"] {
+        let seen = ratio(&all, matsu_side::POSTGRES[0], peer);
+        section.verdicts.push(Verdict::at_least(format!("ahead of {peer}"), seen, 1.0, times));
+    }
     section.notes.push(
         "The two tuned lines show what the peers' own guides recommend for throughput; the bar is their defaults."
             .to_owned(),

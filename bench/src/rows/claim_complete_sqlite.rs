@@ -3,9 +3,11 @@
 use anyhow::Result;
 use bench_peer::{Ask, Durability};
 
-use crate::bench::{Bench, sqlite_contenders};
-use crate::measure::interleave;
+use crate::bench::{BARE_SQLITE, Bench, sqlite_contenders};
+use crate::matsu_side;
+use crate::measure::{interleave, ratio};
 use crate::report::Section;
+use crate::verdict::{Verdict, times};
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::new(
@@ -21,6 +23,11 @@ pub fn run(bench: &Bench) -> Result<Section> {
             bench.sqlite_order(peer, durability, Ask::Drain { jobs, workers: 2 })
         });
         section.add_rates(&caption, "jobs/s", &all);
+        let setting = durability.pragma();
+        for (peer, least) in [(BARE_SQLITE, 0.5), ("apalis-sqlite", 5.0)] {
+            let seen = ratio(&all, matsu_side::SQLITE[0], peer);
+            section.verdicts.push(Verdict::at_least(format!("{setting}, ≥ {least} × {peer}"), seen, least, times));
+        }
     }
     Ok(section)
 }

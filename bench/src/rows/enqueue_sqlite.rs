@@ -4,8 +4,10 @@ use anyhow::Result;
 use bench_peer::{Ask, Durability, How};
 
 use crate::bench::{Bench, sqlite_contenders};
-use crate::measure::interleave;
-use crate::report::Section;
+use crate::matsu_side;
+use crate::measure::{interleave, median_rate};
+use crate::report::{Section, grouped};
+use crate::verdict::Verdict;
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section =
@@ -29,6 +31,21 @@ pub fn run(bench: &Bench) -> Result<Section> {
             bench.sqlite_order(peer, durability, Ask::Enqueue { jobs, how })
         });
         section.add_rates(&caption, "jobs/s", &all);
+        if let Some(least) = bar(how, durability) {
+            let bar = format!("{name}, {}, ≥ {}/s", durability.pragma(), grouped(least));
+            let seen = median_rate(&all, matsu_side::SQLITE[0]);
+            section.verdicts.push(Verdict::at_least(bar, seen, least, |rate| format!("{}/s", grouped(rate))));
+        }
     }
     Ok(section)
+}
+
+/// The contract says nothing of a single caller.
+fn bar(how: How, durability: Durability) -> Option<f64> {
+    match (how, durability) {
+        (How::Single, _) => None,
+        (How::Callers { .. }, Durability::Normal) => Some(10_000.0),
+        (How::Callers { .. }, Durability::Full) => Some(5_000.0),
+        (How::Batched { .. }, _) => Some(50_000.0),
+    }
 }

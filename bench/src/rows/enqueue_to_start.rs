@@ -4,8 +4,10 @@ use anyhow::Result;
 use bench_peer::{Ask, Durability};
 
 use crate::bench::{Bench, postgres_contenders, sqlite_contenders};
-use crate::measure::{Series, interleave};
+use crate::matsu_side::is_matsu;
+use crate::measure::{Percentiles, Series, interleave};
 use crate::report::Section;
+use crate::verdict::{Verdict, milliseconds};
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Enqueue → start", "p50 ≤ 1 ms, p99 ≤ 10 ms");
@@ -35,11 +37,17 @@ fn add(section: &mut Section, caption: &str, all: &[Series]) -> Result<()> {
     let latencies: Vec<_> = all
         .iter()
         .map(|series| {
-            let values = series.samples().flat_map(|sample| sample.latencies_ns.iter().copied()).collect();
+            let values: Vec<u64> = series.samples().flat_map(|sample| sample.latencies_ns.iter().copied()).collect();
             (series.name.clone(), values)
         })
         .collect();
     section.add_latencies(caption, &latencies)?;
+    if let Some((_, values)) = latencies.iter().find(|(name, _)| is_matsu(name)) {
+        let found = Percentiles::of(values.iter().copied())?;
+        let (p50, p99) = found.map_or((None, None), |found| (Some(found.p50_ns as f64), Some(found.p99_ns as f64)));
+        section.verdicts.push(Verdict::at_most(format!("{caption}, p50 ≤ 1 ms"), p50, 1e6, milliseconds));
+        section.verdicts.push(Verdict::at_most(format!("{caption}, p99 ≤ 10 ms"), p99, 1e7, milliseconds));
+    }
     section.add_notes(caption, all);
     Ok(())
 }

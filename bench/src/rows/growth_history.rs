@@ -3,17 +3,19 @@
 use anyhow::Result;
 use bench_peer::{Ask, Durability};
 
-use crate::bench::{Bench, sqlite_contenders};
+use crate::bench::{BARE_GROUPED, Bench, sqlite_contenders};
 use crate::chart::Chart;
+use crate::matsu_side;
 use crate::measure::{Percentiles, interleave};
-use crate::report::Section;
+use crate::report::{Section, grouped};
+use crate::verdict::{Verdict, times};
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section =
         Section::new("Growth: history length", "claim and status ≤ 1.2 × their time, at a 1,000,000-job history");
     let base = bench.size.pick(100, 10_000);
     let samples = bench.size.pick(50, 500);
-    let names = sqlite_contenders();
+    let names: Vec<_> = sqlite_contenders().into_iter().filter(|name| *name != BARE_GROUPED).collect();
     let mut lines = Vec::new();
     for factor in [1, 10, 100] {
         let finished = base * factor;
@@ -38,6 +40,14 @@ pub fn run(bench: &Bench) -> Result<Section> {
         if factor == 1 {
             section.add_notes("History", &all);
         }
+    }
+    for what in ["claim", "status"] {
+        let name = format!("{} {what}", matsu_side::SQLITE[0]);
+        let points = lines.iter().find(|(known, _)| *known == name).map(|(_, points)| points.as_slice());
+        let seen = points.and_then(|points| Some(points.last()?.1 / points.first()?.1));
+        let longest = grouped((base * 100) as f64);
+        let bar = format!("{what} beside {longest} finished jobs, ≤ 1.2 × beside {}", grouped(base as f64));
+        section.verdicts.push(Verdict::at_most(bar, seen, 1.2, times));
     }
     section.charts.push(Chart {
         file: "growth-history.svg".to_owned(),

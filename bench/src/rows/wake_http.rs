@@ -3,22 +3,58 @@
 use anyhow::Result;
 
 use crate::bench::Bench;
-use crate::peers::bare_axum::BareAxum;
-use crate::report::Section;
-use crate::wake;
+use crate::measure::Percentiles;
+use crate::report::{Section, grouped};
+use crate::verdict::{Verdict, milliseconds};
+use crate::wake::{self, Server, Wakes};
+
+const SERVERS: [Server; 3] = [Server::BareAxum, Server::NORMAL, Server::FULL];
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Wake of a waiting request over HTTP", "p50 ≤ 0.5 ms, p99 ≤ 5 ms");
-    let samples = bench.size.pick(50, 1_000);
+    let rounds = bench.rounds.min(3);
+    let samples = bench.size.pick(50, 1_000) / rounds;
     let crowd = bench.size.pick(1_000, 10_000);
     let runtime = tokio::runtime::Runtime::new()?;
     for parked in [0, crowd] {
-        let latencies = runtime.block_on(async {
-            let mut target = BareAxum::launch().await?;
-            wake::probe(&mut target, parked, samples).await
-        })?;
-        section.add_latencies(&format!("{} parked", parked + 1), &[("bare axum".to_owned(), latencies)])?;
+        let mut found = SERVERS.map(|server| (server, Wakes::default()));
+        for round in 0..rounds {
+            for (server, wakes) in &mut found {
+                wakes.extend(runtime.block_on(async {
+                    let mut target = server.launch(bench).await?;
+                    wake::probe(&mut target, parked, samples).await
+                })?);
+                eprintln!("  {} parked, round {} of {rounds}, {}", parked + 1, round + 1, server.name());
+            }
+        }
+        let caption = format!("{} parked", grouped((parked + 1) as f64));
+        let woken = found.each_ref().map(|(server, wakes)| (server.name().to_owned(), wakes.woken_ns.clone()));
+        section.add_latencies(&format!("{caption}: the waiter has its answer"), &woken)?;
+        let changed = found.each_ref().map(|(server, wakes)| (server.name().to_owned(), wakes.changed_ns.clone()));
+        section.add_latencies(&format!("{caption}: whoever made the change has its answer"), &changed)?;
+        for (server, wakes) in &found {
+            if *server != Server::BareAxum {
+                add_verdicts(&mut section, &format!("{caption}, {}", server.name()), wakes)?;
+            }
+        }
     }
-    section.notes.push("From just before the publication in the server to the last byte at the client.".to_owned());
+    section.notes.push(
+        "Both times run from just before the request that makes the change is written, to the last byte read: the \
+         change counts, over HTTP, with its two reads and its transaction; at FULL also the disk."
+            .to_owned(),
+    );
+    section.notes.push(
+        "The parked waiters are strangers: at Matsu each waits for a task of its own, at the bare server all for one \
+         other topic."
+            .to_owned(),
+    );
     Ok(section)
+}
+
+fn add_verdicts(section: &mut Section, what: &str, wakes: &Wakes) -> Result<()> {
+    let found = Percentiles::of(wakes.woken_ns.iter().copied())?;
+    let (p50, p99) = found.map_or((None, None), |found| (Some(found.p50_ns as f64), Some(found.p99_ns as f64)));
+    section.verdicts.push(Verdict::at_most(format!("{what}, p50 ≤ 0.5 ms"), p50, 5e5, milliseconds));
+    section.verdicts.push(Verdict::at_most(format!("{what}, p99 ≤ 5 ms"), p99, 5e6, milliseconds));
+    Ok(())
 }
