@@ -3,6 +3,7 @@
 mod handler;
 pub mod http;
 mod instructions;
+mod lines;
 mod native;
 pub mod socket;
 

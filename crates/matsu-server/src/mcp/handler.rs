@@ -11,9 +11,10 @@ use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, GetTaskParams,
-    GetTaskResult, Implementation, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ServerCapabilities, Tool, ToolAnnotations, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities, Tool,
+    ToolAnnotations, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -26,6 +27,10 @@ use crate::auth::Caller;
 /// A call that takes longer says so, if its caller asked for progress; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// What is answered here.
+const METHODS: &[&str] =
+    &["initialize", "ping", "server/discover", "tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"];
 
 /// What a connection brings along. Over HTTP the caller comes with each request instead.
 #[derive(Clone)]
@@ -169,6 +174,19 @@ impl ServerHandler for McpHandler {
     ) -> Result<(), ErrorData> {
         // Nothing asks yet; an answer to no question is ignored, as the extension says, if the task is the caller's.
         self.native_status(&request.task_id, &context).await.map(drop)
+    }
+
+    /// What the SDK knows no other place for: methods nobody has, and params of ours that cannot be read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the params of {method} cannot be read"), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     async fn cancel_task(

@@ -113,12 +113,13 @@ fn bodies_that_are_too_large_or_too_deep_or_no_json_are_refused() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let around = listing().to_string().replace(r#""arguments":{}"#, &format!(r#""arguments":{{"task_id":{deep}}}"#));
     assert!(around.len() > 20_000);
-    let reply = http.mcp_raw(&headers, &[], around.as_bytes());
-    assert!((400..500).contains(&reply.status), "{reply:?}");
+    assert_error(&http.mcp_raw(&headers, &[], around.as_bytes()), 400, -32700);
+    let mut ill_typed = listing();
+    ill_typed["params"]["arguments"] = json!(7);
+    assert_error(&http.mcp(&ill_typed, &[]), 200, -32602);
 
     for bad in ["", "{", "nonsense", "[]", "{}", r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#, "\u{0}\u{1}"] {
-        let reply = http.mcp_raw(&headers, &[], bad.as_bytes());
-        assert!((400..500).contains(&reply.status), "{bad}: {reply:?}");
+        assert_error(&http.mcp_raw(&headers, &[], bad.as_bytes()), 400, -32700);
     }
     assert_unharmed(http);
 }

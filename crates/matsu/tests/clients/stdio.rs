@@ -49,7 +49,12 @@ impl Client {
     }
 
     pub fn line(&mut self, line: &str) {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        self.bytes(line.as_bytes());
+    }
+
+    pub fn bytes(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line).and_then(|()| input.write_all(b"\n")).unwrap();
     }
 
     /// Sends a request and returns its id.
