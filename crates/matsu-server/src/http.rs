@@ -46,10 +46,14 @@ pub fn router(app: &App, door: Door) -> Router {
         all = all.merge(control::routes());
     }
     let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
-    let guarded = match door {
+    match door {
         // MCP has errors of its own, which no other layer may dress.
-        Door::Tcp => all.merge(mcp::http::routes(app)).layer(from_fn_with_state(app.clone(), guard::tcp)),
-        Door::Socket => all.layer(from_fn(guard::socket)),
-    };
-    guarded.with_state(app.clone())
+        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
+        Door::Socket => all.layer(from_fn(guard::socket)).with_state(app.clone()),
+    }
+}
+
+/// Routes behind the guard of the TCP door.
+pub fn guarded(app: &App, routes: Router<App>) -> Router {
+    routes.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
 }

@@ -4,7 +4,7 @@ mod handler;
 pub mod http;
 mod instructions;
 mod lines;
-mod native;
+pub mod native;
 pub mod socket;
 
-pub use handler::{Connection, McpHandler};
+pub use handler::{Connection, McpHandler, caller_of, follows_tasks};

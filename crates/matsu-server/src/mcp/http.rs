@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use matsu_core::limits::BODY_BYTES_MAX;
 use matsu_runtime::dispatch::presets::Offer;
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
@@ -22,7 +23,15 @@ const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
-    Router::new().nest_service("/mcp", service(app)).layer(from_fn(say_what_cannot_be_read))
+    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None };
+    let for_handlers = app.clone();
+    serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))
+}
+
+/// `/mcp` with a handler for each session, or for each request of a client without one.
+pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Sync + 'static) -> Router<App> {
+    let service = StreamableHttpService::new(move || Ok(handler()), Arc::new(sessions()), settings(app));
+    Router::new().nest_service("/mcp", service).layer(from_fn(say_what_cannot_be_read))
 }
 
 /// The SDK calls a body that is no JSON a wrong media type; the protocol has a word of its own for it.
@@ -38,15 +47,16 @@ async fn say_what_cannot_be_read(request: Request, next: Next) -> Response {
     (StatusCode::BAD_REQUEST, Json(json!({ "jsonrpc": "2.0", "id": null, "error": error }))).into_response()
 }
 
-fn service(app: &App) -> StreamableHttpService<McpHandler, LocalSessionManager> {
-    let config = StreamableHttpServerConfig::default()
+fn settings(app: &App) -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default()
         .with_cancellation_token(app.shutdown().clone())
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         // Ours has refused foreign origins already; two lists of what is ours would drift apart.
-        .disable_allowed_hosts();
+        .disable_allowed_hosts()
+}
+
+fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_KEPT);
-    let app = app.clone();
-    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None };
-    StreamableHttpService::new(move || Ok(McpHandler::new(app.clone(), connection.clone())), Arc::new(sessions), config)
+    sessions
 }
