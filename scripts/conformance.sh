@@ -56,7 +56,7 @@ await_text "$scratch/daemon.out"
 for client in inspector typescript_sdk; do
   say "$client"
   # Modules are looked for beside the file that asks for them.
-  cp "tests/clients/$client.mjs" "$clients/$client.mjs"
+  cp tests/clients/daemon.mjs "tests/clients/$client.mjs" "$clients/"
   if ! "$node" "$clients/$client.mjs" "$scratch/data" "$target/debug/matsu" >"$scratch/$client.log" 2>&1; then
     failed=1
     cat "$scratch/$client.log"
