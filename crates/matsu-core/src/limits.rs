@@ -53,6 +53,7 @@ limits! {
     PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
     CHECKPOINT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of a job's checkpoint";
     BODY_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of one HTTP request body";
+    FRAME_BYTES_MAX: usize = 16 * 1024 * 1024, "bytes of one MCP frame on stdio or the socket";
     ARGUMENT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one tool call's arguments";
     RESULT_HEAD_BYTES_MAX: usize = 8 * 1024, "bytes of a result that one reply carries; the rest is read by offset";
     TAIL_LINES_MAX: u32 = 200, "lines of output that one reply may carry";

@@ -20,13 +20,18 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
+    let router = router(&app, Door::Tcp);
+    serve_tcp_with(app, listener, router).await;
+}
+
+/// The same door with other routes behind it.
+pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Router) {
     // Answers are small and somebody waits for them.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "answers on this connection may be late");
         }
     });
-    let router = router(&app, Door::Tcp);
     serve(app, listener, move |app, stream| converse(app, router.clone(), stream)).await;
 }
 

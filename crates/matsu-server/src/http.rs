@@ -17,6 +17,7 @@ use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
 use crate::auth::guard;
+use crate::mcp;
 use crate::problem::dress;
 
 /// Which door a router stands behind.
@@ -41,16 +42,18 @@ pub fn router(app: &App, door: Door) -> Router {
     if app.test_jobs() == TestJobs::Offered {
         all = all.merge(test_jobs::routes());
     }
-    if door == Door::Tcp {
-        all = all.nest_service("/mcp", crate::mcp::http::service(app));
-    }
     if door == Door::Socket {
         all = all.merge(control::routes());
     }
     let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
-    let guarded = match door {
-        Door::Tcp => all.layer(from_fn_with_state(app.clone(), guard::tcp)),
-        Door::Socket => all.layer(from_fn(guard::socket)),
-    };
-    guarded.with_state(app.clone())
+    match door {
+        // MCP has errors of its own, which no other layer may dress.
+        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
+        Door::Socket => all.layer(from_fn(guard::socket)).with_state(app.clone()),
+    }
+}
+
+/// Routes behind the guard of the TCP door.
+pub fn guarded(app: &App, routes: Router<App>) -> Router {
+    routes.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
 }

@@ -9,4 +9,4 @@ mod problem;
 mod wire;
 
 pub use app::{App, AppOptions, HandOver};
-pub use http::{Door, router};
+pub use http::{Door, guarded, router};

@@ -3,7 +3,8 @@
 mod handler;
 pub mod http;
 mod instructions;
-mod native;
+mod lines;
+pub mod native;
 pub mod socket;
 
-pub use handler::{Connection, McpHandler};
+pub use handler::{Connection, McpHandler, caller_of, follows_tasks};

@@ -61,14 +61,15 @@ impl Relay {
         mut client_out: impl AsyncWrite + Unpin,
     ) -> Result<Ended> {
         let Some(mut daemon) = self.reach().await? else { return Ok(Ended::NoDaemon) };
-        let mut client = BufReader::new(client_in).lines();
+        // Bytes, not text: what is no text is the daemon's to refuse.
+        let mut client = BufReader::new(client_in).split(b'\n');
         let mut frames = Frames::default();
         // Once, before the first frame: a signal between two frames must not be lost.
         let told_to_end = told_to_end();
         tokio::pin!(told_to_end);
         loop {
             tokio::select! {
-                line = client.next_line() => {
+                line = client.next_segment() => {
                     let Some(line) = line.context("cannot read from the client")? else { return Ok(Ended::ClientLeft) };
                     frames.heard_from_client(&line);
                     if send(&mut daemon.1, &line).await.is_err() {
@@ -78,7 +79,7 @@ impl Relay {
                 line = daemon.0.next_line() => match line {
                     Ok(Some(line)) => {
                         if frames.heard_from_daemon(&line) {
-                            send(&mut client_out, &line).await.context("cannot write to the client")?;
+                            send(&mut client_out, line.as_bytes()).await.context("cannot write to the client")?;
                         }
                     }
                     Ok(None) | Err(_) => daemon = self.replace(&mut frames, &mut client_out).await?,
@@ -92,11 +93,11 @@ impl Relay {
     async fn replace(&self, frames: &mut Frames, client: &mut (impl AsyncWrite + Unpin)) -> Result<Daemon> {
         tracing::info!("the daemon has ended; looking for another");
         for answer in frames.give_up() {
-            send(client, &answer).await.context("cannot write to the client")?;
+            send(client, answer.as_bytes()).await.context("cannot write to the client")?;
         }
         let mut daemon = self.reach().await?.context("the daemon has ended and no other could be started")?;
         for line in frames.handshake() {
-            send(&mut daemon.1, &line).await.context("the new daemon hung up")?;
+            send(&mut daemon.1, line.as_bytes()).await.context("the new daemon hung up")?;
         }
         Ok(daemon)
     }
@@ -130,7 +131,7 @@ impl Relay {
 
     async fn greet(&self, stream: UnixStream) -> Result<Daemon> {
         let (reader, mut writer) = stream.into_split();
-        send(&mut writer, &serde_json::to_string(&self.preamble)?).await?;
+        send(&mut writer, &serde_json::to_vec(&self.preamble)?).await?;
         let mut lines = BufReader::new(reader).lines();
         let line = lines.next_line().await?.context("the daemon hung up")?;
         let greeting: Greeting = serde_json::from_str(&line)?;
@@ -168,8 +169,8 @@ impl Relay {
     }
 }
 
-async fn send(to: &mut (impl AsyncWrite + Unpin), line: &str) -> std::io::Result<()> {
-    to.write_all(line.as_bytes()).await?;
+async fn send(to: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> std::io::Result<()> {
+    to.write_all(line).await?;
     to.write_all(b"\n").await?;
     to.flush().await
 }

@@ -44,6 +44,12 @@ const RULES: &[Rule] = &[
         ours: &["matsu-core", "matsu-runtime", "matsu-store", "matsu-adapters", "matsu-server"],
         never: &[],
     },
+    // The fixture of the official conformance suite; a program for developers.
+    Rule {
+        package: "matsu-conformance",
+        ours: &["matsu-core", "matsu-runtime", "matsu-store", "matsu-server"],
+        never: DATABASES,
+    },
     Rule { package: TESTKIT, ours: &["matsu-core"], never: &[] },
     Rule { package: "xtask", ours: &[], never: &[] },
 ];

@@ -9,23 +9,30 @@ use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
+use matsu_runtime::native_task::NativeLookup;
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, GetTaskParams,
-    GetTaskResult, Implementation, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ServerCapabilities, Tool, ToolAnnotations, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities, Tool,
+    ToolAnnotations, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 
 use super::instructions::INSTRUCTIONS;
+use super::native::{TaskDesk, outcome};
 use crate::app::App;
 use crate::auth::Caller;
 
 /// A call that takes longer says so, if its caller asked for progress; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// What is answered here.
+const METHODS: &[&str] =
+    &["initialize", "ping", "server/discover", "tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"];
 
 /// What a connection brings along. Over HTTP the caller comes with each request instead.
 #[derive(Clone)]
@@ -47,24 +54,13 @@ impl McpHandler {
         Self { app, connection: Arc::new(connection) }
     }
 
-    pub(super) fn app(&self) -> &App {
-        &self.app
+    /// Who asks: the connection's own caller, or the one whose token came with this request.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        self.connection.caller.clone().map_or_else(|| caller_of(context), Ok)
     }
 
-    /// Who asks: the connection's own caller, or the one whose token came with this request.
-    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
-        if let Some(caller) = &self.connection.caller {
-            return Ok(caller.clone());
-        }
-        let parts = context.extensions.get::<Parts>();
-        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
-        let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("nobody is known to have asked", None))?;
-        // A legacy session is an instance of its own; without one the token is.
-        let session = parts.and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok());
-        if let Some(session) = session {
-            caller.instance = InstanceId::from_text(format!("{}/{session}", caller.instance));
-        }
-        Ok(caller)
+    fn desk(&self, context: &RequestContext<RoleServer>) -> Result<TaskDesk, ErrorData> {
+        Ok(TaskDesk::new(self.app.clone(), self.caller(context)?, context.ct.clone()))
     }
 
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
@@ -110,8 +106,25 @@ impl McpHandler {
     }
 }
 
-/// Only if this very request is of the modern era and says so itself; what a handshake once declared does not count.
-fn follows_tasks(context: &RequestContext<RoleServer>) -> bool {
+/// Whose token came with this request.
+///
+/// # Errors
+/// A request that passed no guard.
+pub fn caller_of(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
+    let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("nobody is known to have asked", None))?;
+    // A legacy session is an instance of its own; without one the token is.
+    let session = parts.and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok());
+    if let Some(session) = session {
+        caller.instance = InstanceId::from_text(format!("{}/{session}", caller.instance));
+    }
+    Ok(caller)
+}
+
+/// Whether a reply may be a task. Only if this very request is of the modern era and says so itself; what a handshake once declared does not count.
+#[must_use]
+pub fn follows_tasks(context: &RequestContext<RoleServer>) -> bool {
     let modern = context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     modern && context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
@@ -150,7 +163,7 @@ impl ServerHandler for McpHandler {
         let arguments = request.arguments.unwrap_or_default();
         match self.call_with_progress(entry, &cx, arguments, &context).await {
             Reply::Done { body, is_error } => Ok(CallToolResponse::Complete(result(body, is_error))),
-            Reply::Task(id) => self.created(&cx, &id).await,
+            Reply::Task(id) => self.desk(&context)?.created(&id).await,
         }
     }
 
@@ -159,7 +172,11 @@ impl ServerHandler for McpHandler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.native_status(&request.task_id, &context).await
+        let desk = self.desk(&context)?;
+        match desk.find(&request.task_id).await? {
+            NativeLookup::Found(native) => Ok(desk.shown(&native.task, outcome(&native))),
+            NativeLookup::Expired(status) => Ok(desk.expired(&request.task_id, status)),
+        }
     }
 
     async fn update_task(
@@ -168,7 +185,20 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         // Nothing asks yet; an answer to no question is ignored, as the extension says, if the task is the caller's.
-        self.native_status(&request.task_id, &context).await.map(drop)
+        self.desk(&context)?.find(&request.task_id).await.map(drop)
+    }
+
+    /// What the SDK knows no other place for: methods nobody has, and params of ours that cannot be read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the params of {method} cannot be read"), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     async fn cancel_task(
@@ -176,7 +206,7 @@ impl ServerHandler for McpHandler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.native_cancel(&request.task_id, &context).await
+        self.desk(&context)?.cancel(&request.task_id).await
     }
 }
 

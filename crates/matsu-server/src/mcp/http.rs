@@ -3,10 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
 use matsu_core::limits::BODY_BYTES_MAX;
 use matsu_runtime::dispatch::presets::Offer;
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
 
 use super::{Connection, McpHandler};
 use crate::app::App;
@@ -14,17 +21,42 @@ use crate::app::App;
 /// A legacy session must outlive the longest wait inside it, and must not outlive a forgetful client for ever.
 const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
-/// The service behind the guard of the TCP door, which has checked Host, Origin and token before.
-#[must_use]
-pub fn service(app: &App) -> StreamableHttpService<McpHandler, LocalSessionManager> {
-    let config = StreamableHttpServerConfig::default()
+/// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
+pub fn routes(app: &App) -> Router<App> {
+    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None };
+    let for_handlers = app.clone();
+    serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))
+}
+
+/// `/mcp` with a handler for each session, or for each request of a client without one.
+pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Sync + 'static) -> Router<App> {
+    let service = StreamableHttpService::new(move || Ok(handler()), Arc::new(sessions()), settings(app));
+    Router::new().nest_service("/mcp", service).layer(from_fn(say_what_cannot_be_read))
+}
+
+/// The SDK calls a body that is no JSON a wrong media type; the protocol has a word of its own for it.
+async fn say_what_cannot_be_read(request: Request, next: Next) -> Response {
+    let claimed = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let claims_json = claimed.is_some_and(|value| value.starts_with("application/json"));
+    let response = next.run(request).await;
+    if !claims_json || response.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return response;
+    }
+    tracing::warn!(path = "/mcp", "a body cannot be read");
+    let error = json!({ "code": -32700, "message": "the body cannot be read as a JSON-RPC message" });
+    (StatusCode::BAD_REQUEST, Json(json!({ "jsonrpc": "2.0", "id": null, "error": error }))).into_response()
+}
+
+fn settings(app: &App) -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default()
         .with_cancellation_token(app.shutdown().clone())
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         // Ours has refused foreign origins already; two lists of what is ours would drift apart.
-        .disable_allowed_hosts();
+        .disable_allowed_hosts()
+}
+
+fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_KEPT);
-    let app = app.clone();
-    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None };
-    StreamableHttpService::new(move || Ok(McpHandler::new(app.clone(), connection.clone())), Arc::new(sessions), config)
+    sessions
 }

@@ -7,49 +7,66 @@ use matsu_core::limits::RESULT_KEPT_UNREAD;
 use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::native_task::{NativeLookup, NativeTask};
-use matsu_runtime::tool::ToolContext;
+use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, TaskPayload};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::handler::{McpHandler, result};
+use super::handler::result;
+use crate::app::App;
+use crate::auth::Caller;
 
 /// How often a client may ask, at first and after a while.
 const POLL_FIRST: Duration = Duration::from_millis(1_000);
 const POLL_LATER: Duration = Duration::from_millis(5_000);
 const POLL_LATER_AFTER: Duration = Duration::from_secs(60);
 
-impl McpHandler {
+/// Stored tasks as one caller may see and end them.
+pub struct TaskDesk {
+    app: App,
+    caller: Caller,
+    /// Cancelled when nobody listens any more.
+    listening: CancellationToken,
+}
+
+impl TaskDesk {
+    #[must_use]
+    pub fn new(app: App, caller: Caller, listening: CancellationToken) -> Self {
+        Self { app, caller, listening }
+    }
+
     /// The answer to a call that goes on as a task. Its row is stored already.
-    pub(super) async fn created(&self, cx: &ToolContext, id: &TaskId) -> Result<CallToolResponse, ErrorData> {
-        let task = cx.runtime.read(&cx.principal, id).await.map_err(|error| refused(&error))?;
+    ///
+    /// # Errors
+    /// No such task of this caller's.
+    pub async fn created(&self, id: &TaskId) -> Result<CallToolResponse, ErrorData> {
+        let task = self.app.runtime().read(&self.caller.principal, id).await.map_err(|error| refused(&error))?;
         Ok(CallToolResponse::Task(CreateTaskResult::new(self.seed(&task))))
     }
 
-    pub(super) async fn native_status(
-        &self,
-        id: &str,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<GetTaskResult, ErrorData> {
-        let caller = self.caller(context)?;
-        let id = TaskId::from_text(id);
-        let runtime = self.app().runtime();
-        let found = runtime.native_task(&caller.principal, &id, Duration::ZERO, &context.ct).await;
-        match found.map_err(|error| refused(&error))? {
-            NativeLookup::Found(native) => Ok(GetTaskResult::new(self.detailed(&native))),
-            // A client polls an unknown id for ever, so one that was known ends for good.
-            NativeLookup::Expired(status) => Ok(GetTaskResult::new(self.expired(&id, status))),
-        }
+    /// # Errors
+    /// No such task of this caller's.
+    pub async fn find(&self, id: &str) -> Result<NativeLookup, ErrorData> {
+        let (principal, id) = (&self.caller.principal, TaskId::from_text(id));
+        let found = self.app.runtime().native_task(principal, &id, Duration::ZERO, &self.listening).await;
+        found.map_err(|error| refused(&error))
     }
 
     /// Ending a wait ends the wait and nothing else. Repeating it changes nothing.
-    pub(super) async fn native_cancel(&self, id: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let caller = self.caller(context)?;
+    ///
+    /// # Errors
+    /// No such task of this caller's.
+    pub async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
         let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
-        let runtime = self.app().runtime();
-        let stopped = runtime.stop(&caller.principal, &TaskId::from_text(id), mode, reason, &context.ct).await;
+        let (principal, id) = (&self.caller.principal, TaskId::from_text(id));
+        let stopped = self.app.runtime().stop(principal, &id, mode, reason, &self.listening).await;
         stopped.map(drop).map_err(|error| refused(&error))
+    }
+
+    /// The task with what came of it.
+    #[must_use]
+    pub fn shown(&self, task: &Task, payload: TaskPayload) -> GetTaskResult {
+        GetTaskResult::new(DetailedTask::new(self.seed(task), payload))
     }
 
     fn seed(&self, task: &Task) -> rmcp::model::Task {
@@ -62,7 +79,7 @@ impl McpHandler {
                 rmcp::model::TaskStatus::Working
             }
         };
-        let age = self.app().runtime().clock().now().since(task.created_at);
+        let age = self.app.runtime().clock().now().since(task.created_at);
         let poll = if age < POLL_LATER_AFTER { POLL_FIRST } else { POLL_LATER };
         let native =
             rmcp::model::Task::new(task.id.as_str(), status, task.created_at.to_string(), task.updated_at.to_string());
@@ -70,23 +87,25 @@ impl McpHandler {
         if task.status.is_terminal() { native.with_ttl_ms(millis(RESULT_KEPT_UNREAD)) } else { native }
     }
 
-    fn detailed(&self, native: &NativeTask) -> DetailedTask {
-        let payload = match (native.task.status, &native.arrived) {
-            (TaskStatus::Completed, Some(arrived)) => TaskPayload::Completed { result: arrival(arrived) },
-            (TaskStatus::Completed, None) => TaskPayload::Completed { result: see(&native.task) },
-            (TaskStatus::Failed, _) => TaskPayload::Completed { result: see(&native.task) },
-            (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
-            _ => TaskPayload::Working,
-        };
-        DetailedTask::new(self.seed(&native.task), payload)
-    }
-
-    fn expired(&self, id: &TaskId, status: TaskStatus) -> DetailedTask {
-        let now = self.app().runtime().clock().now().to_string();
+    /// A client polls an unknown id for ever, so one that was known ends for good.
+    #[must_use]
+    pub fn expired(&self, id: &str, status: TaskStatus) -> GetTaskResult {
+        let now = self.app.runtime().clock().now().to_string();
         let message = format!("Task ID not found or expired. It had ended as {status}.");
         let error = json!({ "code": -32602, "message": message });
-        let task = rmcp::model::Task::new(id.as_str(), rmcp::model::TaskStatus::Failed, now.clone(), now);
-        DetailedTask::new(task, TaskPayload::Failed { error: object(error) })
+        let task = rmcp::model::Task::new(id, rmcp::model::TaskStatus::Failed, now.clone(), now);
+        GetTaskResult::new(DetailedTask::new(task, TaskPayload::Failed { error: object(error) }))
+    }
+}
+
+/// What came of a task, as far as its own result goes.
+pub(super) fn outcome(native: &NativeTask) -> TaskPayload {
+    match (native.task.status, &native.arrived) {
+        (TaskStatus::Completed, Some(arrived)) => TaskPayload::Completed { result: arrival(arrived) },
+        (TaskStatus::Completed, None) => TaskPayload::Completed { result: see(&native.task) },
+        (TaskStatus::Failed, _) => TaskPayload::Completed { result: see(&native.task) },
+        (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
+        _ => TaskPayload::Working,
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::handler::local_caller;
+use super::lines::Lines;
 use super::{Connection, McpHandler};
 use crate::app::App;
 
@@ -93,7 +94,7 @@ where
     let instance = connection.caller.as_ref().map(|caller| caller.instance.clone());
     let shutdown = app.shutdown().clone();
     let handler = McpHandler::new(app.clone(), connection);
-    match handler.serve_with_ct((reader, writer), shutdown.child_token()).await {
+    match handler.serve_with_ct(Lines::new(reader, writer), shutdown.child_token()).await {
         Ok(running) => {
             let _ = running.waiting().await;
         }

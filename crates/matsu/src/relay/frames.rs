@@ -17,8 +17,8 @@ pub struct Frames {
 }
 
 impl Frames {
-    pub fn heard_from_client(&mut self, line: &str) {
-        let Ok(frame) = serde_json::from_str::<Value>(line) else { return };
+    pub fn heard_from_client(&mut self, line: &[u8]) {
+        let Ok(frame) = serde_json::from_slice::<Value>(line) else { return };
         match (frame["method"].as_str(), frame.get("id")) {
             (Some(method), Some(id)) => {
                 self.open.insert(id.to_string(), id.clone());
@@ -89,7 +89,7 @@ mod tests {
 
     fn seen(lines: &[&str]) -> Frames {
         let mut frames = Frames::default();
-        lines.iter().for_each(|line| frames.heard_from_client(line));
+        lines.iter().for_each(|line| frames.heard_from_client(line.as_bytes()));
         frames
     }
 

@@ -1,0 +1,237 @@
+//! MCP frames on a byte stream: one JSON text per line.
+//!
+//! The SDK drops what it cannot read, and whoever sent a request that way waits for ever. Here every line is answered
+//! that asks for an answer, with the protocol's own error; what asks for none is dropped, and the log says so.
+
+use std::io;
+use std::sync::Arc;
+
+use matsu_core::limits::FRAME_BYTES_MAX;
+use rmcp::RoleServer;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+
+pub(super) struct Lines<R, W> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    /// The line was longer than is kept; how long it is does not matter any more.
+    too_long: bool,
+    writer: Arc<Mutex<Option<Writer<W>>>>,
+    /// An answer that is not handed to the writer yet, and whether the writer has all of the last one behind it. A
+    /// reader may be dropped at any await; what it owes must outlive it.
+    refusal: Option<TxJsonRpcMessage<RoleServer>>,
+    unsent: bool,
+}
+
+/// Whoever stops in the middle of a line leaves the rest to the next writer.
+struct Writer<W> {
+    to: W,
+    pending: Vec<u8>,
+}
+
+/// The part of a frame that says whether an answer is expected, and to what.
+#[derive(Deserialize)]
+struct Head {
+    id: Option<RequestId>,
+    method: Option<String>,
+}
+
+impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
+    pub fn new(reader: R, writer: W) -> Self {
+        let writer = Arc::new(Mutex::new(Some(Writer { to: writer, pending: Vec::new() })));
+        Self { reader: BufReader::new(reader), line: Vec::new(), too_long: false, writer, refusal: None, unsent: false }
+    }
+
+    /// Reads on until `line` is whole; `None` at the end of the stream. May be dropped and called again at any time.
+    async fn fill_line(&mut self) -> Option<()> {
+        loop {
+            let available = match self.reader.fill_buf().await {
+                Ok([]) => return None,
+                Ok(available) => available,
+                Err(error) => {
+                    tracing::debug!(%error, "a stream broke");
+                    return None;
+                }
+            };
+            let newline = available.iter().position(|byte| *byte == b'\n');
+            let taken = newline.map_or(available.len(), |at| at + 1);
+            if self.line.len() + taken > FRAME_BYTES_MAX {
+                self.too_long = true;
+            } else if !self.too_long {
+                self.line.extend_from_slice(&available[..taken]);
+            }
+            self.reader.consume(taken);
+            if newline.is_some() {
+                return Some(());
+            }
+        }
+    }
+
+    /// Says what is owed; `None` if nobody can hear it any more.
+    async fn refuse(&mut self) -> Option<()> {
+        if self.refusal.is_none() && !self.unsent {
+            return Some(());
+        }
+        let mut writer = self.writer.lock().await;
+        let writer = writer.as_mut()?;
+        if let Some(refusal) = self.refusal.take() {
+            writer.push(&refusal).ok()?;
+            self.unsent = true;
+        }
+        writer.drain().await.ok()?;
+        self.unsent = false;
+        Some(())
+    }
+
+    /// The line as a message; how it is refused if it is none.
+    #[expect(clippy::result_large_err, reason = "one frame at a time, and never in a hot loop")]
+    fn take_line(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, TxJsonRpcMessage<RoleServer>> {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.too_long) {
+            let message = format!("a frame may have at most {FRAME_BYTES_MAX} bytes");
+            return Err(TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(message, None), None));
+        }
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        match serde_json::from_slice(text) {
+            Ok(message) => Ok(Some(message)),
+            Err(error) => refusal(text, &error).map_or(Ok(None), Err),
+        }
+    }
+}
+
+/// `None`: nobody expects an answer.
+fn refusal(text: &[u8], error: &serde_json::Error) -> Option<TxJsonRpcMessage<RoleServer>> {
+    // Only the head is looked at: what a frame nests too deeply to be read is skipped over, not followed.
+    let head = serde_json::from_slice::<Head>(text).ok();
+    let (id, method) = head.map_or((None, None), |head| (head.id, head.method));
+    tracing::warn!(%error, method, bytes = text.len(), "a frame cannot be read");
+    if id.is_none() && method.is_some() {
+        return None;
+    }
+    let is_json = error.is_data() || id.is_some() || serde_json::from_slice::<Value>(text).is_ok();
+    let code = if is_json { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
+    Some(TxJsonRpcMessage::<RoleServer>::error(ErrorData::new(code, format!("cannot be read: {error}"), None), id))
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        async move {
+            match writer.lock().await.as_mut() {
+                Some(writer) => {
+                    writer.push(&item)?;
+                    writer.drain().await
+                }
+                None => Err(io::ErrorKind::NotConnected.into()),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            self.refuse().await?;
+            self.fill_line().await?;
+            match self.take_line() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(refusal) => self.refusal = Some(refusal),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.writer.lock().await.take();
+        Ok(())
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Writer<W> {
+    fn push(&mut self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+        serde_json::to_writer(&mut self.pending, message)?;
+        self.pending.push(b'\n');
+        Ok(())
+    }
+
+    async fn drain(&mut self) -> io::Result<()> {
+        while !self.pending.is_empty() {
+            let written = self.to.write(&self.pending).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.pending.drain(..written);
+        }
+        self.to.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// What comes back for these lines: how many messages were read, and every answer.
+    async fn fed(lines: &str) -> (usize, Vec<Value>) {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let mut transport = Lines::new(lines.as_bytes(), ours);
+        let mut messages = 0;
+        while transport.receive().await.is_some() {
+            messages += 1;
+        }
+        transport.close().await.unwrap();
+        let mut said = String::new();
+        theirs.read_to_string(&mut said).await.unwrap();
+        (messages, said.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_nested_too_deeply_is_answered_by_its_id() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        let bad = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{deep}}}\n");
+        let (messages, said) = fed(&format!("{bad}{{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}}\n")).await;
+        assert_eq!((messages, said.len()), (1, 1), "{said:?}");
+        assert_eq!((&said[0]["id"], &said[0]["error"]["code"]), (&json!(7), &json!(-32600)), "{said:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_json_and_what_is_no_request_are_told_apart() {
+        for (line, code) in [("nonsense", -32700), ("{", -32700), ("[]", -32600), ("{}", -32600), ("null", -32600)] {
+            let (messages, said) = fed(&format!("{line}\r\n")).await;
+            assert_eq!((messages, said.len()), (0, 1), "{line}: {said:?}");
+            assert_eq!(said[0]["error"]["code"], code, "{line}: {said:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn blank_lines_and_unknown_notifications_are_nobodys_business() {
+        let strange = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":7}"#;
+        let (_, said) = fed(&format!("\n  \r\n{strange}\n")).await;
+        assert_eq!(said, Vec::<Value>::new());
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_costs_no_memory_and_the_next_one_is_read() {
+        let endless = "x".repeat(FRAME_BYTES_MAX + 5);
+        let (messages, said) = fed(&format!("{endless}\n{{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}}\n")).await;
+        assert_eq!((messages, said.len()), (1, 1), "{said:?}");
+        assert_eq!(said[0]["error"]["code"], -32600);
+    }
+}

@@ -1,0 +1,128 @@
+//! A data directory of a test's own, and the processes that use it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::http::Http;
+
+/// How long a daemon may take to open its doors on a busy machine.
+const START_MAX: Duration = Duration::from_secs(30);
+
+pub struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self { folder: tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap() }
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The program with nothing of this machine's user in its environment.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_matsu"));
+        command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
+        command.env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
+        command
+    }
+
+    pub fn serve(&self) -> Daemon {
+        let log = std::fs::File::create(self.folder.path().join("daemon.log")).unwrap();
+        let mut command = self.command(&["serve", "--test-jobs"]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let pid = child.id();
+        let mut daemon = Daemon { child, log: self.folder.path().join("daemon.log"), http: None };
+        daemon.http = Some(until("the daemon announces itself", START_MAX, || {
+            self.announced().filter(|(announced, _)| *announced == pid).map(|(_, http)| http)
+        }));
+        daemon
+    }
+
+    /// Who serves this directory, and how to reach it.
+    pub fn announced(&self) -> Option<(u32, Http)> {
+        let server = read(&self.data_dir().join("server.json"))?;
+        let server: Value = serde_json::from_str(&server).ok()?;
+        let pid = u32::try_from(server["pid"].as_u64()?).ok()?;
+        let address = server["address"].as_str()?.strip_prefix("http://")?.parse().ok()?;
+        let token = read(&self.data_dir().join("token"))?.trim().to_owned();
+        Some((pid, Http { address, token }))
+    }
+
+    /// The daemon that a relay of this home has started.
+    pub fn relayed(&self) -> (u32, Http) {
+        until("a daemon was started", START_MAX, || self.announced())
+    }
+
+    pub fn run(&self, args: &[&str]) -> Value {
+        let output = self.command(&[args, &["--json"]].concat()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A daemon that a relay started outlives its relay; it must not outlive the test.
+        if let Some((pid, _)) = self.announced() {
+            kill(pid);
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// As a power cut would.
+pub fn kill(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    let _ = kill_process(pid, Signal::KILL);
+}
+
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+    http: Option<Http>,
+}
+
+impl Daemon {
+    pub fn http(&self) -> &Http {
+        self.http.as_ref().unwrap()
+    }
+
+    /// What it wrote to its log.
+    pub fn said(&self) -> String {
+        read(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- what the daemon said:\n{}", self.said());
+        }
+    }
+}
+
+/// Looks again and again until there is something to see.
+#[track_caller]
+pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(began.elapsed() < within, "not within {within:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,17 @@
+//! MCP as clients speak it: the official Python SDK, frames written by hand, relays whose daemon or client dies.
+//! Each test has a data directory of its own, and whatever it starts, it ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests start processes, look at the real clock and read the environment"
+)]
+
+mod bad_frames;
+mod doors;
+mod handles;
+mod home;
+mod http;
+mod python;
+mod relay;
+mod stdio;

