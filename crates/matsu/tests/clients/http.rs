@@ -24,8 +24,8 @@ impl Reply {
     /// The JSON of the body, or of the last event of a stream.
     #[track_caller]
     pub fn json(&self) -> Value {
-        let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let text = events.filter(|data| data.contains("\"jsonrpc\"")).next_back().unwrap_or(&self.body);
+        let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+        let text = events.rfind(|data| data.contains("\"jsonrpc\"")).unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
