@@ -13,12 +13,13 @@ mod tools;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
 use crate::auth::guard;
 use crate::mcp;
-use crate::problem::dress;
+use crate::problem::{Problem, dress};
 
 /// Which door a router stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +49,14 @@ pub fn router(app: &App, door: Door) -> Router {
     let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
     match door {
         // MCP has errors of its own, which no other layer may dress.
-        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
+        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app)).fallback(nowhere)),
         Door::Socket => all.layer(from_fn(guard::socket)).with_state(app.clone()),
     }
+}
+
+/// Of two merged routers neither answers for what both do not know.
+async fn nowhere() -> Problem {
+    Problem::new(ErrorCode::ResourceNotFound, "there is no such route")
 }
 
 /// Routes behind the guard of the TCP door.
