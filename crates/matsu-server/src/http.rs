@@ -13,12 +13,13 @@ mod tools;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
 use crate::auth::guard;
 use crate::mcp;
-use crate::problem::dress;
+use crate::problem::{Problem, dress};
 
 /// Which door a router stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,17 @@ pub fn router(app: &App, door: Door) -> Router {
     if door == Door::Socket {
         all = all.merge(control::routes());
     }
-    let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
+    // Said by name, so that it stays ours when other routes come beside these.
+    let all = all.fallback(nowhere).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
     match door {
         // MCP has errors of its own, which no other layer may dress.
         Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
         Door::Socket => all.layer(from_fn(guard::socket)).with_state(app.clone()),
     }
+}
+
+async fn nowhere() -> Problem {
+    Problem::new(ErrorCode::ResourceNotFound, "there is no such route")
 }
 
 /// Routes behind the guard of the TCP door.
