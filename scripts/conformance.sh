@@ -47,7 +47,11 @@ for revision in "${REVISIONS[@]}"; do
   if ! "$node" "$suite/dist/index.js" server --url "$url" --requirements "$revision" >"$scratch/$revision.log" 2>&1; then
     failed=1
   fi
-  sed -n '/^=== SUMMARY ===/,$p' "$scratch/$revision.log"
+  sed -n '/^=== SUMMARY ===/,$p' "$scratch/$revision.log" | tee "$scratch/summary"
+  # The suite does not score extensions such as tasks. We do.
+  if ! grep -q '^Total: ' "$scratch/summary" || grep -q '^✗' "$scratch/summary"; then
+    failed=1
+  fi
 done
 
 "$target/debug/matsu" --data-dir "$scratch/data" serve --test-jobs --port 0 >"$scratch/daemon.out" 2>"$scratch/daemon.log" &

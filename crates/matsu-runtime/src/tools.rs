@@ -6,9 +6,41 @@ mod task_report;
 
 use std::sync::LazyLock;
 
+use serde_json::{Map, Value};
+
+use matsu_core::id::TaskId;
+
 use crate::tool::ToolEntry;
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
     vec![ToolEntry::of::<get_task_status::GetTaskStatus>(), ToolEntry::of::<cancel_task::CancelTask>()]
 });
+
+/// What a wait that went on as a task of its own ends with: the answer of the tool that it began with.
+#[must_use]
+pub fn wait_is_over(ids: &[TaskId]) -> Value {
+    let mut fields = match serde_json::to_value(get_task_status::arrived(ids)) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    fields.insert("ok".to_owned(), Value::Bool(true));
+    Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::check;
+
+    #[test]
+    fn the_end_of_a_wait_is_an_answer_of_its_tool() {
+        let tool = TOOLS.iter().find(|tool| tool.name == "get_task_status").unwrap();
+        for ids in [vec![TaskId::from_text("task_a")], vec![TaskId::from_text("task_a"), TaskId::from_text("task_b")]] {
+            let mut said = wait_is_over(&ids);
+            check::arguments(tool.output_schema(), &said).unwrap_or_else(|error| panic!("{error}: {said}"));
+            said["arrived"] = Value::Null;
+            assert!(check::arguments(tool.output_schema(), &said).is_err(), "the check says something");
+        }
+    }
+}

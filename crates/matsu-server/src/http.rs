@@ -46,15 +46,15 @@ pub fn router(app: &App, door: Door) -> Router {
     if door == Door::Socket {
         all = all.merge(control::routes());
     }
-    let all = all.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
+    // Said by name, so that it stays ours when other routes come beside these.
+    let all = all.fallback(nowhere).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
     match door {
         // MCP has errors of its own, which no other layer may dress.
-        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app)).fallback(nowhere)),
+        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
         Door::Socket => all.layer(from_fn(guard::socket)).with_state(app.clone()),
     }
 }
 
-/// Of two merged routers neither answers for what both do not know.
 async fn nowhere() -> Problem {
     Problem::new(ErrorCode::ResourceNotFound, "there is no such route")
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
@@ -63,6 +64,26 @@ enum Wanted {
 pub enum Output {
     One(Box<OneTask>),
     Many(ManyTasks),
+    Arrived(Arrival),
+}
+
+/// What a wait that went on as a task of its own ends with. It takes nothing away from whoever looks.
+#[derive(Serialize, JsonSchema)]
+pub struct Arrival {
+    /// The tasks to look at.
+    arrived: Vec<String>,
+    message: String,
+}
+
+/// How a wait for these tasks is answered when it has gone on as a task of its own and is over.
+pub fn arrived(ids: &[TaskId]) -> Output {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let call = match ids.as_slice() {
+        [only] => json!({ "task_id": only }),
+        several => json!({ "task_ids": several }),
+    };
+    let message = format!("Something arrived. Call get_task_status with {call} to read it.");
+    Output::Arrived(Arrival { arrived: ids, message })
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -7,6 +7,7 @@ use matsu_core::limits::RESULT_KEPT_UNREAD;
 use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::native_task::{NativeLookup, NativeTask};
+use matsu_runtime::tools::wait_is_over;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, TaskPayload};
 use serde_json::{Value, json};
@@ -101,7 +102,7 @@ impl TaskDesk {
 /// What came of a task, as far as its own result goes.
 pub(super) fn outcome(native: &NativeTask) -> TaskPayload {
     match (native.task.status, &native.arrived) {
-        (TaskStatus::Completed, Some(arrived)) => TaskPayload::Completed { result: arrival(arrived) },
+        (TaskStatus::Completed, Some(arrived)) => TaskPayload::Completed { result: body(wait_is_over(arrived)) },
         (TaskStatus::Completed, None) => TaskPayload::Completed { result: see(&native.task) },
         (TaskStatus::Failed, _) => TaskPayload::Completed { result: see(&native.task) },
         (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
@@ -120,17 +121,6 @@ fn words(task: &Task) -> String {
         0 => task.status.to_string(),
         total => format!("{}: {ended} of {total} jobs done", task.status),
     }
-}
-
-/// A wait has ended: it says where to look, and takes nothing away from whoever does.
-fn arrival(ids: &[TaskId]) -> JsonObject {
-    let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-    let call = match ids.as_slice() {
-        [only] => json!({ "task_id": only }),
-        several => json!({ "task_ids": several }),
-    };
-    let message = format!("Something arrived. Call get_task_status with {call} to read it.");
-    body(json!({ "ok": true, "arrived": ids, "message": message }))
 }
 
 /// A task whose result is read with the tool.

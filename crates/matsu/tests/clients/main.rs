@@ -12,6 +12,7 @@ mod doors;
 mod handles;
 mod home;
 mod http;
+mod native;
 mod python;
 mod relay;
 mod stdio;

@@ -1,0 +1,61 @@
+//! Waits as native tasks on the real binary: cancelled twice, answered after a restart, and never taken for the work.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::home::{Home, until};
+use crate::http::{Http, modern};
+
+/// A request of a client that follows native tasks.
+fn ask(http: &Http, method: &str, params: Value) -> Value {
+    let mut body = modern(method, params);
+    let follows = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = follows;
+    let reply = http.mcp(&body, &[]).json();
+    assert!(reply["result"].is_object(), "{method}: {reply}");
+    reply["result"].clone()
+}
+
+/// A wait that is longer than is waited inline.
+fn long_wait(http: &Http, task: &str) -> String {
+    let arguments = json!({ "task_id": task, "timeout": 60, "since": 1 });
+    let created = ask(http, "tools/call", json!({ "name": "get_task_status", "arguments": arguments }));
+    assert_eq!((&created["resultType"], &created["status"]), (&json!("task"), &json!("working")), "{created}");
+    created["taskId"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_wait_as_a_task_outlives_the_daemon_and_ends_alone() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let http = daemon.http();
+    let task = http.submit(600_000);
+    until("the task runs", Duration::from_secs(10), || (http.status_of(&task) == "running").then_some(()));
+    let (kept, given_up) = std::thread::scope(|scope| {
+        let kept = scope.spawn(|| long_wait(http, &task));
+        let given_up = long_wait(http, &task);
+        (kept.join().unwrap(), given_up)
+    });
+    assert_ne!(kept, task, "a wait has an id of its own");
+    for _ in 0..2 {
+        assert_eq!(ask(http, "tasks/cancel", json!({ "taskId": given_up }))["resultType"], "complete");
+    }
+    assert_eq!(ask(http, "tasks/get", json!({ "taskId": given_up }))["status"], "cancelled");
+    assert_eq!(http.status_of(&task), "running", "only the wait has ended");
+    let listed = http.call("get_task_status", &json!({}));
+    let listed = listed["result"]["structuredContent"]["tasks"].as_array().unwrap();
+    assert_eq!(listed.len(), 1, "waits are not listed: {listed:?}");
+
+    // As a power cut would.
+    drop(daemon);
+    let daemon = home.serve();
+    let http = daemon.http();
+    assert_eq!(ask(http, "tasks/get", json!({ "taskId": given_up }))["status"], "cancelled");
+    assert_eq!(ask(http, "tasks/get", json!({ "taskId": kept }))["status"], "working");
+    http.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+    let ended = ask(http, "tasks/get", json!({ "taskId": kept }));
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert_eq!(ended["result"]["structuredContent"]["arrived"], json!([task]), "{ended}");
+    assert!(ended["result"]["content"][0]["text"].as_str().unwrap().contains("Something arrived"), "{ended}");
+}
