@@ -64,7 +64,12 @@ impl Postgres {
         let transaction = client.transaction().await.map_err(Attempt::from)?;
         let mut tx = Tx::new(Driver::Postgres(&transaction));
         // The number travels with the first statement, and costs no round trip of its own.
-        let (number, outcome) = tokio::join!(commit::number(&transaction), transition.run(&mut tx));
+        let run = async {
+            let output = transition.run(&mut tx).await?;
+            tx.flush().await?;
+            Ok(output)
+        };
+        let (number, outcome) = tokio::join!(commit::number(&transaction), run);
         let topics = tx.into_topics();
         // On an error the transaction is dropped, which rolls it back.
         let output = outcome.map_err(Attempt::of_store)?;

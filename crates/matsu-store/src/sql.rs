@@ -12,7 +12,7 @@ use matsu_core::change::Topic;
 use matsu_core::ports::store::StoreError;
 
 use crate::postgres::statement as postgres_statement;
-use crate::sqlite::statement as sqlite_statement;
+use crate::sqlite::statement::{self as sqlite_statement, Prepared};
 
 pub use row::{Columns, Row};
 pub use value::Value;
@@ -47,7 +47,18 @@ impl Sql {
 pub struct Tx<'c> {
     driver: Driver<'c>,
     topics: Vec<Topic>,
+    /// Said, but not sent yet; see [`Tx::post`].
+    posted: Vec<Posted>,
 }
+
+/// A statement whose answer nobody waits for.
+pub struct Posted {
+    pub sql: &'static str,
+    pub params: Vec<Value<'static>>,
+}
+
+/// More than this is not put off: all of it must be on its way at once to arrive in order.
+const POSTED_MAX: usize = 24;
 
 pub enum Driver<'c> {
     Sqlite(&'c mut rusqlite::Connection),
@@ -56,14 +67,17 @@ pub enum Driver<'c> {
 
 impl<'c> Tx<'c> {
     pub fn new(driver: Driver<'c>) -> Self {
-        Self { driver, topics: Vec::new() }
+        Self { driver, topics: Vec::new(), posted: Vec::new() }
     }
 
     /// All rows of one statement.
     pub async fn rows(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => sqlite_statement::rows(connection, sql.sqlite, params),
-            Driver::Postgres(transaction) => postgres_statement::rows(transaction, sql.postgres, params).await,
+            Driver::Postgres(transaction) => {
+                let posted = std::mem::take(&mut self.posted);
+                postgres_statement::rows(transaction, &posted, sql.postgres, params).await
+            }
         }
     }
 
@@ -77,16 +91,18 @@ impl<'c> Tx<'c> {
     pub async fn rows_of(&mut self, sql: &Sql, list: &[&str], rest: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => {
-                let mut found = Vec::new();
+                let mut found = Vec::with_capacity(list.len());
+                let mut statement = Prepared::new(connection, sql.sqlite)?;
                 for item in list {
-                    found.extend(sqlite_statement::rows(connection, sql.sqlite, &with_first(Value::Text(item), rest))?);
+                    statement.rows(&with_first(Value::Text(item), rest), &mut found)?;
                 }
                 Ok(found)
             }
             Driver::Postgres(_) if list.is_empty() => Ok(Vec::new()),
             Driver::Postgres(transaction) => {
                 let params = with_first(Value::List(list.to_vec()), rest);
-                postgres_statement::rows(transaction, sql.postgres, &params).await
+                let posted = std::mem::take(&mut self.posted);
+                postgres_statement::rows(transaction, &posted, sql.postgres, &params).await
             }
         }
     }
@@ -95,15 +111,17 @@ impl<'c> Tx<'c> {
     pub async fn run_of(&mut self, sql: &Sql, list: &[&str], rest: &[Value<'_>]) -> Result<(), StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => {
+                let mut statement = Prepared::new(connection, sql.sqlite)?;
                 for item in list {
-                    sqlite_statement::run(connection, sql.sqlite, &with_first(Value::Text(item), rest))?;
+                    statement.run(&with_first(Value::Text(item), rest))?;
                 }
                 Ok(())
             }
             Driver::Postgres(_) if list.is_empty() => Ok(()),
             Driver::Postgres(transaction) => {
                 let params = with_first(Value::List(list.to_vec()), rest);
-                postgres_statement::run(transaction, sql.postgres, &params).await.map(drop)
+                let posted = std::mem::take(&mut self.posted);
+                postgres_statement::run(transaction, &posted, sql.postgres, &params).await.map(drop)
             }
         }
     }
@@ -117,7 +135,10 @@ impl<'c> Tx<'c> {
     pub async fn run(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<u64, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => sqlite_statement::run(connection, sql.sqlite, params),
-            Driver::Postgres(transaction) => postgres_statement::run(transaction, sql.postgres, params).await,
+            Driver::Postgres(transaction) => {
+                let posted = std::mem::take(&mut self.posted);
+                postgres_statement::run(transaction, &posted, sql.postgres, params).await
+            }
         }
     }
 
@@ -125,9 +146,54 @@ impl<'c> Tx<'c> {
     pub async fn run_each(&mut self, sql: &Sql, sets: &[Vec<Value<'_>>]) -> Result<Vec<u64>, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => {
-                sets.iter().map(|params| sqlite_statement::run(connection, sql.sqlite, params)).collect()
+                let mut statement = Prepared::new(connection, sql.sqlite)?;
+                sets.iter().map(|params| statement.run(params)).collect()
             }
-            Driver::Postgres(transaction) => postgres_statement::run_each(transaction, sql.postgres, sets).await,
+            Driver::Postgres(transaction) => {
+                let posted = std::mem::take(&mut self.posted);
+                postgres_statement::run_each(transaction, &posted, sql.postgres, sets).await
+            }
+        }
+    }
+
+    /// The same statement for each set of parameters, where nobody needs the answer. On PostgreSQL it travels with
+    /// the next statement, or with the end of the transition, and costs no round trip of its own.
+    pub async fn post(&mut self, sql: &Sql, sets: &[Vec<Value<'_>>]) -> Result<(), StoreError> {
+        let kept = match &self.driver {
+            Driver::Postgres(_) if self.posted.len() + sets.len() <= POSTED_MAX => {
+                sets.iter().map(|params| params.iter().map(Value::kept).collect()).collect::<Option<Vec<_>>>()
+            }
+            Driver::Postgres(_) | Driver::Sqlite(_) => None,
+        };
+        match kept {
+            Some(kept) => self.posted.extend(kept.into_iter().map(|params| Posted { sql: sql.postgres, params })),
+            None => drop(self.run_each(sql, sets).await?),
+        }
+        Ok(())
+    }
+
+    /// Sends what was posted.
+    pub async fn flush(&mut self) -> Result<(), StoreError> {
+        match &self.driver {
+            Driver::Sqlite(_) => Ok(()),
+            Driver::Postgres(transaction) => {
+                let posted = std::mem::take(&mut self.posted);
+                postgres_statement::send(transaction, &posted).await
+            }
+        }
+    }
+
+    /// Reads that need nothing of each other's answers. One round trip on PostgreSQL.
+    pub async fn rows_of_all(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
+        self.flush().await?;
+        match &mut self.driver {
+            Driver::Sqlite(connection) => {
+                steps.iter().map(|step| sqlite_statement::rows(connection, step.sql.sqlite, &step.params)).collect()
+            }
+            Driver::Postgres(transaction) => {
+                let steps = steps.iter().map(|step| (step.sql.postgres, step.params.as_slice()));
+                postgres_statement::rows_of_all(transaction, steps).await
+            }
         }
     }
 
@@ -148,6 +214,12 @@ fn with_first<'a>(first: Value<'a>, rest: &[Value<'a>]) -> Vec<Value<'a>> {
     params.push(first);
     params.extend_from_slice(rest);
     params
+}
+
+/// A statement with its parameters.
+pub struct Step<'a> {
+    pub sql: Sql,
+    pub params: Vec<Value<'a>>,
 }
 
 /// One change of state, as a value: what is asked for, and how it is done inside a transaction. It may be run

@@ -36,13 +36,22 @@ pub async fn run(runtime: &Runtime, slot: Slot, shutdown: &CancellationToken) {
             break;
         }
         match dispatcher.step().await {
-            Ok(until) => tokio::select! {
-               biased;
-                () = shutdown.cancelled() => {}
-                (lease, end) = dispatcher.crew.ended() => dispatcher.note(&lease, end).await,
-                () = subscription.woken() => {}
-                () = runtime.clock().sleep_until(until) => {}
-            },
+            Ok(until) => {
+                dispatcher.let_bodies_end().await;
+                if !dispatcher.finishes.is_empty() {
+                    continue;
+                }
+                tokio::select! {
+                    biased;
+                    () = shutdown.cancelled() => {}
+                    (lease, end) = dispatcher.crew.ended() => {
+                        dispatcher.note(&lease, end).await;
+                        dispatcher.let_bodies_end().await;
+                    }
+                    () = subscription.woken() => {}
+                    () = runtime.clock().sleep_until(until) => {}
+                }
+            }
             Err(pause) => tokio::select! {
                 biased;
                 () = shutdown.cancelled() => {}
@@ -84,6 +93,19 @@ impl<'a> Dispatcher<'a> {
     async fn collect(&mut self) {
         while let Some((lease, end)) = self.crew.try_ended() {
             self.note(&lease, end).await;
+        }
+    }
+
+    /// Bodies that end at about the same time share a transaction: whoever is ready to run has its turn first, for as
+    /// long as that brings in more of them.
+    async fn let_bodies_end(&mut self) {
+        while !self.crew.is_empty() {
+            let before = self.finishes.len();
+            tokio::task::yield_now().await;
+            self.collect().await;
+            if self.finishes.len() == before {
+                return;
+            }
         }
     }
 

@@ -80,7 +80,9 @@ fn payload(origin: &str, topics: &BTreeSet<Topic>) -> String {
 
 async fn send(server: &Server, payload: &str) -> Result<(), StoreError> {
     let client = server.client().await?;
-    let statement = client.prepare_cached("SELECT pg_notify($1, $2)").await.map_err(error)?;
+    // A hint need not survive a crash of the server, so its commit does not wait for the disk.
+    let sql = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
+    let statement = client.prepare_cached(sql).await.map_err(error)?;
     client.execute(&statement, &[&server.channel(), &payload]).await.map_err(error)?;
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Running statements on PostgreSQL. Statements are prepared once per connection.
 
 use deadpool_postgres::Transaction;
-use futures_util::future::try_join_all;
+use futures_util::future::{join, try_join_all};
 use matsu_core::ports::store::StoreError;
+use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
-use crate::sql::{Row, Value, internal};
+use crate::sql::{Posted, Row, Value, internal};
 
 /// How the message of an error starts that goes away when the transaction is run again.
 pub const AGAIN: &str = "try again: ";
@@ -17,30 +18,95 @@ fn as_params<'a>(params: &'a [Value<'_>]) -> Params<'a> {
     params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-pub async fn rows(transaction: &Transaction<'_>, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+/// What was posted, prepared: everything is on its way, in order, once the future is polled.
+struct Letters<'a> {
+    transaction: &'a Transaction<'a>,
+    prepared: Vec<(Statement, &'a [Value<'static>])>,
+}
+
+impl<'a> Letters<'a> {
+    /// Preparing may take a round trip of its own; nothing must be sent before all of it is done.
+    async fn prepare(transaction: &'a Transaction<'a>, posted: &'a [Posted]) -> Result<Self, StoreError> {
+        let mut prepared = Vec::with_capacity(posted.len());
+        for letter in posted {
+            let statement = transaction.prepare_cached(letter.sql).await.map_err(error)?;
+            prepared.push((statement, letter.params.as_slice()));
+        }
+        Ok(Self { transaction, prepared })
+    }
+
+    async fn send(&self) -> Result<(), tokio_postgres::Error> {
+        let sent = self.prepared.iter().map(|(statement, params)| async move {
+            let params = as_params(params);
+            self.transaction.execute(statement, &params).await
+        });
+        try_join_all(sent).await.map(drop)
+    }
+
+    /// Sends the letters, then the statement, and waits for all answers together.
+    async fn send_before<T>(
+        &self,
+        statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        if self.prepared.is_empty() {
+            return statement.await.map_err(error);
+        }
+        let (sent, answer) = join(self.send(), statement).await;
+        // If a letter was refused, the statement says no more than that the transaction is broken.
+        sent.map_err(error)?;
+        answer.map_err(error)
+    }
+}
+
+pub async fn send(transaction: &Transaction<'_>, posted: &[Posted]) -> Result<(), StoreError> {
+    Letters::prepare(transaction, posted).await?.send().await.map_err(error)
+}
+
+pub async fn rows(
+    transaction: &Transaction<'_>,
+    posted: &[Posted],
+    sql: &str,
+    params: &[Value<'_>],
+) -> Result<Vec<Row>, StoreError> {
+    let letters = Letters::prepare(transaction, posted).await?;
     let statement = transaction.prepare_cached(sql).await.map_err(error)?;
-    let rows = transaction.query(&statement, &as_params(params)).await.map_err(error)?;
+    let params = as_params(params);
+    let rows = letters.send_before(transaction.query(&statement, &params)).await?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
 }
 
-pub async fn run(transaction: &Transaction<'_>, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+pub async fn run(
+    transaction: &Transaction<'_>,
+    posted: &[Posted],
+    sql: &str,
+    params: &[Value<'_>],
+) -> Result<u64, StoreError> {
+    let letters = Letters::prepare(transaction, posted).await?;
     let statement = transaction.prepare_cached(sql).await.map_err(error)?;
-    transaction.execute(&statement, &as_params(params)).await.map_err(error)
+    let params = as_params(params);
+    letters.send_before(transaction.execute(&statement, &params)).await
 }
 
 /// All of them are on their way before the first answer comes back; the server runs them in order.
 pub async fn run_each(
     transaction: &Transaction<'_>,
+    posted: &[Posted],
     sql: &str,
     sets: &[Vec<Value<'_>>],
 ) -> Result<Vec<u64>, StoreError> {
-    if sets.is_empty() {
-        return Ok(Vec::new());
-    }
+    let letters = Letters::prepare(transaction, posted).await?;
     let statement = transaction.prepare_cached(sql).await.map_err(error)?;
     let statement = &statement;
     let sent = sets.iter().map(|params| async move { transaction.execute(statement, &as_params(params)).await });
-    try_join_all(sent).await.map_err(error)
+    letters.send_before(try_join_all(sent)).await
+}
+
+/// Reads that are on their way together.
+pub async fn rows_of_all<'a>(
+    transaction: &Transaction<'_>,
+    steps: impl Iterator<Item = (&'static str, &'a [Value<'a>])>,
+) -> Result<Vec<Vec<Row>>, StoreError> {
+    try_join_all(steps.map(|(sql, params)| rows(transaction, &[], sql, params))).await
 }
 
 /// What the caller can do about it decides the variant.

@@ -39,14 +39,14 @@ impl Row {
         }
     }
 
-    fn text_at(&self, at: usize) -> Result<Option<String>, StoreError> {
+    fn text_at(&self, at: usize) -> Result<Option<&str>, StoreError> {
         match self {
             Self::Sqlite(values) => match values.get(at) {
-                Some(SqliteValue::Text(text)) => Ok(Some(text.clone())),
+                Some(SqliteValue::Text(text)) => Ok(Some(text)),
                 Some(SqliteValue::Null) => Ok(None),
                 other => Err(internal(format_args!("column {at} is {other:?}, not text"))),
             },
-            Self::Postgres(row) => row.try_get::<_, Option<String>>(at).map_err(internal),
+            Self::Postgres(row) => row.try_get::<_, Option<&str>>(at).map_err(internal),
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct Columns<'r> {
     next: usize,
 }
 
-impl Columns<'_> {
+impl<'r> Columns<'r> {
     fn step(&mut self) -> usize {
         self.next += 1;
         self.next - 1
@@ -77,9 +77,13 @@ impl Columns<'_> {
         u32::try_from(self.int()?).map_err(internal)
     }
 
-    pub fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
+    fn opt_str(&mut self) -> Result<Option<&'r str>, StoreError> {
         let at = self.step();
         self.row.text_at(at)
+    }
+
+    pub fn opt_text(&mut self) -> Result<Option<String>, StoreError> {
+        Ok(self.opt_str()?.map(str::to_owned))
     }
 
     pub fn text(&mut self) -> Result<String, StoreError> {
@@ -97,14 +101,15 @@ impl Columns<'_> {
 
     /// A word of one of the core's enums.
     pub fn word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<T, StoreError> {
-        let word = self.text()?;
-        parse(&word).ok_or_else(|| internal(format_args!("unknown word {word:?}")))
+        let at = self.next;
+        let word = self.opt_str()?.ok_or_else(|| internal(format_args!("column {at} is null")))?;
+        parse(word).ok_or_else(|| internal(format_args!("unknown word {word:?}")))
     }
 
     pub fn opt_word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, StoreError> {
-        match self.opt_text()? {
+        match self.opt_str()? {
             None => Ok(None),
-            Some(word) => parse(&word).map(Some).ok_or_else(|| internal(format_args!("unknown word {word:?}"))),
+            Some(word) => parse(word).map(Some).ok_or_else(|| internal(format_args!("unknown word {word:?}"))),
         }
     }
 }

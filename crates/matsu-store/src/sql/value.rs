@@ -15,7 +15,22 @@ pub enum Value<'a> {
     Null,
     Int(i64),
     Text(&'a str),
+    /// As `Text`, for what is sent later than it is said.
+    Owned(String),
     List(Vec<&'a str>),
+}
+
+impl Value<'_> {
+    /// The same value, kept for later. `None` for a list, which is always sent at once.
+    pub fn kept(&self) -> Option<Value<'static>> {
+        match self {
+            Self::Null => Some(Value::Null),
+            Self::Int(number) => Some(Value::Int(*number)),
+            Self::Text(text) => Some(Value::Owned((*text).to_owned())),
+            Self::Owned(text) => Some(Value::Owned(text.clone())),
+            Self::List(_) => None,
+        }
+    }
 }
 
 /// Parameters in their order: `params![id, now, None::<&str>]`.
@@ -84,6 +99,7 @@ impl rusqlite::ToSql for Value<'_> {
             Self::Null => ToSqlOutput::Owned(SqliteValue::Null),
             Self::Int(number) => ToSqlOutput::Owned(SqliteValue::Integer(*number)),
             Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::Owned(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
             Self::List(items) => {
                 let json = serde_json::to_string(items)
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
@@ -100,6 +116,7 @@ impl ToSql for Value<'_> {
             Self::Int(number) if *ty == Type::INT4 => i32::try_from(*number)?.to_sql(ty, out),
             Self::Int(number) => number.to_sql(ty, out),
             Self::Text(text) => text.to_sql(ty, out),
+            Self::Owned(text) => text.to_sql(ty, out),
             Self::List(items) => items.to_sql(ty, out),
         }
     }

@@ -6,37 +6,57 @@ use rusqlite::{CachedStatement, Connection, ErrorCode};
 
 use crate::sql::{Row, Value, internal};
 
-pub fn rows(connection: &Connection, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-    let mut statement = prepared(connection, sql, params)?;
-    let columns = statement.column_count();
-    let mut found = Vec::new();
-    let mut rows = statement.raw_query();
-    while let Some(row) = rows.next().map_err(error)? {
-        let values = (0..columns).map(|at| row.get::<_, SqliteValue>(at)).collect::<Result<Vec<_>, _>>();
-        found.push(Row::Sqlite(values.map_err(error)?));
+/// A statement taken from the cache once, for any number of uses.
+pub struct Prepared<'c> {
+    statement: CachedStatement<'c>,
+    /// For each parameter of SQLite's the place of its value: it numbers `$1`, `$2`, … by first appearance.
+    places: Vec<usize>,
+}
+
+impl<'c> Prepared<'c> {
+    pub fn new(connection: &'c Connection, sql: &str) -> Result<Self, StoreError> {
+        let statement = connection.prepare_cached(sql).map_err(error)?;
+        let place = |index| {
+            let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
+            number.and_then(|number| number.checked_sub(1)).ok_or_else(|| internal("a parameter has no number"))
+        };
+        let places = (1..=statement.parameter_count()).map(place).collect::<Result<_, _>>()?;
+        Ok(Self { statement, places })
     }
+
+    pub fn rows(&mut self, params: &[Value<'_>], found: &mut Vec<Row>) -> Result<(), StoreError> {
+        self.bind(params)?;
+        let columns = self.statement.column_count();
+        let mut rows = self.statement.raw_query();
+        while let Some(row) = rows.next().map_err(error)? {
+            let values = (0..columns).map(|at| row.get::<_, SqliteValue>(at)).collect::<Result<Vec<_>, _>>();
+            found.push(Row::Sqlite(values.map_err(error)?));
+        }
+        Ok(())
+    }
+
+    pub fn run(&mut self, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        self.bind(params)?;
+        self.statement.raw_execute().map(|changed| changed as u64).map_err(error)
+    }
+
+    fn bind(&mut self, params: &[Value<'_>]) -> Result<(), StoreError> {
+        for (at, place) in self.places.iter().enumerate() {
+            let value = params.get(*place).ok_or_else(|| internal(format_args!("parameter {at} has no value")))?;
+            self.statement.raw_bind_parameter(at + 1, value).map_err(error)?;
+        }
+        Ok(())
+    }
+}
+
+pub fn rows(connection: &Connection, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+    let mut found = Vec::new();
+    Prepared::new(connection, sql)?.rows(params, &mut found)?;
     Ok(found)
 }
 
 pub fn run(connection: &Connection, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
-    let mut statement = prepared(connection, sql, params)?;
-    statement.raw_execute().map(|changed| changed as u64).map_err(error)
-}
-
-/// SQLite numbers `$1`, `$2`, … by first appearance, so each is bound by the number in its name.
-fn prepared<'c>(
-    connection: &'c Connection,
-    sql: &str,
-    params: &[Value<'_>],
-) -> Result<CachedStatement<'c>, StoreError> {
-    let mut statement = connection.prepare_cached(sql).map_err(error)?;
-    for index in 1..=statement.parameter_count() {
-        let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
-        let value = number.and_then(|number| params.get(number - 1));
-        let value = value.ok_or_else(|| internal(format_args!("parameter {index} has no value")))?;
-        statement.raw_bind_parameter(index, value).map_err(error)?;
-    }
-    Ok(statement)
+    Prepared::new(connection, sql)?.run(params)
 }
 
 /// What the caller can do about it decides the variant.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::ledger::Ledger;
 use super::permits;
 use super::rows::{self, job_columns};
-use crate::sql::{Sql, Tx, Value, params};
+use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
 const READY: Sql = Sql::both(concat!(
     "SELECT ",
@@ -67,17 +67,26 @@ pub struct Candidates {
 
 impl Candidates {
     pub async fn look(tx: &mut Tx<'_>, claim: &Claim, now: Timestamp) -> Result<Self, StoreError> {
-        let mut found = Self::default();
-        if claim.jobs_max == 0 {
-            return Ok(found);
-        }
+        let answers = tx.rows_of_all(&Self::questions(claim, now)).await?;
+        Self::read(&answers)
+    }
+
+    /// What to ask, for [`Candidates::read`] to understand.
+    pub fn questions(claim: &Claim, now: Timestamp) -> [Step<'_>; 2] {
         let slot = claim.slot.as_str();
-        for row in tx.rows(&DUE, params![slot, now, WOKEN_MAX, now.plus(DELAY_MAX)]).await? {
+        let due = Step { sql: DUE, params: params![slot, now, WOKEN_MAX, now.plus(DELAY_MAX)].to_vec() };
+        let ready = Step { sql: READY, params: params![slot, claim.jobs_max].to_vec() };
+        [due, ready]
+    }
+
+    pub fn read(answers: &[Vec<Row>]) -> Result<Self, StoreError> {
+        let [due, ready] = answers else { return Err(internal("not the answers to these questions")) };
+        let mut found = Self::default();
+        for row in due {
             let mut c = row.columns();
             found.due.push((c.int()?, c.opt_text()?.map(TaskId::from_text)));
         }
-        let rows = tx.rows(&READY, params![slot, claim.jobs_max]).await?;
-        found.ready = rows.iter().map(rows::job).collect::<Result<_, _>>()?;
+        found.ready = ready.iter().map(rows::job).collect::<Result<_, _>>()?;
         Ok(found)
     }
 
@@ -112,7 +121,7 @@ impl Candidates {
         let mut jobs = self.pick(tx, ledger, claim.slot, numbers.len()).await?;
         let sets: Vec<Vec<Value<'_>>> =
             jobs.iter().map(|job| params![job.seq, job.attempt + 1, now, &claim.node].to_vec()).collect();
-        tx.run_each(&START, &sets).await?;
+        tx.post(&START, &sets).await?;
         for job in &mut jobs {
             job.state = JobState::Running;
             job.attempt += 1;
@@ -138,7 +147,7 @@ impl Candidates {
         let is_ours = |task_id: &Option<TaskId>| task_id.as_ref().is_none_or(|id| ledger.task(id).is_some());
         let wake: Vec<Vec<Value<'_>>> =
             self.due.iter().filter(|(_, task_id)| is_ours(task_id)).map(|(seq, _)| params![*seq].to_vec()).collect();
-        tx.run_each(&WAKE, &wake).await?;
+        tx.post(&WAKE, &wake).await?;
         let list: Vec<&str> = locked.iter().map(TaskId::as_str).collect();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let rows = tx.rows(&PICK, params![slot.as_str(), count, list]).await?;

@@ -110,7 +110,7 @@ pub async fn insert_jobs(
             .to_vec()
         })
         .collect();
-    tx.run_each(&INSERT, &sets).await?;
+    tx.post(&INSERT, &sets).await?;
     for job in jobs {
         tx.publish(Topic::queue(job.slot));
     }

@@ -6,14 +6,14 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobEnd, JobKind, JobState, Lease, Settled, settle};
-use matsu_core::ports::store::{ClaimOutcome, Finish, FinishAndClaim, StoreError};
+use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
 use super::claim::{self, Candidates};
 use super::ledger::Ledger;
 use super::{held, permits, spending};
-use crate::sql::{Sql, Transition, Tx, Value, params};
+use crate::sql::{Row, Sql, Step, Transition, Tx, Value, internal, params};
 
 const ENDING: Sql = Sql::each(
     "SELECT id, task_id, kind, failures, slot, state, attempt FROM jobs WHERE id = $1",
@@ -30,12 +30,12 @@ impl Transition for FinishAndClaim {
     type Output = ClaimOutcome;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
-        let ending = ending(tx, self.finishes.iter().map(|finish| &finish.lease.job_id)).await?;
         // Tasks are locked once and in order, so where locks matter the candidates are looked at before. Where they
         // do not, the look waits for the finishes, which may put a job back at the head of the queue.
-        let mut candidates = match &self.claim {
-            Some(claim) if !tx.is_alone() => Candidates::look(tx, claim, self.now).await?,
-            _ => Candidates::default(),
+        let ids = self.finishes.iter().map(|finish| &finish.lease.job_id);
+        let (ending, mut candidates) = match &self.claim {
+            Some(claim) if !tx.is_alone() && claim.jobs_max > 0 => look_at_both(tx, ids, claim, self.now).await?,
+            _ => (ending(tx, ids).await?, Candidates::default()),
         };
         let tasks = ending.values().filter_map(|row| row.task_id.clone());
         let mut ledger = Ledger::lock(tx, tasks.chain(candidates.tasks())).await?;
@@ -43,7 +43,7 @@ impl Transition for FinishAndClaim {
         let finished = settle_all(tx, &mut ledger, &ending, &self.finishes, self.now).await?;
         let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
         if let Some(claim) = &self.claim {
-            if tx.is_alone() {
+            if tx.is_alone() && claim.jobs_max > 0 {
                 candidates = Candidates::look(tx, claim, self.now).await?;
                 ledger.lock_also(tx, candidates.tasks()).await?;
             }
@@ -85,8 +85,27 @@ pub async fn ending(tx: &mut Tx<'_>, ids: impl Iterator<Item = &JobId>) -> Resul
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut found = HashMap::with_capacity(ids.len());
-    for row in tx.rows_of(&ENDING, &ids, params![]).await? {
+    read_ending(&tx.rows_of(&ENDING, &ids, params![]).await?)
+}
+
+/// What is about to end and what could be claimed, asked together.
+async fn look_at_both(
+    tx: &mut Tx<'_>,
+    ids: impl Iterator<Item = &JobId>,
+    claim: &Claim,
+    now: Timestamp,
+) -> Result<(HashMap<JobId, Ending>, Candidates), StoreError> {
+    let ids: Vec<&str> = ids.map(JobId::as_str).collect();
+    let [due, ready] = Candidates::questions(claim, now);
+    let ending = Step { sql: ENDING, params: params![ids].to_vec() };
+    let answers = tx.rows_of_all(&[ending, due, ready]).await?;
+    let (ending, candidates) = answers.split_first().ok_or_else(|| internal("no answers"))?;
+    Ok((read_ending(ending)?, Candidates::read(candidates)?))
+}
+
+fn read_ending(rows: &[Row]) -> Result<HashMap<JobId, Ending>, StoreError> {
+    let mut found = HashMap::with_capacity(rows.len());
+    for row in rows {
         let mut c = row.columns();
         let id = JobId::from_text(c.text()?);
         let ending = Ending {
@@ -167,8 +186,14 @@ pub async fn release(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
     if jobs.is_empty() {
         return Ok(());
     }
-    permits::free_all_of(tx, jobs).await?;
-    spending::return_reservations(tx, jobs).await
+    let reserved = if tx.is_alone() {
+        permits::free_all_of(tx, jobs).await?;
+        spending::reserved_by(tx, jobs).await?
+    } else {
+        let steps = [permits::freeing_all_of(jobs), spending::asking_reserved_by(jobs)];
+        tx.rows_of_all(&steps).await?.pop().unwrap_or_default()
+    };
+    spending::return_reservations(tx, jobs, &reserved).await
 }
 
 /// Settles one job under its fence. The inner result is the answer to whoever held the lease.

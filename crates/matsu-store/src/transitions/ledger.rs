@@ -151,9 +151,9 @@ fn advance(task: &mut Task, kind: ChangeKind, is_news: bool, now: Timestamp) -> 
 
 async fn write_one(tx: &mut Tx<'_>, task: &Task, kind: ChangeKind, now: Timestamp) -> Result<(), StoreError> {
     let counts = &task.counts;
-    tx.run(
+    tx.post(
         &WRITE,
-        params![
+        &[params![
             &task.id,
             task.status.as_str(),
             task.status_message.as_ref(),
@@ -173,7 +173,8 @@ async fn write_one(tx: &mut Tx<'_>, task: &Task, kind: ChangeKind, now: Timestam
             task.stop.map(|stop| stop.requested_at),
             task.updated_at,
             task.finished_at,
-        ],
+        ]
+        .to_vec()],
     )
     .await?;
     append_change(tx, Topic::task(&task.id), kind, task.revision, now).await
@@ -187,7 +188,7 @@ pub async fn append_change(
     revision: i64,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.run(&APPEND_CHANGE, params![topic.as_str(), kind.as_str(), revision, now]).await?;
+    tx.post(&APPEND_CHANGE, &[params![topic.as_str(), kind.as_str(), revision, now].to_vec()]).await?;
     tx.publish(topic);
     Ok(())
 }

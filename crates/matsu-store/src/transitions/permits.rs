@@ -4,7 +4,7 @@ use matsu_core::job::Lease;
 use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
 
-use crate::sql::{Sql, Tx, Value, params};
+use crate::sql::{Sql, Step, Tx, Value, params};
 
 const FREE_ONES: Sql = Sql::each(
     "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL ORDER BY n LIMIT $3",
@@ -62,13 +62,17 @@ pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]
         .zip(leases)
         .map(|(n, lease)| params![slot.as_str(), *n, &lease.job_id, lease.attempt].to_vec())
         .collect();
-    tx.run_each(&TAKE, &sets).await?;
-    Ok(())
+    tx.post(&TAKE, &sets).await
 }
 
 /// Frees whatever these jobs hold, in every slot.
 pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
     tx.run_of(&FREE_ALL_OF, jobs, params![]).await
+}
+
+/// The same as one step among others, where a list can be passed.
+pub fn freeing_all_of<'a>(jobs: &[&'a str]) -> Step<'a> {
+    Step { sql: FREE_ALL_OF, params: params![jobs.to_vec()].to_vec() }
 }
 
 /// Frees what one job holds in one slot.

@@ -10,7 +10,7 @@ use matsu_core::slot::Slot;
 use super::ledger::Ledger;
 use super::update_job::task_of;
 use super::{held, permits};
-use crate::sql::{Row, Sql, Transition, Tx, params};
+use crate::sql::{Row, Sql, Step, Transition, Tx, params};
 
 const BUDGET: Sql = Sql::both("SELECT unit, amount_max, used FROM budgets WHERE task_id = $1 ORDER BY unit");
 const LINE: Sql = Sql::each(
@@ -124,11 +124,20 @@ async fn give_back(tx: &mut Tx<'_>, row: &Row, spent: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// What jobs had set aside and not spent when they ended.
-pub async fn return_reservations(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
-    // Most jobs have none, and a look is cheaper than a deletion. Nobody else touches those of a job that has ended.
-    let reserved = tx.rows_of(&RESERVED_BY, jobs, params![]).await?;
-    for row in &reserved {
+/// What these jobs have set aside.
+pub async fn reserved_by(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<Vec<Row>, StoreError> {
+    tx.rows_of(&RESERVED_BY, jobs, params![]).await
+}
+
+/// The same as one step among others, where a list can be passed.
+pub fn asking_reserved_by<'a>(jobs: &[&'a str]) -> Step<'a> {
+    Step { sql: RESERVED_BY, params: params![jobs.to_vec()].to_vec() }
+}
+
+/// What jobs had set aside and not spent when they ended goes back to their budgets. Most have none, and a look is
+/// cheaper than a deletion. Nobody else touches those of a job that has ended.
+pub async fn return_reservations(tx: &mut Tx<'_>, jobs: &[&str], reserved: &[Row]) -> Result<(), StoreError> {
+    for row in reserved {
         give_back(tx, row, 0).await?;
     }
     if reserved.is_empty() { Ok(()) } else { tx.run_of(&DROP_ALL_OF, jobs, params![]).await }
