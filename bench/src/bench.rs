@@ -56,7 +56,7 @@ impl Bench {
         };
         Ok(Self {
             size,
-            rounds: rounds.unwrap_or(size.pick(1, 5)),
+            rounds: rounds.unwrap_or(size.pick(1, 3)),
             postgres: std::env::var("MATSU_TEST_POSTGRES").ok(),
             processes: Processes::build()?,
             load_at_start: load_average(),

@@ -8,7 +8,8 @@ use crate::chart::Chart;
 use crate::measure::{interleave, median};
 use crate::report::{Section, Table};
 
-/// Beyond this the peers' time per job grows so far that one round takes many minutes.
+/// Beyond these the peers' time per job grows so far that one round takes many minutes.
+const APALIS_JOBS_MAX: usize = 1_000;
 const PEER_JOBS_MAX: usize = 10_000;
 
 pub fn run(bench: &Bench) -> Result<Section> {
@@ -19,10 +20,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     for factor in [1, 10, 100] {
         let jobs = base * factor;
         eprintln!(" {jobs} jobs");
-        let names: Vec<_> = sqlite_contenders()
-            .into_iter()
-            .filter(|name| jobs <= PEER_JOBS_MAX || !SQLITE_PEERS.contains(name))
-            .collect();
+        let names: Vec<_> = sqlite_contenders().into_iter().filter(|name| jobs <= jobs_max(name)).collect();
         let all = interleave(bench, &names, bench.size.pick(1, 2), |peer| {
             bench.sqlite_order(peer, Durability::Normal, Ask::Drain { jobs, workers: 2 })
         });
@@ -35,9 +33,10 @@ pub fn run(bench: &Bench) -> Result<Section> {
                 .filter_map(|series| series.excuse().map(|excuse| format!("{jobs} jobs, {}: {excuse}.", series.name))),
         );
     }
-    section
-        .notes
-        .push(format!("Peers are measured up to {PEER_JOBS_MAX} jobs; beyond that a round takes many minutes."));
+    section.notes.push(format!(
+        "apalis-sqlite is measured up to {APALIS_JOBS_MAX} jobs and honker up to {PEER_JOBS_MAX}; beyond that a round \
+         takes many minutes."
+    ));
     section.tables.push(table(&lines, "queue length"));
     section.charts.push(Chart {
         file: "growth-queue.svg".to_owned(),
@@ -47,6 +46,14 @@ pub fn run(bench: &Bench) -> Result<Section> {
         lines,
     });
     Ok(section)
+}
+
+fn jobs_max(name: &str) -> usize {
+    match name {
+        "apalis-sqlite" => APALIS_JOBS_MAX,
+        name if SQLITE_PEERS.contains(&name) => PEER_JOBS_MAX,
+        _ => usize::MAX,
+    }
 }
 
 fn table(lines: &[(String, Vec<(f64, f64)>)], what: &str) -> Table {

@@ -18,6 +18,10 @@ pub enum Value<'a> {
     /// As `Text`, for what is sent later than it is said.
     Owned(String),
     List(Vec<&'a str>),
+    /// Columns of several rows, for PostgreSQL's `unnest`.
+    Texts(Vec<Option<&'a str>>),
+    OwnedTexts(Vec<Option<String>>),
+    Ints(Vec<Option<i64>>),
 }
 
 impl Value<'_> {
@@ -28,6 +32,9 @@ impl Value<'_> {
             Self::Int(number) => Some(Value::Int(*number)),
             Self::Text(text) => Some(Value::Owned((*text).to_owned())),
             Self::Owned(text) => Some(Value::Owned(text.clone())),
+            Self::Ints(numbers) => Some(Value::Ints(numbers.clone())),
+            Self::Texts(texts) => Some(Value::OwnedTexts(texts.iter().map(|text| text.map(str::to_owned)).collect())),
+            Self::OwnedTexts(texts) => Some(Value::OwnedTexts(texts.clone())),
             Self::List(_) => None,
         }
     }
@@ -93,6 +100,9 @@ macro_rules! from_text_newtypes {
 }
 from_text_newtypes!(TaskId, JobId, NodeId, TokenId, Principal);
 
+/// SQLite runs a statement once per row.
+const NO_COLUMNS: &str = "columns of several rows are PostgreSQL's";
+
 impl rusqlite::ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
@@ -104,6 +114,9 @@ impl rusqlite::ToSql for Value<'_> {
                 let json = serde_json::to_string(items)
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
                 ToSqlOutput::Owned(SqliteValue::Text(json))
+            }
+            Self::Texts(_) | Self::OwnedTexts(_) | Self::Ints(_) => {
+                return Err(rusqlite::Error::ToSqlConversionFailure(NO_COLUMNS.into()));
             }
         })
     }
@@ -118,11 +131,14 @@ impl ToSql for Value<'_> {
             Self::Text(text) => text.to_sql(ty, out),
             Self::Owned(text) => text.to_sql(ty, out),
             Self::List(items) => items.to_sql(ty, out),
+            Self::Texts(texts) => texts.to_sql(ty, out),
+            Self::OwnedTexts(texts) => texts.to_sql(ty, out),
+            Self::Ints(numbers) => numbers.to_sql(ty, out),
         }
     }
 
     fn accepts(ty: &Type) -> bool {
-        matches!(*ty, Type::INT4 | Type::INT8 | Type::TEXT | Type::VARCHAR | Type::TEXT_ARRAY)
+        matches!(*ty, Type::INT4 | Type::INT8 | Type::TEXT | Type::VARCHAR | Type::TEXT_ARRAY | Type::INT8_ARRAY)
     }
 
     to_sql_checked!();

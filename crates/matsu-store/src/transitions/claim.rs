@@ -47,9 +47,12 @@ const PICK: Sql = Sql::each(
          ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
     ),
 );
-const START: Sql = Sql::both(
-    "UPDATE jobs SET state = 'running', attempt = $2, started_at = $3, owner_node = $4, error_code = NULL, \
+/// Nobody else moves them: they are locked, or there is nobody else.
+const START: Sql = Sql::each(
+    "UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, owner_node = $3, error_code = NULL, \
      error_message = NULL WHERE seq = $1",
+    "UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, owner_node = $3, error_code = NULL, \
+     error_message = NULL WHERE seq = ANY($1)",
 );
 /// A job that is due but got no permit is no reason to look again at once, over and over.
 const NEXT_DELAYED: Sql =
@@ -119,8 +122,12 @@ impl Candidates {
             return Ok(Vec::new());
         }
         let mut jobs = self.pick(tx, ledger, claim.slot, numbers.len()).await?;
-        let sets: Vec<Vec<Value<'_>>> =
-            jobs.iter().map(|job| params![job.seq, job.attempt + 1, now, &claim.node].to_vec()).collect();
+        let sets: Vec<Vec<Value<'_>>> = if tx.is_alone() {
+            jobs.iter().map(|job| params![job.seq, now, &claim.node].to_vec()).collect()
+        } else {
+            let numbers = Value::Ints(jobs.iter().map(|job| Some(job.seq)).collect());
+            vec![vec![numbers, now.into(), (&claim.node).into()]]
+        };
         tx.post(&START, &sets).await?;
         for job in &mut jobs {
             job.state = JobState::Running;

@@ -1,6 +1,6 @@
 //! The hot path: settle what ended, claim what is next, in one transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
@@ -24,6 +24,20 @@ const SETTLE: Sql = Sql::both(concat!(
      error_message = $7, failures = $8, run_at = coalesce($9, run_at), finished_at = $10, attempt = attempt + $11, \
      owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
     held!()
+));
+/// The same for many at once, on PostgreSQL only; answers with those that were written. The list beside the join is
+/// what keeps the planner on the index.
+const SETTLE_ALL: Sql = Sql::both(concat!(
+    "UPDATE jobs SET state = v.state, hold = v.hold, output_json = coalesce(v.output_json, jobs.output_json), \
+     error_code = v.error_code, error_message = v.error_message, failures = v.failures, \
+     run_at = coalesce(v.run_at, jobs.run_at), finished_at = v.finished_at, owner_node = NULL \
+     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
+     $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]) \
+     AS v(id, attempt, state, hold, output_json, error_code, error_message, failures, run_at, finished_at, was) \
+     WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt AND jobs.state = v.was \
+     AND jobs.",
+    held!(),
+    " RETURNING jobs.id"
 ));
 
 impl Transition for FinishAndClaim {
@@ -142,12 +156,11 @@ async fn settle_all(
             ending.get(&lease.job_id).map(|row| Plan::new(ledger, row, lease, end, Fence::Keep, now))
         })
         .collect();
-    let sets: Vec<Vec<Value<'_>>> = plans.iter().flatten().map(Plan::params).collect();
-    let mut written = tx.run_each(&SETTLE, &sets).await?.into_iter();
+    let mut written = write_plans(tx, plans.iter().flatten()).await?.into_iter();
     let mut answers = Vec::with_capacity(finishes.len());
     for (finish, plan) in finishes.iter().zip(&plans) {
         let answer = match plan {
-            Some(plan) if written.next() == Some(1) => Ok(plan.written(tx, ledger)),
+            Some(plan) if written.next() == Some(true) => Ok(plan.written(tx, ledger)),
             Some(plan) => settle_moved(tx, ledger, plan.row, finish, now).await?,
             None => Err(StoreError::LeaseLost(finish.lease.job_id.clone())),
         };
@@ -161,6 +174,43 @@ async fn settle_all(
         .collect();
     release(tx, &freed).await?;
     Ok(answers)
+}
+
+/// Whether each of them was written, in order.
+async fn write_plans<'a>(
+    tx: &mut Tx<'_>,
+    plans: impl Iterator<Item = &'a Plan<'a>> + Clone,
+) -> Result<Vec<bool>, StoreError> {
+    if tx.is_alone() {
+        let sets: Vec<Vec<Value<'_>>> = plans.map(Plan::params).collect();
+        return Ok(tx.run_each(&SETTLE, &sets).await?.into_iter().map(|rows| rows == 1).collect());
+    }
+    if plans.clone().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let rows = tx.rows(&SETTLE_ALL, &columns(plans.clone())).await?;
+    let mut written = rows.iter().map(Row::only_text).collect::<Result<HashSet<_>, _>>()?;
+    // Who says the same end twice is refused the second time.
+    Ok(plans.map(|plan| written.remove(plan.lease.job_id.as_str())).collect())
+}
+
+/// The parameters of `SETTLE_ALL`.
+fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>; 11] {
+    let texts = |of: fn(&'a Plan<'a>) -> Option<&'a str>| Value::Texts(plans.clone().map(of).collect());
+    let numbers = |of: fn(&'a Plan<'a>) -> Option<i64>| Value::Ints(plans.clone().map(of).collect());
+    [
+        texts(|plan| Some(plan.lease.job_id.as_str())),
+        numbers(|plan| Some(plan.lease.attempt)),
+        texts(|plan| Some(plan.settled.state.as_str())),
+        numbers(|plan| Some(plan.hold)),
+        texts(|plan| plan.settled.output_json.as_deref()),
+        texts(|plan| plan.settled.error_code.as_deref()),
+        texts(|plan| plan.settled.error_message.as_deref()),
+        numbers(|plan| Some(plan.settled.failures.into())),
+        numbers(|plan| plan.settled.run_at.map(Timestamp::as_millis)),
+        numbers(|plan| plan.finished_at.map(Timestamp::as_millis)),
+        texts(|plan| Some(plan.row.state.as_str())),
+    ]
 }
 
 /// The row was read before its task was locked. If the lease still stands and only the state has moved since, from

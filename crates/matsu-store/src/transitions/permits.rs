@@ -13,6 +13,12 @@ const FREE_ONES: Sql = Sql::each(
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
+/// The same for many at once, on PostgreSQL only.
+const TAKE_ALL: Sql = Sql::both(
+    "UPDATE permits SET job_id = v.job_id, attempt = v.attempt \
+     FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS v(n, job_id, attempt) \
+     WHERE permits.slot = $1 AND permits.n = v.n",
+);
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
@@ -57,6 +63,16 @@ async fn free_now(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) ->
 
 /// Gives permits to leases, pairwise.
 pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]) -> Result<(), StoreError> {
+    if !tx.is_alone() && leases.len() > 1 {
+        let pairs = || numbers.iter().zip(leases);
+        let params = [
+            slot.as_str().into(),
+            Value::Ints(pairs().map(|(n, _)| Some(*n)).collect()),
+            Value::Texts(pairs().map(|(_, lease)| Some(lease.job_id.as_str())).collect()),
+            Value::Ints(pairs().map(|(_, lease)| Some(lease.attempt)).collect()),
+        ];
+        return tx.post(&TAKE_ALL, &[params.to_vec()]).await;
+    }
     let sets: Vec<Vec<Value<'_>>> = numbers
         .iter()
         .zip(leases)
