@@ -49,9 +49,12 @@ mod tests {
     use super::*;
     use Relation::{Neutral, Origin, Refutes, Supports};
 
+    /// Edges, and the three figures they give.
+    type Case = (&'static [(Relation, f64)], [f64; 3]);
+
     #[test]
     fn the_written_numbers_come_out() {
-        let table: &[(&[(Relation, f64)], [f64; 3])] = &[
+        let table: &[Case] = &[
             (&[], [0.5, 0.289, 0.0]),
             (&[(Supports, 0.9)], [0.655, 0.241, 0.0]),
             (&[(Supports, 0.9), (Refutes, 0.8)], [0.514, 0.231, 0.471]),
