@@ -162,6 +162,7 @@ impl Driver {
             claim: claim.map(|claim| Claim {
                 node: self.nodes[claim.node].clone(),
                 slot: claim.slot,
+                kinds: JobKind::ALL.to_vec(),
                 jobs_max: claim.jobs_max,
                 permits_max: permits_max(claim.slot),
             }),
