@@ -1,3 +1,5 @@
+//! Passages in their bounds, under their headings, and without repeats.
+
 use proptest::prelude::*;
 
 use super::*;
