@@ -26,6 +26,12 @@ impl Topic {
         Self(format!("queue/{slot}"))
     }
 
+    /// A page waits for a person, or was settled.
+    #[must_use]
+    pub fn auth() -> Self {
+        Self("auth".to_owned())
+    }
+
     /// What a store wrote down, or another node said.
     #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {

@@ -81,6 +81,23 @@ limits! {
     ORDERS_PAUSE: Duration = Duration::from_millis(50), "shortest pause between two looks for stopped work";
     STORE_RETRY_FIRST: Duration = Duration::from_millis(50), "pause after the first failure of the store; doubles";
     STORE_RETRY_MAX: Duration = Duration::from_secs(5), "longest pause before the store is tried again";
+    QUESTION_CHARS_MAX: usize = 2_000, "characters of a research task's question";
+    QUERY_CHARS_MAX: usize = 500, "characters of one search's query";
+    QUERIES_PER_CALL_MAX: usize = 100, "searches that one call may queue";
+    SEARCH_TIME_MAX: Duration = Duration::from_secs(300), "a search that takes longer ends with what it has (configurable: research.search_time_max)";
+    BUDGET_CHUNK: Duration = Duration::from_secs(5), "seconds of a task's budget that a search sets aside at a time";
+    CANDIDATES_MAX: usize = 200, "results that one search keeps for reading";
+    REDIRECTS_MAX: u32 = 5, "redirects that are followed for one page";
+    PAGE_CACHE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a page that was read is not asked for again this long";
+    RATE_LIMITED_PAUSE: Duration = Duration::from_secs(60), "a site that said 'too often' is left alone at least this long";
+    VERIFY_PASSAGES_MAX: u32 = 5_000, "passages of a task that a claim is compared with";
+    VERIFY_CLOSEST_MAX: usize = 20, "closest passages that are judged for one claim";
+    AUTH_KEPT: Duration = Duration::from_secs(3 * 3600), "a page waits this long for a person to open its door";
+    AUTH_LISTED_MAX: u32 = 100, "pages waiting for a person that one reply lists";
+    SEARCHES_LISTED_MAX: u32 = 100, "searches that one reply lists";
+    MATERIALS_BYTES_MAX: usize = 15 * 1024, "bytes of claims in one default reply of materials";
+    MATERIALS_LIMIT_DEFAULT: u32 = 30, "claims in one reply of materials, unless asked otherwise";
+    MATERIALS_LIMIT_MAX: u32 = 200, "claims in one reply of materials at most";
     CHANGES_PER_READ_MAX: u32 = 1_000, "change events that one safety read takes at a time";
 }
 

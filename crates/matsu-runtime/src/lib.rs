@@ -8,6 +8,7 @@ pub mod dispatch;
 pub mod native_task;
 pub mod options;
 pub mod queue;
+pub mod research;
 pub mod runtime;
 pub mod snapshots;
 pub mod status;

@@ -12,6 +12,7 @@ use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
 
 use crate::body::Bodies;
+use crate::research::ResearchKit;
 
 /// The parts and settings of a [`crate::Runtime`].
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct RuntimeOptions {
     pub expiry: Expiry,
     /// How long a wait is held at most, unless its request says otherwise.
     pub hold_max: Duration,
+    /// What research is done with; absent where this process does none.
+    pub research: Option<Arc<ResearchKit>>,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -42,6 +45,7 @@ impl RuntimeOptions {
             workers: Workers::All,
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,
+            research: None,
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),

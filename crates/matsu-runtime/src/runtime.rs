@@ -19,6 +19,7 @@ use crate::body::Bodies;
 use crate::cursors::Cursors;
 use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::running::Running;
+use crate::research::ResearchKit;
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
 
@@ -87,6 +88,12 @@ impl Runtime {
     #[must_use]
     pub fn bodies(&self) -> &Bodies {
         &self.inner.options.bodies
+    }
+
+    /// What research is done with, where this process does any.
+    #[must_use]
+    pub fn research(&self) -> Option<&Arc<ResearchKit>> {
+        self.inner.options.research.as_ref()
     }
 
     #[must_use]

@@ -1,5 +1,7 @@
 //! The store ports on top of the transitions: each method is one line that names its transition.
 
+mod research;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -3,10 +3,17 @@
 //! Lock order, which keeps PostgreSQL free of deadlocks: task rows by ascending id (through [`ledger::Ledger`]),
 //! then jobs, then permits. SQLite has one writer and needs no locks.
 
+pub mod auth_queue;
+pub mod calibration;
 pub mod changes;
 pub mod claim;
+pub mod cleanup;
+pub mod engines;
 pub mod enqueue;
+pub mod evidence_read;
+pub mod evidence_rows;
 pub mod expire;
+pub mod feedback;
 pub mod finish_and_claim;
 pub mod insert_task;
 pub mod ledger;
@@ -14,6 +21,7 @@ pub mod nodes;
 pub mod park;
 pub mod permits;
 pub mod read;
+pub mod record;
 pub mod rows;
 pub mod spending;
 pub mod steer;

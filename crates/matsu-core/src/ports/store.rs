@@ -3,7 +3,11 @@
 //! Time comes in as `now`; lists come back in a stated order; an absent row is `NotFound`, never a panic.
 //! After a commit the store publishes what changed on its [`Hub`], never before.
 
+pub mod auth_queue;
+pub mod calibration;
 pub mod error;
+pub mod evidence;
+pub mod feedback;
 pub mod jobs;
 pub mod nodes;
 pub mod spending;
@@ -17,7 +21,15 @@ use async_trait::async_trait;
 use crate::change::Topic;
 use crate::wake::Hub;
 
+pub use auth_queue::{AuthFilter, AuthOutcome, AuthQueueStore, AuthTarget, ResolveAuth, ResolvedAuth};
+pub use calibration::{CalibrationStore, EvaluationFilter, NewCalibration, RollBack, RolledBack};
 pub use error::StoreError;
+pub use evidence::{
+    ClaimRow, ClaimView, Cleared, EdgeView, EvidenceStore, EvidenceTotals, Materials, MaterialsWish, NewAuthItem,
+    NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, PassageRow, Recorded, Removal, SearchList, SearchRow,
+    SearchWish,
+};
+pub use feedback::{CorrectEdge, CorrectedEdge, FeedbackEntry, FeedbackStore, NewRule, SetAdoption};
 pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
     OrderKind,
@@ -32,7 +44,19 @@ pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
 /// Everything the runtime asks of a backend.
 #[async_trait]
 pub trait Store:
-    TaskStore + JobStore + NodeStore + SpendingStore + ChangeStore + TokenStore + UpkeepStore + Send + Sync
+    TaskStore
+    + JobStore
+    + NodeStore
+    + SpendingStore
+    + ChangeStore
+    + TokenStore
+    + UpkeepStore
+    + EvidenceStore
+    + AuthQueueStore
+    + FeedbackStore
+    + CalibrationStore
+    + Send
+    + Sync
 {
     /// Where this process's sleepers wait.
     fn hub(&self) -> &Arc<Hub>;

@@ -102,7 +102,7 @@ impl CalibrationSample {
 }
 
 /// A stored evaluation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     pub id: EvaluationId,
     pub source: String,

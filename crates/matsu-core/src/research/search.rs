@@ -81,7 +81,8 @@ pub struct SearchTally {
     /// Engines that did not, with the reason.
     pub engines_failed: Vec<EngineFailure>,
     pub ended_as: Option<SearchStatus>,
-    /// Why it ended short of what was asked.
+    /// Why it ended short of what was asked, as a code and in words.
+    pub error_code: Option<String>,
     pub notes: Vec<String>,
 }
 

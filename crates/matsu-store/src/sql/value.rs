@@ -4,7 +4,10 @@ use std::error::Error;
 
 use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::id::{
+    AuthItemId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, NodeId, PageId, RuleId, SampleId, TaskId,
+    TokenId,
+};
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -98,7 +101,22 @@ macro_rules! from_text_newtypes {
         }
     )*};
 }
-from_text_newtypes!(TaskId, JobId, NodeId, TokenId, Principal);
+from_text_newtypes!(
+    TaskId,
+    JobId,
+    NodeId,
+    TokenId,
+    Principal,
+    PageId,
+    FragmentId,
+    ClaimId,
+    EdgeId,
+    AuthItemId,
+    RuleId,
+    FeedbackId,
+    SampleId,
+    EvaluationId
+);
 
 /// SQLite runs a statement once per row.
 const NO_COLUMNS: &str = "columns of several rows are PostgreSQL's";

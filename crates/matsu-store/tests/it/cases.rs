@@ -1,6 +1,8 @@
 //! What every backend must do, one function per case.
 
 pub mod changes;
+pub mod corrections;
+pub mod evidence;
 pub mod fences;
 pub mod queue;
 pub mod recovery;
