@@ -93,6 +93,7 @@ limits! {
     VERIFY_PASSAGES_MAX: u32 = 5_000, "passages of a task that a claim is compared with";
     VERIFY_CLOSEST_MAX: usize = 20, "closest passages that are judged for one claim";
     AUTH_KEPT: Duration = Duration::from_secs(3 * 3600), "a page waits this long for a person to open its door";
+    TOLD_REVISIONS_MAX: usize = 64, "replies about one research task that are remembered, to list only news";
     AUTH_LISTED_MAX: u32 = 100, "pages waiting for a person that one reply lists";
     SEARCHES_LISTED_MAX: u32 = 100, "searches that one reply lists";
     MATERIALS_BYTES_MAX: usize = 15 * 1024, "bytes of claims in one default reply of materials";

@@ -26,6 +26,9 @@ struct WaitConfig {
     ids: Vec<TaskId>,
     since: BTreeMap<TaskId, i64>,
     wait_for: WaitFor,
+    /// The tool that the wait began with; its answer is what the wait ends with.
+    #[serde(default)]
+    tool: String,
 }
 
 /// A stored task as a native one.
@@ -33,7 +36,15 @@ struct WaitConfig {
 pub struct NativeTask {
     pub task: Task,
     /// What a wait has to say; set once it is over.
-    pub arrived: Option<Vec<TaskId>>,
+    pub arrived: Option<Arrived>,
+}
+
+/// What a wait that is over was about.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    /// The tool that the wait began with.
+    pub tool: String,
+    pub ids: Vec<TaskId>,
 }
 
 impl Runtime {
@@ -41,8 +52,13 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn defer_wait(&self, request: &WaitRequest, since: BTreeMap<TaskId, i64>) -> Result<TaskId, TaskError> {
-        let config = WaitConfig { ids: request.ids.clone(), since, wait_for: request.wait_for };
+    pub async fn defer_wait(
+        &self,
+        tool: &str,
+        request: &WaitRequest,
+        since: BTreeMap<TaskId, i64>,
+    ) -> Result<TaskId, TaskError> {
+        let config = WaitConfig { ids: request.ids.clone(), since, wait_for: request.wait_for, tool: tool.to_owned() };
         let config_json = serde_json::to_string(&config).map_err(|error| TaskError::Invalid(error.to_string()))?;
         let now = self.clock().now();
         let task = NewTask {
@@ -118,7 +134,8 @@ impl Runtime {
         let (task_id, now) = (task.id.clone(), self.clock().now());
         let (mode, reason) = (StopMode::Immediate, StopReason::Completed);
         let ended = self.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
-        Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(config.ids), task: ended })))
+        let arrived = Arrived { tool: config.tool, ids: config.ids };
+        Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(arrived), task: ended })))
     }
 }
 
@@ -129,6 +146,7 @@ pub enum NativeLookup {
     Expired(TaskStatus),
 }
 
-fn waited_for(task: &Task) -> Option<Vec<TaskId>> {
-    serde_json::from_str::<WaitConfig>(&task.config_json).ok().map(|config| config.ids)
+fn waited_for(task: &Task) -> Option<Arrived> {
+    let config = serde_json::from_str::<WaitConfig>(&task.config_json).ok()?;
+    Some(Arrived { tool: config.tool, ids: config.ids })
 }

@@ -19,7 +19,7 @@ use crate::body::Bodies;
 use crate::cursors::Cursors;
 use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::running::Running;
-use crate::research::ResearchKit;
+use crate::research::{ResearchKit, Told};
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
 
@@ -35,6 +35,7 @@ struct Inner {
     started_at: Timestamp,
     cursors: Cursors,
     open_waits: Arc<OpenWaits>,
+    told: Told,
     snapshots: Arc<Snapshots>,
     running: Running,
     claiming: AtomicBool,
@@ -54,6 +55,7 @@ impl Runtime {
             started_at,
             cursors: Cursors::default(),
             open_waits: Arc::default(),
+            told: Told::default(),
             snapshots,
             running: Running::default(),
             claiming: AtomicBool::new(true),
@@ -145,6 +147,11 @@ impl Runtime {
 
     pub(crate) fn set_nodes_at_work(&self, nodes: u32) {
         self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
+    }
+
+    /// What readers of research tasks have been shown.
+    pub(crate) fn told(&self) -> &Told {
+        &self.inner.told
     }
 
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {

@@ -3,6 +3,8 @@
 //! One judgement gives three pairs of prediction and truth, one for each relation, so that corrections alone (which
 //! only ever say "not this one, that one") are enough to learn from.
 
+pub mod fit;
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;

@@ -49,6 +49,8 @@ impl SearchStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResearchConfig {
+    /// The question in full; the task's title may be cut.
+    pub question: String,
     pub priority_domains: Vec<String>,
     pub language: Option<String>,
     pub engines: Vec<String>,

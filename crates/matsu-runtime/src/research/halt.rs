@@ -5,8 +5,8 @@ use std::time::Duration;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobEnd, Retry};
-use matsu_core::ports::store::StoreError;
 use matsu_core::limits::{GRACE, TICK};
+use matsu_core::ports::store::StoreError;
 
 use crate::context::JobContext;
 use crate::stop_signal::StopWord;

@@ -64,8 +64,7 @@ impl Search<'_> {
         // Two searches that want the same page at once: the second finds it read.
         let turnstile = self.kit.turnstile(&format!("page/{}/{}", self.task.owner, candidate.hit.url));
         let _one_at_a_time = turnstile.lock().await;
-        let reader =
-            Reader { cx: self.cx, kit: self.kit, owner: &self.task.owner, folders: &self.config.folders };
+        let reader = Reader { cx: self.cx, kit: self.kit, owner: &self.task.owner, folders: &self.config.folders };
         if let Some(page) = reader.known(&candidate).await? {
             return self.reuse(page, None).await;
         }
@@ -165,7 +164,7 @@ impl Search<'_> {
     async fn claims_of(&self, fragment: &Fragment) -> Result<Vec<NewClaim>, Halt> {
         let maker = &self.kit.claim_maker;
         let request = ClaimRequest {
-            question: self.task.title.clone(),
+            question: self.config.question.clone(),
             query: self.input.query.clone(),
             heading: fragment.heading.clone(),
             fragment: fragment.text.clone(),
@@ -200,12 +199,7 @@ impl Search<'_> {
         Ok(proven.filter(|claim| !claim.text.is_empty()).take(CLAIMS_PER_FRAGMENT_MAX).collect())
     }
 
-    fn door(
-        &self,
-        candidate: &Candidate,
-        auth_type: matsu_core::research::auth::AuthType,
-        url: String,
-    ) -> NewAuthItem {
+    fn door(&self, candidate: &Candidate, auth_type: matsu_core::research::auth::AuthType, url: String) -> NewAuthItem {
         let domain = domain_of(&candidate.hit);
         let suffixes = self.kit.settings.primary_suffixes.iter().map(String::as_str);
         let is_primary = matsu_core::research::address::is_primary(&domain, suffixes);
@@ -239,12 +233,7 @@ impl Search<'_> {
         self.record(NewEvidence { spent: vec![(reserved, 0)], ..NewEvidence::default() }, next).await
     }
 
-    async fn give_up(
-        &mut self,
-        reserved: Option<Reservation>,
-        why: &str,
-        candidate: &Candidate,
-    ) -> Result<(), Halt> {
+    async fn give_up(&mut self, reserved: Option<Reservation>, why: &str, candidate: &Candidate) -> Result<(), Halt> {
         let mut next = self.state.clone();
         next.tally.pages_failed += 1;
         next.note(&format!("{}: {why}", candidate.hit.url));

@@ -17,13 +17,13 @@ use matsu_core::task::Task;
 use crate::body::JobBody;
 use crate::context::JobContext;
 
+use super::asking;
 use super::halt::{Halt, failed, told};
 use super::kit::ResearchKit;
 use super::meter::Meter;
 use super::selecting::select;
 use super::state::SearchState;
 use super::verify_job::VerifyInput;
-use super::asking;
 
 /// Runs searches.
 pub struct SearchJob;
@@ -82,8 +82,7 @@ impl<'a> Search<'a> {
         let TaskLookup::Found(task) = cx.runtime().store().task(task_id).await? else {
             return Err(Halt::LeaseLost);
         };
-        let input: SearchInput =
-            serde_json::from_str(&cx.job.input_json).map_err(|error| defect(error.to_string()))?;
+        let input: SearchInput = serde_json::from_str(&cx.job.input_json).map_err(|error| defect(error.to_string()))?;
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
         let state = SearchState::from_checkpoint(cx.job.checkpoint_json.as_deref());
         let pages_max = input.pages_max.unwrap_or(PAGES_PER_SEARCH);

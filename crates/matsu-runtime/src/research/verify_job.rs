@@ -59,8 +59,7 @@ impl JobBody for VerifyJob {
             return failed(ErrorCode::InternalError, "a verification names its search", Retry::Never, None);
         };
         let checkpoint = cx.job.checkpoint_json.as_deref();
-        let mut state: VerifyState =
-            checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let mut state: VerifyState = checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let meter = Meter::new(&cx, kit.settings.search_time_max);
         let done = tokio::select! {
             biased;
@@ -80,12 +79,7 @@ impl JobBody for VerifyJob {
     }
 }
 
-async fn verify(
-    cx: &JobContext,
-    kit: &ResearchKit,
-    input: &VerifyInput,
-    state: &mut VerifyState,
-) -> Result<(), Halt> {
+async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: &mut VerifyState) -> Result<(), Halt> {
     let Some(task_id) = &cx.job.task_id else { return Ok(()) };
     let store = cx.runtime().store();
     let claims = store.claims_of_search(&input.search_id).await?;

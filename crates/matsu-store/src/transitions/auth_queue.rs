@@ -18,12 +18,13 @@ macro_rules! item_columns {
         "i.id, i.owner, i.url, i.domain, i.auth_type, i.priority, i.status, i.created_at, i.expires_at"
     };
 }
+/// A door that nobody stands at any more is not worth a person's time.
 const ITEMS: Sql = Sql::both(concat!(
     "SELECT ",
     item_columns!(),
-    " FROM auth_items i WHERE i.owner = $1 AND i.status = 'pending' AND ($2 = '' OR EXISTS (SELECT 1 FROM \
-     auth_blocked b WHERE b.item_id = i.id AND b.task_id = $2)) AND ($3 = 0 OR i.priority = $3) \
-     ORDER BY i.priority, i.seq LIMIT $4"
+    " FROM auth_items i WHERE i.owner = $1 AND i.status = 'pending' AND EXISTS (SELECT 1 FROM auth_blocked b \
+     JOIN jobs j ON j.id = b.job_id WHERE b.item_id = i.id AND j.finished_at IS NULL AND ($2 = '' OR b.task_id = $2)) \
+     AND ($3 = 0 OR i.priority = $3) ORDER BY i.priority, i.seq LIMIT $4"
 ));
 const DOORS_OF: Sql = Sql::both(concat!(
     "SELECT ",

@@ -274,8 +274,9 @@ impl Transition for ReadMaterials {
             let mut c = row.columns();
             let claim = evidence_rows::claim(&mut c)?;
             let (confidence, uncertainty, controversy) = (c.count()?, c.count()?, c.count()?);
-            next = Some(c.int()?);
-            claims.push(ClaimView { claim, confidence, uncertainty, controversy, edges: Vec::new() });
+            let cursor = c.int()?;
+            next = Some(cursor);
+            claims.push(ClaimView { claim, confidence, uncertainty, controversy, edges: Vec::new(), cursor });
         }
         add_edges(tx, &mut claims).await?;
         Ok(Materials { next: next.filter(|_| rows.len() > wanted), claims, total })

@@ -195,6 +195,19 @@ pub struct EvidenceTotals {
     pub refuted_claims: i64,
 }
 
+impl EvidenceTotals {
+    /// The share of pages that are primary sources; 0 of none.
+    #[must_use]
+    pub fn primary_ratio(&self) -> f64 {
+        if self.pages == 0 {
+            return 0.0;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of pages are small")]
+        let ratio = self.primary_pages as f64 / self.pages as f64;
+        crate::research::confidence::round3(ratio)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Only {
     #[default]
@@ -224,6 +237,8 @@ pub struct ClaimView {
     pub controversy: u32,
     /// The origin first, then what others say, strongest first.
     pub edges: Vec<EdgeView>,
+    /// Where the list goes on behind it.
+    pub cursor: i64,
 }
 
 #[derive(Clone, Debug)]
