@@ -16,11 +16,21 @@ use super::permits;
 use super::rows::{self, job_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
-const READY: Sql = Sql::both(concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 ORDER BY priority, queued_at, seq LIMIT $2"
-));
+/// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone.
+const READY: Sql = Sql::each(
+    concat!(
+        "SELECT ",
+        job_columns!(),
+        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND instr($3, '|' || kind || '|') > 0 \
+         ORDER BY priority, queued_at, seq LIMIT $2"
+    ),
+    concat!(
+        "SELECT ",
+        job_columns!(),
+        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($3, '|' || kind || '|') > 0 \
+         ORDER BY priority, queued_at, seq LIMIT $2"
+    ),
+);
 /// Delayed jobs whose time has come, and those put off further than any job can be: the clock was set back, and
 /// their time would not come for as long as it was set back. Two short walks on one index, however many wait.
 const DUE: Sql = Sql::both(
@@ -38,13 +48,13 @@ const PICK: Sql = Sql::each(
         "SELECT ",
         job_columns!(),
         " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND $3 IS NOT NULL \
-         ORDER BY priority, queued_at, seq LIMIT $2"
+         AND instr($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2"
     ),
     concat!(
         "SELECT ",
         job_columns!(),
         " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND (task_id IS NULL OR task_id = ANY($3)) \
-         ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
+         AND strpos($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
     ),
 );
 /// Nobody else moves them: they are locked, or there is nobody else.
@@ -78,7 +88,8 @@ impl Candidates {
     pub fn questions(claim: &Claim, now: Timestamp) -> [Step<'_>; 2] {
         let slot = claim.slot.as_str();
         let due = Step { sql: DUE, params: params![slot, now, WOKEN_MAX, now.plus(DELAY_MAX)].to_vec() };
-        let ready = Step { sql: READY, params: params![slot, claim.jobs_max].to_vec() };
+        let ready = [slot.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
+        let ready = Step { sql: READY, params: ready.to_vec() };
         [due, ready]
     }
 
@@ -120,19 +131,19 @@ impl Candidates {
         if numbers.is_empty() {
             return Ok(Vec::new());
         }
-        let mut jobs = self.pick(tx, ledger, claim.slot, numbers.len()).await?;
+        let mut jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
         start(tx, ledger, claim, &mut jobs, &numbers, now).await?;
         Ok(jobs)
     }
 
     /// The first `count` jobs in the order of the queue.
-    async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, slot: Slot, count: usize) -> Result<Vec<Job>, StoreError> {
+    async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, claim: &Claim, count: usize) -> Result<Vec<Job>, StoreError> {
         if tx.is_alone() && self.due.is_empty() {
             return Ok(self.ready.into_iter().take(count).collect());
         }
         self.wake(tx, ledger).await?;
         let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
-        let picking = picking(slot, u32::try_from(count).unwrap_or(u32::MAX), locked);
+        let picking = picking(claim, u32::try_from(count).unwrap_or(u32::MAX), locked);
         rows::jobs(&tx.rows(&picking.sql, &picking.params).await?)
     }
 
@@ -146,8 +157,9 @@ impl Candidates {
 }
 
 /// The first jobs in the order of the queue, of locked tasks.
-pub fn picking(slot: Slot, count: u32, locked: Vec<&str>) -> Step<'_> {
-    Step { sql: PICK, params: params![slot.as_str(), count, locked].to_vec() }
+pub fn picking<'a>(claim: &'a Claim, count: u32, locked: Vec<&'a str>) -> Step<'a> {
+    let params = vec![claim.slot.as_str().into(), count.into(), locked.into(), Value::Owned(kinds(claim))];
+    Step { sql: PICK, params }
 }
 
 /// Starts these jobs, each with a permit.
@@ -180,6 +192,11 @@ pub async fn start(
     }
     let leases: Vec<Lease> = jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
     permits::take(tx, claim.slot, numbers, &leases).await
+}
+
+/// The kinds of a claim as the statements read them.
+fn kinds(claim: &Claim) -> String {
+    claim.kinds.iter().fold("|".to_owned(), |text, kind| text + kind.as_str() + "|")
 }
 
 /// When to look again although nobody calls.

@@ -91,7 +91,7 @@ async fn settle_and_pick(
         steps.push(spending::asking_reserved_by(&jobs));
     }
     steps.push(permits::asking_free(claim.slot, claim.permits_max, claim.jobs_max));
-    steps.push(claim::picking(claim.slot, claim.jobs_max, locked));
+    steps.push(claim::picking(claim, claim.jobs_max, locked));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter().rev();
     let (picked, permits) = (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
     let (reserved, _, settled) = (answers.next(), answers.next(), answers.next());
