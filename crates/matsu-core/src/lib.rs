@@ -19,6 +19,7 @@ pub mod page;
 pub mod ports;
 pub mod principal;
 pub mod project;
+pub mod research;
 pub mod secret;
 pub mod session;
 pub mod slot;

@@ -1,5 +1,7 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
+mod sessions;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,14 +11,15 @@ use async_trait::async_trait;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
 use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
-    StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reassign, Reservation, SetStatus,
+    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore,
+    UpkeepStore,
 };
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
@@ -37,6 +40,10 @@ pub enum Plan {
     Nothing,
     /// Every call is refused.
     Down,
+    /// No call ever returns.
+    Hangs,
+    /// The next calls of this name panic, and whoever made them with them.
+    Panics(&'static str, u32),
     /// The next calls of this name do their work, and their answer is lost.
     AnswerLost(&'static str, u32),
     /// This many calls in a hundred are refused, and of this many the answer is lost.
@@ -51,6 +58,8 @@ enum Fault {
     None,
     Refused,
     AnswerLost,
+    Hangs,
+    Panics,
 }
 
 impl FaultyStore {
@@ -75,6 +84,12 @@ impl FaultyStore {
         match &mut *self.plan.lock().expect("a plan") {
             Plan::Nothing => Fault::None,
             Plan::Down => Fault::Refused,
+            Plan::Hangs => Fault::Hangs,
+            Plan::Panics(which, times) if *which == name && *times > 0 => {
+                *times -= 1;
+                Fault::Panics
+            }
+            Plan::Panics(..) => Fault::None,
             Plan::AnswerLost(which, times) if *which == name && *times > 0 => {
                 *times -= 1;
                 Fault::AnswerLost
@@ -101,6 +116,8 @@ impl FaultyStore {
         match self.fault(name) {
             Fault::None => call.await,
             Fault::Refused => Err(gone()),
+            Fault::Hangs => std::future::pending().await,
+            Fault::Panics => panic!("as the test wished"),
             Fault::AnswerLost => {
                 call.await?;
                 Err(gone())
@@ -113,6 +130,10 @@ impl FaultyStore {
 impl Store for FaultyStore {
     fn hub(&self) -> &Arc<Hub> {
         self.inner.hub()
+    }
+
+    fn guarded(&self, session: &SessionId) -> Arc<dyn Store> {
+        self.inner.guarded(session)
     }
 
     async fn foreign_change(&self) -> ForeignChange {
@@ -140,6 +161,10 @@ impl TaskStore for FaultyStore {
 
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
         self.pass("set_status", self.inner.set_status(request)).await
+    }
+
+    async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError> {
+        self.pass("reassign_task", self.inner.reassign_task(request)).await
     }
 
     async fn stop_task(&self, request: StopTask) -> Result<StoppedTask, StoreError> {
