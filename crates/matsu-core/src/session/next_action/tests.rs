@@ -1,3 +1,5 @@
+//! Every branch of the decision, as a table.
+
 use super::*;
 use crate::id::{AgentId, ChatId, ProjectId, SessionId};
 use crate::principal::Principal;
