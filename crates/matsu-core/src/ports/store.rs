@@ -5,11 +5,15 @@
 
 pub mod auth_queue;
 pub mod calibration;
+pub mod chats;
+pub mod directory;
 pub mod error;
 pub mod evidence;
 pub mod feedback;
 pub mod jobs;
 pub mod nodes;
+pub mod notifications;
+pub mod sessions;
 pub mod spending;
 pub mod tasks;
 pub mod upkeep;
@@ -19,10 +23,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::change::Topic;
+use crate::id::SessionId;
 use crate::wake::Hub;
 
 pub use auth_queue::{AuthFilter, AuthOutcome, AuthQueueStore, AuthTarget, ResolveAuth, ResolvedAuth};
 pub use calibration::{CalibrationStore, EvaluationFilter, NewCalibration, RollBack, RolledBack};
+pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, TakenMessage};
+pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use evidence::{
     ClaimRow, ClaimView, Cleared, EdgeView, EvidenceStore, EvidenceTotals, Materials, MaterialsWish, NewAuthItem,
@@ -35,9 +42,14 @@ pub use jobs::{
     OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
+pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
+pub use sessions::{
+    EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
+};
 pub use spending::{Reservation, SpendingStore};
 pub use tasks::{
-    Expired, ExpiryRule, InsertedTask, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup, TaskStore,
+    Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
+    TaskStore,
 };
 pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
 
@@ -55,11 +67,19 @@ pub trait Store:
     + AuthQueueStore
     + FeedbackStore
     + CalibrationStore
+    + DirectoryStore
+    + ChatStore
+    + SessionStore
+    + NotificationStore
     + Send
     + Sync
 {
     /// Where this process's sleepers wait.
     fn hub(&self) -> &Arc<Hub>;
+
+    /// The same store as a session may write to it: each of its transactions fails with `Interrupted`, and leaves
+    /// nothing behind, if an interrupt of that session was committed first and is not acknowledged.
+    fn guarded(&self, session: &SessionId) -> Arc<dyn Store>;
 
     /// Resolves when another process may have changed something. Never resolves where there is no other process.
     async fn foreign_change(&self) -> ForeignChange;

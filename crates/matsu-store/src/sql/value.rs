@@ -5,8 +5,8 @@ use std::error::Error;
 use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{
-    AuthItemId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, NodeId, PageId, RuleId, SampleId, TaskId,
-    TokenId,
+    AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, MessageId, NodeId,
+    NotificationId, PageId, ProjectId, RuleId, SampleId, SessionId, TaskId, TokenId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -115,7 +115,13 @@ from_text_newtypes!(
     RuleId,
     FeedbackId,
     SampleId,
-    EvaluationId
+    EvaluationId,
+    ProjectId,
+    AgentId,
+    SessionId,
+    ChatId,
+    MessageId,
+    NotificationId
 );
 
 /// SQLite runs a statement once per row.
