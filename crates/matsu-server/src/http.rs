@@ -4,6 +4,7 @@ mod control;
 mod health;
 mod jobs;
 mod nodes;
+mod research;
 mod task_wait;
 mod tasks;
 mod test_jobs;
@@ -37,6 +38,7 @@ pub fn router(app: &App, door: Door) -> Router {
         .merge(task_wait::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
+        .merge(research::routes())
         .merge(tokens::routes())
         .merge(tools::routes());
     let mut all = Router::new().nest("/api/v1", api).merge(health::routes());

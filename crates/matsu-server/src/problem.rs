@@ -54,12 +54,19 @@ impl Problem {
             | ErrorCode::IllegalTransition
             | ErrorCode::IdempotencyConflict
             | ErrorCode::BudgetExhausted
+            | ErrorCode::AuthRequired
+            | ErrorCode::CalibrationError
             | ErrorCode::SessionEnded
             | ErrorCode::NothingToDo
             | ErrorCode::AgentReportedFailure
             | ErrorCode::ChatEnded
             | ErrorCode::Interrupted
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
+            ErrorCode::AllEnginesBlocked
+            | ErrorCode::SerpSearchFailed
+            | ErrorCode::AllFetchesFailed
+            | ErrorCode::PipelineError
+            | ErrorCode::PipelineTimeout => StatusCode::BAD_GATEWAY,
             ErrorCode::StoreNewer | ErrorCode::JobPanicked | ErrorCode::JobTimeout | ErrorCode::InternalError => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

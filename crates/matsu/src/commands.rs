@@ -7,14 +7,20 @@ macro_rules! say {
     };
 }
 
+mod auth;
 mod backup;
+mod calibration;
 mod call;
 mod completions;
 mod config;
 mod doctor;
+mod export;
+mod feedback;
+mod gc;
 mod limits;
 mod mcp;
 mod migrate;
+mod research;
 mod retry;
 mod serve;
 mod status;
@@ -50,6 +56,12 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
+        Command::Research(args) => research::run(&quiet(&global)?, args).await,
+        Command::Auth(what) => auth::run(&quiet(&global)?, what).await,
+        Command::Feedback(args) => feedback::run(&quiet(&global)?, args).await,
+        Command::Calibration(what) => calibration::run(&quiet(&global)?, what).await,
+        Command::Gc(args) => gc::run(&quiet(&global)?, args).await,
+        Command::Export(args) => export::run(&quiet(&global)?, args).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

@@ -6,6 +6,7 @@ use anyhow::Result;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
+use matsu_runtime::research::{SearchJob, VerifyJob};
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
@@ -40,7 +41,7 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
 
 /// What jobs this process can run. The test kinds only where they were asked for.
 pub fn bodies(test_jobs: bool) -> Bodies {
-    let bodies = Bodies::default();
+    let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
     if test_jobs { bodies.with(Noop).with(Sleep).with(SleepingAgent) } else { bodies }
 }
 

@@ -1,5 +1,6 @@
 //! What surrounds one call: who asks, how long it may be held, and where progress goes.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct ToolContext {
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,
     pub watched: Arc<Watched>,
+    /// Folders that the caller works in, and lets searches look into.
+    pub roots: Vec<PathBuf>,
     pub tasks: NativeTasks,
 }
 

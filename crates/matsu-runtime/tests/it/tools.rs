@@ -25,6 +25,7 @@ fn context(runtime: &Runtime, tasks: NativeTasks) -> ToolContext {
         caller: CancellationToken::new(),
         hold_max: None,
         watched: Arc::new(Watched::default()),
+        roots: Vec::new(),
         tasks,
     }
 }

@@ -49,6 +49,7 @@ async fn call(
         caller: app.shutdown().clone(),
         hold_max: None,
         watched: Arc::new(Watched::default()),
+        roots: Vec::new(),
         tasks: NativeTasks::Unknown,
     };
     match dispatch::call(entry, &cx, arguments).await {

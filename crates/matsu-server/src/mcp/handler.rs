@@ -72,6 +72,7 @@ impl McpHandler {
             caller: context.ct.clone(),
             hold_max: self.connection.hold_max,
             watched: Arc::new(Watched::default()),
+            roots: Vec::new(),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
         })
     }
