@@ -74,7 +74,7 @@ impl Client {
             bodies: compose::bodies(false),
             version: VERSION.to_owned(),
         };
-        let runtime = compose::runtime(config, &opened, role);
+        let runtime = compose::runtime(config, &opened, role)?;
         // Nothing may read as running that no live process holds.
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
             opened.store.reap_node(&dead, runtime.clock().now()).await?;

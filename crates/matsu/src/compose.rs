@@ -1,5 +1,7 @@
 //! The composition root: the only place that names concrete types and puts them together.
 
+mod research;
+
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -28,7 +30,7 @@ pub async fn open_store(config: &Config) -> Result<Opened> {
     Ok(matsu_store::open(config.store_url(), options).await?)
 }
 
-pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
+pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> {
     let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
@@ -36,7 +38,8 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     options.role = role.node;
     options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     options.version = role.version;
-    Runtime::new(options)
+    options.research = Some(Arc::new(research::kit(config)?));
+    Ok(Runtime::new(options))
 }
 
 /// What jobs this process can run. The test kinds only where they were asked for.

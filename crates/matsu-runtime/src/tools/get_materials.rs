@@ -74,7 +74,7 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence_graph: Option<GraphReport>,
     /// Pass it as cursor for the next claims; null at the end.
-    #[schemars(required)]
+    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
     next_cursor: Option<String>,
     /// Claims that the filter lets through in all.
     total: i64,
