@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
-use matsu_core::ports::fetcher::{
-    Clearance, FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage, Fetcher,
-};
+use matsu_core::ports::fetcher::{Clearance, FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage, Fetcher};
 use matsu_core::research::evidence::PageOrigin;
 use url::Url;
 
@@ -61,7 +59,10 @@ pub struct FetchSettings {
 impl Default for FetchSettings {
     fn default() -> Self {
         Self {
-            user_agent: format!("Matsu/{} (research for one user; obeys robots.txt as {AGENT})", env!("CARGO_PKG_VERSION")),
+            user_agent: format!(
+                "Matsu/{} (research for one user; obeys robots.txt as {AGENT})",
+                env!("CARGO_PKG_VERSION")
+            ),
             step: Duration::from_secs(2),
             daily_max: None,
             bytes_max: 16 * 1024 * 1024,
@@ -145,7 +146,9 @@ impl WebFetcher {
         let cookie = self.cookie_header(request, &url);
         let is_private = cookie.is_some();
         let mut ask = self.client.get(url.clone()).header("accept", ACCEPT);
-        for (name, value) in [("cookie", &cookie), ("if-none-match", &request.etag), ("if-modified-since", &request.last_modified)] {
+        for (name, value) in
+            [("cookie", &cookie), ("if-none-match", &request.etag), ("if-modified-since", &request.last_modified)]
+        {
             if let Some(value) = value {
                 ask = ask.header(name, value);
             }
@@ -167,7 +170,8 @@ impl WebFetcher {
         let media_type = answer.header("content-type").unwrap_or("text/html").to_owned();
         let is_html = media_type.contains("html");
         let body = if is_html || answer.status >= 400 { String::from_utf8_lossy(&answer.body) } else { "".into() };
-        let seen = walls::Answer { status: answer.status, headers: &answer.headers, body: &body, final_url: url.as_str() };
+        let seen =
+            walls::Answer { status: answer.status, headers: &answer.headers, body: &body, final_url: url.as_str() };
         if let Some(auth_type) = walls::find_wall(&seen) {
             return Ok(FetchOutcome::NeedsAuth { auth_type });
         }
@@ -241,7 +245,8 @@ fn is_redirect(status: u16) -> bool {
 
 fn is_readable(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind.starts_with("text/") || matches!(kind.as_str(), "application/xhtml+xml" | "application/pdf" | "application/xml")
+    kind.starts_with("text/")
+        || matches!(kind.as_str(), "application/xhtml+xml" | "application/pdf" | "application/xml")
 }
 
 #[async_trait]
