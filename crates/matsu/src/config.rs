@@ -151,6 +151,10 @@ impl Config {
         Duration::from_secs(self.layers.number("research.search_time_max"))
     }
 
+    pub fn auth_kept(&self) -> Duration {
+        Duration::from_secs(self.layers.number("research.auth_kept"))
+    }
+
     /// The browser to be used, if any; `find` looks for one on the search path.
     pub fn browser_program(&self, find: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         match self.layers.text("research.browser") {

@@ -38,7 +38,11 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
         Arc::new(Extractive),
         Arc::new(EmbeddedJudge),
     );
-    let mut research = ResearchSettings { search_time_max: config.search_time_max(), ..ResearchSettings::default() };
+    let mut research = ResearchSettings {
+        search_time_max: config.search_time_max(),
+        auth_kept: config.auth_kept(),
+        ..ResearchSettings::default()
+    };
     research.primary_suffixes.extend(config.primary_domains());
     Ok(kit.with_cookies(vault).with_settings(research))
 }

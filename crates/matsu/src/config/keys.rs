@@ -1,6 +1,6 @@
 //! The table of all settings: name, kind, default, meaning. The reference is made from it.
 
-use matsu_core::limits::{HOLD_MAX, SEARCH_TIME_MAX};
+use matsu_core::limits::{AUTH_KEPT, HOLD_MAX, SEARCH_TIME_MAX};
 
 use crate::paths::Paths;
 
@@ -131,6 +131,12 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Number { min: 0, max: 1_000_000 },
         default: |_| "200".to_owned(),
         meaning: "requests to one site on one day; 0 is no bound",
+    },
+    Key {
+        name: "research.auth_kept",
+        kind: Kind::Number { min: 1, max: 604_800 },
+        default: |_| AUTH_KEPT.as_secs().to_string(),
+        meaning: "seconds that a page waits for a person to log in",
     },
     Key {
         name: "research.search_time_max",
