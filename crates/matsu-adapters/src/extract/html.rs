@@ -18,7 +18,7 @@ use super::features::PageFacts;
 use super::model::{self, KEEP};
 
 /// Above this doubt the other extractor is asked.
-const DOUBT_MAX: f32 = 0.18;
+const DOUBT_MAX: f32 = 0.27;
 /// Less text than this is no main text; everything else is tried.
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.

@@ -60,10 +60,6 @@ impl Shingles {
         }
         ratio(covered.iter().filter(|c| **c).count(), words.len())
     }
-
-    pub fn has_word(&self, word: u64) -> bool {
-        self.by_length[0].contains(&run_hash(&[word]))
-    }
 }
 
 /// One number for each run of letters and digits, case folded; each ideograph is a word of its own.
