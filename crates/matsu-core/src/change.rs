@@ -26,6 +26,12 @@ impl Topic {
         Self(format!("queue/{slot}"))
     }
 
+    /// Whatever is published, on any topic.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self("*".to_owned())
+    }
+
     /// What a store wrote down, or another node said.
     #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {

@@ -19,15 +19,15 @@ use crate::wake::Hub;
 
 pub use error::StoreError;
 pub use jobs::{
-    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
-    OrderKind,
+    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
+    JobUpdate, Order, OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
 pub use spending::{Reservation, SpendingStore};
 pub use tasks::{
     Expired, ExpiryRule, InsertedTask, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup, TaskStore,
 };
-pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
+pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
