@@ -26,12 +26,12 @@ impl Topic {
         Self(format!("queue/{slot}"))
     }
 
-<<<<<<< HEAD
     /// Whatever is published, on any topic.
     #[must_use]
     pub fn everything() -> Self {
         Self("*".to_owned())
-=======
+    }
+
     /// Somebody said something in this chat, or it was opened or ended.
     #[must_use]
     pub fn chat(id: &ChatId) -> Self {
@@ -42,7 +42,6 @@ impl Topic {
     #[must_use]
     pub fn agent(agent: &AgentId, project: &ProjectId) -> Self {
         Self(format!("agent/{agent}/{project}"))
->>>>>>> main
     }
 
     /// What a store wrote down, or another node said.

@@ -17,14 +17,9 @@ use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-<<<<<<< HEAD
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
-    StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore,
-=======
     InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reassign, Reservation, SetStatus,
-    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore,
->>>>>>> main
-    UpkeepStore,
+    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore,
+    TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;

@@ -17,11 +17,8 @@ use crate::sql::internal;
 /// Each is applied once, in order, and never edited.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_engine.sql"),
-<<<<<<< HEAD
-    include_str!("../../migrations/sqlite/0002_failed_tasks.sql"),
-=======
     include_str!("../../migrations/sqlite/0002_sessions.sql"),
->>>>>>> main
+    include_str!("../../migrations/sqlite/0003_failed_tasks.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
