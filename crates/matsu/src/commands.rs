@@ -13,13 +13,16 @@ mod calibration;
 mod call;
 mod completions;
 mod config;
+mod connect;
 mod doctor;
 mod export;
 mod feedback;
 mod gc;
+mod hook;
 mod limits;
 mod mcp;
 mod migrate;
+mod open;
 mod research;
 mod retry;
 mod serve;
@@ -51,6 +54,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(&global, args).await,
         Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Worker(args) => worker::run(&global, args).await,
+        Command::Open(args) => open::run(&quiet(&global)?, &args).await,
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
         Command::Status(args) => status::run(&quiet(&global)?, args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
@@ -62,6 +66,8 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Calibration(what) => calibration::run(&quiet(&global)?, what).await,
         Command::Gc(args) => gc::run(&quiet(&global)?, args).await,
         Command::Export(args) => export::run(&quiet(&global)?, args).await,
+        Command::Connect(args) => connect::run(&quiet(&global)?, &args),
+        Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

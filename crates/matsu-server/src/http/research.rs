@@ -4,36 +4,58 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::Removal;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
 use matsu_runtime::tools::TOOLS;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
+use crate::resource::{Resource, says};
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/tasks", post(create))
-        .route("/tasks/{id}/searches", get(status).post(queue))
-        .route("/tasks/{id}/materials", get(materials))
-        .route("/tasks/{id}/graph", get(graph))
-        .route("/auth-queue", get(auth_queue))
-        .route("/auth-queue/resolve", post(resolve))
-        .route("/auth-queue/cookies", post(cookies))
-        .route("/feedback", get(feedback_log).post(feedback))
-        .route("/rules", get(rules))
-        .route("/calibration", get(calibration))
-        .route("/calibration/rollback", post(rollback))
-        .route("/gc", post(gc))
+pub fn routes() -> Resource {
+    let create_task = says("create_task", "Begins a research task: kind research, with the fields of create_task.");
+    let queue = says("queue_searches", "Hands searches over to a research task.").body::<AnyObject>();
+    let status = says("research_status", "Where a research task stands, at once or when it has news.");
+    let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsQuery>();
+    let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsQuery>();
+    Resource::default()
+        .post("/tasks", create_task.body::<AnyObject>().creates::<AnyObject>(), create)
+        .get("/tasks/{id}/searches", status.query::<StatusQuery>().answers::<AnyObject>(), self::status)
+        .post("/tasks/{id}/searches", queue.answers::<AnyObject>(), self::queue)
+        .get("/tasks/{id}/materials", materials.answers::<AnyObject>(), self::materials)
+        .get("/tasks/{id}/graph", graph.answers::<AnyObject>(), self::graph)
+        .merge(human_side())
+}
+
+/// What only people do, or do oftener than models.
+fn human_side() -> Resource {
+    let queue = says("read_auth_queue", "Pages that wait for a person.").query::<AuthQuery>();
+    let resolve_auth = says("resolve_auth", "Settles pages that waited for a person.").body::<AnyObject>();
+    let keep = says("keep_cookies", "Keeps cookies that a person pasted, for one domain.").body::<CookiesBody>();
+    let correct = says("give_feedback", "Corrects a domain, a claim or an edge.").body::<AnyObject>();
+    let back = says("roll_back_calibration", "Puts an earlier calibration in force again.").body::<AnyObject>();
+    let sweep = says("collect_garbage", "Removes evidence that no task reaches.").body::<GcBody>();
+    let log = says("read_feedback", "What was corrected, newest first.");
+    Resource::default()
+        .get("/auth-queue", queue.answers::<AnyObject>(), auth_queue)
+        .post("/auth-queue/resolve", resolve_auth.answers::<AnyObject>(), resolve)
+        .post("/auth-queue/cookies", keep.answers::<AnyObject>(), cookies)
+        .get("/feedback", log.answers::<AnyObject>(), feedback_log)
+        .post("/feedback", correct.answers::<AnyObject>(), feedback)
+        .get("/rules", says("read_rules", "Rules about domains, newest first.").answers::<AnyObject>(), rules)
+        .get("/calibration", says("read_calibration", "Judges and their scores.").answers::<AnyObject>(), calibration)
+        .post("/calibration/rollback", back.answers::<AnyObject>(), rollback)
+        .post("/gc", sweep.answers::<AnyObject>(), gc)
 }
 
 /// Calls a tool for a person.
@@ -92,7 +114,7 @@ async fn create(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StatusQuery {
     wait: Option<u64>,
@@ -122,7 +144,7 @@ async fn queue(
     tool(&app, caller, "queue_searches", Value::Object(body)).await.map(Json)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MaterialsQuery {
     format: Option<String>,
@@ -176,7 +198,7 @@ async fn graph(
     })))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AuthQuery {
     task_id: Option<String>,
@@ -199,7 +221,7 @@ async fn resolve(State(app): State<App>, caller: Caller, Json(body): Json<Value>
 }
 
 /// Cookies that a person pastes. They come this way alone: no tool takes them, so no model sees them.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CookiesBody {
     domain: String,
@@ -254,9 +276,10 @@ async fn rollback(State(app): State<App>, caller: Caller, Json(body): Json<Value
     tool(&app, caller, "calibration_rollback", body).await.map(Json)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GcBody {
+    /// Only say what would go.
     #[serde(default)]
     dry_run: bool,
 }
