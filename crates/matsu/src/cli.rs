@@ -56,6 +56,8 @@ pub enum Command {
     Retry(TaskArg),
     /// Call a tool and print its answer
     Call(Call),
+    /// The product in ten seconds, with nothing configured
+    Demo,
     /// Research a question: search, read, weigh, and show claims with their sources
     Research(Research),
     /// Pages that need a person: list them, hand over cookies, settle them

@@ -14,6 +14,7 @@ mod call;
 mod completions;
 mod config;
 mod connect;
+mod demo;
 mod doctor;
 mod export;
 mod feedback;
@@ -60,6 +61,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
+        Command::Demo => demo::run(&global).await,
         Command::Research(args) => research::run(&quiet(&global)?, args).await,
         Command::Auth(what) => auth::run(&quiet(&global)?, what).await,
         Command::Feedback(args) => feedback::run(&quiet(&global)?, args).await,

@@ -23,6 +23,7 @@ mod home;
 mod nodes;
 mod page;
 mod process;
+mod research;
 mod serve;
 mod stores;
 mod suspend;
