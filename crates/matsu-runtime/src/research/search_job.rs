@@ -16,6 +16,7 @@ use matsu_core::task::Task;
 
 use crate::body::JobBody;
 use crate::context::JobContext;
+use crate::stop_signal::StopWord;
 
 use super::asking;
 use super::halt::{Halt, failed, told};
@@ -163,6 +164,10 @@ impl<'a> Search<'a> {
             Err(error) => return Halt::from(error).end_of(None),
         }
         match halt {
+            // A task that is being stopped waits for nobody: what was found counts.
+            Halt::Doors | Halt::NotBefore(_) if self.cx.stop.word() == StopWord::EndSoon => {
+                self.finish(Some((ErrorCode::TaskStopped, "the task was stopped".to_owned()))).await
+            }
             Halt::Enough { code, why } if self.state.tally.pages_fetched > 0 => self.finish(Some((code, why))).await,
             // Stopped on somebody's wish: that is no failure of the search.
             Halt::Enough { code: ErrorCode::TaskStopped, why } => {
