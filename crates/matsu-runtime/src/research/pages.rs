@@ -62,7 +62,7 @@ impl Reader<'_> {
     /// Reads an address that is not known. Something was set aside for it already.
     pub async fn read(&self, candidate: &Candidate) -> Result<Reading, StoreError> {
         if let Some(text) = &candidate.hit.abstract_text {
-            return Ok(self.from_engine(candidate, text));
+            return Ok(self.as_engine_gave_it(candidate, text));
         }
         let older = self.cx.runtime().store().page_by_url(self.owner, &candidate.hit.url).await?;
         let mut request = FetchRequest {
@@ -146,7 +146,7 @@ impl Reader<'_> {
         })
     }
 
-    fn from_engine(&self, candidate: &Candidate, text: &str) -> Reading {
+    fn as_engine_gave_it(&self, candidate: &Candidate, text: &str) -> Reading {
         let hit = &candidate.hit;
         let document = Document {
             title: hit.title.clone(),

@@ -229,7 +229,7 @@ fn unknown(error: StoreError) -> ToolError {
             details: serde_json::json!({ "resource_type": what, "resource_id": id }),
             ..ToolError::new(ErrorCode::ResourceNotFound, format!("{what} {id} was not found; see get_materials"))
         },
-        StoreError::Refused { code, message } if code == ErrorCode::InvalidParams => {
+        StoreError::Refused { code: ErrorCode::InvalidParams, message } => {
             ToolError::param("edge_id", "an edge that was judged", "an origin edge", message)
         }
         error => error.into(),
