@@ -107,6 +107,12 @@ impl Config {
         self.layers.text("server.listen")
     }
 
+    /// Names under which the server may be asked for.
+    pub fn names(&self) -> Vec<String> {
+        let names = self.layers.text("server.names").split(',').map(str::trim);
+        names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
     pub fn port(&self) -> u16 {
         u16::try_from(self.layers.number("server.port")).unwrap_or(0)
     }

@@ -23,6 +23,7 @@ mod home;
 mod nodes;
 mod page;
 mod process;
+mod readme;
 mod serve;
 mod stores;
 mod suspend;
