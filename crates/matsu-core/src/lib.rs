@@ -7,6 +7,7 @@ pub mod budget;
 pub mod change;
 pub mod clock;
 pub mod error_code;
+pub mod history;
 pub mod id;
 pub mod job;
 pub mod limits;

@@ -78,6 +78,21 @@ limits! {
     ORDERS_PAUSE: Duration = Duration::from_millis(50), "shortest pause between two looks for stopped work";
     STORE_RETRY_FIRST: Duration = Duration::from_millis(50), "pause after the first failure of the store; doubles";
     STORE_RETRY_MAX: Duration = Duration::from_secs(5), "longest pause before the store is tried again";
+    LOOP_ITERATIONS_MAX: u32 = 10, "turns of a model that one answer may take";
+    LOOP_TIME_MAX: Duration = Duration::from_secs(120), "how long one answer may take; waiting for a person does not count";
+    LOOP_CALLS_AT_ONCE_MAX: usize = 4, "tool calls of one turn that run at once";
+    LOOP_REPEATS_MAX: u32 = 3, "the same call with the same arguments in a row that ends an answer";
+    TOOL_TIME_MAX: Duration = Duration::from_secs(60), "a tool call without a sign of life is given up after this long";
+    TOOL_OUTPUT_BYTES_MAX: usize = 50 * 1024, "bytes of a tool's output that a model is given at once; the rest is read by a follow-up tool";
+    TOOL_OUTPUTS_KEPT: usize = 16, "long tool outputs kept for a chat";
+    TOOL_OUTPUT_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes kept of one long tool output";
+    MODEL_RETRIES_MAX: u32 = 3, "times a model is asked again before it has said anything";
+    MODEL_RETRY_FIRST: Duration = Duration::from_millis(500), "pause before a model is asked again; doubles";
+    MODEL_RETRY_WAIT_MAX: Duration = Duration::from_secs(60), "a vendor that asks for a longer pause is not asked again";
+    MODEL_HEADERS_MAX: Duration = Duration::from_secs(60), "a model's server answers at all within this time";
+    MODEL_IDLE_MAX: Duration = Duration::from_secs(120), "longest silence in the middle of a model's answer";
+    MODEL_STREAM_BYTES_MAX: usize = 64 * 1024 * 1024, "bytes of one model's answer on the wire";
+    MODEL_ERROR_BYTES_MAX: usize = 64 * 1024, "bytes read of a vendor's refusal";
     CHANGES_PER_READ_MAX: u32 = 1_000, "change events that one safety read takes at a time";
 }
 
