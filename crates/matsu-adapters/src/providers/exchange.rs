@@ -128,7 +128,8 @@ pub(super) fn events(bytes: Bytes) -> Pieces {
             Ok(event) if event.data.is_empty() => None,
             Ok(event) => Some(Ok(event.data)),
             Err(EventStreamError::Transport(fault)) => Some(Err(fault)),
-            Err(other) => Some(Err(Fault::protocol(format!("the event stream cannot be read: {other}")))),
+            Err(EventStreamError::Utf8(_)) => Some(Err(Fault::protocol("the event stream is not UTF-8"))),
+            Err(EventStreamError::Parser(_)) => Some(Err(Fault::protocol("the event stream cannot be read"))),
         }
     }))
 }

@@ -24,9 +24,9 @@ const ABOUT_OTHERS: &str = "Several models share this conversation. Answers of t
 
 /// The system prompt, with a word about the other models if there are any.
 pub(super) fn instructions(history: &[Entry], reader: &Reader) -> Option<String> {
-    let others = history.iter().any(|entry| {
-        entry.role == Role::Assistant && entry.model.as_deref().is_some_and(|model| model != reader.name)
-    });
+    let others = history
+        .iter()
+        .any(|entry| entry.role == Role::Assistant && entry.model.as_deref().is_some_and(|model| model != reader.name));
     match (system_prompt(history), others) {
         (Some(prompt), true) => Some(format!("{prompt}\n\n{ABOUT_OTHERS}")),
         (None, true) => Some(ABOUT_OTHERS.to_owned()),
@@ -46,7 +46,8 @@ pub(super) fn is_own(maker: Option<&Maker>, reader: &Reader) -> bool {
 
 /// A name that every vendor takes. Only names that a model made up need it.
 pub(super) fn legal_name(name: &str) -> String {
-    let legal = |character: char| if character.is_ascii_alphanumeric() || "_-".contains(character) { character } else { '_' };
+    let legal =
+        |character: char| if character.is_ascii_alphanumeric() || "_-".contains(character) { character } else { '_' };
     let mut name: String = name.chars().map(legal).take(64).collect();
     if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         name.insert(0, '_');

@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn each_refusal_is_sorted_by_what_to_do_next() {
         let openai = r#"{"error":{"message":"This model's maximum context length is 128000 tokens","code":"context_length_exceeded"}}"#;
-        let anthropic = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 2 > 1"}}"#;
+        let anthropic =
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 2 > 1"}}"#;
         let gemini = r#"[{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}]"#;
         let ollama = r#"{"error":"input is too long: exceeds the available context size"}"#;
         let cases = [
@@ -169,7 +170,10 @@ mod tests {
     fn errors_inside_a_stream_are_sorted_too() {
         assert_eq!(in_stream(&Value::Null), None);
         let kind = |error: Value| in_stream(&error).unwrap().kind;
-        assert_eq!(kind(json!({"type": "overloaded_error", "message": "x"})), ProviderFault::RateLimited { after: None });
+        assert_eq!(
+            kind(json!({"type": "overloaded_error", "message": "x"})),
+            ProviderFault::RateLimited { after: None }
+        );
         assert_eq!(kind(json!({"code": 429, "message": "x"})), ProviderFault::RateLimited { after: None });
         assert_eq!(kind(json!("out of memory")), ProviderFault::Server { after: None });
         assert_eq!(kind(json!({"code": "context_length_exceeded"})), ProviderFault::ContextOverflow);

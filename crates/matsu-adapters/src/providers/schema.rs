@@ -98,8 +98,13 @@ pub fn is_strict(schema: &Value) -> bool {
             let closed = match fields.get("properties").and_then(Value::as_object) {
                 None => fields.get("type").and_then(Value::as_str) != Some("object"),
                 Some(properties) => {
-                    let required: Vec<&str> = fields.get("required").and_then(Value::as_array).into_iter().flatten()
-                        .filter_map(Value::as_str).collect();
+                    let required: Vec<&str> = fields
+                        .get("required")
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten()
+                        .filter_map(Value::as_str)
+                        .collect();
                     fields.get("additionalProperties") == Some(&json!(false))
                         && properties.keys().all(|name| required.contains(&name.as_str()))
                 }
@@ -157,7 +162,8 @@ mod tests {
 
     #[test]
     fn strict_is_claimed_only_where_it_holds() {
-        let closed = json!({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": false});
+        let closed =
+            json!({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": false});
         assert!(is_strict(&closed));
         assert!(!is_strict(&odd()));
         assert!(!is_strict(&json!({"type": "object"})));

@@ -5,7 +5,6 @@ use matsu_core::ports::provider::{ModelEvent, ModelRequest, ModelTurn};
 use serde_json::Value;
 
 use super::config::ProviderConfig;
-use super::decoders;
 use super::formats;
 use super::refusal::Fault;
 
@@ -96,5 +95,3 @@ pub enum Progress {
 pub(super) fn parse_piece(data: &str) -> Result<Value, Fault> {
     serde_json::from_str(data).map_err(|error| Fault::protocol(format!("a piece of the answer is not JSON: {error}")))
 }
-
-pub(super) use decoders::arguments;

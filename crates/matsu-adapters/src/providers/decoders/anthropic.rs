@@ -12,10 +12,18 @@ use crate::providers::wire::{Decoder, Progress, parse_piece};
 
 enum Block {
     Text(String),
-    Thinking { text: String, signature: String },
+    Thinking {
+        text: String,
+        signature: String,
+    },
     /// A thought that only its maker can read.
     Sealed(Value),
-    Call { id: String, name: String, whole: Value, pieces: String },
+    Call {
+        id: String,
+        name: String,
+        whole: Value,
+        pieces: String,
+    },
 }
 
 #[derive(Default)]

@@ -64,7 +64,8 @@ impl Decoder for OpenAiChatDecoder {
 impl OpenAiChatDecoder {
     fn take_delta(&mut self, choice: &Value, out: &mut Vec<ModelEvent>) {
         // Some gateways send a whole message instead of deltas.
-        let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()).or_else(|| choice.get("message")) else {
+        let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()).or_else(|| choice.get("message"))
+        else {
             return;
         };
         for field in ["/reasoning_content", "/reasoning"] {

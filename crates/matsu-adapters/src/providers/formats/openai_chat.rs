@@ -59,11 +59,15 @@ impl Wire for OpenAiChat {
         let bound = if config.base_url.is_none() { "max_completion_tokens" } else { "max_tokens" };
         put(&mut body, bound, config.output_tokens.map(|tokens| json!(tokens)));
         put(&mut body, "reasoning_effort", config.effort.as_ref().map(|effort| json!(effort)));
-        put(&mut body, "response_format", request.output.as_ref().map(|output| {
-            let strict = schema::is_strict(&output.schema);
-            let shape = json!({ "name": output.name, "schema": output.schema, "strict": strict });
-            json!({ "type": "json_schema", "json_schema": shape })
-        }));
+        put(
+            &mut body,
+            "response_format",
+            request.output.as_ref().map(|output| {
+                let strict = schema::is_strict(&output.schema);
+                let shape = json!({ "name": output.name, "schema": output.schema, "strict": strict });
+                json!({ "type": "json_schema", "json_schema": shape })
+            }),
+        );
         Value::Object(body)
     }
 

@@ -63,12 +63,16 @@ impl Wire for OpenAiResponses {
         if config.effort.is_some() || REASONING.iter().any(|family| config.model.starts_with(family)) {
             body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
         }
-        put(&mut body, "text", request.output.as_ref().map(|output| {
-            let strict = schema::is_strict(&output.schema);
-            let format =
-                json!({ "type": "json_schema", "name": output.name, "schema": output.schema, "strict": strict });
-            json!({ "format": format })
-        }));
+        put(
+            &mut body,
+            "text",
+            request.output.as_ref().map(|output| {
+                let strict = schema::is_strict(&output.schema);
+                let format =
+                    json!({ "type": "json_schema", "name": output.name, "schema": output.schema, "strict": strict });
+                json!({ "format": format })
+            }),
+        );
         Value::Object(body)
     }
 
@@ -82,12 +86,15 @@ impl Wire for OpenAiResponses {
 }
 
 fn user(said: &[Said<'_>]) -> Option<Value> {
-    let parts: Vec<Value> = said.iter().filter_map(|said| match said {
-        Said::Image { media_type, data } => {
-            Some(json!({ "type": "input_image", "image_url": format!("data:{media_type};base64,{data}") }))
-        }
-        other => user_text(other).map(|text| json!({ "type": "input_text", "text": text })),
-    }).collect();
+    let parts: Vec<Value> = said
+        .iter()
+        .filter_map(|said| match said {
+            Said::Image { media_type, data } => {
+                Some(json!({ "type": "input_image", "image_url": format!("data:{media_type};base64,{data}") }))
+            }
+            other => user_text(other).map(|text| json!({ "type": "input_text", "text": text })),
+        })
+        .collect();
     (!parts.is_empty()).then(|| json!({ "type": "message", "role": "user", "content": parts }))
 }
 
