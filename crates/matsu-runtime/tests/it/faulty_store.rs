@@ -37,6 +37,10 @@ pub enum Plan {
     Nothing,
     /// Every call is refused.
     Down,
+    /// No call ever returns.
+    Hangs,
+    /// The next calls of this name panic, and whoever made them with them.
+    Panics(&'static str, u32),
     /// The next calls of this name do their work, and their answer is lost.
     AnswerLost(&'static str, u32),
     /// This many calls in a hundred are refused, and of this many the answer is lost.
@@ -51,6 +55,8 @@ enum Fault {
     None,
     Refused,
     AnswerLost,
+    Hangs,
+    Panics,
 }
 
 impl FaultyStore {
@@ -75,6 +81,12 @@ impl FaultyStore {
         match &mut *self.plan.lock().expect("a plan") {
             Plan::Nothing => Fault::None,
             Plan::Down => Fault::Refused,
+            Plan::Hangs => Fault::Hangs,
+            Plan::Panics(which, times) if *which == name && *times > 0 => {
+                *times -= 1;
+                Fault::Panics
+            }
+            Plan::Panics(..) => Fault::None,
             Plan::AnswerLost(which, times) if *which == name && *times > 0 => {
                 *times -= 1;
                 Fault::AnswerLost
@@ -101,6 +113,8 @@ impl FaultyStore {
         match self.fault(name) {
             Fault::None => call.await,
             Fault::Refused => Err(gone()),
+            Fault::Hangs => std::future::pending().await,
+            Fault::Panics => panic!("as the test wished"),
             Fault::AnswerLost => {
                 call.await?;
                 Err(gone())
