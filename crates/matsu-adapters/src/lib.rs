@@ -1,4 +1,5 @@
 //! Everything outward: agent command lines, models, search engines, pages, MCP servers. Implements the ports of the
 //! core; nothing here decides what a task becomes.
 
+pub mod mcp_host;
 pub mod providers;

@@ -10,6 +10,8 @@ mod refusal;
 mod schema;
 pub mod scripted;
 mod secret;
+#[cfg(test)]
+mod tests;
 mod vendor;
 mod wire;
 

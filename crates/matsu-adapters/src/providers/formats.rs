@@ -9,7 +9,7 @@ pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::borrow::Cow;
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use matsu_core::clock::Clock;
 use matsu_core::limits::{MODEL_RETRIES_MAX, MODEL_RETRY_FIRST, MODEL_RETRY_WAIT_MAX};
-use matsu_core::ports::provider::{
-    ModelEvent, ModelRequest, ModelTurn, Provider, ProviderError, ProviderFault,
-};
+use matsu_core::ports::provider::{ModelEvent, ModelRequest, ModelTurn, Provider, ProviderError, ProviderFault};
 
 use super::event::Event;
 use super::stream::Sink;

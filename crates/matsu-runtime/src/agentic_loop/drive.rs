@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -10,6 +11,8 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::history::{Entry, Item, prune, tokens, validate};
 use matsu_core::ports::provider::{ModelRequest, ModelTurn, Provider, ToolSpec, TurnEnd, Usage};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer};
+
+use tokio_util::sync::CancellationToken;
 
 use super::ask::{Arrived, ask};
 use super::event::{AgenticLoopResult, Event, LoopError, StopReason};
@@ -38,11 +41,35 @@ struct Late {
     answer: ToolAnswer,
 }
 
+/// What ends everything that the loop waits for.
+struct Bounds {
+    stopwatch: Stopwatch,
+    time_max: Duration,
+    cancel: CancellationToken,
+}
+
+impl Bounds {
+    /// Runs something until it is done, the time is over, or somebody cancels.
+    async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Leave> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {
+                Err(Leave::new(StopReason::Cancelled, ErrorCode::TaskStopped, "stopped"))
+            }
+            done = work => Ok(done),
+            () = self.stopwatch.expired() => {
+                let words = format!("no answer within {} s", self.time_max.as_secs());
+                Err(Leave::new(StopReason::Timeout, ErrorCode::JobTimeout, words))
+            }
+        }
+    }
+}
+
 struct Drive {
     provider: Arc<dyn Provider>,
     options: LoopOptions,
     sink: Sink,
-    stopwatch: Stopwatch,
+    bounds: Bounds,
     /// The caller's entries, and ours after them.
     history: Vec<Entry>,
     /// How many of them are the caller's.
@@ -63,7 +90,11 @@ pub async fn run(
     sink: Sink,
 ) -> AgenticLoopResult {
     let mut drive = Drive {
-        stopwatch: Stopwatch::new(options.clock, options.time_max),
+        bounds: Bounds {
+            stopwatch: Stopwatch::new(options.clock, options.time_max),
+            time_max: options.time_max,
+            cancel: options.cancel.clone(),
+        },
         given: history.len(),
         provider,
         options,
@@ -82,8 +113,9 @@ pub async fn run(
 
 impl Drive {
     async fn turns(&mut self) -> Result<(), Leave> {
-        validate(&self.history)
-            .map_err(|fault| Leave::new(StopReason::Error, ErrorCode::InvalidParams, format!("the history: {fault}")))?;
+        validate(&self.history).map_err(|fault| {
+            Leave::new(StopReason::Error, ErrorCode::InvalidParams, format!("the history: {fault}"))
+        })?;
         let offered = self.offer().await?;
         for note in &offered.notes {
             self.sink.send(Event::Notice(note.clone()));
@@ -102,14 +134,15 @@ impl Drive {
                 return Ok(());
             }
         }
-        let words = format!("stopped after {} turns, the most that one answer may take; say \"go on\"", self.iterations);
+        let words =
+            format!("stopped after {} turns, the most that one answer may take; say \"go on\"", self.iterations);
         Err(Leave::new(StopReason::MaxIterations, ErrorCode::LoopIterations, words))
     }
 
-    async fn offer(&self) -> Result<Offered, Leave> {
+    async fn offer(&mut self) -> Result<Offered, Leave> {
         match &self.options.tools {
             None => Ok(Offered::default()),
-            Some(source) => self.bounded(source.offer()).await,
+            Some(source) => self.bounds.run(source.offer()).await,
         }
     }
 
@@ -117,27 +150,12 @@ impl Drive {
         offered.tools.iter().cloned().chain(self.options.outputs.tool()).collect()
     }
 
-    /// Runs something until it is done, the time is over, or somebody cancels.
-    async fn bounded<T>(&self, work: impl Future<Output = T>) -> Result<T, Leave> {
-        tokio::select! {
-            biased;
-            () = self.options.cancel.cancelled() => Err(cancelled()),
-            done = work => Ok(done),
-            () = self.stopwatch.expired() => Err(self.timed_out()),
-        }
-    }
-
-    fn timed_out(&self) -> Leave {
-        let seconds = self.options.time_max.as_secs();
-        Leave::new(StopReason::Timeout, ErrorCode::JobTimeout, format!("no answer within {seconds} s"))
-    }
-
     async fn ask(&mut self, tools: &Arc<[ToolSpec]>) -> Result<ModelTurn, Leave> {
         self.iterations += 1;
         let request = self.request(tools);
         let mut arrived = Arrived::default();
         let asked = ask(&*self.provider, &request, self.options.clock, &self.sink, &mut arrived);
-        let failed = match self.bounded(asked).await {
+        let failed = match self.bounds.run(asked).await {
             Ok(Ok(turn)) => return Ok(turn),
             Ok(Err(error)) => Leave::new(StopReason::Error, error.fault.code(), error.to_string()),
             Err(leave) => leave,
@@ -220,8 +238,8 @@ impl Drive {
             }
         }
         let mut settled: Vec<Option<Settled>> = calls.iter().map(|_| None).collect();
-        let round = Round { options: &self.options, tools, stopwatch: &self.stopwatch, sink: &self.sink };
-        let ended = self.bounded(round.run(&calls, &mut settled)).await;
+        let round = Round { options: &self.options, tools, stopwatch: &self.bounds.stopwatch, sink: &self.sink };
+        let ended = self.bounds.run(round.run(&calls, &mut settled)).await;
         self.write_down(calls, settled, ended.as_ref().err());
         ended?;
         match stuck {
@@ -275,7 +293,7 @@ impl Drive {
     /// Waits for a late answer; false if none is expected.
     async fn await_late(&mut self) -> Result<bool, Leave> {
         let mut later = std::mem::take(&mut self.later);
-        let next = self.bounded(later.next()).await;
+        let next = self.bounds.run(later.next()).await;
         self.later = later;
         match next? {
             None => Ok(false),
@@ -329,10 +347,6 @@ impl Drive {
             cost_micros: self.provider.price().map(|price| price.of(self.usage)),
         }
     }
-}
-
-fn cancelled() -> Leave {
-    Leave::new(StopReason::Cancelled, ErrorCode::TaskStopped, "stopped")
 }
 
 fn unsettled(left: Option<&Leave>) -> &'static str {

@@ -13,10 +13,22 @@ use serde_json::Value;
 pub enum Event {
     Text(String),
     Thinking(String),
-    ToolCall { id: String, name: String, arguments: Value },
+    ToolCall {
+        id: String,
+        name: String,
+        arguments: Value,
+    },
     /// A person is being asked whether this call may run.
-    Asked { id: String, name: String },
-    ToolResult { id: String, name: String, content: String, is_error: bool },
+    Asked {
+        id: String,
+        name: String,
+    },
+    ToolResult {
+        id: String,
+        name: String,
+        content: String,
+        is_error: bool,
+    },
     /// Something that whoever watches should know, and that no model said.
     Notice(String),
     Done(Arc<AgenticLoopResult>),

@@ -30,7 +30,9 @@ impl KeptOutputs {
             outputs.pop_front();
         }
         let next = head.len();
-        format!("{head}\n[… cut: {next} of {whole} bytes{lost}; call {READ_MORE} with id \"{id}\" and offset {next} for more]")
+        format!(
+            "{head}\n[… cut: {next} of {whole} bytes{lost}; call {READ_MORE} with id \"{id}\" and offset {next} for more]"
+        )
     }
 
     /// The follow-up tool, once there is something to follow up.

@@ -32,7 +32,8 @@ mod tests {
     #[test]
     fn the_third_in_a_row_is_one_too_many() {
         let mut repeats = Repeats::default();
-        let calls = [("a", 1, false), ("a", 1, false), ("a", 2, false), ("a", 1, false), ("a", 1, false), ("a", 1, true)];
+        let calls =
+            [("a", 1, false), ("a", 1, false), ("a", 2, false), ("a", 1, false), ("a", 1, false), ("a", 1, true)];
         for (name, n, stuck) in calls {
             assert_eq!(repeats.is_stuck(name, &json!({ "n": n })), stuck);
         }

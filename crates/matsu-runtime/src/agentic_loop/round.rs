@@ -125,8 +125,7 @@ impl Round<'_> {
         };
         let sign = Arc::new(Notify::new());
         let alive = Arc::clone(&sign);
-        let request =
-            ToolRequest { name: call.name.clone(), arguments, alive: Arc::new(move || alive.notify_one()) };
+        let request = ToolRequest { name: call.name.clone(), arguments, alive: Arc::new(move || alive.notify_one()) };
         let mut reply = source.call(request);
         loop {
             tokio::select! {

@@ -64,7 +64,6 @@ fn check(name: &str, model: &str, speaker: &str, recorded: &str) {
     validate(&transcript()).unwrap();
     let reader = Reader { name: speaker.into(), maker: maker(name, model) };
     let formatted = wire(name).format_history(&transcript(), &reader);
-    std::fs::write(format!("/tmp/fmt_{name}.json"), format!("{formatted:#}\n")).unwrap();
     let recorded: Value = serde_json::from_str(recorded).unwrap();
     assert_eq!(format!("{formatted:#}"), format!("{recorded:#}"));
 }
