@@ -5,6 +5,7 @@
 
 pub mod entry;
 pub mod fault;
+pub mod ids;
 pub mod parse;
 pub mod prune;
 pub mod steps;
@@ -13,6 +14,7 @@ pub mod validate;
 
 pub use entry::{Entry, Item, Maker, Role};
 pub use fault::HistoryFault;
+pub use ids::rename_taken_ids;
 pub use parse::parse;
 pub use prune::prune;
 pub use steps::{CallWithResult, Part, Said, Step, steps, system_prompt};

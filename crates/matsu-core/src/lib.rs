@@ -26,5 +26,6 @@ pub mod session;
 pub mod slot;
 pub mod task;
 pub mod token;
+pub mod transcript;
 pub mod wake;
 mod words;

@@ -89,6 +89,8 @@ limits! {
     TOOL_OUTPUT_BYTES_MAX: usize = 50 * 1024, "bytes of a tool's output that a model is given at once; the rest is read by a follow-up tool";
     TOOL_OUTPUTS_KEPT: usize = 16, "long tool outputs kept for a chat";
     TOOL_OUTPUT_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes kept of one long tool output";
+    DRAFT_EVERY: Duration = Duration::from_secs(2), "an answer under way is saved at most this often";
+    CHAT_IDLE_MAX: Duration = Duration::from_secs(15 * 60), "MCP servers of a chat that nobody uses are closed after this long";
     MODEL_RETRIES_MAX: u32 = 3, "times a model is asked again before it has said anything";
     MODEL_RETRY_FIRST: Duration = Duration::from_millis(500), "pause before a model is asked again; doubles";
     MODEL_RETRY_WAIT_MAX: Duration = Duration::from_secs(60), "a vendor that asks for a longer pause is not asked again";

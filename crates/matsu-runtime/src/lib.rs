@@ -3,6 +3,7 @@
 pub mod agentic_loop;
 pub mod bodies;
 pub mod body;
+pub mod chat;
 pub mod context;
 pub mod cursors;
 pub mod dispatch;
