@@ -21,8 +21,14 @@ pub struct Connection {
     pub peer: Peer<RoleClient>,
     pub ears: Arc<Ears>,
     pub tools: Mutex<Arc<[Tool]>>,
-    inner: Mutex<Option<(RunningService<RoleClient, Handler>, Option<Child>)>>,
+    /// Gone once it is closed.
+    inner: Mutex<Option<Inner>>,
     clock: Clock,
+}
+
+struct Inner {
+    service: RunningService<RoleClient, Handler>,
+    child: Option<Child>,
 }
 
 impl Connection {
@@ -43,8 +49,13 @@ impl Connection {
             Transport::Http { url, headers } => (greet(handler, http::transport(url, headers)?, clock).await?, None),
         };
         let peer = service.peer().clone();
-        let connection =
-            Self { peer, ears, tools: Mutex::new(Arc::from([])), inner: Mutex::new(Some((service, child))), clock };
+        let connection = Self {
+            peer,
+            ears,
+            tools: Mutex::new(Arc::from([])),
+            inner: Mutex::new(Some(Inner { service, child })),
+            clock,
+        };
         if let Err(words) = connection.read_tools().await {
             connection.close().await;
             return Err(words);
@@ -68,7 +79,7 @@ impl Connection {
 
     /// Closes its input, and sees its process out.
     pub async fn close(&self) {
-        let Some((mut service, child)) = self.inner.lock().await.take() else { return };
+        let Some(Inner { mut service, child }) = self.inner.lock().await.take() else { return };
         let _ = service.close_with_timeout(CLOSE_MAX).await;
         drop(service);
         if let Some(child) = child {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientInfo, Implementation, JsonObject, ProgressNotificationParam, TASKS_EXTENSION_ID,
+    ClientCapabilities, ClientConfig, Implementation, JsonObject, ProgressNotificationParam, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RoleClient};
 
@@ -42,10 +42,10 @@ impl Ears {
 pub struct Handler(pub Arc<Ears>);
 
 impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientInfo {
+    fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())].into());
-        ClientInfo::new(capabilities, Implementation::new("matsu", env!("CARGO_PKG_VERSION")))
+        ClientConfig::new(capabilities, Implementation::new("matsu", env!("CARGO_PKG_VERSION")))
     }
 
     async fn on_progress(&self, _params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
