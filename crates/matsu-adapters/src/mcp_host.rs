@@ -13,6 +13,8 @@ mod naming;
 mod server;
 mod servers;
 mod task_driver;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,6 +6,7 @@
 mod answering;
 pub mod export;
 pub mod mentions;
+mod own_tools;
 mod room;
 pub mod roster;
 mod sketch;
@@ -13,6 +14,7 @@ mod sources;
 
 pub use answering::{Answered, Telling};
 pub use mentions::{Addressed, UnknownMention};
+pub use own_tools::OwnTools;
 pub use room::{ChatError, Posted, Room, Rooms};
 pub use roster::Roster;
 pub use sources::Together;

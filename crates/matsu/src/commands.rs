@@ -9,6 +9,7 @@ macro_rules! say {
 
 mod backup;
 mod call;
+mod chat;
 mod completions;
 mod config;
 mod doctor;
@@ -50,6 +51,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
+        Command::Chat(args) => chat::run(&quiet(&global)?, args).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

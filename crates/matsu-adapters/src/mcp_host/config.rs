@@ -161,7 +161,7 @@ mod tests {
             (r#"{"mcpServers": {"a": {}}}"#, "server a: give either"),
             (r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${NOPE}"}}}}"#, "NOPE is not set"),
             (r#"{"mcpServers": {"a": {"command": "${x"}}}"#, "without }"),
-            ("[]", "invalid"),
+            ("7", "invalid type"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(said), "{error}");

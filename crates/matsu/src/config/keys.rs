@@ -79,6 +79,18 @@ pub const KEYS: &[Key] = &[
         meaning: "jobs at once that only compute; by default the number of cores",
     },
     Key {
+        name: "chat.default_model",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "which provider answers when nobody is named; none: such a line is a note",
+    },
+    Key {
+        name: "mcp.servers_file",
+        kind: Kind::Text,
+        default: |paths| paths.data_dir.join("mcp.json").display().to_string(),
+        meaning: "a JSON file with mcpServers, whose tools models may use in chats",
+    },
+    Key {
         name: "log.level",
         kind: Kind::Word(&["error", "warn", "info", "debug", "trace"]),
         default: |_| "info".to_owned(),

@@ -25,7 +25,8 @@ impl Wire for Gemini {
     }
 
     fn path(&self, model: &str) -> String {
-        let model = if model.contains('/') { model.to_owned() } else { format!("models/{model}") };
+        let is_whole = ["models/", "tunedModels/"].iter().any(|place| model.starts_with(place));
+        let model = if is_whole { model.to_owned() } else { format!("models/{model}") };
         format!("/v1beta/{model}:streamGenerateContent?alt=sse")
     }
 
