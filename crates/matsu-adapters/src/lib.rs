@@ -2,4 +2,5 @@
 //! core; nothing here decides what a task becomes.
 
 pub mod mcp_host;
+pub mod model_research;
 pub mod providers;

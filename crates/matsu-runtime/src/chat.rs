@@ -5,14 +5,17 @@
 
 mod answering;
 pub mod export;
+pub mod live;
 pub mod mentions;
 mod own_tools;
 mod room;
 pub mod roster;
+pub mod shown;
 mod sketch;
 mod sources;
 
 pub use answering::{Answered, Telling};
+pub use live::{ChatTools, LiveChats};
 pub use mentions::{Addressed, UnknownMention};
 pub use own_tools::OwnTools;
 pub use room::{ChatError, Posted, Room, Rooms};

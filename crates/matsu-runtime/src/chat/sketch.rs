@@ -16,6 +16,10 @@ impl Sketch {
         Self { model: model.to_owned(), maker, entries: Vec::new() }
     }
 
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
