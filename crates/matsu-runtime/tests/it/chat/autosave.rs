@@ -25,8 +25,8 @@ async fn b23_a_crash_in_mid_answer_loses_nothing_that_was_saved_and_it_is_offere
     let tools = FakeTools::new().answering("look", |_| ToolAnswer::good("seen")).shared();
     let options = LoopOptions { tools: Some(tools), ..plain(&rooms) };
     // The process dies: nothing runs on, nobody says good-bye.
-    let crash =
-        rooms.clock.within(Duration::from_secs(11), room.answer(&posted, options, &mut |_: &str, _: &Event| {}));
+    let mut deaf = |_: &str, _: &Event| {};
+    let crash = rooms.clock.within(Duration::from_secs(11), room.answer(&posted, options, &mut deaf));
     assert!(crash.await.is_none());
     let again = rooms.enter(&me(), room.id()).await.unwrap();
     let said = spoken(&again).await;

@@ -46,7 +46,8 @@ async fn b20_chats_do_not_delay_or_see_each_other() {
     let slow = FakeModel::new("slow", [Turn::says(&["s1", "s2"]).pausing(Duration::from_secs(5))]).shared();
     let quick = FakeModel::new("quick", [Turn::says(&["q"]).pausing(Duration::from_millis(10))]).shared();
     let rooms = rooms(&[&slow, &quick]).await;
-    let chats = join_all((0..50).map(|_| rooms.open(&me(), &[], ChatPlace::Page))).await;
+    let owner = me();
+    let chats = join_all((0..50).map(|_| rooms.open(&owner, &[], ChatPlace::Page))).await;
     let answers = chats.iter().enumerate().map(|(n, room)| {
         let (room, rooms) = (room.as_ref().unwrap(), &rooms);
         async move {
