@@ -131,8 +131,22 @@ async fn b13_a_server_that_is_down_is_named_and_the_others_work() {
     let offered = servers.offer().await;
     assert_eq!(offered.tools.len(), 2);
     assert!(offered.notes[0].contains("gone") && offered.notes[0].contains("cannot be started"), "{:?}", offered.notes);
-    let again = servers.offer().await;
-    assert!(again.notes[0].contains("tried again in"), "with a pause: {:?}", again.notes);
+    host.close_all().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_tried_again_with_growing_pauses() {
+    let host = host(&json!({ "gone": { "command": "/does/not/exist" } }));
+    let servers = host.for_chat("a");
+    for pause in [1, 2, 4, 8] {
+        assert!(!servers.offer().await.notes[0].contains("tried again"), "tried now");
+        let told = servers.offer().await.notes[0].clone();
+        assert!(
+            told.contains(&format!("tried again in {pause} s")) || told.contains(&format!("in {} s", pause + 1)),
+            "{told}"
+        );
+        Clock::system().sleep(Duration::from_secs(pause)).await;
+    }
     host.close_all().await;
 }
 
