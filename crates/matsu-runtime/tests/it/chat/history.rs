@@ -69,7 +69,7 @@ async fn b22_what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn b24_old_turns_are_left_out_of_what_is_sent_and_kept_in_what_is_stored() {
     let mut model = FakeModel::new("m", [Turn::says(&["answer"])]);
-    model.limits = ModelLimits { context_tokens: 300, output_tokens: 100 };
+    model.limits = ModelLimits { context_tokens: 350, output_tokens: 100 };
     let model = model.shared();
     let rooms = rooms(&[&model]).await;
     let mut room = room(&rooms).await;
