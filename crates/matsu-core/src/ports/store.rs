@@ -27,8 +27,8 @@ pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, 
 pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
-    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
-    OrderKind,
+    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
+    JobUpdate, Order, OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
@@ -41,6 +41,7 @@ pub use tasks::{
     TaskStore,
 };
 pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
+pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
 pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
