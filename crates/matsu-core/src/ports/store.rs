@@ -42,7 +42,6 @@ pub use tasks::{
 };
 pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
 pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
-pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
