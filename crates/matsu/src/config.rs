@@ -105,6 +105,10 @@ impl Config {
         Duration::from_secs(self.layers.number("wait.hold_max"))
     }
 
+    pub fn hold_max_progress(&self) -> Duration {
+        Duration::from_secs(self.layers.number("wait.hold_max_progress"))
+    }
+
     pub fn log_level(&self) -> &str {
         self.layers.text("log.level")
     }
@@ -122,6 +126,11 @@ impl Config {
             ..SlotLimits::for_cores(of("slots.cpu"))
         }
     }
+}
+
+/// Whose presence this process is. A secret: it is read where it is handed on and kept nowhere.
+pub fn session_token() -> Option<String> {
+    std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty())
 }
 
 /// `scheme://user:secret@host?password=secret` without the secrets; everything else as it is.
