@@ -67,7 +67,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
 enum Heard {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     /// It is no message, and whoever sent it is told.
-    Refused(TxJsonRpcMessage<RoleServer>),
+    Refused(Box<TxJsonRpcMessage<RoleServer>>),
     Nothing,
 }
 
@@ -78,7 +78,7 @@ fn hear(line: &[u8]) -> Heard {
     }
     match serde_json::from_slice(text) {
         Ok(message) => Heard::Message(Box::new(message)),
-        Err(error) => refusal(text, &error).map_or(Heard::Nothing, Heard::Refused),
+        Err(error) => refusal(text, &error).map_or(Heard::Nothing, |refusal| Heard::Refused(Box::new(refusal))),
     }
 }
 
@@ -129,7 +129,7 @@ where
             self.refuse().await?;
             let heard = match self.reader.next().await {
                 Ok(Line::Whole(line)) => hear(&line),
-                Ok(Line::TooLong) => Heard::Refused(too_long()),
+                Ok(Line::TooLong) => Heard::Refused(Box::new(too_long())),
                 Ok(Line::End) => return None,
                 Err(error) => {
                     tracing::debug!(%error, "a stream broke");
@@ -138,7 +138,7 @@ where
             };
             match heard {
                 Heard::Message(message) => return Some(*message),
-                Heard::Refused(refusal) => self.refusal = Some(refusal),
+                Heard::Refused(refusal) => self.refusal = Some(*refusal),
                 Heard::Nothing => {}
             }
         }
