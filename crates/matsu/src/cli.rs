@@ -130,6 +130,9 @@ pub struct Mcp {
     /// How many seconds this client can be held in one call
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
+    /// A folder that this client's work may lie in; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
     /// Take test jobs too
     #[arg(long, hide = true)]
     pub test_jobs: bool,

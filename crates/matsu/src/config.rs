@@ -125,6 +125,36 @@ impl Config {
         Duration::from_secs(self.layers.number("wait.hold_max"))
     }
 
+    pub fn hold_max_progress(&self) -> Duration {
+        Duration::from_secs(self.layers.number("wait.hold_max_progress"))
+    }
+
+    pub fn log_level(&self) -> &str {
+        self.layers.text("log.level")
+    }
+
+    pub fn logs_json(&self) -> bool {
+        self.layers.text("log.format") == "json"
+    }
+
+    pub fn slots(&self) -> SlotLimits {
+        let of = |slot: &str| u32::try_from(self.layers.number(slot)).unwrap_or(u32::MAX);
+        SlotLimits {
+            network_client: of("slots.network_client"),
+            agent_cli: of("slots.agent_cli"),
+            agent_chat: of("slots.agent_chat"),
+            ..SlotLimits::for_cores(of("slots.cpu"))
+        }
+    }
+}
+
+/// Whose presence this process is. A secret: it is read where it is handed on and kept nowhere.
+pub fn session_token() -> Option<String> {
+    std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty())
+}
+
+/// Models, and the servers whose tools they use.
+impl Config {
     /// Everybody who can be asked.
     pub fn providers(&self) -> Result<Vec<ProviderConfig>> {
         providers::all(&self.layers.providers, &|name| std::env::var(name).ok())
@@ -147,24 +177,6 @@ impl Config {
             Vec::new()
         };
         Ok(McpConfig { servers, environment: environment.collect() })
-    }
-
-    pub fn log_level(&self) -> &str {
-        self.layers.text("log.level")
-    }
-
-    pub fn logs_json(&self) -> bool {
-        self.layers.text("log.format") == "json"
-    }
-
-    pub fn slots(&self) -> SlotLimits {
-        let of = |slot: &str| u32::try_from(self.layers.number(slot)).unwrap_or(u32::MAX);
-        SlotLimits {
-            network_client: of("slots.network_client"),
-            agent_cli: of("slots.agent_cli"),
-            agent_chat: of("slots.agent_chat"),
-            ..SlotLimits::for_cores(of("slots.cpu"))
-        }
     }
 }
 
