@@ -63,6 +63,8 @@ impl ToolSource for OwnTools {
             instance: None,
             caller: CancellationToken::new(),
             hold_max: None,
+            workplace: Arc::default(),
+            session_token: None,
             watched: Arc::default(),
             tasks: NativeTasks::Unknown,
         };
