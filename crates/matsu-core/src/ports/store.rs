@@ -12,6 +12,7 @@ pub mod notifications;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
+pub mod transcripts;
 pub mod upkeep;
 
 use std::sync::Arc;
@@ -26,8 +27,8 @@ pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, 
 pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
-    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
-    OrderKind,
+    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
+    JobUpdate, Order, OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
@@ -39,7 +40,8 @@ pub use tasks::{
     Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
     TaskStore,
 };
-pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
+pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
+pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
@@ -55,6 +57,7 @@ pub trait Store:
     + ChatStore
     + SessionStore
     + NotificationStore
+    + TranscriptStore
     + Send
     + Sync
 {

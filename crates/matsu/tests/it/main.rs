@@ -12,14 +12,19 @@
 
 mod api;
 mod chaos;
+mod chat;
 mod commands;
 mod config;
+mod connect;
 mod crash;
 mod daemon;
 mod doors;
+mod events;
 mod home;
 mod nodes;
+mod page;
 mod process;
+mod readme;
 mod serve;
 mod stores;
 mod suspend;
