@@ -100,7 +100,8 @@ fn failed(error: std::io::Error) -> FetchError {
 }
 
 fn cookie_json(cookie: &Cookie, url: &Url) -> Value {
-    let mut value = json!({"name": cookie.name, "value": cookie.value, "path": cookie.path, "secure": cookie.is_secure});
+    let mut value =
+        json!({"name": cookie.name, "value": cookie.value, "path": cookie.path, "secure": cookie.is_secure});
     // A cookie without a domain goes to the host of its address alone.
     if cookie.with_subdomains {
         value["domain"] = json!(format!(".{}", cookie.domain));
@@ -136,3 +137,6 @@ async fn read(session: &mut Session, url: &Url) -> Result<Visited, FetchError> {
         html: html.as_str().unwrap_or_default().to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,11 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The TLS library could not start.
-pub fn page_client(names: GuardedNames, user_agent: &str, time_max: Duration) -> Result<reqwest::Client, reqwest::Error> {
+pub fn page_client(
+    names: GuardedNames,
+    user_agent: &str,
+    time_max: Duration,
+) -> Result<reqwest::Client, reqwest::Error> {
     base(user_agent, time_max).dns_resolver(Arc::new(names)).build()
 }
 

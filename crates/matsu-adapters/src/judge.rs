@@ -70,8 +70,14 @@ mod tests {
     #[test]
     fn other_scripts_are_judged_too() {
         let claim = "緑茶を毎日飲むと成人の収縮期血圧が下がります。";
-        assert_eq!(stance(claim, "緑茶を毎日飲むと成人の収縮期血圧が下がることが示されました。").relation(), Relation::Supports);
-        assert_eq!(stance(claim, "緑茶を毎日飲んでも成人の収縮期血圧は下がりませんでした。").relation(), Relation::Refutes);
+        assert_eq!(
+            stance(claim, "緑茶を毎日飲むと成人の収縮期血圧が下がることが示されました。").relation(),
+            Relation::Supports
+        );
+        assert_eq!(
+            stance(claim, "緑茶を毎日飲んでも成人の収縮期血圧は下がりませんでした。").relation(),
+            Relation::Refutes
+        );
         assert_eq!(stance(claim, "美術館は九時に開きます。").relation(), Relation::Neutral);
     }
 

@@ -76,7 +76,9 @@ async fn serve(mut browser: TcpStream, names: GuardedNames, refused: Refused) {
                 refused.lock().unwrap_or_else(PoisonError::into_inner).insert(host);
             }
             let status = if is_refused { "403 Forbidden" } else { "502 Bad Gateway" };
-            let _ = browser.write_all(format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").as_bytes()).await;
+            let _ = browser
+                .write_all(format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").as_bytes())
+                .await;
             return;
         }
     };
@@ -154,8 +156,12 @@ mod tests {
     fn requests_are_forwarded_in_the_site_s_own_form() {
         let wanted = Wanted::parse("GET http://example.org:81/a?b=c HTTP/1.1\r\nHost: example.org:81\r\nProxy-Connection: keep-alive\r\nAccept: */*\r\n\r\n").expect("a request");
         assert_eq!(wanted.url.as_str(), "http://example.org:81/a?b=c");
-        assert_eq!(wanted.forward.as_deref(), Some("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\nAccept: */*\r\nconnection: close\r\n\r\n"));
-        let tunnel = Wanted::parse("CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n").expect("a request");
+        assert_eq!(
+            wanted.forward.as_deref(),
+            Some("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\nAccept: */*\r\nconnection: close\r\n\r\n")
+        );
+        let tunnel =
+            Wanted::parse("CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n").expect("a request");
         assert_eq!((tunnel.url.as_str(), tunnel.forward), ("https://example.org/", None));
         for bad in ["GET / HTTP/1.1\r\n\r\n", "GET ftp://x/ HTTP/1.1\r\n\r\n", "CONNECT\r\n\r\n", "\r\n\r\n"] {
             assert_eq!(Wanted::parse(bad), None, "{bad}");

@@ -83,7 +83,8 @@ impl SearchEngine for OpenAlex {
     async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
         let rows = request.hits_max.clamp(1, 100).to_string();
         // A comma or a bar has a meaning in a filter, not in a search; only the language goes into one.
-        let language = request.language.as_deref().and_then(|tag| tag.split('-').next()).map(|tag| format!("language:{tag}"));
+        let language =
+            request.language.as_deref().and_then(|tag| tag.split('-').next()).map(|tag| format!("language:{tag}"));
         let mut pairs = vec![("search", request.query.as_str()), ("per-page", &rows), ("select", FIELDS)];
         if let Some(filter) = &language {
             pairs.push(("filter", filter));
@@ -114,8 +115,11 @@ fn hit(work: Work) -> Hit {
 
 /// An abstract comes as a map from words to their places.
 fn in_order(index: &BTreeMap<String, Vec<usize>>) -> String {
-    let mut words: Vec<(usize, &str)> =
-        index.iter().flat_map(|(word, places)| places.iter().map(move |at| (*at, word.as_str()))).take(ABSTRACT_WORDS_MAX).collect();
+    let mut words: Vec<(usize, &str)> = index
+        .iter()
+        .flat_map(|(word, places)| places.iter().map(move |at| (*at, word.as_str())))
+        .take(ABSTRACT_WORDS_MAX)
+        .collect();
     words.sort_unstable();
     words.into_iter().map(|(_, word)| word).collect::<Vec<_>>().join(" ")
 }

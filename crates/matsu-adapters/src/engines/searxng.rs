@@ -63,7 +63,8 @@ impl SearchEngine for Searxng {
         }
         let found: Found = self.service.ask("search", &pairs).await?;
         if found.results.is_empty() && !found.unresponsive_engines.is_empty() {
-            let names: Vec<&str> = found.unresponsive_engines.iter().filter_map(|e| e.first()).map(String::as_str).collect();
+            let names: Vec<&str> =
+                found.unresponsive_engines.iter().filter_map(|e| e.first()).map(String::as_str).collect();
             return Err(EngineError::Failed(format!("none of its engines answered ({})", names.join(", "))));
         }
         Ok(found.results.into_iter().take(request.hits_max as usize).map(hit).collect())

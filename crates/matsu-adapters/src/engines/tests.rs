@@ -42,7 +42,9 @@ async fn openalex_brings_abstracts() {
     let engine = OpenAlex::new(&site.openalex(), "Matsu/test", Some("me@example.org".to_owned())).expect("an engine");
     let hits = engine.search(&request("green tea", Some("en-GB"))).await.expect("hits");
     assert_eq!(hits.len(), 1);
-    assert!(hits[0].abstract_text.as_deref().is_some_and(|text| text.starts_with("Drinking green tea every day lowers")));
+    assert!(
+        hits[0].abstract_text.as_deref().is_some_and(|text| text.starts_with("Drinking green tea every day lowers"))
+    );
     assert_eq!(hits[0].doi.as_deref(), Some("10.5555/matsu.1"));
     let visit = site.visits_to("/openalex").pop().expect("a visit");
     assert!(visit.path.contains("mailto=me%40example.org") && visit.path.contains("language%3Aen"), "{}", visit.path);
@@ -53,7 +55,10 @@ async fn failures_say_what_to_do_next() {
     let site = TestSite::start().expect("a site");
     let engine = Searxng::new(&site.searxng(), "Matsu/test").expect("an engine");
     for (mood, is_expected) in [
-        (Mood::Busy, (|error| matches!(error, EngineError::RateLimited { retry_after: Some(_) })) as fn(&EngineError) -> bool),
+        (
+            Mood::Busy,
+            (|error| matches!(error, EngineError::RateLimited { retry_after: Some(_) })) as fn(&EngineError) -> bool,
+        ),
         (Mood::Refusing, |error| matches!(error, EngineError::Blocked(_))),
         (Mood::Broken, |error| matches!(error, EngineError::Failed(_))),
         (Mood::Babbling, |error| matches!(error, EngineError::Failed(_))),

@@ -59,7 +59,8 @@ impl<'a> Page<'a> {
 
     fn row(&self, blocks: &Blocks, at: usize) -> [f32; COLUMNS] {
         let n = self.first.len();
-        let near = |shift: isize| at.checked_add_signed(shift).and_then(|at| self.first.get(at)).copied().unwrap_or(-1.0);
+        let near =
+            |shift: isize| at.checked_add_signed(shift).and_then(|at| self.first.get(at)).copied().unwrap_or(-1.0);
         let ids: Vec<usize> = blocks.chain_ids(blocks.blocks[at].scope).take(5).collect();
         let scope = |level: usize| {
             let id = ids.get(level).or(ids.last()).copied().unwrap_or(0);

@@ -44,21 +44,31 @@ impl Declared {
             found.title = clean(&document.select_single("h1").text());
         }
         found.language = found.language.take().or_else(|| attribute(document, "html", "lang"));
-        found.url = attribute(document, "link[rel='canonical']", "href").filter(|url| url.starts_with("http")).or(found.url.take());
+        found.url = attribute(document, "link[rel='canonical']", "href")
+            .filter(|url| url.starts_with("http"))
+            .or(found.url.take());
         found
     }
 
     fn read_meta(&mut self, document: &Document) {
         for meta in document.select("meta[content]").iter() {
-            let Some(value) = meta.attr("content").map(|value| clean(&value)).filter(|value| !value.is_empty()) else { continue };
+            let Some(value) = meta.attr("content").map(|value| clean(&value)).filter(|value| !value.is_empty()) else {
+                continue;
+            };
             let Some(name) = meta.attr("property").or_else(|| meta.attr("name")) else { continue };
             match name.to_ascii_lowercase().as_str() {
                 "og:title" | "citation_title" | "dc.title" => self.title = value,
-                "og:description" | "description" | "twitter:description" if self.description.is_empty() => self.description = value,
+                "og:description" | "description" | "twitter:description" if self.description.is_empty() => {
+                    self.description = value
+                }
                 "og:type" => self.types.push_str(&format!("{} ", value.to_ascii_lowercase())),
                 "og:url" if value.starts_with("http") => self.url = Some(value),
                 "og:locale" => self.language = Some(value.replace('_', "-")),
-                "author" | "citation_author" | "dc.creator" if !self.authors.contains(&value) && !value.starts_with("http") => self.authors.push(value),
+                "author" | "citation_author" | "dc.creator"
+                    if !self.authors.contains(&value) && !value.starts_with("http") =>
+                {
+                    self.authors.push(value)
+                }
                 "article:published_time" | "citation_publication_date" | "citation_date" | "dc.date" | "date" => {
                     self.year = self.year.or_else(|| year_in(&value));
                 }
@@ -105,7 +115,11 @@ fn clean(text: &str) -> String {
 
 fn year_in(text: &str) -> Option<i32> {
     let digits: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).collect();
-    digits.iter().find(|part| part.len() == 4).and_then(|year| year.parse().ok()).filter(|year| (1000..2200).contains(year))
+    digits
+        .iter()
+        .find(|part| part.len() == 4)
+        .and_then(|year| year.parse().ok())
+        .filter(|year| (1000..2200).contains(year))
 }
 
 /// The DOI in a text, as it stands there.

@@ -23,7 +23,8 @@ pub fn decode(body: &[u8], media_type: Option<&str>) -> String {
 }
 
 fn charset_of(media_type: &str) -> Option<&'static Encoding> {
-    let (_, after) = media_type.to_ascii_lowercase().split_once("charset=").map(|(a, b)| (a.to_owned(), b.to_owned()))?;
+    let (_, after) =
+        media_type.to_ascii_lowercase().split_once("charset=").map(|(a, b)| (a.to_owned(), b.to_owned()))?;
     let label = after.trim_start_matches(['"', '\'']);
     let end = label.find([';', '"', '\'', ' ', '>', '/']).unwrap_or(label.len());
     Encoding::for_label(label[..end].trim().as_bytes())

@@ -18,7 +18,8 @@ pub struct PageFacts<'a> {
 }
 
 /// Words of `declared_types` that the model knows. The order is part of the trained model.
-const DECLARED: [&str; 8] = ["article", "posting", "product", "itemlist", "collectionpage", "website", "faqpage", "recipe"];
+const DECLARED: [&str; 8] =
+    ["article", "posting", "product", "itemlist", "collectionpage", "website", "faqpage", "recipe"];
 
 struct Measured {
     words: Vec<u64>,
@@ -231,17 +232,57 @@ fn letters(text: &str, m: &Measured) -> [f32; 12] {
         flag(matches!(last, ':' | '：')),
         flag(first.is_lowercase()),
         count(STOCK_PHRASES.iter().filter(|phrase| low.contains(**phrase)).count()),
-        flag(low.starts_with("by ") || low.starts_with("posted") || low.starts_with("published") || low.starts_with("updated")),
-        flag(low.starts_with("photo") || low.starts_with("image") || low.starts_with("read ") || low.starts_with("see also") || low.starts_with("related")),
+        flag(
+            low.starts_with("by ")
+                || low.starts_with("posted")
+                || low.starts_with("published")
+                || low.starts_with("updated"),
+        ),
+        flag(
+            low.starts_with("photo")
+                || low.starts_with("image")
+                || low.starts_with("read ")
+                || low.starts_with("see also")
+                || low.starts_with("related"),
+        ),
     ]
 }
 
 /// Things sites say about themselves rather than about their subject.
 const STOCK_PHRASES: [&str; 34] = [
-    "all rights reserved", "©", "copyright", "privacy policy", "terms of", "cookie", "subscribe", "newsletter",
-    "sign up", "sign in", "log in", "share this", "share on", "follow us", "read more", "learn more", "click here",
-    "view all", "see all", "show more", "load more", "add to cart", "advertisement", "sponsored", "leave a comment",
-    "related", "you may also", "recommended", "minutes read", "min read", "skip to", "back to top", "contact us",
+    "all rights reserved",
+    "©",
+    "copyright",
+    "privacy policy",
+    "terms of",
+    "cookie",
+    "subscribe",
+    "newsletter",
+    "sign up",
+    "sign in",
+    "log in",
+    "share this",
+    "share on",
+    "follow us",
+    "read more",
+    "learn more",
+    "click here",
+    "view all",
+    "see all",
+    "show more",
+    "load more",
+    "add to cart",
+    "advertisement",
+    "sponsored",
+    "leave a comment",
+    "related",
+    "you may also",
+    "recommended",
+    "minutes read",
+    "min read",
+    "skip to",
+    "back to top",
+    "contact us",
     "getty images",
 ];
 

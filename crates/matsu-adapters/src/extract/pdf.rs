@@ -29,7 +29,9 @@ impl Drop for Running {
 /// # Errors
 /// `Malformed`: the library gave up, broke or took too long.
 pub fn pages(body: &[u8], time_max: Duration) -> Result<Vec<String>, ExtractError> {
-    if !body.starts_with(b"%PDF-") && !body.get(..1024.min(body.len())).unwrap_or(body).windows(5).any(|w| w == b"%PDF-") {
+    if !body.starts_with(b"%PDF-")
+        && !body.get(..1024.min(body.len())).unwrap_or(body).windows(5).any(|w| w == b"%PDF-")
+    {
         return Err(ExtractError::Malformed("not a PDF".to_owned()));
     }
     if RUNNING.fetch_add(1, Ordering::SeqCst) >= RUNNING_MAX {

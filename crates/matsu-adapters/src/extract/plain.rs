@@ -17,7 +17,11 @@ pub fn markdown(source: &str) -> Document {
         }
         let level = if is_code { 0 } else { trimmed.bytes().take_while(|b| *b == b'#').count() };
         let is_heading = (1..=6).contains(&level) && trimmed[level..].starts_with(' ');
-        let text = if is_code { line.trim_end().to_owned() } else { inline(trimmed[if is_heading { level } else { 0 }..].trim()) };
+        let text = if is_code {
+            line.trim_end().to_owned()
+        } else {
+            inline(trimmed[if is_heading { level } else { 0 }..].trim())
+        };
         if text.is_empty() || text.chars().all(|c| matches!(c, '-' | '=' | '|' | ':' | ' ' | '*' | '_')) {
             continue;
         }
@@ -42,7 +46,8 @@ pub fn text(source: &str) -> Document {
     for line in source.lines().map(str::trim).filter(|line| !line.is_empty()) {
         lines.push(line);
     }
-    let title = lines.first().filter(|line| line.chars().count() <= 120 && !line.ends_with('.')).copied().unwrap_or_default();
+    let title =
+        lines.first().filter(|line| line.chars().count() <= 120 && !line.ends_with('.')).copied().unwrap_or_default();
     Document { title: title.to_owned(), text: lines.join("\n"), ..Document::default() }
 }
 
@@ -69,7 +74,9 @@ fn front_matter(source: &str) -> (Matter, &str) {
         match key.trim().to_ascii_lowercase().as_str() {
             "title" => matter.title = Some(value),
             "author" => matter.author = Some(value),
-            "url" | "source" | "canonical" | "canonical_url" | "link" if value.starts_with("http") => matter.url = Some(value),
+            "url" | "source" | "canonical" | "canonical_url" | "link" if value.starts_with("http") => {
+                matter.url = Some(value)
+            }
             "date" | "year" | "published" => matter.year = value.get(..4).and_then(|year| year.parse().ok()),
             _ => {}
         }
@@ -98,7 +105,8 @@ fn inline(line: &str) -> String {
             continue;
         }
         let mark = rest.chars().next().unwrap_or(' ');
-        let is_inside_word = mark == '_' && text.ends_with(char::is_alphanumeric) && rest[1..].starts_with(char::is_alphanumeric);
+        let is_inside_word =
+            mark == '_' && text.ends_with(char::is_alphanumeric) && rest[1..].starts_with(char::is_alphanumeric);
         if is_inside_word || matches!(mark, '[' | '!') || (mark == '*' && rest[1..].starts_with(' ')) {
             text.push(mark);
         }
@@ -128,7 +136,10 @@ mod tests {
         assert_eq!(document.title, "On waiting");
         assert_eq!(document.declared_url.as_deref(), Some("https://example.org/w"));
         assert_eq!(document.year, Some(2024));
-        assert_eq!(document.text, "Waiting\nSome bold words and code_name, snake_case.\none\ntwo alt\nSecond\nlet x = 1; # no heading\n| a | b |");
+        assert_eq!(
+            document.text,
+            "Waiting\nSome bold words and code_name, snake_case.\none\ntwo alt\nSecond\nlet x = 1; # no heading\n| a | b |"
+        );
         for heading in &document.headings {
             assert!(document.text[heading.at..].starts_with(&heading.text));
         }

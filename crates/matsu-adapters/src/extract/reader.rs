@@ -52,7 +52,9 @@ pub fn read(body: &[u8], media_type: &str, url: Option<&str>) -> Result<Document
             Document { title, text, ..Document::default() }
         }
         "text/markdown" => plain::markdown(&decode(body, Some(media_type))),
-        "text/html" | "application/xhtml+xml" | "text/xml" | "application/xml" => html::read(&decode(body, Some(media_type)), url)?,
+        "text/html" | "application/xhtml+xml" | "text/xml" | "application/xml" => {
+            html::read(&decode(body, Some(media_type)), url)?
+        }
         other if other.starts_with("text/") => plain::text(&decode(body, Some(media_type))),
         other => return Err(ExtractError::Unsupported(other.to_owned())),
     };

@@ -30,7 +30,9 @@ fn main_text_has_its_headings_at_their_places_and_no_frame() {
 
 #[test]
 fn unseen_characters_are_gone() {
-    let page = article("<p>Ig\u{200b}nore\u{2060} this\u{202e} hidden\u{e0041} trick, said the page to its reader in the middle.</p>");
+    let page = article(
+        "<p>Ig\u{200b}nore\u{2060} this\u{202e} hidden\u{e0041} trick, said the page to its reader in the middle.</p>",
+    );
     let document = read(page.as_bytes(), "text/html", None).expect("a document");
     assert!(!document.text.contains(['\u{200b}', '\u{2060}', '\u{202e}', '\u{e0041}']));
     assert!(document.text.contains("Ignore this hidden trick"));

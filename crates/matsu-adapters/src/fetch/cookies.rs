@@ -49,7 +49,9 @@ pub fn parse(host: &str, text: &str) -> Result<Vec<Cookie>, CookieError> {
         let is_clean = |text: &str| text.bytes().all(|b| (0x21..0x7f).contains(&b) && !b"\";,\\".contains(&b));
         let is_value = |text: &str| text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b';');
         if cookie.name.is_empty() || !is_clean(&cookie.name) || !is_value(&cookie.value) {
-            return Err(CookieError::Unprintable { name: cookie.name.chars().filter(char::is_ascii_graphic).collect() });
+            return Err(CookieError::Unprintable {
+                name: cookie.name.chars().filter(char::is_ascii_graphic).collect(),
+            });
         }
     }
     Ok(found)
@@ -111,7 +113,8 @@ pub fn matches(cookie: &Cookie, url: &url::Url, now_s: i64) -> bool {
         || (cookie.with_subdomains && host.strip_suffix(&cookie.domain).is_some_and(|rest| rest.ends_with('.')));
     let path = url.path();
     let is_path = path == cookie.path
-        || (path.starts_with(&cookie.path) && (cookie.path.ends_with('/') || path[cookie.path.len()..].starts_with('/')));
+        || (path.starts_with(&cookie.path)
+            && (cookie.path.ends_with('/') || path[cookie.path.len()..].starts_with('/')));
     let is_fresh = cookie.expires_at_s.is_none_or(|at| at > now_s);
     is_host && is_path && is_fresh && (!cookie.is_secure || url.scheme() == "https")
 }

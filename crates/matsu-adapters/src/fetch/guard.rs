@@ -202,10 +202,17 @@ mod tests {
 
     #[test]
     fn public_addresses_pass_and_other_schemes_do_not() {
-        for url in ["http://93.184.216.34/", "https://[2606:2800:220:1::1]/", "https://example.org:8443/x", "http://[64:ff9b::8.8.8.8]/"] {
+        for url in [
+            "http://93.184.216.34/",
+            "https://[2606:2800:220:1::1]/",
+            "https://example.org:8443/x",
+            "http://[64:ff9b::8.8.8.8]/",
+        ] {
             assert_eq!(verdict(url), Ok(()), "{url}");
         }
-        for url in ["file:///etc/passwd", "ftp://example.org/", "gopher://example.org/", "data:text/html,x", "javascript:1"] {
+        for url in
+            ["file:///etc/passwd", "ftp://example.org/", "gopher://example.org/", "data:text/html,x", "javascript:1"]
+        {
             assert_eq!(verdict(url), Err(Refusal::Scheme), "{url}");
         }
         assert_eq!(verdict("http://user:secret@example.org/"), Err(Refusal::Credentials));
@@ -213,7 +220,8 @@ mod tests {
 
     #[test]
     fn an_exception_holds_for_the_host_as_written_and_its_port() {
-        let guard = AddressGuard::new(["127.0.0.1:8080", "wiki.corp"].iter().filter_map(|e| Exception::parse(e)).collect());
+        let guard =
+            AddressGuard::new(["127.0.0.1:8080", "wiki.corp"].iter().filter_map(|e| Exception::parse(e)).collect());
         let check = |url: &str| guard.check_url(&Url::parse(url).expect("a URL"));
         assert_eq!(check("http://127.0.0.1:8080/x"), Ok(()));
         assert_eq!(check("http://127.0.0.1:22/"), Err(Refusal::Port { host: "127.0.0.1".into(), port: 8080 }));

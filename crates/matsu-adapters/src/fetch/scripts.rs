@@ -3,9 +3,8 @@
 /// Less visible text than this is no page yet.
 const TEXT_MIN: usize = 250;
 
-const FRAMES: [&str; 8] = [
-    "id=\"root\"", "id=\"app\"", "id=\"__next\"", "id=\"__nuxt\"", "id=root", "id=app", "<app-root", "data-reactroot",
-];
+const FRAMES: [&str; 8] =
+    ["id=\"root\"", "id=\"app\"", "id=\"__next\"", "id=\"__nuxt\"", "id=root", "id=app", "<app-root", "data-reactroot"];
 
 /// Whether HTML holds little text but scripts that would make some.
 #[must_use]
@@ -32,7 +31,10 @@ mod tests {
     #[test]
     fn only_an_empty_frame_needs_scripts() {
         let frame = "<html><body><div id=\"root\"></div><noscript>Please enable JavaScript</noscript><script src=a.js></script></body></html>";
-        let page = format!("<html><body><div id=\"root\"><p>{}</p></div><script>1</script></body></html>", "Words of a page. ".repeat(30));
+        let page = format!(
+            "<html><body><div id=\"root\"><p>{}</p></div><script>1</script></body></html>",
+            "Words of a page. ".repeat(30)
+        );
         assert!(needs_scripts(frame));
         assert!(!needs_scripts(&page));
         assert!(!needs_scripts("<p>short</p><script>1</script>"));

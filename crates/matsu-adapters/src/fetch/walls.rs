@@ -66,9 +66,10 @@ fn challenge(answer: &Answer<'_>, low: &str) -> Option<AuthType> {
     if is_cloudflare && (is_refusal || low.contains("just a moment") || low.contains("checking your browser")) {
         return Some(AuthType::Cloudflare);
     }
-    let has_captcha = ["g-recaptcha", "h-captcha", "hcaptcha.com", "recaptcha/api.js", "cf-turnstile", "captcha-delivery.com"]
-        .iter()
-        .any(|sign| low.contains(sign));
+    let has_captcha =
+        ["g-recaptcha", "h-captcha", "hcaptcha.com", "recaptcha/api.js", "cf-turnstile", "captcha-delivery.com"]
+            .iter()
+            .any(|sign| low.contains(sign));
     let speaks_of_it = ["captcha", "are you a robot", "not a robot", "verify you are human", "unusual traffic"]
         .iter()
         .any(|words| text_has(low, words));
@@ -91,8 +92,10 @@ fn asks_for_login(final_url: &str, low: &str) -> bool {
         return false;
     }
     let path = final_url.to_ascii_lowercase();
-    let by_address = ["login", "signin", "sign-in", "sign_in", "/auth", "/sso", "/account"].iter().any(|word| path.contains(word));
-    let by_words = ["log in", "login", "sign in", "ログイン", "로그인", "登录"].iter().any(|words| text_has(low, words));
+    let by_address =
+        ["login", "signin", "sign-in", "sign_in", "/auth", "/sso", "/account"].iter().any(|word| path.contains(word));
+    let by_words =
+        ["log in", "login", "sign in", "ログイン", "로그인", "登录"].iter().any(|words| text_has(low, words));
     by_address || by_words
 }
 
@@ -147,8 +150,20 @@ mod tests {
             (403, vec![], page, "<h1>Forbidden</h1>", Some(AuthType::Forbidden)),
             (403, vec![], page, login, Some(AuthType::Login)),
             (403, vec![("cf-mitigated", "challenge")], page, "", Some(AuthType::Cloudflare)),
-            (503, vec![], page, "<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>", Some(AuthType::Cloudflare)),
-            (200, vec![], page, "<p>Please verify you are human</p><div class=\"h-captcha\"></div>", Some(AuthType::Captcha)),
+            (
+                503,
+                vec![],
+                page,
+                "<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>",
+                Some(AuthType::Cloudflare),
+            ),
+            (
+                200,
+                vec![],
+                page,
+                "<p>Please verify you are human</p><div class=\"h-captcha\"></div>",
+                Some(AuthType::Captcha),
+            ),
             (429, vec![], page, "<p>Our systems have detected unusual traffic</p>", Some(AuthType::Captcha)),
             (503, vec![], page, "<p>Enable JavaScript and cookies to continue</p>", Some(AuthType::JsChallenge)),
             (200, vec![], "https://example.org/login?next=/a", login, Some(AuthType::Login)),
@@ -164,7 +179,10 @@ mod tests {
 
     #[test]
     fn a_page_with_much_text_is_a_page() {
-        let article = format!("<p>{}</p><form>Log in <input type=password></form><div class=g-recaptcha></div>", "Captcha words. ".repeat(200));
+        let article = format!(
+            "<p>{}</p><form>Log in <input type=password></form><div class=g-recaptcha></div>",
+            "Captcha words. ".repeat(200)
+        );
         assert_eq!(wall(200, &[], "https://example.org/login-history", &article), None);
     }
 }

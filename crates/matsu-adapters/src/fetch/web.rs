@@ -2,14 +2,13 @@
 //!
 //! Nothing here follows a redirect or waits for a turn; the caller does, and asks for clearance at every hop.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
-use matsu_core::ports::fetcher::{
-    Clearance, FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage, Fetcher,
-};
+use matsu_core::ports::fetcher::{Clearance, FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage, Fetcher};
 use matsu_core::research::evidence::PageOrigin;
 use url::Url;
 
@@ -56,17 +55,23 @@ pub struct FetchSettings {
     pub time_max: Duration,
     /// Hosts that may be fetched although they are not public.
     pub exceptions: Vec<Exception>,
+    /// Where searches look that name no folder.
+    pub folders: Vec<PathBuf>,
 }
 
 impl Default for FetchSettings {
     fn default() -> Self {
         Self {
-            user_agent: format!("Matsu/{} (research for one user; obeys robots.txt as {AGENT})", env!("CARGO_PKG_VERSION")),
+            user_agent: format!(
+                "Matsu/{} (research for one user; obeys robots.txt as {AGENT})",
+                env!("CARGO_PKG_VERSION")
+            ),
             step: Duration::from_secs(2),
             daily_max: None,
             bytes_max: 16 * 1024 * 1024,
             time_max: Duration::from_secs(30),
             exceptions: Vec::new(),
+            folders: Vec::new(),
         }
     }
 }
@@ -145,7 +150,9 @@ impl WebFetcher {
         let cookie = self.cookie_header(request, &url);
         let is_private = cookie.is_some();
         let mut ask = self.client.get(url.clone()).header("accept", ACCEPT);
-        for (name, value) in [("cookie", &cookie), ("if-none-match", &request.etag), ("if-modified-since", &request.last_modified)] {
+        for (name, value) in
+            [("cookie", &cookie), ("if-none-match", &request.etag), ("if-modified-since", &request.last_modified)]
+        {
             if let Some(value) = value {
                 ask = ask.header(name, value);
             }
@@ -167,7 +174,8 @@ impl WebFetcher {
         let media_type = answer.header("content-type").unwrap_or("text/html").to_owned();
         let is_html = media_type.contains("html");
         let body = if is_html || answer.status >= 400 { String::from_utf8_lossy(&answer.body) } else { "".into() };
-        let seen = walls::Answer { status: answer.status, headers: &answer.headers, body: &body, final_url: url.as_str() };
+        let seen =
+            walls::Answer { status: answer.status, headers: &answer.headers, body: &body, final_url: url.as_str() };
         if let Some(auth_type) = walls::find_wall(&seen) {
             return Ok(FetchOutcome::NeedsAuth { auth_type });
         }
@@ -241,7 +249,8 @@ fn is_redirect(status: u16) -> bool {
 
 fn is_readable(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind.starts_with("text/") || matches!(kind.as_str(), "application/xhtml+xml" | "application/pdf" | "application/xml")
+    kind.starts_with("text/")
+        || matches!(kind.as_str(), "application/xhtml+xml" | "application/pdf" | "application/xml")
 }
 
 #[async_trait]
@@ -261,8 +270,9 @@ impl Fetcher for WebFetcher {
 
     async fn fetch(&self, request: &FetchRequest, means: FetchMeans) -> Result<FetchOutcome, FetchError> {
         if request.url.starts_with("file:") {
-            let (request, bytes_max) = (request.clone(), self.settings.bytes_max);
-            let read = tokio::task::spawn_blocking(move || file::read(&request, bytes_max)).await;
+            let (request, settings) = (request.clone(), self.settings.clone());
+            let work = move || file::read(&request, &settings.folders, settings.bytes_max);
+            let read = tokio::task::spawn_blocking(work).await;
             let page = read.map_err(|_| FetchError::Failed("reading a file was cut short".to_owned()))??;
             return Ok(FetchOutcome::Page(Box::new(page)));
         }

@@ -13,8 +13,24 @@ const DENIALS: &str = "no not nor never without cannot neither none lack lacks l
     nicht kein keine keinen keiner keinem ohne nie niemals weder pas sans aucun aucune jamais ne sin nunca ningún ninguna";
 
 /// Denials in scripts without spaces, and Korean.
-const DENIALS_INSIDE: [&str; 16] =
-    ["ない", "なかった", "ません", "ませんでした", "せず", "無い", "不", "没", "沒", "未", "않", "없", "못", "아니", "아닙", "無効"];
+const DENIALS_INSIDE: [&str; 16] = [
+    "ない",
+    "なかった",
+    "ません",
+    "ませんでした",
+    "せず",
+    "無い",
+    "不",
+    "没",
+    "沒",
+    "未",
+    "않",
+    "없",
+    "못",
+    "아니",
+    "아닙",
+    "無効",
+];
 
 const UP: &str = "increase increases increased increasing higher greater more elevated enhance enhances enhanced enhancing \
     promote promotes promoted promoting improve improves improved upregulated upregulation upregulates raise raises raised \

@@ -34,7 +34,11 @@ impl Words {
     }
 
     fn content(&self) -> impl Iterator<Item = &str> {
-        self.stems.iter().zip(&self.cues).filter(|(_, cue)| !cue.is_common && !cue.denies).map(|(stem, _)| stem.as_str())
+        self.stems
+            .iter()
+            .zip(&self.cues)
+            .filter(|(_, cue)| !cue.is_common && !cue.denies)
+            .map(|(stem, _)| stem.as_str())
     }
 
     fn count(&self, what: fn(&Cue) -> bool) -> f64 {
@@ -48,8 +52,10 @@ impl Words {
 
 /// English endings that do not change what is spoken of; other words stay as they are.
 fn stem(word: &str) -> String {
-    const ENDINGS: [&str; 13] = ["ations", "ation", "ingly", "ments", "ment", "edly", "ings", "ing", "ies", "ed", "es", "s", "ly"];
-    let ending = ENDINGS.iter().find(|ending| word.is_ascii() && word.ends_with(**ending) && word.len() >= ending.len() + 4);
+    const ENDINGS: [&str; 13] =
+        ["ations", "ation", "ingly", "ments", "ment", "edly", "ings", "ing", "ies", "ed", "es", "s", "ly"];
+    let ending =
+        ENDINGS.iter().find(|ending| word.is_ascii() && word.ends_with(**ending) && word.len() >= ending.len() + 4);
     ending.map_or(word, |ending| &word[..word.len() - ending.len()]).to_owned()
 }
 
@@ -82,7 +88,8 @@ pub fn row(claim: &str, passage: &str) -> [f64; COLUMNS] {
     let way = sign(up - down);
     let evidence_way = sign(evidence_up - evidence_down);
     let near_way = sign(near.up - near.down);
-    let is_turned = (up > 0.0 && near.down > 0.0 && near.up == 0.0) || (down > 0.0 && near.up > 0.0 && near.down == 0.0);
+    let is_turned =
+        (up > 0.0 && near.down > 0.0 && near.up == 0.0) || (down > 0.0 && near.up > 0.0 && near.down == 0.0);
     let odd = flag((denied > 0.0) != (denies > 0.0));
     let odd_near = flag((denied > 0.0) != (near_denies > 0.0));
     [
@@ -185,7 +192,13 @@ fn flag(is: bool) -> f64 {
 }
 
 fn sign(value: f64) -> f64 {
-    if value > 0.0 { 1.0 } else if value < 0.0 { -1.0 } else { 0.0 }
+    if value > 0.0 {
+        1.0
+    } else if value < 0.0 {
+        -1.0
+    } else {
+        0.0
+    }
 }
 
 fn share(part: usize, whole: usize) -> f64 {

@@ -11,10 +11,18 @@ const LOGIN: &str = "<h1>Log in</h1><form action=\"/login\" method=\"post\"><inp
 /// `/members/N`: an article for whoever has the key, a login for all others. Even numbers answer 401, odd ones send
 /// the visitor to the login page.
 pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
-    let has_key = headers.get_all(header::COOKIE).iter().any(|value| value.to_str().is_ok_and(|text| text.split("; ").any(|pair| pair == KEY)));
+    let has_key = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(|text| text.split("; ").any(|pair| pair == KEY)));
     if has_key {
-        let page = Page { site, language: 0, topic: number % super::TOPICS.len(), number: number % super::PAGES_PER_TOPIC };
-        let body = format!("<article><h1>For members</h1><p>Only members read this sentence about {}.</p>{}</article>", page.title(), page.paragraphs().iter().map(|p| format!("<p>{p}</p>")).collect::<String>());
+        let page =
+            Page { site, language: 0, topic: number % super::TOPICS.len(), number: number % super::PAGES_PER_TOPIC };
+        let body = format!(
+            "<article><h1>For members</h1><p>Only members read this sentence about {}.</p>{}</article>",
+            page.title(),
+            page.paragraphs().iter().map(|p| format!("<p>{p}</p>")).collect::<String>()
+        );
         return Html(frame("en", "For members", &body)).into_response();
     }
     if number % 2 == 0 {

@@ -111,7 +111,8 @@ pub fn openalex(port: u16, query: &str, is_empty: bool) -> Response {
             })
         })
         .collect();
-    Json(json!({"meta": {"count": works.len(), "page": 1, "per_page": 25}, "results": works, "group_by": []})).into_response()
+    Json(json!({"meta": {"count": works.len(), "page": 1, "per_page": 25}, "results": works, "group_by": []}))
+        .into_response()
 }
 
 fn inverted(text: &str) -> Value {

@@ -209,7 +209,8 @@ impl Page {
         let count = words.around.len();
         (0..3)
             .map(|part| {
-                let turned = (0..count).map(|at| words.around[(at * (part + 1) + self.number + usize::from(self.site)) % count]);
+                let turned =
+                    (0..count).map(|at| words.around[(at * (part + 1) + self.number + usize::from(self.site)) % count]);
                 let mut text: Vec<&str> = turned.collect();
                 text.dedup();
                 if part == 0 {
@@ -255,6 +256,7 @@ pub fn frame(language: &str, title: &str, body: &str) -> String {
 
 /// The list of everything.
 pub fn index(site: u8) -> String {
-    let rows: String = Page::all(site).map(|page| format!("<li><a href=\"{}\">{}</a></li>", page.path(), page.title())).collect();
+    let rows: String =
+        Page::all(site).map(|page| format!("<li><a href=\"{}\">{}</a></li>", page.path(), page.title())).collect();
     frame("en", "All pages", &format!("<h1>All pages</h1><ul>{rows}</ul>"))
 }

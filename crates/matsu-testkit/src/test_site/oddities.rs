@@ -64,7 +64,8 @@ pub fn conditional(site: u8, number: usize, headers: &HeaderMap) -> Response {
         return (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response();
     }
     let page = Page { site, language: 0, topic: 1, number: number % super::PAGES_PER_TOPIC };
-    ([(header::ETAG, tag), (header::LAST_MODIFIED, "Sun, 01 Nov 2026 00:00:00 GMT".to_owned())], Html(page.html())).into_response()
+    ([(header::ETAG, tag), (header::LAST_MODIFIED, "Sun, 01 Nov 2026 00:00:00 GMT".to_owned())], Html(page.html()))
+        .into_response()
 }
 
 /// `/pdf/N.pdf`.
@@ -84,5 +85,9 @@ pub fn pdf(site: u8, number: usize) -> Response {
 
 /// `/large/BYTES`: that many bytes of text.
 pub fn large(bytes: usize) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], "A line of a large text.\n".repeat(bytes.min(64 << 20) / 24 + 1)).into_response()
+    (
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
+        "A line of a large text.\n".repeat(bytes.min(64 << 20) / 24 + 1),
+    )
+        .into_response()
 }

@@ -111,7 +111,9 @@ fn page(site: &Site, path: &str, parts: &[&str], headers: &HeaderMap) -> Respons
         ["challenge", kind] => doors::challenge(kind),
         ["status", code] => doors::status(code.parse().unwrap_or(400)),
         ["redirect", kind] => oddities::redirect(kind, site.desk.port),
-        ["injection", kind] => oddities::injection(site.number, kind).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response()),
+        ["injection", kind] => {
+            oddities::injection(site.number, kind).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
+        }
         ["scripted"] => oddities::scripted(site.desk.port),
         ["etag", n] => oddities::conditional(site.number, number(n), headers),
         ["pdf", name] => oddities::pdf(site.number, number(name.trim_end_matches(".pdf"))),
@@ -137,7 +139,9 @@ async fn engine(site: &Site, name: &str, uri: &Uri) -> Response {
     let is_empty = mood == Mood::Empty;
     match name {
         "searxng" if asked("format").as_deref() != Some("json") => StatusCode::FORBIDDEN.into_response(),
-        "searxng" => engines::searxng(site.desk.port, &asked("q").unwrap_or_default(), asked("language").as_deref(), is_empty),
+        "searxng" => {
+            engines::searxng(site.desk.port, &asked("q").unwrap_or_default(), asked("language").as_deref(), is_empty)
+        }
         _ => engines::openalex(site.desk.port, &asked("search").unwrap_or_default(), is_empty),
     }
 }

@@ -38,7 +38,14 @@ fn doors_open_with_the_key_alone() {
     assert_eq!(get(&site, 0, "/members/1", "").0, 302);
     let (status, text) = get(&site, 0, "/members/0", &format!("cookie: a=b; {KEY}\r\n"));
     assert!(status == 200 && text.contains("Only members read this"));
-    for (path, expected) in [("/status/403", 403), ("/status/429", 429), ("/challenge/cloudflare", 403), ("/redirect/metadata", 302), ("/pdf/1.pdf", 200), ("/nothing", 404)] {
+    for (path, expected) in [
+        ("/status/403", 403),
+        ("/status/429", 429),
+        ("/challenge/cloudflare", 403),
+        ("/redirect/metadata", 302),
+        ("/pdf/1.pdf", 200),
+        ("/nothing", 404),
+    ] {
         assert_eq!(get(&site, 2, path, "").0, expected, "{path}");
     }
     assert_eq!(site.visits_to("/members").len(), 3);

@@ -38,7 +38,15 @@ pub struct Part {
 }
 
 impl Part {
-    pub fn new(folder: &Path, found: &Found, number: usize, title: &str, text: &str, domain: &str, year: Option<i32>) -> Self {
+    pub fn new(
+        folder: &Path,
+        found: &Found,
+        number: usize,
+        title: &str,
+        text: &str,
+        domain: &str,
+        year: Option<i32>,
+    ) -> Self {
         Self {
             folder: folder.to_string_lossy().into_owned(),
             path: found.path.to_string_lossy().into_owned(),
@@ -122,17 +130,29 @@ impl Index {
             if part.number == 0 {
                 remove_document(&tx, &part.path)?;
             }
-            let lead: String = part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LEAD_CHARS).collect();
+            let lead: String =
+                part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LEAD_CHARS).collect();
             tx.prepare_cached(
                 "INSERT INTO documents (folder, path, part, size, changed_ns, title, lead, domain, year) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?
             .execute(params![
-                part.folder, part.path, part.number, part.size, part.changed_ns, part.title, lead, part.domain, part.year
+                part.folder,
+                part.path,
+                part.number,
+                part.size,
+                part.changed_ns,
+                part.title,
+                lead,
+                part.domain,
+                part.year
             ])?;
             let id = tx.last_insert_rowid();
-            tx.prepare_cached("INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)")?
-                .execute(params![id, index_form(&part.title), index_form(&part.text)])?;
+            tx.prepare_cached("INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)")?.execute(params![
+                id,
+                index_form(&part.title),
+                index_form(&part.text)
+            ])?;
         }
         tx.commit()
     }
@@ -144,7 +164,8 @@ impl Index {
             let rows = self.paths_after(folder, after)?;
             let Some((last, _)) = rows.last() else { return Ok(removed) };
             after = *last;
-            let gone: Vec<&String> = rows.iter().map(|(_, path)| path).filter(|path| stat(path.into()).is_none()).collect();
+            let gone: Vec<&String> =
+                rows.iter().map(|(_, path)| path).filter(|path| stat(path.into()).is_none()).collect();
             let mut writer = self.writer();
             let tx = writer.transaction()?;
             for path in &gone {
@@ -200,17 +221,25 @@ impl Index {
                 let all: Vec<String> = asked.iter().map(Term::expression).collect();
                 return Self::unranked(reader, &all.join(" AND "), &asked, folders, hits_max);
             }
-            let found = rows(reader, &rare.join(" OR "), "ORDER BY bm25(words, 4.0, 1.0)", folders, hits_max as usize * 3)?;
+            let found =
+                rows(reader, &rare.join(" OR "), "ORDER BY bm25(words, 4.0, 1.0)", folders, hits_max as usize * 3)?;
             Ok(each_once(found, hits_max))
         })
     }
 
     /// A question of common words: the first rows that have them all, in the order of how often their beginning does.
-    fn unranked(reader: &Connection, expression: &str, asked: &[Term], folders: &[PathBuf], hits_max: u32) -> rusqlite::Result<Vec<Hit>> {
+    fn unranked(
+        reader: &Connection,
+        expression: &str,
+        asked: &[Term],
+        folders: &[PathBuf],
+        hits_max: u32,
+    ) -> rusqlite::Result<Vec<Hit>> {
         let mut found = rows(reader, expression, "", folders, UNRANKED_MAX)?;
         let weigh = |hit: &Hit| {
             let form = format!(" {} {} ", index_form(&hit.title), index_form(&hit.snippet));
-            let count: usize = asked.iter().map(|term| form.matches(&format!(" {} ", term.entries.join(" "))).count()).sum();
+            let count: usize =
+                asked.iter().map(|term| form.matches(&format!(" {} ", term.entries.join(" "))).count()).sum();
             std::cmp::Reverse(count)
         };
         found.sort_by_cached_key(weigh);
@@ -223,7 +252,8 @@ fn note_of(folder: &str) -> String {
 }
 
 fn remove_document(tx: &Connection, path: &str) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM words WHERE rowid IN (SELECT id FROM documents WHERE path = ?1)")?.execute([path])?;
+    tx.prepare_cached("DELETE FROM words WHERE rowid IN (SELECT id FROM documents WHERE path = ?1)")?
+        .execute([path])?;
     tx.prepare_cached("DELETE FROM documents WHERE path = ?1")?.execute([path])?;
     Ok(())
 }
@@ -238,7 +268,13 @@ fn is_common(reader: &Connection, term: &Term) -> rusqlite::Result<bool> {
     Ok(true)
 }
 
-fn rows(reader: &Connection, expression: &str, order: &str, folders: &[PathBuf], rows_max: usize) -> rusqlite::Result<Vec<Hit>> {
+fn rows(
+    reader: &Connection,
+    expression: &str,
+    order: &str,
+    folders: &[PathBuf],
+    rows_max: usize,
+) -> rusqlite::Result<Vec<Hit>> {
     let places = vec!["?"; folders.len()].join(", ");
     let sql = format!(
         "SELECT d.path, d.title, d.lead, d.domain, d.year FROM words JOIN documents d ON d.id = words.rowid \

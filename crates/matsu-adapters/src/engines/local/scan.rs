@@ -67,7 +67,8 @@ impl<'a> Scan<'a> {
     }
 
     fn read_whole(&mut self, folder: &Path, found: &Found, media_type: &str) -> rusqlite::Result<()> {
-        let body = if found.size <= WHOLE_BYTES_MAX { std::fs::read(&found.path).unwrap_or_default() } else { Vec::new() };
+        let body =
+            if found.size <= WHOLE_BYTES_MAX { std::fs::read(&found.path).unwrap_or_default() } else { Vec::new() };
         let domain = super::domain_of_document(folder, &body, media_type);
         // A file that cannot be read stands in the index with its name alone, so that it is not tried at every search.
         let document = extract::read(&body, media_type, None).unwrap_or_default();

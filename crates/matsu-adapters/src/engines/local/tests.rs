@@ -32,7 +32,11 @@ async fn documents_are_found_in_every_script_and_format() {
     fs::write(docs.join("a.md"), "# Waiting\nLong polling holds a request open.").expect("a file");
     fs::write(docs.join("ja.txt"), "待ち行列の長さを測る。").expect("a file");
     fs::write(docs.join("deep/ko.md"), "서울에서 대기열을 관리한다.").expect("a file");
-    fs::write(docs.join("zh.html"), "<html><body><article><p>长轮询可以减少请求次数，这是很重要的。</p></article></body></html>").expect("a file");
+    fs::write(
+        docs.join("zh.html"),
+        "<html><body><article><p>长轮询可以减少请求次数，这是很重要的。</p></article></body></html>",
+    )
+    .expect("a file");
     fs::write(docs.join("deep/.hidden/x.md"), "Long polling hidden").expect("a file");
     fs::write(docs.join("notes.rs"), "Long polling source").expect("a file");
     let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Clock::system()).expect("an engine");
@@ -83,7 +87,8 @@ async fn a_long_text_is_found_by_its_end_and_named_once() {
     let home = tempfile::tempdir().expect("a folder");
     let docs = home.path().join("docs");
     fs::create_dir(&docs).expect("a folder");
-    fs::write(docs.join("long.txt"), format!("{}the zebra ends it", "A line of some words.\n".repeat(40_000))).expect("a file");
+    fs::write(docs.join("long.txt"), format!("{}the zebra ends it", "A line of some words.\n".repeat(40_000)))
+        .expect("a file");
     fs::write(docs.join("declared.md"), "---\nurl: https://www.example.co.jp/z\n---\nA zebra.").expect("a file");
     let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Clock::system()).expect("an engine");
     let hits = engine.search(&request("zebra", &docs)).await.expect("hits");

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Mutex;
 
+use matsu_core::ports::cookie_vault::CookieVault;
 use matsu_core::principal::Principal;
 use matsu_core::research::auth::AuthType;
-use matsu_core::ports::cookie_vault::CookieVault;
 use matsu_testkit::test_site::{KEY, TestSite};
 
 use super::*;
@@ -86,7 +86,10 @@ async fn answers_are_told_apart() {
         ("/challenge/js", AuthType::JsChallenge),
     ] {
         let found = scene.fetch(path).await;
-        assert!(matches!(found, Ok(FetchOutcome::NeedsAuth { auth_type }) if auth_type == expected), "{path}: {found:?}");
+        assert!(
+            matches!(found, Ok(FetchOutcome::NeedsAuth { auth_type }) if auth_type == expected),
+            "{path}: {found:?}"
+        );
     }
 }
 
@@ -105,7 +108,9 @@ async fn robots_txt_is_read_once_and_obeyed() {
 async fn no_hop_leads_inside() {
     let scene = Scene::new();
     for kind in ["metadata", "private", "loopback", "decimal", "ipv6", "file"] {
-        let Ok(FetchOutcome::Redirect { to }) = scene.fetch(&format!("/redirect/{kind}")).await else { panic!("{kind}") };
+        let Ok(FetchOutcome::Redirect { to }) = scene.fetch(&format!("/redirect/{kind}")).await else {
+            panic!("{kind}")
+        };
         let request = scene.request(&to);
         let cleared = scene.fetcher.clearance(&request).await;
         let fetched = scene.fetcher.fetch(&request, FetchMeans::Http).await;
@@ -151,7 +156,14 @@ async fn cookies_go_to_their_owner_s_requests_and_make_pages_private() {
     assert!(matches!(refused, Ok(FetchOutcome::NeedsAuth { .. })));
     let elsewhere = FetchRequest { url: scene.site.url(1, "/members/0"), ..scene.request("/") };
     assert!(matches!(scene.fetcher.fetch(&elsewhere, FetchMeans::Http).await, Ok(FetchOutcome::NeedsAuth { .. })));
-    assert!(scene.site.visits_to("/members").iter().filter(|visit| visit.headers.contains_key("cookie")).all(|visit| visit.site == 0));
+    assert!(
+        scene
+            .site
+            .visits_to("/members")
+            .iter()
+            .filter(|visit| visit.headers.contains_key("cookie"))
+            .all(|visit| visit.site == 0)
+    );
 }
 
 #[tokio::test]
