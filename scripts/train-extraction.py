@@ -4,7 +4,7 @@
     python -m venv .venv && .venv/bin/pip install numpy==2.3.* lightgbm==4.6.*
     cargo build --release --manifest-path bench/peers/reader/Cargo.toml
     .venv/bin/python scripts/train-extraction.py --data ../shared/data \\
-        --reader bench/peers/reader/target/release/matsu-bench-reader \\
+        --reader bench/peers/reader/target/release/bench-peer-reader \\
         --out crates/matsu-adapters/src/extract/block_model.txt
 
 The data are the two page sets that bench/README.md names: 181 articles and 150 pages of seven

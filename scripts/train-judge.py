@@ -4,7 +4,7 @@
     python -m venv .venv && .venv/bin/pip install numpy==2.3.* scipy==1.16.*
     cargo build --release --manifest-path bench/peers/reader/Cargo.toml
     .venv/bin/python scripts/train-judge.py --data ../shared/data \\
-        --reader bench/peers/reader/target/release/matsu-bench-reader \\
+        --reader bench/peers/reader/target/release/bench-peer-reader \\
         --out crates/matsu-adapters/src/judge/weights.txt
 
 The data are SciFact's pairs of claim and evidence, which support or refute. They have no neutral

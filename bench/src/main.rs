@@ -10,6 +10,7 @@ mod measure;
 mod peers;
 mod processes;
 mod report;
+mod research_data;
 mod rows;
 mod verdict;
 mod waiters;

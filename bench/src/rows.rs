@@ -7,7 +7,10 @@ mod enqueue_to_start;
 mod growth_history;
 mod growth_queue;
 mod growth_waiters;
+mod local_search;
 mod memory_per_waiter;
+mod page_extraction;
+mod stance_judge;
 mod wake_http;
 mod woken_at_once;
 
@@ -30,6 +33,9 @@ pub const ROWS: &[Row] = &[
     Row { name: "wake-http", run: wake_http::run },
     Row { name: "memory-per-waiter", run: memory_per_waiter::run },
     Row { name: "woken-at-once", run: woken_at_once::run },
+    Row { name: "page-extraction", run: page_extraction::run },
+    Row { name: "stance-judge", run: stance_judge::run },
+    Row { name: "local-search", run: local_search::run },
     Row { name: "growth-queue", run: growth_queue::run },
     Row { name: "growth-history", run: growth_history::run },
     Row { name: "growth-waiters", run: growth_waiters::run },

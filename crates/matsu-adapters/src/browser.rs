@@ -2,9 +2,11 @@
 //! profile, so nothing of one owner is ever there for another; it reaches the network through [`proxy`] alone, and it
 //! is gone when the visit is.
 
+mod frames;
 mod process;
 mod protocol;
 mod proxy;
+pub mod running;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -137,3 +139,6 @@ async fn read(session: &mut Session, url: &Url) -> Result<Visited, FetchError> {
         html: html.as_str().unwrap_or_default().to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

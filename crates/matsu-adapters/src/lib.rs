@@ -8,3 +8,6 @@ pub mod extract;
 pub mod fetch;
 mod http;
 pub mod judge;
+pub mod mcp_host;
+pub mod model_research;
+pub mod providers;

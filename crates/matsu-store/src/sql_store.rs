@@ -2,6 +2,7 @@
 
 mod research;
 mod sessions;
+mod transcripts;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,13 +1,16 @@
 //! Reads the measuring pages with Matsu's extractor and with the crates beside it, and shows Matsu's own features to the
 //! scripts that train on them.
 //!
-//!     matsu-bench-reader read READER HTML-FOLDER OUT.json [TRUTH-FOLDER]   texts by page; prints pages, seconds of CPU
-//!     matsu-bench-reader rows HTML-FOLDER OUT.json                         blocks of every page, first look
-//!     matsu-bench-reader context HTML-FOLDER FIRST.json OUT.json           what the second look adds
-//!     matsu-bench-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
-//!     matsu-bench-reader stances PAIRS.json OUT.json                       the judge's three probabilities
+//!     bench-peer-reader read READER HTML-FOLDER OUT.json [TRUTH-FOLDER]   texts by page; prints pages, seconds of CPU
+//!     bench-peer-reader rows HTML-FOLDER OUT.json                         blocks of every page, first look
+//!     bench-peer-reader context HTML-FOLDER FIRST.json OUT.json           what the second look adds
+//!     bench-peer-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
+//!     bench-peer-reader stances PAIRS.json OUT.json                       the judge's three probabilities
+//!     bench-peer-reader local FOLDER INDEX MEGABYTES                       writes that much text, indexes and asks it
 //!
 //! READER is `matsu`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were fetched from.
+
+mod local;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,6 +42,7 @@ fn main() -> Result<()> {
         }
         ["stance-rows", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::features::row(claim, text).to_vec()))?),
         ["stances", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::stance(claim, text)))?),
+        ["local", folder, index, megabytes] => local::measure(folder.as_ref(), index.as_ref(), megabytes.parse()?),
         _ => bail!("see the head of bench/peers/reader/src/main.rs"),
     }
 }

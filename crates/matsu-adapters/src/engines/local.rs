@@ -6,6 +6,7 @@
 
 mod connection;
 mod folders;
+mod freshness;
 mod index;
 mod scan;
 mod words;
@@ -21,21 +22,18 @@ use matsu_core::research::address::domain_of;
 use matsu_core::research::merge::Hit;
 
 pub use folders::media_type;
+use freshness::{Freshness, Step};
 use index::Index;
 use scan::{Scan, Scanned};
 
 pub const NAME: &str = "local";
 
-/// A search waits this long for the index to catch up with folders it has seen before.
-const CATCH_UP_MAX: Duration = Duration::from_secs(2);
-/// And this long for folders it sees for the first time.
-const FIRST_READ_MAX: Duration = Duration::from_secs(60);
-
 /// Finds documents in folders.
 pub struct LocalEngine {
     index: Arc<Index>,
-    /// Folders that every search of the machine's own user may look into, besides those of the request.
+    /// Where searches look that name no folder.
     folders: Vec<PathBuf>,
+    freshness: Arc<Freshness>,
     clock: Clock,
 }
 
@@ -44,38 +42,64 @@ impl LocalEngine {
     /// The index file cannot be opened.
     pub fn open(index_file: &Path, folders: Vec<PathBuf>, clock: Clock) -> Result<Self, EngineError> {
         let index = Index::open(index_file).map_err(|error| failed(&error))?;
-        Ok(Self { index: Arc::new(index), folders, clock })
+        Ok(Self { index: Arc::new(index), folders, freshness: Arc::default(), clock })
     }
 
-    /// The folders of a request, links resolved, each once; those that do not exist are left out.
-    fn folders_of(&self, request: &EngineRequest) -> Vec<PathBuf> {
-        let named = request.folders.iter().map(PathBuf::from);
-        let configured = self.folders.iter().filter(|_| request.folders.is_empty()).cloned();
-        let mut found: Vec<PathBuf> = named.chain(configured).filter_map(|folder| folder.canonicalize().ok()).collect();
-        found.sort();
-        found.dedup();
-        found
-    }
-
+    /// Brings the index up to date, for as long as it is worth waiting.
     async fn catch_up(&self, folders: &[PathBuf]) -> Result<(), EngineError> {
         let is_new = self.index.has_unread(folders).map_err(|error| failed(&error))?;
-        let (index, folders) = (Arc::clone(&self.index), folders.to_vec());
-        // Goes on by itself when the search no longer waits for it.
-        let reading = tokio::task::spawn_blocking(move || Scan::new(&index).run(&folders));
-        let patience = if is_new { FIRST_READ_MAX } else { CATCH_UP_MAX };
-        match self.clock.within(patience, reading).await {
+        let patience = match self.freshness.begin(folders, is_new, self.clock.instant()) {
+            Step::GoOn => return Ok(()),
+            Step::LookBeside => Duration::ZERO,
+            Step::LookAndWait(patience) => patience,
+        };
+        // It goes on by itself when the search no longer waits for it.
+        let looking = tokio::task::spawn_blocking(self.look_at(folders));
+        match self.clock.within(patience, looking).await {
             None => Ok(()),
-            Some(Ok(Ok(scanned))) => {
-                let Scanned { read, removed, .. } = scanned;
-                if read + removed > 0 {
-                    tracing::debug!(read, removed, "the index of local documents changed");
-                }
-                Ok(())
-            }
-            Some(Ok(Err(error))) => Err(failed(&error)),
+            Some(Ok(looked)) => looked.map_err(|error| failed(&error)),
             Some(Err(_)) => Err(EngineError::Failed("reading the folders was cut short".to_owned())),
         }
     }
+
+    fn look_at(&self, folders: &[PathBuf]) -> impl FnOnce() -> rusqlite::Result<()> + use<> {
+        let (index, freshness, clock) = (Arc::clone(&self.index), Arc::clone(&self.freshness), self.clock);
+        let folders = folders.to_vec();
+        move || {
+            let began = clock.instant();
+            let looked = Scan::new(&index).run(&folders);
+            let now = clock.instant();
+            let seen = looked.as_ref().map_or(0, |scanned| scanned.seen);
+            freshness.end(&folders, seen, now.duration_since(began), now);
+            let Scanned { read, removed, .. } = looked?;
+            if read + removed > 0 {
+                tracing::debug!(read, removed, "the index of local documents changed");
+            }
+            Ok(())
+        }
+    }
+
+    /// Reads folders to their end, however long it takes.
+    ///
+    /// # Errors
+    /// The index cannot be written.
+    pub async fn read_folders(&self, folders: &[PathBuf]) -> Result<(), EngineError> {
+        let looked = tokio::task::spawn_blocking(self.look_at(folders)).await;
+        let looked = looked.map_err(|_| EngineError::Failed("reading the folders was cut short".to_owned()))?;
+        looked.map_err(|error| failed(&error))
+    }
+}
+
+/// The folders a search looks into: those it names, else those configured. Links are resolved, each is there once, and
+/// those that do not exist are left out.
+#[must_use]
+pub fn folders_of(named: &[String], configured: &[PathBuf]) -> Vec<PathBuf> {
+    let named: Vec<PathBuf> = named.iter().map(PathBuf::from).collect();
+    let chosen = if named.is_empty() { configured } else { &named };
+    let mut found: Vec<PathBuf> = chosen.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 fn failed(error: &rusqlite::Error) -> EngineError {
@@ -93,7 +117,7 @@ impl SearchEngine for LocalEngine {
     }
 
     async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
-        let folders = self.folders_of(request);
+        let folders = folders_of(&request.folders, &self.folders);
         if folders.is_empty() {
             return Ok(Vec::new());
         }

@@ -18,12 +18,12 @@ use super::features::PageFacts;
 use super::model::{self, KEEP};
 
 /// Above this doubt the other extractor is asked.
-const DOUBT_MAX: f32 = 0.27;
+const DOUBT_MAX: f32 = 0.36;
 /// Less text than this is no main text; everything else is tried.
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.
 const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
-const BASE_BYTES_MAX: usize = 3 * 1024 * 1024;
+const BASE_BYTES_MAX: usize = 1536 * 1024;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 

@@ -9,11 +9,11 @@ use url::Url;
 
 use crate::engines::local;
 
-/// Reads a `file:` address.
+/// Reads a `file:` address. `configured` are the folders of searches that name none.
 ///
 /// # Errors
 /// `Refused` for anything outside of the folders or not found by `local`; `Status(404)` for what is gone.
-pub fn read(request: &FetchRequest, bytes_max: usize) -> Result<FetchedPage, FetchError> {
+pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) -> Result<FetchedPage, FetchError> {
     let refused = |why: &str| FetchError::Refused(why.to_owned());
     if !request.engines.iter().any(|engine| engine == local::NAME) {
         return Err(refused("a file address is read only if the engine local found it"));
@@ -21,7 +21,8 @@ pub fn read(request: &FetchRequest, bytes_max: usize) -> Result<FetchedPage, Fet
     let path = Url::parse(&request.url).ok().and_then(|url| url.to_file_path().ok());
     let path = path.ok_or_else(|| refused("not the address of a file"))?;
     let real = path.canonicalize().map_err(|_| FetchError::Status(404))?;
-    let folder = enclosing(&real, &request.folders).ok_or_else(|| refused("outside of the folders of this search"))?;
+    let folder = enclosing(&real, &local::folders_of(&request.folders, configured))
+        .ok_or_else(|| refused("outside of the folders of this search"))?;
     let media_type = local::media_type(&real).ok_or_else(|| refused("not a kind of document that is read"))?;
     let size = real.metadata().map_err(|_| FetchError::Status(404))?.len();
     if size > bytes_max as u64 {
@@ -41,6 +42,6 @@ pub fn read(request: &FetchRequest, bytes_max: usize) -> Result<FetchedPage, Fet
     })
 }
 
-fn enclosing(path: &Path, folders: &[String]) -> Option<PathBuf> {
-    folders.iter().filter_map(|folder| Path::new(folder).canonicalize().ok()).find(|folder| path.starts_with(folder))
+fn enclosing(path: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
+    folders.iter().find(|folder| path.starts_with(folder)).cloned()
 }

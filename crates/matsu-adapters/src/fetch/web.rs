@@ -2,6 +2,7 @@
 //!
 //! Nothing here follows a redirect or waits for a turn; the caller does, and asks for clearance at every hop.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ pub struct FetchSettings {
     pub time_max: Duration,
     /// Hosts that may be fetched although they are not public.
     pub exceptions: Vec<Exception>,
+    /// Where searches look that name no folder.
+    pub folders: Vec<PathBuf>,
 }
 
 impl Default for FetchSettings {
@@ -68,6 +71,7 @@ impl Default for FetchSettings {
             bytes_max: 16 * 1024 * 1024,
             time_max: Duration::from_secs(30),
             exceptions: Vec::new(),
+            folders: Vec::new(),
         }
     }
 }
@@ -266,8 +270,9 @@ impl Fetcher for WebFetcher {
 
     async fn fetch(&self, request: &FetchRequest, means: FetchMeans) -> Result<FetchOutcome, FetchError> {
         if request.url.starts_with("file:") {
-            let (request, bytes_max) = (request.clone(), self.settings.bytes_max);
-            let read = tokio::task::spawn_blocking(move || file::read(&request, bytes_max)).await;
+            let (request, settings) = (request.clone(), self.settings.clone());
+            let work = move || file::read(&request, &settings.folders, settings.bytes_max);
+            let read = tokio::task::spawn_blocking(work).await;
             let page = read.map_err(|_| FetchError::Failed("reading a file was cut short".to_owned()))??;
             return Ok(FetchOutcome::Page(Box::new(page)));
         }
