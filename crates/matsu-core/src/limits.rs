@@ -71,6 +71,9 @@ limits! {
     RESULT_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a finished agent task that nobody read is kept this long";
     RESULT_KEPT_IN_MEMORY: Duration = Duration::from_secs(3600), "a finished agent task is kept this long after its end in a memory store";
     TOMBSTONE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "an expired id still answers with its end for this long";
+    SECONDS_SET_ASIDE: u32 = 5, "seconds of a task's budget that a running job sets aside at a time";
+    HOUSE_JOBS_KEPT: Duration = Duration::from_secs(24 * 3600), "a finished job of the house, which belongs to no task, is kept this long";
+    REVOKED_TOKENS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a revoked token is still listed for this long";
     SWEEP_EVERY: Duration = Duration::from_secs(60), "how often expired rows are removed";
     SWEEP_ROWS_MAX: u32 = 500, "rows that one sweep removes in one transaction";
     WRITE_BATCH_MAX: usize = 256, "operations that share one commit";

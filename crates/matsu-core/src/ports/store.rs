@@ -20,14 +20,14 @@ use crate::wake::Hub;
 pub use error::StoreError;
 pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
-    OrderKind,
+    OrderKind, ProgressNote,
 };
-pub use nodes::{NewNode, NodeStore};
+pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use spending::{Reservation, SpendingStore};
 pub use tasks::{
     Expired, ExpiryRule, InsertedTask, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup, TaskStore,
 };
-pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
+pub use upkeep::{ChangeBatch, ChangeStore, PruneRule, Pruned, StoreInfo, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::job::{JobEnd, JobKind, JobState};
+use matsu_core::ports::store::StoreError;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::JobContext;
@@ -146,5 +147,36 @@ async fn a_question_frees_the_permit_and_stops_the_clock() {
     answered.cancel();
     until(&store, &clock, &asking, JobState::Completed).await;
     assert_eq!(only_job(&store, &asking).await.attempt, job.attempt);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn inner_permits_of_one_job_take_turns_and_never_nest() {
+    let (store, clock) = memory().await;
+    let body = scripted(JobKind::Search, |cx| async move {
+        let clock = *cx.runtime().clock();
+        let inside = AtomicUsize::new(0);
+        let part = async |slot| {
+            let work = async {
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "the other part waits for its turn");
+                clock.sleep(Duration::from_secs(1)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+            };
+            cx.with_permit(slot, work).await.expect("a permit");
+        };
+        tokio::join!(part(Slot::Browser), part(Slot::Llm), part(Slot::Browser));
+        let nested = cx.with_permit(Slot::Browser, cx.with_permit(Slot::Llm, async {})).await.expect("the outer one");
+        assert!(matches!(nested, Err(StoreError::LimitExceeded(_))), "{nested:?}");
+        // A part that was dropped has freed what it held before another takes something else.
+        let dropped = cx.with_permit(Slot::Browser, clock.sleep(Duration::from_secs(3_600)));
+        assert!(clock.within(Duration::from_millis(100), dropped).await.is_none());
+        part(Slot::Llm).await;
+        done()
+    });
+    let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
+    let service = runtime.start();
+    let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
+    let task = finished(&runtime, &id).await;
+    assert_eq!(task.counts.completed, 1, "{:?}", jobs_of(&store, &id).await);
     service.stop().await;
 }

@@ -15,9 +15,11 @@ use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
-    StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned,
+    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter,
+    TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
+use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -183,6 +185,10 @@ impl JobStore for FaultyStore {
         self.pass("update_job", self.inner.update_job(lease, update, now)).await
     }
 
+    async fn note_progress(&self, notes: &[ProgressNote], now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        self.pass("note_progress", self.inner.note_progress(notes, now)).await
+    }
+
     async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError> {
         self.pass("park_for_input", self.inner.park_for_input(lease, question_json, now)).await
     }
@@ -224,6 +230,10 @@ impl NodeStore for FaultyStore {
 
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         self.pass("nodes", self.inner.nodes()).await
+    }
+
+    async fn slots(&self) -> Result<Vec<SlotUse>, StoreError> {
+        self.pass("slots", self.inner.slots()).await
     }
 
     async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
@@ -280,8 +290,8 @@ impl ChangeStore for FaultyStore {
         self.pass("change_cursor", self.inner.change_cursor()).await
     }
 
-    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError> {
-        self.pass("prune", self.inner.prune(changes_before, keys_before)).await
+    async fn prune(&self, rule: PruneRule, rows_max: u32) -> Result<Pruned, StoreError> {
+        self.pass("prune", self.inner.prune(rule, rows_max)).await
     }
 }
 
@@ -295,12 +305,12 @@ impl TokenStore for FaultyStore {
         self.pass("token_by_hash", self.inner.token_by_hash(secret_hash)).await
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        self.pass("tokens", self.inner.tokens()).await
+    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError> {
+        self.pass("tokens", self.inner.tokens(of, page)).await
     }
 
-    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
-        self.pass("revoke_token", self.inner.revoke_token(id, now)).await
+    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("revoke_token", self.inner.revoke_token(of, id, now)).await
     }
 }
 

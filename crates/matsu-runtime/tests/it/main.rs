@@ -4,6 +4,7 @@
 mod faulty_store;
 mod fixtures;
 
+mod budget;
 mod delegation;
 mod misbehaviour;
 mod order;
