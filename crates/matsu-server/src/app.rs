@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Tokens;
+use crate::auth::refusals::Refusals;
 
 /// Renders the metrics of this process in Prometheus' text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -42,6 +43,7 @@ pub struct App {
 struct Inner {
     options: AppOptions,
     tokens: Tokens,
+    refusals: Refusals,
     hand_over: HandOver,
     presence: Presence,
 }
@@ -51,7 +53,8 @@ impl App {
     pub fn new(options: AppOptions) -> Self {
         let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
         let presence = Presence::new(*options.runtime.clock());
-        Self { inner: Arc::new(Inner { tokens, presence, hand_over: HandOver::default(), options }) }
+        let refusals = Refusals::new(*options.runtime.clock());
+        Self { inner: Arc::new(Inner { tokens, refusals, presence, hand_over: HandOver::default(), options }) }
     }
 
     #[must_use]
@@ -87,6 +90,11 @@ impl App {
     #[must_use]
     pub fn tokens(&self) -> &Tokens {
         &self.inner.tokens
+    }
+
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.inner.refusals
     }
 
     #[must_use]

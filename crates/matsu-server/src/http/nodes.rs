@@ -3,10 +3,6 @@
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use matsu_core::job::JobState;
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
-use matsu_core::slot::Slot;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -25,12 +21,10 @@ async fn nodes(State(app): State<App>, _caller: Caller) -> Result<Json<Value>, P
 }
 
 async fn slots(State(app): State<App>, _caller: Caller) -> Result<Json<Value>, Problem> {
-    let mut items = Vec::new();
-    for slot in Slot::FOR_JOBS {
-        let filter = JobFilter { slot: Some(*slot), state: Some(JobState::Running), ..JobFilter::default() };
-        let running = app.runtime().store().list_jobs(&filter, &PageRequest::new(None, Some(200))).await?;
-        let limit = app.runtime().limits().of(*slot);
-        items.push(json!({ "slot": slot, "limit": limit, "running": running.items.len() }));
-    }
-    Ok(Json(json!({ "items": items })))
+    let slots = app.runtime().store().slots().await?;
+    let items = slots.iter().map(|slot| {
+        let own = app.runtime().limits().of(slot.slot);
+        json!({ "slot": slot.slot, "limit": slot.permits_max.unwrap_or(own), "taken": slot.taken, "running": slot.running })
+    });
+    Ok(Json(json!({ "items": items.collect::<Vec<_>>() })))
 }
