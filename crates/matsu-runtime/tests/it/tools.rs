@@ -194,11 +194,11 @@ async fn failures_are_successful_reads_and_strangers_see_nothing() {
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
     let _service = runtime.start();
-    let bad = job(&clock, JobKind::AgentRun, "{}");
+    let bad = job(&clock, JobKind::Sleep, r#"{"ms":"a"}"#);
     let task = submit(&runtime, TaskKind::Agent, vec![bad]).await;
     finished(&runtime, &task.id).await;
     let reply = call(&cx, "get_task_status", json!({ "task_id": task.id })).await;
-    assert_eq!((&reply["status"], &reply["error_code"]), (&json!("failed"), &json!("INTERNAL_ERROR")));
+    assert_eq!((&reply["status"], &reply["error_code"]), (&json!("failed"), &json!("INVALID_PARAMS")));
     let stranger = ToolContext { principal: Principal::user("other"), ..context(&runtime, NativeTasks::Unknown) };
     let seen = call(&stranger, "get_task_status", json!({ "task_id": task.id, "timeout": 50 })).await;
     assert_eq!(seen["status"], "not_found");

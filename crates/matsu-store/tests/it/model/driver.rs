@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matsu_core::id::{JobId, NodeId};
-use matsu_core::job::{JobState, Lease, NewJob};
+use matsu_core::job::{JobKind, JobState, Lease, NewJob};
 use matsu_core::ports::store::{
     Claim, Enqueue, EnqueuedJob, Finish, FinishAndClaim, JobUpdate, SetStatus, Steer, StopTask, StoreError,
 };
