@@ -1,14 +1,16 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
-use matsu_core::change::ChangeCursor;
-use matsu_core::clock::Timestamp;
+use matsu_core::change::{ChangeCursor, Topic};
+use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
 use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
@@ -32,6 +34,8 @@ pub struct FaultyStore {
     plan: Mutex<Plan>,
     trace: AtomicU64,
     calls: AtomicU64,
+    calls_of: Mutex<HashMap<&'static str, u64>>,
+    is_chattering: AtomicBool,
 }
 
 /// What goes wrong.
@@ -63,7 +67,14 @@ enum Fault {
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, plan: Mutex::new(Plan::Nothing), trace: AtomicU64::new(0), calls: AtomicU64::new(0) })
+        Arc::new(Self {
+            inner,
+            plan: Mutex::new(Plan::Nothing),
+            trace: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            calls_of: Mutex::default(),
+            is_chattering: AtomicBool::new(false),
+        })
     }
 
     pub fn set(&self, plan: Plan) {
@@ -77,6 +88,16 @@ impl FaultyStore {
 
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// How often this was called.
+    pub fn calls_of(&self, name: &str) -> u64 {
+        self.calls_of.lock().expect("counts").get(name).copied().unwrap_or(0)
+    }
+
+    /// From now on other nodes have something to say a thousand times a second.
+    pub fn chatter(&self) {
+        self.is_chattering.store(true, Ordering::Relaxed);
     }
 
     fn fault(&self, name: &'static str) -> Fault {
@@ -108,6 +129,7 @@ impl FaultyStore {
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        *self.calls_of.lock().expect("counts").entry(name).or_default() += 1;
         let heard =
             name.bytes().fold(self.trace(), |trace, byte| (trace ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         self.trace.store(heard, Ordering::Relaxed);
@@ -132,6 +154,10 @@ impl Store for FaultyStore {
     }
 
     async fn foreign_change(&self) -> ForeignChange {
+        if self.is_chattering.load(Ordering::Relaxed) {
+            Clock::system().sleep(Duration::from_millis(1)).await;
+            return ForeignChange::Topics(vec![Topic::from_text("task/elsewhere")]);
+        }
         self.inner.foreign_change().await
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod care;
 mod chaos;
 mod commands;
 mod config;
@@ -21,5 +22,6 @@ mod home;
 mod nodes;
 mod process;
 mod serve;
+mod soak;
 mod stores;
 mod suspend;
