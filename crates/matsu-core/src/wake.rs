@@ -149,6 +149,9 @@ impl Drop for Subscription {
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
