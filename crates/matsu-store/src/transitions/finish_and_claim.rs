@@ -37,7 +37,7 @@ const SETTLE_ALL: Sql = Sql::both(concat!(
      WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt AND jobs.state = v.was \
      AND jobs.",
     held!(),
-    " RETURNING jobs.id"
+    " RETURNING jobs.id, jobs.attempt"
 ));
 
 impl Transition for FinishAndClaim {
@@ -189,9 +189,14 @@ async fn write_plans<'a>(
         return Ok(Vec::new());
     }
     let rows = tx.rows(&SETTLE_ALL, &columns(plans.clone())).await?;
-    let mut written = rows.iter().map(Row::only_text).collect::<Result<HashSet<_>, _>>()?;
-    // Who says the same end twice is refused the second time.
-    Ok(plans.map(|plan| written.remove(plan.lease.job_id.as_str())).collect())
+    let mut written = rows.iter().map(read_lease).collect::<Result<HashSet<_>, _>>()?;
+    // Who says the same end twice is refused the second time, and an old lease beside a live one every time.
+    Ok(plans.map(|plan| written.remove(plan.lease)).collect())
+}
+
+fn read_lease(row: &Row) -> Result<Lease, StoreError> {
+    let mut c = row.columns();
+    Ok(Lease { job_id: JobId::from_text(c.text()?), attempt: c.int()? })
 }
 
 /// The parameters of `SETTLE_ALL`.

@@ -81,6 +81,7 @@ on_every_backend! {
         a_cancel_that_comes_first_wins,
         a_completion_that_comes_first_wins,
         one_refused_finish_does_not_harm_its_neighbours,
+        an_old_lease_beside_a_live_one_is_refused,
     }
     stopping {
         graceful_cancels_the_queue_and_lets_running_jobs_end,
