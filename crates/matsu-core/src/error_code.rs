@@ -23,6 +23,13 @@ words! {
         JobTimeout = "JOB_TIMEOUT",
         Unauthorized = "UNAUTHORIZED",
         Forbidden = "FORBIDDEN",
+        SessionInvalid = "SESSION_INVALID",
+        SessionEnded = "SESSION_ENDED",
+        WrongPurpose = "WRONG_PURPOSE",
+        NothingToDo = "NOTHING_TO_DO",
+        AgentReportedFailure = "AGENT_REPORTED_FAILURE",
+        ChatEnded = "CHAT_ENDED",
+        Interrupted = "INTERRUPTED",
         LimitExceeded = "LIMIT_EXCEEDED",
         InternalError = "INTERNAL_ERROR",
     }

@@ -3,18 +3,25 @@
 //! Everything here is a value, a pure function over values, or a trait that another crate implements.
 //! The one exception is [`wake`]: an in-process signal that both the stores and the runtime need.
 
+pub mod agent;
 pub mod budget;
 pub mod change;
+pub mod chat;
 pub mod clock;
 pub mod error_code;
 pub mod id;
 pub mod job;
+pub mod language;
 pub mod limits;
 pub mod node;
+pub mod notification;
 pub mod page;
 pub mod ports;
 pub mod principal;
+pub mod project;
 pub mod research;
+pub mod secret;
+pub mod session;
 pub mod slot;
 pub mod task;
 pub mod token;

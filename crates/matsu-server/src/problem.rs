@@ -42,8 +42,8 @@ impl Problem {
         match self.code {
             ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
             ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound => StatusCode::NOT_FOUND,
-            ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
-            ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+            ErrorCode::Unauthorized | ErrorCode::SessionInvalid => StatusCode::UNAUTHORIZED,
+            ErrorCode::Forbidden | ErrorCode::WrongPurpose => StatusCode::FORBIDDEN,
             ErrorCode::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
             ErrorCode::StoreUnavailable | ErrorCode::StoreBusy | ErrorCode::ServerRestarted => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -54,6 +54,11 @@ impl Problem {
             | ErrorCode::IllegalTransition
             | ErrorCode::IdempotencyConflict
             | ErrorCode::BudgetExhausted
+            | ErrorCode::SessionEnded
+            | ErrorCode::NothingToDo
+            | ErrorCode::AgentReportedFailure
+            | ErrorCode::ChatEnded
+            | ErrorCode::Interrupted
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
             ErrorCode::StoreNewer | ErrorCode::JobPanicked | ErrorCode::JobTimeout | ErrorCode::InternalError => {
                 StatusCode::INTERNAL_SERVER_ERROR

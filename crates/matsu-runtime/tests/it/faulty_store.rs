@@ -1,5 +1,7 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
+mod sessions;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,13 +13,13 @@ use async_trait::async_trait;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
 use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned, Reassign,
     Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter,
     TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
@@ -153,6 +155,10 @@ impl Store for FaultyStore {
         self.inner.hub()
     }
 
+    fn guarded(&self, session: &SessionId) -> Arc<dyn Store> {
+        self.inner.guarded(session)
+    }
+
     async fn foreign_change(&self) -> ForeignChange {
         if self.is_chattering.load(Ordering::Relaxed) {
             Clock::system().sleep(Duration::from_millis(1)).await;
@@ -182,6 +188,10 @@ impl TaskStore for FaultyStore {
 
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
         self.pass("set_status", self.inner.set_status(request)).await
+    }
+
+    async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError> {
+        self.pass("reassign_task", self.inner.reassign_task(request)).await
     }
 
     async fn stop_task(&self, request: StopTask) -> Result<StoppedTask, StoreError> {

@@ -14,7 +14,8 @@ use crate::sql::internal;
 /// Each is applied once, in order, and never edited.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_engine.sql"),
-    include_str!("../../migrations/postgres/0002_engine_care.sql"),
+    include_str!("../../migrations/postgres/0002_sessions.sql"),
+    include_str!("../../migrations/postgres/0003_engine_care.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

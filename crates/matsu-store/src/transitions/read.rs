@@ -179,7 +179,7 @@ impl Transition for ListJobs {
 }
 
 /// One row more than wanted was read: it says whether there is a next page.
-pub fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T) -> i64) -> Page<T> {
+pub(super) fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T) -> i64) -> Page<T> {
     let limit = request.limit() as usize;
     let more = items.len() > limit;
     items.truncate(limit);
