@@ -51,6 +51,7 @@ limits! {
     DELAY_MAX: Duration = Duration::from_secs(30 * 60), "a job can be put off by at most this; one that seems to be by more runs at once, for the clock was set back";
     ERROR_MESSAGE_CHARS_MAX: usize = 1_000, "characters kept of a job's error message";
     TITLE_CHARS_MAX: usize = 200, "characters kept of a task's title";
+    TASK_CONFIG_BYTES_MAX: usize = 64 * 1024, "bytes of a task's settings";
     JOB_INPUT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one job's input";
     JOB_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024, "bytes of one job's output";
     PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
