@@ -89,11 +89,11 @@ impl JobContext {
     }
 
     /// Sets aside some of the task's budget before it is spent. May grant less than was asked for, but never nothing.
-    /// Seconds are counted by the runtime itself.
+    /// Of most kinds the runtime itself counts the seconds ([`matsu_core::job::JobKind::is_metered`]).
     ///
     /// # Errors
-    /// As the store's; `Closed` with `BUDGET_EXHAUSTED` when nothing is left.
-    pub async fn reserve(&self, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
+    /// As the store's; `Closed` with `BUDGET_EXHAUSTED` when nothing is left: end with what there is.
+    pub async fn set_aside(&self, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
         self.runtime.store().reserve(&self.lease, unit, amount).await
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{JobEnd, JobKind, Lease};
+use matsu_core::job::{JobEnd, Lease};
 use matsu_core::limits::SECONDS_SET_ASIDE;
 use matsu_core::ports::store::{Reservation, StoreError};
 
@@ -73,7 +73,7 @@ impl Meter {
 
 /// Before a body begins. `Some`: its task has no second left, and this is its end.
 pub(crate) async fn open(cx: &JobContext) -> Option<JobEnd> {
-    let task_id = cx.job.task_id.as_ref().filter(|_| cx.job.kind != JobKind::Noop)?;
+    let task_id = cx.job.task_id.as_ref().filter(|_| cx.job.kind.is_metered())?;
     let has_limit = match cx.runtime.store().budget(task_id).await {
         Ok(lines) => lines.iter().any(|line| line.unit == BudgetUnit::Seconds),
         Err(_) => true,
