@@ -11,7 +11,7 @@ use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
-use matsu_core::job::{Job, Lease};
+use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
@@ -36,7 +36,7 @@ use crate::transitions::guard::Guarded;
 use crate::transitions::nodes::{Beat, ReadNodes, ReadSlots, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
-    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks,
+    CountUnfinished, ListJobs, ListSummaries, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks,
 };
 use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
 use crate::transitions::tokens::{InsertToken, ListTokens, RevokeToken, TokenByHash};
@@ -181,6 +181,10 @@ impl JobStore for SqlStore {
 
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError> {
         self.read(ListJobs { filter: filter.clone(), page: page.clone() }).await
+    }
+
+    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError> {
+        self.read(ListSummaries { filter: filter.clone(), page: page.clone() }).await
     }
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {

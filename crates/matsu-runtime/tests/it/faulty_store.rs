@@ -14,7 +14,7 @@ use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
-use matsu_core::job::{Job, Lease};
+use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
@@ -243,6 +243,10 @@ impl JobStore for FaultyStore {
 
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError> {
         self.pass("list_jobs", self.inner.list_jobs(filter, page)).await
+    }
+
+    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError> {
+        self.pass("job_summaries", self.inner.job_summaries(filter, page)).await
     }
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {

@@ -34,5 +34,5 @@ async fn list(
 ) -> Result<Json<PageBody<JobBody>>, Problem> {
     let filter = JobFilter { owner: Some(caller.principal), task_id: None, state: query.state, slot: query.slot };
     let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().store().list_jobs(&filter, &page).await?)))
+    Ok(Json(PageBody::of(app.runtime().store().job_summaries(&filter, &page).await?)))
 }

@@ -53,6 +53,9 @@ impl Transition for Register {
     }
 }
 
+/// Where a count belongs.
+type Write = fn(&mut SlotUse, u32);
+
 pub struct ReadSlots;
 
 impl Transition for ReadSlots {
@@ -61,7 +64,7 @@ impl Transition for ReadSlots {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SlotUse>, StoreError> {
         let mut slots: Vec<SlotUse> =
             Slot::ALL.iter().map(|slot| SlotUse { slot: *slot, permits_max: None, taken: 0, running: 0 }).collect();
-        let write: [(&Sql, fn(&mut SlotUse, u32)); 3] = [
+        let write: [(&Sql, Write); 3] = [
             (&WISHES, |slot, count| slot.permits_max = Some(count)),
             (&TAKEN, |slot, count| slot.taken = count),
             (&RUNNING, |slot, count| slot.running = count),

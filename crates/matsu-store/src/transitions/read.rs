@@ -1,16 +1,16 @@
 //! Reads that change nothing: tasks, jobs, and the orders a node must follow.
 
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{Job, JobState, Lease};
+use matsu_core::job::{Job, JobState, JobSummary, Lease};
 use matsu_core::limits::TASKS_PER_WAIT_MAX;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{JobFilter, Order, OrderKind, StoreError, StoreInfo, TaskFilter, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, Task, TaskStatus};
 
-use super::rows::{self, job_columns, task_columns};
+use super::rows::{self, job_columns, summary_columns, task_columns};
 use super::unfinished;
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
 const TOMBSTONE: Sql = Sql::both("SELECT owner, status, expired_at FROM tombstones WHERE id = $1");
@@ -38,10 +38,10 @@ const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
 const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
 macro_rules! job_list {
-    ($task:expr, $seq:literal) => {
+    ($columns:expr, $task:expr, $seq:literal) => {
         concat!(
             "SELECT ",
-            job_columns!(),
+            $columns,
             " FROM jobs WHERE ",
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
@@ -54,11 +54,27 @@ macro_rules! job_list {
         )
     };
 }
-const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL", "seq"));
-const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1", "seq"));
-/// Unfinished ones have an index of their own. `+seq` keeps the planners from walking all of history in its order.
-const LIST_UNFINISHED: Sql = Sql::both(job_list!(concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq"));
-const LIST_UNFINISHED_OF_TASK: Sql = Sql::both(job_list!(concat!("task_id = $1 AND ", unfinished!()), "+seq"));
+/// The ways to list jobs, each along its own index.
+struct JobLists {
+    all: Sql,
+    of_task: Sql,
+    unfinished: Sql,
+    unfinished_of_task: Sql,
+}
+
+macro_rules! job_lists {
+    ($columns:expr) => {
+        JobLists {
+            all: Sql::both(job_list!($columns, "CAST($1 AS TEXT) IS NULL", "seq")),
+            of_task: Sql::both(job_list!($columns, "task_id = $1", "seq")),
+            // They have an index of their own. `+seq` keeps the planners from walking all of history in its order.
+            unfinished: Sql::both(job_list!($columns, concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq")),
+            unfinished_of_task: Sql::both(job_list!($columns, concat!("task_id = $1 AND ", unfinished!()), "+seq")),
+        }
+    };
+}
+const LIST_JOBS: JobLists = job_lists!(job_columns!());
+const LIST_SUMMARIES: JobLists = job_lists!(summary_columns!());
 const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = $1",
@@ -165,30 +181,51 @@ impl Transition for ListJobs {
     type Output = Page<Job>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
-        let filter = &self.filter;
-        let unfinished = filter.state.is_some_and(|state| !state.is_finished());
-        let list = match (&filter.task_id, unfinished) {
-            (None, false) => &LIST_JOBS,
-            (Some(_), false) => &LIST_JOBS_OF_TASK,
-            (None, true) => &LIST_UNFINISHED,
-            (Some(_), true) => &LIST_UNFINISHED_OF_TASK,
-        };
-        let rows = tx
-            .rows(
-                list,
-                params![
-                    filter.task_id.as_ref(),
-                    filter.state.map(|state| state.as_str()),
-                    filter.slot.map(|slot| slot.as_str()),
-                    self.page.after,
-                    self.page.limit() + 1,
-                    filter.owner.as_ref(),
-                ],
-            )
-            .await?;
-        let jobs = rows.iter().map(rows::job).collect::<Result<Vec<_>, _>>()?;
+        let rows = list_jobs(tx, &LIST_JOBS, &self.filter, &self.page).await?;
+        Ok(page(rows::jobs(&rows)?, &self.page, |job| job.seq))
+    }
+}
+
+pub struct ListSummaries {
+    pub filter: JobFilter,
+    pub page: PageRequest,
+}
+
+impl Transition for ListSummaries {
+    type Output = Page<JobSummary>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<JobSummary>, StoreError> {
+        let rows = list_jobs(tx, &LIST_SUMMARIES, &self.filter, &self.page).await?;
+        let jobs = rows.iter().map(rows::summary).collect::<Result<Vec<_>, _>>()?;
         Ok(page(jobs, &self.page, |job| job.seq))
     }
+}
+
+async fn list_jobs(
+    tx: &mut Tx<'_>,
+    lists: &JobLists,
+    filter: &JobFilter,
+    page: &PageRequest,
+) -> Result<Vec<Row>, StoreError> {
+    let unfinished = filter.state.is_some_and(|state| !state.is_finished());
+    let list = match (&filter.task_id, unfinished) {
+        (None, false) => &lists.all,
+        (Some(_), false) => &lists.of_task,
+        (None, true) => &lists.unfinished,
+        (Some(_), true) => &lists.unfinished_of_task,
+    };
+    tx.rows(
+        list,
+        params![
+            filter.task_id.as_ref(),
+            filter.state.map(|state| state.as_str()),
+            filter.slot.map(|slot| slot.as_str()),
+            page.after,
+            page.limit() + 1,
+            filter.owner.as_ref(),
+        ],
+    )
+    .await
 }
 
 /// One row more than wanted was read: it says whether there is a next page.

@@ -69,6 +69,7 @@ on_every_backend! {
         a_question_frees_the_permit_and_keeps_the_lease,
         many_claimers_never_get_the_same_job,
         kinds_that_a_node_cannot_run_are_left_alone,
+        a_list_leaves_large_texts_where_they_are,
     }
     fences {
         a_late_completion_is_refused,

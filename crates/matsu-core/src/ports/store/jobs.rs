@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId, TaskId};
-use crate::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob};
+use crate::job::{Job, JobEnd, JobKind, JobState, JobSummary, Lease, NewJob};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::slot::Slot;
@@ -43,6 +43,9 @@ pub trait JobStore {
 
     /// Oldest first.
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
+
+    /// As [`JobStore::list_jobs`], for whoever shows a list: large texts stay where they are.
+    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError>;
 
     /// What a node must do about jobs it runs: those not listed go on as they are.
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError>;
