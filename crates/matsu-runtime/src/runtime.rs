@@ -94,6 +94,12 @@ impl Runtime {
         self.inner.options.hold_max
     }
 
+    /// The same for a call that its caller hears progress of.
+    #[must_use]
+    pub fn hold_max_progress(&self) -> Duration {
+        self.inner.options.hold_max_progress
+    }
+
     #[must_use]
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors
@@ -138,6 +144,12 @@ impl Runtime {
 
     pub(crate) fn set_nodes_at_work(&self, nodes: u32) {
         self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
+    }
+
+    /// Calls that are held open at the moment, in this process.
+    #[must_use]
+    pub fn waits_open(&self) -> usize {
+        self.inner.open_waits.len()
     }
 
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {

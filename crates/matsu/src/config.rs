@@ -12,6 +12,7 @@ use matsu_core::slot::SlotLimits;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
+use crate::connect::Homes;
 use crate::paths::Paths;
 
 pub use layers::Layers;
@@ -73,6 +74,19 @@ impl Config {
         Ok(Self { paths, layers, no_color })
     }
 
+    /// Where this user's AI clients keep their files.
+    pub fn homes(&self) -> Result<Homes> {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = folder("HOME").context("HOME is not set, so no client's files can be found")?;
+        Ok(Homes {
+            claude: folder("CLAUDE_CONFIG_DIR"),
+            codex: folder("CODEX_HOME"),
+            config: folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            path: std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
+            home,
+        })
+    }
+
     pub fn store_url(&self) -> &str {
         self.layers.text("store.url")
     }
@@ -105,6 +119,10 @@ impl Config {
         Duration::from_secs(self.layers.number("wait.hold_max"))
     }
 
+    pub fn hold_max_progress(&self) -> Duration {
+        Duration::from_secs(self.layers.number("wait.hold_max_progress"))
+    }
+
     pub fn log_level(&self) -> &str {
         self.layers.text("log.level")
     }
@@ -122,6 +140,11 @@ impl Config {
             ..SlotLimits::for_cores(of("slots.cpu"))
         }
     }
+}
+
+/// Whose presence this process is. A secret: it is read where it is handed on and kept nowhere.
+pub fn session_token() -> Option<String> {
+    std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty())
 }
 
 /// `scheme://user:secret@host?password=secret` without the secrets; everything else as it is.

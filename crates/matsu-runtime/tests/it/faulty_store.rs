@@ -20,8 +20,8 @@ use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
     InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned, Reassign,
-    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter,
-    TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
+    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -358,6 +358,10 @@ impl TokenStore for FaultyStore {
 impl UpkeepStore for FaultyStore {
     async fn check(&self) -> Result<StoreInfo, StoreError> {
         self.pass("check", self.inner.check()).await
+    }
+
+    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
+        self.pass("summary", self.inner.summary(owner, failed_since)).await
     }
 
     async fn unfinished_jobs(&self) -> Result<i64, StoreError> {

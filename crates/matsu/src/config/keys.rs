@@ -60,6 +60,12 @@ pub const KEYS: &[Key] = &[
         meaning: "a waiting call is held at most this many seconds",
     },
     Key {
+        name: "wait.hold_max_progress",
+        kind: Kind::Number { min: 1, max: 3_600 },
+        default: |_| HOLD_MAX.as_secs().to_string(),
+        meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),

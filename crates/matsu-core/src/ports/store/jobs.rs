@@ -41,7 +41,7 @@ pub trait JobStore {
 
     async fn job(&self, id: &JobId) -> Result<Job, StoreError>;
 
-    /// Oldest first.
+    /// In the filter's order.
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
 
     /// As [`JobStore::list_jobs`], for whoever shows a list: large texts stay where they are.
@@ -138,6 +138,18 @@ pub struct JobFilter {
     pub task_id: Option<TaskId>,
     pub state: Option<JobState>,
     pub slot: Option<Slot>,
+    pub order: JobOrder,
+    /// Only those that are running or parked, and those that were queued, started or finished at or after this
+    /// moment: what a reader who was up to date then has missed.
+    pub moved_since: Option<Timestamp>,
+}
+
+/// In which order jobs are listed; by insertion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobOrder {
+    #[default]
+    OldestFirst,
+    NewestFirst,
 }
 
 /// Something a node must do about a job it runs.
