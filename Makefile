@@ -18,7 +18,7 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui run test check fmt clippy doc tidy deny machete advisories bench chaos soak conformance test-agents setup
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos soak conformance test-agents setup
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +37,9 @@ check: fmt clippy test doc deny machete tidy ## Everything a change must pass
 
 fmt: ## Formatting, checked only
 	cargo fmt --all --check
+
+pictures: ## Take the book's pictures of the page, in a real Chromium
+	MATSU_PICTURES=$(CURDIR)/docs/images scripts/page-tests.sh pictures
 
 clippy: setup ## Lints and fences, warnings denied
 	cargo clippy --workspace --all-targets --locked -- -D warnings

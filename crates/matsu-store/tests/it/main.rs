@@ -160,4 +160,10 @@ on_every_backend! {
         a_live_name_is_taken,
         tokens_are_listed_in_pages_and_revoked_by_their_owner,
     }
+    transcripts {
+        what_was_appended_is_read_back_in_order,
+        a_draft_is_replaced_and_goes_with_its_answer,
+        a_name_is_the_owners_own_and_taken_only_on_purpose,
+        an_ended_chat_takes_nothing_until_it_is_opened_again,
+    }
 }

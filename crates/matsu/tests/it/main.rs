@@ -13,6 +13,7 @@
 mod api;
 mod care;
 mod chaos;
+mod chat;
 mod commands;
 mod config;
 mod connect;
@@ -24,6 +25,7 @@ mod home;
 mod nodes;
 mod page;
 mod process;
+mod readme;
 mod serve;
 mod soak;
 mod stores;
