@@ -51,8 +51,6 @@ pub struct ToolContext {
     /// What the connection presented, as it came; nobody has checked it.
     pub session_token: Option<Arc<str>>,
     pub watched: Arc<Watched>,
-    /// Folders that the caller works in, and lets searches look into.
-    pub roots: Vec<PathBuf>,
     pub tasks: NativeTasks,
 }
 

@@ -146,7 +146,7 @@ fn check_config(cx: &ToolContext, config: Option<&Config>, question: String) -> 
         let message = format!("config.language must be a language tag such as en or pt-BR, got {language}");
         return Err(ToolError::param("config.language", "language tag", language, message));
     }
-    let folders = cx.roots.iter().map(|root| root.display().to_string()).collect();
+    let folders = cx.workplace.roots.iter().map(|root| root.display().to_string()).collect();
     Ok(ResearchConfig { question, priority_domains, language: config.language.clone(), engines, folders })
 }
 

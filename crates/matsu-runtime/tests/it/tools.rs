@@ -27,7 +27,6 @@ fn context(runtime: &Runtime, tasks: NativeTasks) -> ToolContext {
         workplace: Arc::default(),
         session_token: None,
         watched: Arc::new(Watched::default()),
-        roots: Vec::new(),
         tasks,
     }
 }

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::Removal;
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::tool::{NativeTasks, ToolContext, Watched, Workplace};
 use matsu_runtime::tools::TOOLS;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,8 +81,9 @@ async fn tool_in(
         instance: None,
         caller: app.shutdown().clone(),
         hold_max: None,
+        workplace: Arc::new(Workplace { roots, cwd: None }),
+        session_token: None,
         watched: Arc::new(Watched::default()),
-        roots,
         tasks: NativeTasks::Unknown,
     };
     match dispatch::call(entry, &cx, arguments).await {

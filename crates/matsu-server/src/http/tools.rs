@@ -55,7 +55,6 @@ async fn call(
         workplace: Arc::default(),
         session_token: None,
         watched: Arc::new(Watched::default()),
-        roots: Vec::new(),
         tasks: NativeTasks::Unknown,
     };
     match dispatch::call(entry, &cx, arguments).await {

@@ -77,7 +77,6 @@ impl McpHandler {
             workplace: Arc::clone(&self.connection.workplace),
             session_token: self.connection.session_token.clone(),
             watched: Arc::new(Watched::default()),
-            roots: Vec::new(),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
         })
     }

@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod care;
 mod chaos;
 mod chat;
 mod commands;
@@ -27,5 +28,6 @@ mod process;
 mod readme;
 mod research;
 mod serve;
+mod soak;
 mod stores;
 mod suspend;

@@ -78,8 +78,9 @@ impl Client {
             instance: Some(InstanceId::from_text(name)),
             caller: CancellationToken::new(),
             hold_max: None,
+            workplace: Arc::default(),
+            session_token: None,
             watched: Arc::new(Watched::default()),
-            roots: Vec::new(),
             tasks: NativeTasks::Unknown,
         };
         Self { cx }
