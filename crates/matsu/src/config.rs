@@ -157,6 +157,10 @@ impl Config {
         self.unless("research.openalex", "off")
     }
 
+    pub fn browser_debug(&self) -> Option<&str> {
+        self.unless("research.browser_debug", "off")
+    }
+
     pub fn contact(&self) -> Option<String> {
         self.unless("research.contact", "none").map(str::to_owned)
     }

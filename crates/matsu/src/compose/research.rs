@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use matsu_adapters::browser::running::RunningBrowser;
 use matsu_adapters::browser::{self, Chromium};
 use matsu_adapters::claims::extractive::Extractive;
 use matsu_adapters::engines::local::LocalEngine;
@@ -11,7 +12,7 @@ use matsu_adapters::engines::searxng::Searxng;
 use matsu_adapters::extract::reader::PageReader;
 use matsu_adapters::fetch::guard::{AddressGuard, Exception};
 use matsu_adapters::fetch::names::{GuardedNames, SystemNames};
-use matsu_adapters::fetch::vault::FileVault;
+use matsu_adapters::fetch::vault::{CookieSource, FileVault};
 use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
 use matsu_adapters::judge::EmbeddedJudge;
 use matsu_core::clock::Clock;
@@ -26,7 +27,7 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     let settings = fetch_settings(config)?;
     let data = &config.paths.data_dir;
     make_private_folder(data)?;
-    let vault = Arc::new(FileVault::new(data.join("cookies.json"), None));
+    let vault = Arc::new(FileVault::new(data.join("cookies.json"), running_browser(config, clock)?));
     let browser = browser(config, &settings, clock);
     let engines = engines(config, &settings.user_agent, clock)?;
     let fetcher = WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, clock)
@@ -73,6 +74,14 @@ fn engines(config: &Config, user_agent: &str, clock: Clock) -> Result<Vec<Arc<dy
         engines.push(Arc::new(OpenAlex::new(base, user_agent, config.contact()).context("research.openalex")?));
     }
     Ok(engines)
+}
+
+/// The person's own browser, where its debugging port was named.
+fn running_browser(config: &Config, clock: Clock) -> Result<Option<Arc<dyn CookieSource>>> {
+    let Some(address) = config.browser_debug() else { return Ok(None) };
+    let running = RunningBrowser::at(address, clock);
+    let running = running.with_context(|| format!("research.browser_debug: {address} is no host:port"))?;
+    Ok(Some(Arc::new(running)))
 }
 
 fn browser(config: &Config, settings: &FetchSettings, clock: Clock) -> Option<Arc<dyn PageBrowser>> {

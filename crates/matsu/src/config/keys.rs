@@ -124,6 +124,12 @@ pub const KEYS: &[Key] = &[
         meaning: "the Chromium for pages that need scripts: auto, off, or its path",
     },
     Key {
+        name: "research.browser_debug",
+        kind: Kind::Text,
+        default: |_| "off".to_owned(),
+        meaning: "debugging port of your own browser, such as 127.0.0.1:9222, to take cookies from when a login is done",
+    },
+    Key {
         name: "research.allow_hosts",
         kind: Kind::Text,
         default: |_| "none".to_owned(),
