@@ -40,14 +40,16 @@ impl Meter {
         let ticks_max = self.time_max.as_secs();
         let mut ticks = 0;
         loop {
-            let reserved = self.cx.reserve(BudgetUnit::Seconds, chunk).await?;
+            let reserved = match self.cx.set_aside(BudgetUnit::Seconds, chunk).await {
+                Ok(reserved) => reserved,
+                Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
+                    let why = "the task's time is used up".to_owned();
+                    return Ok(Halt::Enough { code, why });
+                }
+                Err(error) => return Err(error),
+            };
             let amount = reserved.amount;
             *self.lock() = Some((reserved, 0));
-            if amount == 0 {
-                self.close().await?;
-                let why = "the task's time is used up".to_owned();
-                return Ok(Halt::Enough { code: ErrorCode::BudgetExhausted, why });
-            }
             for _ in 0..amount {
                 self.cx.runtime().clock().sleep(TICK).await;
                 if let Some((_, passed)) = &mut *self.lock() {

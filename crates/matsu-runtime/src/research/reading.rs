@@ -6,7 +6,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ClaimId, PageId};
 use matsu_core::job::{Priority, Retry};
 use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimRequest, ModelError};
-use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, Reservation};
+use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, Reservation, StoreError};
 use matsu_core::research::auth::AuthStatus;
 use matsu_core::research::evidence::Fragment;
 use matsu_core::research::passages::is_near;
@@ -68,12 +68,14 @@ impl Search<'_> {
         if let Some(page) = reader.known(&candidate).await? {
             return self.reuse(page, None).await;
         }
-        let reserved = self.cx.reserve(BudgetUnit::Pages, 1).await?;
-        if reserved.amount == 0 {
-            self.state.candidates.insert(0, candidate);
-            let why = "the task's pages are used up".to_owned();
-            return Err(Halt::Enough { code: ErrorCode::BudgetExhausted, why });
-        }
+        let reserved = match self.cx.set_aside(BudgetUnit::Pages, 1).await {
+            Ok(reserved) => reserved,
+            Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
+                let why = "the task's pages are used up".to_owned();
+                return Err(Halt::Enough { code, why });
+            }
+            Err(error) => return Err(error.into()),
+        };
         match reader.read(&candidate).await? {
             Reading::Known(page) => self.reuse(*page, Some(reserved)).await,
             Reading::Fresh(page) => self.keep(*page, reserved).await,
