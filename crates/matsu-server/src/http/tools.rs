@@ -52,6 +52,8 @@ async fn call(
         instance: None,
         caller: app.shutdown().clone(),
         hold_max: None,
+        workplace: Arc::default(),
+        session_token: None,
         watched: Arc::new(Watched::default()),
         tasks: NativeTasks::Unknown,
     };

@@ -55,7 +55,7 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     });
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = tokio::select! {
-        served = socket::serve_here(app.clone(), &args.tools, args.hold, stdin, stdout) => served,
+        served = socket::serve_here(app.clone(), relay::preamble(args), stdin, stdout) => served,
         () = relay::told_to_end() => Ok(()),
     };
     service.stop().await;

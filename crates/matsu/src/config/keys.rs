@@ -69,6 +69,12 @@ pub const KEYS: &[Key] = &[
         meaning: "a waiting call is held at most this many seconds",
     },
     Key {
+        name: "wait.hold_max_progress",
+        kind: Kind::Number { min: 1, max: 3_600 },
+        default: |_| HOLD_MAX.as_secs().to_string(),
+        meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),
@@ -86,6 +92,18 @@ pub const KEYS: &[Key] = &[
         kind: SLOT,
         default: |_| std::thread::available_parallelism().map_or(1, usize::from).to_string(),
         meaning: "jobs at once that only compute; by default the number of cores",
+    },
+    Key {
+        name: "chat.default_model",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "which provider answers when nobody is named; none: such a line is a note",
+    },
+    Key {
+        name: "mcp.servers_file",
+        kind: Kind::Text,
+        default: |paths| paths.data_dir.join("mcp.json").display().to_string(),
+        meaning: "a JSON file with mcpServers, whose tools models may use in chats",
     },
     Key {
         name: "log.level",

@@ -12,6 +12,7 @@
 
 mod api;
 mod chaos;
+mod chat;
 mod commands;
 mod config;
 mod connect;
