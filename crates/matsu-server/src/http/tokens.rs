@@ -30,6 +30,8 @@ async fn list(State(app): State<App>, caller: Caller) -> Result<Json<ListBody<To
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MakeBody {
+    /// Not blank.
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: String,
 }
 
