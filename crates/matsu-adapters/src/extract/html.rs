@@ -87,6 +87,10 @@ pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
         text = Text::of_lines(&reading.second_opinion, &reading.blocks);
     }
     if text.body.is_empty() {
+        // A page of a few words has no main text that could be told from the rest: all of it is.
+        text = kept(&reading.blocks, &vec![1.0; reading.blocks.blocks.len()]);
+    }
+    if text.body.is_empty() {
         return Err(ExtractError::Empty);
     }
     let declared = reading.declared;
