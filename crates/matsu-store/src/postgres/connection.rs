@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::StoreError;
 use tokio_postgres::{Config, NoTls};
@@ -58,6 +58,8 @@ impl Server {
             .wait_timeout(Some(CONNECTION_WAIT_MAX))
             .create_timeout(Some(CONNECTION_WAIT_MAX))
             .recycle_timeout(Some(CONNECTION_WAIT_MAX))
+            // The one used last has its statements planned and its pages at hand.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(internal)?;
