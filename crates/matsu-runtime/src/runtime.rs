@@ -94,6 +94,12 @@ impl Runtime {
         self.inner.options.hold_max
     }
 
+    /// The same for a call that its caller hears progress of.
+    #[must_use]
+    pub fn hold_max_progress(&self) -> Duration {
+        self.inner.options.hold_max_progress
+    }
+
     #[must_use]
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors
@@ -140,6 +146,12 @@ impl Runtime {
         self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
     }
 
+    /// Calls that are held open at the moment, in this process.
+    #[must_use]
+    pub fn waits_open(&self) -> usize {
+        self.inner.open_waits.len()
+    }
+
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {
         &self.inner.open_waits
     }
@@ -175,6 +187,7 @@ impl Runtime {
             pid: options.pid,
             version: options.version.clone(),
             started_at: self.inner.started_at,
+            limits: (options.workers == Workers::All).then(|| options.limits.clone()),
         }
     }
 

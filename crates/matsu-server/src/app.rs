@@ -1,7 +1,8 @@
 //! What every handler can reach. Cheap to clone; holds no state of any caller.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
@@ -12,9 +13,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Tokens;
+use crate::auth::login::LoginCodes;
+use crate::auth::refusals::Refusals;
+use crate::http::Streams;
 
 /// Renders the metrics of this process in Prometheus' text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Looks at everything that can be wrong, as `matsu doctor` does, and answers with the same JSON.
+pub type Doctor = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
 
 pub struct AppOptions {
     pub runtime: Runtime,
@@ -42,6 +49,11 @@ pub struct App {
 struct Inner {
     options: AppOptions,
     tokens: Tokens,
+    refusals: Refusals,
+    login_codes: LoginCodes,
+    streams: Streams,
+    doctor: OnceLock<Doctor>,
+    names: OnceLock<Vec<String>>,
     hand_over: HandOver,
     presence: Presence,
 }
@@ -51,7 +63,21 @@ impl App {
     pub fn new(options: AppOptions) -> Self {
         let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
         let presence = Presence::new(*options.runtime.clock());
-        Self { inner: Arc::new(Inner { tokens, presence, hand_over: HandOver::default(), options }) }
+        let refusals = Refusals::new(*options.runtime.clock());
+        let login_codes = LoginCodes::new(*options.runtime.clock());
+        Self {
+            inner: Arc::new(Inner {
+                tokens,
+                refusals,
+                login_codes,
+                streams: Streams::default(),
+                doctor: OnceLock::new(),
+                names: OnceLock::new(),
+                presence,
+                hand_over: HandOver::default(),
+                options,
+            }),
+        }
     }
 
     #[must_use]
@@ -87,6 +113,41 @@ impl App {
     #[must_use]
     pub fn tokens(&self) -> &Tokens {
         &self.inner.tokens
+    }
+
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.inner.refusals
+    }
+
+    #[must_use]
+    pub fn login_codes(&self) -> &LoginCodes {
+        &self.inner.login_codes
+    }
+
+    #[must_use]
+    pub fn streams(&self) -> &Streams {
+        &self.inner.streams
+    }
+
+    /// Under which names requests may come, besides those of loopback. The first list counts.
+    pub fn answer_to(&self, names: Vec<String>) {
+        let _ = self.inner.names.set(names);
+    }
+
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        self.inner.names.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.
+    pub fn call_doctor(&self, doctor: Doctor) {
+        let _ = self.inner.doctor.set(doctor);
+    }
+
+    #[must_use]
+    pub fn doctor(&self) -> Option<&Doctor> {
+        self.inner.doctor.get()
     }
 
     #[must_use]

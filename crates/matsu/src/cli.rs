@@ -44,6 +44,8 @@ pub enum Command {
     Mcp(Mcp),
     /// A node with workers only, for a PostgreSQL store
     Worker(Worker),
+    /// Open the web page, signed in by a link that works once
+    Open(Open),
     /// List tasks, newest first
     Tasks(Tasks),
     /// Show a task; with --wait, until it has ended
@@ -54,6 +56,13 @@ pub enum Command {
     Retry(TaskArg),
     /// Call a tool and print its answer
     Call(Call),
+    /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
+    Connect(Connect),
+    /// What installed hooks call
+    #[command(hide = true)]
+    Hook { event: HookEvent },
+    /// Talk to models that use tools
+    Chat(Chat),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -73,6 +82,13 @@ pub enum Command {
 }
 
 #[derive(Args)]
+pub struct Open {
+    /// Only print the link
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Args)]
 pub struct Serve {
     /// The address to listen on
     #[arg(long, value_name = "ADDR")]
@@ -86,6 +102,9 @@ pub struct Serve {
     /// How many searches run at once
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
+    /// Open the web page in a browser
+    #[arg(long)]
+    pub open: bool,
     /// End after this long without work or client
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub idle_exit: Option<u64>,
@@ -111,9 +130,36 @@ pub struct Mcp {
     /// How many seconds this client can be held in one call
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
+    /// A folder that this client's work may lie in; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
     /// Take test jobs too
     #[arg(long, hide = true)]
     pub test_jobs: bool,
+}
+
+#[derive(Args)]
+pub struct Connect {
+    /// claude, codex, cursor, gemini or vscode; all that are installed, if none is named
+    pub client: Option<String>,
+    /// Also install hooks: unread results keep a turn going once, and a prompt brings one line of news
+    #[arg(long)]
+    pub hooks: bool,
+    /// Take everything out again
+    #[arg(long, conflicts_with = "hooks")]
+    pub undo: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// When a client calls its hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HookEvent {
+    /// The model wants to end its turn
+    Stop,
+    /// A person has written a prompt
+    Prompt,
 }
 
 #[derive(Args)]
@@ -123,6 +169,25 @@ pub struct Call {
     /// Its arguments, as a JSON object
     #[arg(default_value = "{}")]
     pub arguments: String,
+}
+
+#[derive(Args)]
+pub struct Chat {
+    /// Who answers when nobody is named
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Go on with a chat, by its id or its name
+    #[arg(long, value_name = "CHAT")]
+    pub chat: Option<String>,
+    /// Which of Matsu's own tools models are offered: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// Take one question from stdin, print the answer and end; with --json every event is a line
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: the system prompt
+    #[arg(long, value_name = "TEXT", requires = "once")]
+    pub system: Option<String>,
 }
 
 #[derive(Args)]
@@ -144,8 +209,14 @@ pub struct Tasks {
     #[arg(long)]
     pub kind: Option<String>,
     /// At most this many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
+    /// Those after the place where an earlier list ended
+    #[arg(long, value_name = "PLACE")]
+    pub after: Option<i64>,
+    /// All of them, however many
+    #[arg(long, conflicts_with_all = ["limit", "after"])]
+    pub all: bool,
 }
 
 #[derive(Args)]

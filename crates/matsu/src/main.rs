@@ -5,11 +5,14 @@ mod client;
 mod commands;
 mod compose;
 mod config;
+mod connect;
 mod daemon;
+mod doctor;
 mod logging;
 mod paths;
 mod process;
 mod relay;
+mod terminal_chat;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -12,6 +12,7 @@ pub mod notifications;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
+pub mod transcripts;
 pub mod upkeep;
 
 use std::sync::Arc;
@@ -26,10 +27,10 @@ pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, 
 pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
-    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
-    OrderKind,
+    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
+    JobUpdate, Order, OrderKind, ProgressNote,
 };
-pub use nodes::{NewNode, NodeStore};
+pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
@@ -39,7 +40,10 @@ pub use tasks::{
     Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
     TaskStore,
 };
-pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
+pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
+pub use upkeep::{
+    ChangeBatch, ChangeStore, PruneRule, Pruned, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore,
+};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
@@ -55,6 +59,7 @@ pub trait Store:
     + ChatStore
     + SessionStore
     + NotificationStore
+    + TranscriptStore
     + Send
     + Sync
 {

@@ -1,5 +1,6 @@
 //! What surrounds one call: who asks, how long it may be held, and where progress goes.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,8 +47,19 @@ pub struct ToolContext {
     pub caller: CancellationToken,
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,
+    pub workplace: Arc<Workplace>,
+    /// What the connection presented, as it came; nobody has checked it.
+    pub session_token: Option<Arc<str>>,
     pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
+}
+
+/// Where the caller works, as its own side says. A wish, not a right: what may be touched is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workplace {
+    /// Folders its work may lie in; empty: nothing was said.
+    pub roots: Vec<PathBuf>,
+    pub cwd: Option<PathBuf>,
 }
 
 /// Whether the caller can follow a native task. It says so with every request.

@@ -24,6 +24,8 @@ fn context(runtime: &Runtime, tasks: NativeTasks) -> ToolContext {
         instance: Some(InstanceId::from_text("client")),
         caller: CancellationToken::new(),
         hold_max: None,
+        workplace: Arc::default(),
+        session_token: None,
         watched: Arc::new(Watched::default()),
         tasks,
     }

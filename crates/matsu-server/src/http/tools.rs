@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
@@ -13,10 +12,15 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
+use crate::resource::{Resource, says};
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/tools", get(list)).route("/tools/{name}", post(call))
+pub fn routes() -> Resource {
+    let call_tool = says("call_tool", "Calls a tool; answers as over MCP.").body::<AnyObject>();
+    Resource::default()
+        .get("/tools", says("list_tools", "Every tool with its schema.").answers::<AnyObject>(), list)
+        .post("/tools/{name}", call_tool.answers::<AnyObject>(), call)
 }
 
 async fn list(_caller: Caller) -> Json<Value> {
@@ -48,6 +52,8 @@ async fn call(
         instance: None,
         caller: app.shutdown().clone(),
         hold_max: None,
+        workplace: Arc::default(),
+        session_token: None,
         watched: Arc::new(Watched::default()),
         tasks: NativeTasks::Unknown,
     };

@@ -10,7 +10,7 @@ use matsu_runtime::InstanceId;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched};
+use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
@@ -40,6 +40,9 @@ pub struct Connection {
     pub caller: Option<Caller>,
     pub offer: Offer,
     pub hold_max: Option<Duration>,
+    pub workplace: Arc<Workplace>,
+    /// Whose presence every call of this connection is, unless it says otherwise.
+    pub session_token: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -70,10 +73,18 @@ impl McpHandler {
             principal,
             instance: Some(instance),
             caller: context.ct.clone(),
-            hold_max: self.connection.hold_max,
+            hold_max: self.hold_max(context),
+            workplace: Arc::clone(&self.connection.workplace),
+            session_token: self.connection.session_token.clone(),
             watched: Arc::new(Watched::default()),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
         })
+    }
+
+    /// What was said about this very client comes first. Others are held longer if progress keeps their calls alive.
+    fn hold_max(&self, context: &RequestContext<RoleServer>) -> Option<Duration> {
+        let fed = || context.meta.get_progress_token().map(|_| self.app.runtime().hold_max_progress());
+        self.connection.hold_max.or_else(fed)
     }
 
     /// Runs the call, and speaks while it lasts if the caller wants to hear.

@@ -23,7 +23,13 @@ const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
-    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None };
+    let connection = Connection {
+        caller: None,
+        offer: Offer::default(),
+        hold_max: None,
+        workplace: Arc::default(),
+        session_token: None,
+    };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))
 }

@@ -1,16 +1,20 @@
 //! Reads that change nothing: tasks, jobs, and the orders a node must follow.
 
+use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{Job, JobState, Lease};
+use matsu_core::job::{Job, JobState, JobSummary, Lease};
 use matsu_core::limits::TASKS_PER_WAIT_MAX;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{JobFilter, Order, OrderKind, StoreError, StoreInfo, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{
+    JobFilter, JobOrder, Order, OrderKind, QueueCount, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup,
+};
 use matsu_core::principal::Principal;
+use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, Task, TaskStatus};
 
-use super::rows::{self, job_columns, task_columns};
+use super::rows::{self, job_columns, summary_columns, task_columns};
 use super::unfinished;
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
 const TOMBSTONE: Sql = Sql::both("SELECT owner, status, expired_at FROM tombstones WHERE id = $1");
@@ -38,27 +42,64 @@ const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
 const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
 macro_rules! job_list {
-    ($task:expr, $seq:literal) => {
+    ($columns:expr, $task:expr, $seq:literal, $than:literal, $end:literal, $direction:literal) => {
         concat!(
             "SELECT ",
-            job_columns!(),
+            $columns,
             " FROM jobs WHERE ",
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
              AND (CAST($6 AS TEXT) IS NULL OR EXISTS \
-             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) AND ",
+             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) \
+             AND (CAST($7 AS BIGINT) IS NULL OR queued_at >= $7 OR started_at >= $7 OR finished_at >= $7 \
+             OR state IN ('running', 'awaiting_auth', 'awaiting_input')) AND ",
             $seq,
-            " > coalesce(CAST($4 AS BIGINT), -1) ORDER BY ",
+            $than,
+            " coalesce(CAST($4 AS BIGINT), ",
+            $end,
+            ") ORDER BY ",
             $seq,
+            $direction,
             " LIMIT $5"
         )
     };
 }
-const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL", "seq"));
-const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1", "seq"));
-/// Unfinished ones have an index of their own. `+seq` keeps the planners from walking all of history in its order.
-const LIST_UNFINISHED: Sql = Sql::both(job_list!(concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq"));
-const LIST_UNFINISHED_OF_TASK: Sql = Sql::both(job_list!(concat!("task_id = $1 AND ", unfinished!()), "+seq"));
+macro_rules! in_both_orders {
+    ($columns:expr, $task:expr, $seq:literal) => {
+        [
+            Sql::both(job_list!($columns, $task, $seq, " > ", "-1", "")),
+            Sql::both(job_list!($columns, $task, $seq, " < ", "9223372036854775807", " DESC")),
+        ]
+    };
+}
+/// The ways to list jobs, each along its own index, and in both orders: the oldest first and the newest first.
+struct JobLists {
+    all: [Sql; 2],
+    of_task: [Sql; 2],
+    unfinished: [Sql; 2],
+    unfinished_of_task: [Sql; 2],
+}
+macro_rules! job_lists {
+    ($columns:expr) => {
+        JobLists {
+            all: in_both_orders!($columns, "CAST($1 AS TEXT) IS NULL", "seq"),
+            of_task: in_both_orders!($columns, "task_id = $1", "seq"),
+            // They have an index of their own. `+seq` keeps the planners from walking all of history in its order.
+            unfinished: in_both_orders!($columns, concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq"),
+            unfinished_of_task: in_both_orders!($columns, concat!("task_id = $1 AND ", unfinished!()), "+seq"),
+        }
+    };
+}
+const LIST_JOBS: JobLists = job_lists!(job_columns!());
+const LIST_SUMMARIES: JobLists = job_lists!(summary_columns!());
+const QUEUE: Sql = Sql::both(concat!(
+    "SELECT slot, state, count(*) FROM jobs WHERE ",
+    unfinished!(),
+    " AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $1) \
+     GROUP BY slot, state ORDER BY slot, state"
+));
+const FAILED: Sql =
+    Sql::both("SELECT count(*) FROM tasks WHERE owner = $1 AND status = 'failed' AND finished_at >= $2");
 const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = $1",
@@ -165,30 +206,56 @@ impl Transition for ListJobs {
     type Output = Page<Job>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
-        let filter = &self.filter;
-        let unfinished = filter.state.is_some_and(|state| !state.is_finished());
-        let list = match (&filter.task_id, unfinished) {
-            (None, false) => &LIST_JOBS,
-            (Some(_), false) => &LIST_JOBS_OF_TASK,
-            (None, true) => &LIST_UNFINISHED,
-            (Some(_), true) => &LIST_UNFINISHED_OF_TASK,
-        };
-        let rows = tx
-            .rows(
-                list,
-                params![
-                    filter.task_id.as_ref(),
-                    filter.state.map(|state| state.as_str()),
-                    filter.slot.map(|slot| slot.as_str()),
-                    self.page.after,
-                    self.page.limit() + 1,
-                    filter.owner.as_ref(),
-                ],
-            )
-            .await?;
-        let jobs = rows.iter().map(rows::job).collect::<Result<Vec<_>, _>>()?;
+        let rows = list_jobs(tx, &LIST_JOBS, &self.filter, &self.page).await?;
+        Ok(page(rows::jobs(&rows)?, &self.page, |job| job.seq))
+    }
+}
+
+pub struct ListSummaries {
+    pub filter: JobFilter,
+    pub page: PageRequest,
+}
+
+impl Transition for ListSummaries {
+    type Output = Page<JobSummary>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<JobSummary>, StoreError> {
+        let rows = list_jobs(tx, &LIST_SUMMARIES, &self.filter, &self.page).await?;
+        let jobs = rows.iter().map(rows::summary).collect::<Result<Vec<_>, _>>()?;
         Ok(page(jobs, &self.page, |job| job.seq))
     }
+}
+
+async fn list_jobs(
+    tx: &mut Tx<'_>,
+    lists: &JobLists,
+    filter: &JobFilter,
+    page: &PageRequest,
+) -> Result<Vec<Row>, StoreError> {
+    let unfinished = filter.state.is_some_and(|state| !state.is_finished());
+    let list = match (&filter.task_id, unfinished) {
+        (None, false) => &lists.all,
+        (Some(_), false) => &lists.of_task,
+        (None, true) => &lists.unfinished,
+        (Some(_), true) => &lists.unfinished_of_task,
+    };
+    let list = match filter.order {
+        JobOrder::OldestFirst => &list[0],
+        JobOrder::NewestFirst => &list[1],
+    };
+    tx.rows(
+        list,
+        params![
+            filter.task_id.as_ref(),
+            filter.state.map(|state| state.as_str()),
+            filter.slot.map(|slot| slot.as_str()),
+            page.after,
+            page.limit() + 1,
+            filter.owner.as_ref(),
+            filter.moved_since,
+        ],
+    )
+    .await
 }
 
 /// One row more than wanted was read: it says whether there is a next page.
@@ -225,6 +292,26 @@ impl Transition for ReadOrders {
             Some(Order { lease: lease.clone(), kind })
         });
         Ok(orders.collect())
+    }
+}
+
+pub struct ReadSummary {
+    pub owner: Principal,
+    pub failed_since: Timestamp,
+}
+
+impl Transition for ReadSummary {
+    type Output = Summary;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Summary, StoreError> {
+        let mut queue = Vec::new();
+        for row in tx.rows(&QUEUE, params![&self.owner]).await? {
+            let mut c = row.columns();
+            queue.push(QueueCount { slot: c.word(Slot::parse)?, state: c.word(JobState::parse)?, jobs: c.int()? });
+        }
+        let failed = tx.row(&FAILED, params![&self.owner, self.failed_since]).await?;
+        let failed = failed.ok_or_else(|| crate::sql::internal("no count"))?.only_int()?;
+        Ok(Summary { queue, failed })
     }
 }
 

@@ -14,14 +14,16 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::open;
 use crate::cli::{Global, Serve};
 use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
-use crate::daemon::announce::{self, ServerJson};
+use crate::daemon::announce::{self, ServerJson, TokenAside};
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
+use crate::doctor;
 use crate::logging;
 
 pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
@@ -56,7 +58,18 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     });
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
-    greet(&config, doors.address.as_deref(), global.json);
+    let doctored = config.clone();
+    app.call_doctor(std::sync::Arc::new(move || {
+        let config = doctored.clone();
+        Box::pin(async move { doctor::look(&config).await.json() })
+    }));
+    let link = doors.address.as_deref().map(|address| open::login_link(address, &app.login_codes().make()));
+    greet(&config, doors.address.as_deref(), link.as_deref(), global.json);
+    if let Some(link) = link.as_deref().filter(|_| args.open)
+        && let Err(error) = open::show(&config, link)
+    {
+        eprintln!("matsu: {error:#}; open the link above yourself");
+    }
 
     let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
     tracing::info!(?ending, "ending");
@@ -151,6 +164,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
 struct Doors {
     address: Option<String>,
     porters: JoinSet<()>,
+    _token_aside: Option<TokenAside>,
 }
 
 impl Doors {
@@ -159,24 +173,26 @@ impl Doors {
         announce::make_private_folder(&config.paths.data_dir)?;
         // Bound before the token is written: the token of a daemon that listens here must stay as it is.
         let unix = socket::bind_unix(&config.paths.socket())?;
+        let token_aside = TokenAside::for_store(&config.paths, config.store_url());
         announce::ensure_token(app, &config.paths).await?;
         let mut porters = JoinSet::new();
         porters.spawn(doors::serve_socket(app.clone(), unix));
         let mut address = None;
         if config.serves_http() {
-            let tcp = socket::bind_tcp(config.listen(), config.port()).await?;
+            let tcp = socket::bind_tcp(config).await?;
             address = Some(format!("http://{}", tcp.local_addr()?));
+            app.answer_to(config.names());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
         let (pid, version) = (std::process::id(), app.version().to_owned());
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
-        Ok(Self { address, porters })
+        Ok(Self { address, porters, _token_aside: token_aside })
     }
 }
 
-fn greet(config: &Config, address: Option<&str>, as_json: bool) {
+fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {
     if as_json {
-        say!("{}", json!({ "ok": true, "address": address, "pid": std::process::id() }));
+        say!("{}", json!({ "ok": true, "address": address, "link": link, "pid": std::process::id() }));
         return;
     }
     match address {
@@ -185,6 +201,10 @@ fn greet(config: &Config, address: Option<&str>, as_json: bool) {
     }
     say!("  store   {}", config.store_name());
     say!("  token   {}", config.paths.token().display());
+    if let Some(link) = link {
+        say!("  page    {link}");
+        say!("          works once, for five minutes; `matsu open` makes another");
+    }
     say!("  look    matsu tasks · matsu doctor");
 }
 

@@ -11,15 +11,22 @@
 )]
 
 mod api;
+mod care;
 mod chaos;
+mod chat;
 mod commands;
 mod config;
+mod connect;
 mod crash;
 mod daemon;
 mod doors;
+mod events;
 mod home;
 mod nodes;
+mod page;
 mod process;
+mod readme;
 mod serve;
+mod soak;
 mod stores;
 mod suspend;
