@@ -6,11 +6,13 @@
 mod bench;
 mod chart;
 mod matsu_side;
+mod mcp_client;
 mod measure;
 mod peers;
 mod processes;
 mod report;
 mod rows;
+mod usage;
 mod verdict;
 mod waiters;
 mod wake;
