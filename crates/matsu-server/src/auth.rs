@@ -11,11 +11,11 @@ use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::{Store, StoreError};
 use matsu_core::principal::Principal;
+use matsu_core::secret;
 use matsu_core::token::{NewToken, Token};
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-pub use caller::Caller;
+pub use caller::{Caller, PresentedSession};
 
 /// A token read from the store is believed for this long, so that not every request asks for it. A token revoked
 /// through this process is out at once, one revoked through another after this time.
@@ -40,12 +40,12 @@ impl Tokens {
     /// # Errors
     /// A name that is in use.
     pub async fn make(&self, name: &str, principal: Principal) -> Result<(Token, String), StoreError> {
-        let secret = mint_secret();
+        let secret = secret::mint();
         let token = NewToken {
             id: TokenId::mint(self.clock.now()),
             name: name.to_owned(),
             principal,
-            secret_hash: hash(&secret),
+            secret_hash: secret::hash(&secret),
             created_at: self.clock.now(),
         };
         Ok((self.store.insert_token(token).await?, secret))
@@ -55,8 +55,8 @@ impl Tokens {
     ///
     /// # Errors
     /// The store is not available.
-    pub async fn find(&self, secret: &str) -> Result<Option<Token>, StoreError> {
-        let hash = hash(secret);
+    pub async fn find(&self, presented: &str) -> Result<Option<Token>, StoreError> {
+        let hash = secret::hash(presented);
         if let Some(token) = self.believed(&hash) {
             return Ok(Some(token));
         }
@@ -90,26 +90,4 @@ impl Tokens {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Token)>> {
         self.believed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// 256 random bits in hex.
-fn mint_secret() -> String {
-    let mut bytes = [0_u8; 32];
-    #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable keys")]
-    getrandom::fill(&mut bytes).expect("the operating system gives randomness");
-    hex(&bytes)
-}
-
-/// What the store keeps of a secret. It has 256 random bits, so a slow hash would add nothing.
-#[must_use]
-pub fn hash(secret: &str) -> String {
-    hex(&Sha256::digest(secret.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

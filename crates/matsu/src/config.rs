@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use matsu_core::language::Language;
 use matsu_core::slot::SlotLimits;
+use matsu_runtime::SessionOptions;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
@@ -17,10 +19,12 @@ use crate::paths::Paths;
 pub use layers::Layers;
 
 /// Everything a process needs to know to start.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     pub paths: Paths,
     pub layers: Layers,
+    /// The session of an agent that Matsu started; what this process does, that session does.
+    pub session_token: Option<String>,
     /// The user wants no colours anywhere.
     pub no_color: bool,
 }
@@ -70,7 +74,8 @@ impl Config {
         ])?;
         layers.make_store_absolute()?;
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Ok(Self { paths, layers, no_color })
+        let session_token = std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty());
+        Ok(Self { paths, layers, session_token, no_color })
     }
 
     pub fn store_url(&self) -> &str {
@@ -103,6 +108,18 @@ impl Config {
 
     pub fn hold_max(&self) -> Duration {
         Duration::from_secs(self.layers.number("wait.hold_max"))
+    }
+
+    pub fn sessions(&self) -> SessionOptions {
+        let seconds = |key: &str| Duration::from_secs(self.layers.number(key));
+        SessionOptions {
+            ttl: seconds("sessions.ttl"),
+            idle_end: seconds("sessions.idle_end"),
+            connect_max: seconds("sessions.connect_max"),
+            cancel_grace: seconds("sessions.cancel_grace"),
+            hold_grace: seconds("sessions.hold_grace"),
+            language: Language::parse(self.layers.text("lang")).unwrap_or(Language::English),
+        }
     }
 
     pub fn log_level(&self) -> &str {

@@ -51,6 +51,7 @@ impl Relay {
             instance: NodeId::mint(Clock::system().now()).to_string(),
             tools: args.tools.clone(),
             hold: args.hold,
+            session_token: config.session_token.clone(),
         };
         Self { config: config.clone(), preamble, daemon_arguments: daemon_arguments(config, global, args) }
     }

@@ -8,7 +8,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 
-use super::Caller;
+use super::{Caller, PresentedSession};
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -22,8 +22,14 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
         return next.run(request).await;
     }
     match bearer(&app, request.headers()).await {
-        Ok(caller) => {
+        Ok((caller, session)) => {
             request.extensions_mut().insert(caller);
+            if let Some(session) = session {
+                if !is_mcp(request.uri().path()) {
+                    return Problem::new(ErrorCode::Forbidden, "a session works over MCP only").into_response();
+                }
+                request.extensions_mut().insert(session);
+            }
             next.run(request).await
         }
         Err(problem) => {
@@ -43,6 +49,10 @@ pub async fn socket(mut request: Request, next: Next) -> Response {
 /// What a supervisor asks without a key.
 fn is_open(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
+}
+
+fn is_mcp(path: &str) -> bool {
+    path == "/mcp" || path.starts_with("/mcp/")
 }
 
 /// A browser that was led here under another name sends that name; a page of ours never does.
@@ -74,15 +84,22 @@ fn is_loopback(authority: &str) -> bool {
     matches!(name, "127.0.0.1" | "localhost" | "::1")
 }
 
-async fn bearer(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+/// A named token's principal, or the session whose token it is.
+async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Option<PresentedSession>), Problem> {
     let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = header
         .and_then(|text| text.strip_prefix("Bearer "))
         .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
     let token = app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))?;
-    let token = token.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
-    Ok(Caller { principal: token.principal, instance: InstanceId::from_text(token.id.as_str()) })
+    if let Some(token) = token {
+        let instance = InstanceId::from_text(token.id.as_str());
+        return Ok((Caller { principal: token.principal, instance }, None));
+    }
+    let session = app.runtime().session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
+    let session = session.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
+    let caller = Caller { principal: session.principal(), instance: InstanceId::from_text(session.id.as_str()) };
+    Ok((caller, Some(PresentedSession { token: secret.to_owned(), grants: session.grants })))
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
-    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None };
+    let id = format!("http/{}", app.runtime().node());
+    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None, session_token: None, id };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))
 }

@@ -27,6 +27,9 @@ pub struct Preamble {
     pub tools: String,
     /// Seconds this client can be held.
     pub hold: Option<u64>,
+    /// The session of an agent that Matsu started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_token: Option<String>,
 }
 
 /// What the daemon answers.
@@ -50,9 +53,10 @@ where
     let mut limited = reader.take(PREAMBLE_BYTES_MAX);
     limited.read_line(&mut line).await?;
     let reader = limited.into_inner();
-    let connection = serde_json::from_str::<Preamble>(&line)
-        .map_err(|error| format!("the preamble cannot be read: {error}"))
-        .and_then(|preamble| connection(&preamble));
+    let connection = match serde_json::from_str::<Preamble>(&line) {
+        Ok(preamble) => connection(&app, preamble).await,
+        Err(error) => Err(format!("the preamble cannot be read: {error}")),
+    };
     let error = connection.as_ref().err().cloned();
     let greeting = Greeting { version: app.version().to_owned(), error };
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
@@ -63,26 +67,47 @@ where
     Ok(())
 }
 
-fn connection(preamble: &Preamble) -> Result<Connection, String> {
-    Ok(Connection {
-        caller: Some(local_caller(&preamble.instance)),
-        offer: Offer::parse(&preamble.tools)?,
-        hold_max: preamble.hold.map(Duration::from_secs),
-    })
+/// Whoever opens the socket is the store's own user, unless a session token says that it is less.
+async fn connection(app: &App, preamble: Preamble) -> Result<Connection, String> {
+    let mut caller = local_caller(&preamble.instance);
+    let mut offer = Offer::parse(&preamble.tools)?;
+    if let Some(token) = &preamble.session_token {
+        let session = app.runtime().session_by_token(token).await.map_err(|error| error.to_string())?;
+        let session = session.ok_or("the session token is not known")?;
+        caller.principal = session.principal();
+        if let Some(grants) = &session.grants {
+            offer = Offer::granted(grants);
+        }
+    }
+    // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and what
+    // went out over one that broke may never have arrived.
+    let id = format!("conn/{}", NodeId::mint(app.runtime().clock().now()));
+    let hold_max = preamble.hold.map(Duration::from_secs);
+    Ok(Connection { caller: Some(caller), offer, hold_max, session_token: preamble.session_token, id })
+}
+
+/// What a process says about itself that serves its own client.
+#[derive(Debug, Default)]
+pub struct Asked {
+    pub tools: String,
+    pub hold: Option<u64>,
+    pub session_token: Option<String>,
 }
 
 /// Speaks MCP in this very process, for `--no-daemon`.
 ///
 /// # Errors
 /// A toolset that does not exist.
-pub async fn serve_here<R, W>(app: App, tools: &str, hold: Option<u64>, reader: R, writer: W) -> Result<(), String>
+pub async fn serve_here<R, W>(app: App, asked: Asked, reader: R, writer: W) -> Result<(), String>
 where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let instance = NodeId::mint(app.runtime().clock().now()).to_string();
-    let preamble = Preamble { version: app.version().to_owned(), instance, tools: tools.to_owned(), hold };
-    serve(app, connection(&preamble)?, reader, writer).await;
+    let Asked { tools, hold, session_token } = asked;
+    let preamble = Preamble { version: app.version().to_owned(), instance, tools, hold, session_token };
+    let connection = connection(&app, preamble).await?;
+    serve(app, connection, reader, writer).await;
     Ok(())
 }
 
