@@ -2,6 +2,8 @@
 
 pub mod caller;
 pub mod guard;
+pub mod login;
+pub mod page_session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +13,11 @@ use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::{Store, StoreError};
 use matsu_core::principal::Principal;
-use matsu_core::secret;
 use matsu_core::token::{NewToken, Token};
 use tokio::time::Instant;
 
-pub use caller::{Caller, PresentedSession};
+pub use caller::{Caller, Credential, PresentedSession};
+pub use matsu_core::secret::{hash, mint as mint_secret};
 
 /// A token read from the store is believed for this long, so that not every request asks for it. A token revoked
 /// through this process is out at once, one revoked through another after this time.
@@ -40,15 +42,31 @@ impl Tokens {
     /// # Errors
     /// A name that is in use.
     pub async fn make(&self, name: &str, principal: Principal) -> Result<(Token, String), StoreError> {
-        let secret = secret::mint();
+        let secret = mint_secret();
+        Ok((self.keep(name, principal, &secret).await?, secret))
+    }
+
+    /// Keeps a token for a secret that somebody else made.
+    ///
+    /// # Errors
+    /// A name that is in use.
+    pub async fn keep(&self, name: &str, principal: Principal, secret: &str) -> Result<Token, StoreError> {
         let token = NewToken {
             id: TokenId::mint(self.clock.now()),
             name: name.to_owned(),
             principal,
-            secret_hash: secret::hash(&secret),
+            secret_hash: hash(secret),
             created_at: self.clock.now(),
         };
-        Ok((self.store.insert_token(token).await?, secret))
+        self.store.insert_token(token).await
+    }
+
+    /// Whether a secret with this hash still opens doors, for whoever stays inside for long.
+    ///
+    /// # Errors
+    /// The store is not available.
+    pub async fn is_live(&self, hash: &str) -> Result<bool, StoreError> {
+        Ok(self.store.token_by_hash(hash).await?.is_some())
     }
 
     /// The live token with this secret.
@@ -56,7 +74,7 @@ impl Tokens {
     /// # Errors
     /// The store is not available.
     pub async fn find(&self, presented: &str) -> Result<Option<Token>, StoreError> {
-        let hash = secret::hash(presented);
+        let hash = hash(presented);
         if let Some(token) = self.believed(&hash) {
             return Ok(Some(token));
         }

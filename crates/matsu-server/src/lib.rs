@@ -5,7 +5,10 @@ pub mod auth;
 pub mod doors;
 mod http;
 pub mod mcp;
+mod openapi;
+mod page;
 mod problem;
+mod resource;
 mod wire;
 
 pub use app::{App, AppOptions, HandOver};

@@ -17,9 +17,10 @@ use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
     InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reassign, Reservation, SetStatus,
-    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore,
-    UpkeepStore,
+    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore,
+    TokenStore, UpkeepStore,
 };
+use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -35,7 +36,7 @@ use crate::transitions::guard::Guarded;
 use crate::transitions::nodes::{Beat, ReadNodes, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
-    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks,
+    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary, ReadTask, ReadTasks,
 };
 use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
 use crate::transitions::tokens::{InsertToken, ReadTokens, RevokeToken, TokenByHash};
@@ -305,6 +306,10 @@ impl UpkeepStore for SqlStore {
 
     async fn unfinished_jobs(&self) -> Result<i64, StoreError> {
         self.read(CountUnfinished).await
+    }
+
+    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
+        self.read(ReadSummary { owner: owner.clone(), failed_since }).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {

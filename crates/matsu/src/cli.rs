@@ -44,6 +44,8 @@ pub enum Command {
     Mcp(Mcp),
     /// A node with workers only, for a PostgreSQL store
     Worker(Worker),
+    /// Open the web page, signed in by a link that works once
+    Open(Open),
     /// List tasks, newest first
     Tasks(Tasks),
     /// Show a task; with --wait, until it has ended
@@ -73,6 +75,13 @@ pub enum Command {
 }
 
 #[derive(Args)]
+pub struct Open {
+    /// Only print the link
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Args)]
 pub struct Serve {
     /// The address to listen on
     #[arg(long, value_name = "ADDR")]
@@ -86,6 +95,9 @@ pub struct Serve {
     /// How many searches run at once
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
+    /// Open the web page in a browser
+    #[arg(long)]
+    pub open: bool,
     /// End after this long without work or client
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub idle_exit: Option<u64>,

@@ -15,6 +15,7 @@ mod doctor;
 mod limits;
 mod mcp;
 mod migrate;
+mod open;
 mod retry;
 mod serve;
 mod status;
@@ -45,6 +46,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(&global, args).await,
         Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Worker(args) => worker::run(&global, args).await,
+        Command::Open(args) => open::run(&quiet(&global)?, &args).await,
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
         Command::Status(args) => status::run(&quiet(&global)?, args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,

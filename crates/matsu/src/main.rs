@@ -6,6 +6,7 @@ mod commands;
 mod compose;
 mod config;
 mod daemon;
+mod doctor;
 mod logging;
 mod paths;
 mod process;

@@ -18,9 +18,10 @@ use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
     InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reassign, Reservation, SetStatus,
-    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore,
-    UpkeepStore,
+    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore,
+    TokenStore, UpkeepStore,
 };
+use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -319,6 +320,10 @@ impl TokenStore for FaultyStore {
 impl UpkeepStore for FaultyStore {
     async fn check(&self) -> Result<StoreInfo, StoreError> {
         self.pass("check", self.inner.check()).await
+    }
+
+    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
+        self.pass("summary", self.inner.summary(owner, failed_since)).await
     }
 
     async fn unfinished_jobs(&self) -> Result<i64, StoreError> {

@@ -1,15 +1,16 @@
 //! The guards of the two doors. What passes one carries a [`Caller`]; what does not is refused before any handler.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 
-use super::{Caller, PresentedSession};
+use super::{Caller, Credential, PresentedSession, hash, page_session};
 use crate::app::App;
+use crate::page;
 use crate::problem::Problem;
 
 /// The TCP door: the right Host, no foreign Origin, a live token.
@@ -18,17 +19,24 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
         tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
         return problem.into_response();
     }
-    if is_open(request.uri().path()) {
+    if is_open(request.method(), request.uri().path()) {
         return next.run(request).await;
     }
-    match bearer(&app, request.headers()).await {
-        Ok((caller, session)) => {
+    let found = if page_session::is_attempted(request.headers()) {
+        let signed_in = page_session::caller(&app, request.method(), request.headers()).await;
+        signed_in.map(|(caller, credential)| (caller, Presented::Token(credential)))
+    } else {
+        bearer(&app, request.headers()).await
+    };
+    match found {
+        Ok((_, Presented::Session(_))) if !is_mcp(request.uri().path()) => {
+            Problem::new(ErrorCode::Forbidden, "a session works over MCP only").into_response()
+        }
+        Ok((caller, presented)) => {
             request.extensions_mut().insert(caller);
-            if let Some(session) = session {
-                if !is_mcp(request.uri().path()) {
-                    return Problem::new(ErrorCode::Forbidden, "a session works over MCP only").into_response();
-                }
-                request.extensions_mut().insert(session);
+            match presented {
+                Presented::Token(credential) => drop(request.extensions_mut().insert(credential)),
+                Presented::Session(session) => drop(request.extensions_mut().insert(session)),
             }
             next.run(request).await
         }
@@ -46,9 +54,13 @@ pub async fn socket(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// What a supervisor asks without a key.
-fn is_open(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
+/// What a supervisor asks without a key, and what a page needs until it has one. Nothing of the work shows there.
+fn is_open(method: &Method, path: &str) -> bool {
+    match *method {
+        Method::GET | Method::HEAD => matches!(path, "/healthz" | "/readyz") || page::is_page(path),
+        Method::POST => path == "/api/v1/login",
+        _ => false,
+    }
 }
 
 fn is_mcp(path: &str) -> bool {
@@ -84,22 +96,30 @@ fn is_loopback(authority: &str) -> bool {
     matches!(name, "127.0.0.1" | "localhost" | "::1")
 }
 
+/// What let a caller in.
+enum Presented {
+    Token(Credential),
+    Session(PresentedSession),
+}
+
 /// A named token's principal, or the session whose token it is.
-async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Option<PresentedSession>), Problem> {
+async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Presented), Problem> {
     let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = header
         .and_then(|text| text.strip_prefix("Bearer "))
+        .filter(|secret| !secret.starts_with(page_session::PREFIX))
         .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
     let token = app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))?;
     if let Some(token) = token {
         let instance = InstanceId::from_text(token.id.as_str());
-        return Ok((Caller { principal: token.principal, instance }, None));
+        let credential = Credential { token: token.id, hash: hash(secret) };
+        return Ok((Caller { principal: token.principal, instance }, Presented::Token(credential)));
     }
     let session = app.runtime().session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
     let session = session.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
     let caller = Caller { principal: session.principal(), instance: InstanceId::from_text(session.id.as_str()) };
-    Ok((caller, Some(PresentedSession { token: secret.to_owned(), grants: session.grants })))
+    Ok((caller, Presented::Session(PresentedSession { token: secret.to_owned(), grants: session.grants })))
 }
 
 #[cfg(test)]

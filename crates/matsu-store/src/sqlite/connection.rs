@@ -18,6 +18,7 @@ use crate::sql::internal;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_engine.sql"),
     include_str!("../../migrations/sqlite/0002_sessions.sql"),
+    include_str!("../../migrations/sqlite/0003_failed_tasks.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
