@@ -1,6 +1,8 @@
 //! Removes what has outlived its time, a bounded number of rows at once.
 
-use matsu_core::limits::{CHANGES_KEPT, IDEMPOTENCY_KEPT, SWEEP_EVERY, SWEEP_ROWS_MAX};
+use matsu_core::limits::{
+    CHANGES_KEPT, ENDED_SESSION_KEPT, IDEMPOTENCY_KEPT, NOTIFICATION_KEPT_READ, SWEEP_EVERY, SWEEP_ROWS_MAX,
+};
 use matsu_core::ports::store::StoreError;
 
 use crate::runtime::Runtime;
@@ -29,6 +31,18 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
             break;
         }
     }
+    sweep_sessions(runtime).await?;
     runtime.store().prune(now.minus(CHANGES_KEPT), now.minus(IDEMPOTENCY_KEPT)).await?;
+    Ok(())
+}
+
+/// Sessions that expired, sessions that ended long ago, notifications that nobody needs.
+async fn sweep_sessions(runtime: &Runtime) -> Result<(), StoreError> {
+    let (store, now) = (runtime.store(), runtime.clock().now());
+    let ended = store.sweep_sessions(now, now.minus(ENDED_SESSION_KEPT), SWEEP_ROWS_MAX).await?;
+    if !ended.is_empty() {
+        tracing::info!(sessions = ended.len(), "sessions have expired");
+    }
+    store.sweep_notifications(now, now.minus(NOTIFICATION_KEPT_READ), SWEEP_ROWS_MAX).await?;
     Ok(())
 }

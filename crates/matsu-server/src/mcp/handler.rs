@@ -27,6 +27,7 @@ use super::instructions::INSTRUCTIONS;
 use super::native::{TaskDesk, outcome};
 use crate::app::App;
 use crate::auth::{Caller, PresentedSession};
+use crate::doors::hung_up::Carried;
 
 /// A call that takes longer says so, if its caller asked for progress; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
@@ -124,6 +125,9 @@ impl McpHandler {
         if context.ct.is_cancelled() {
             delivery.take_back(self.app.runtime()).await;
             return;
+        }
+        if let Some(carried) = extension::<Carried>(context) {
+            carried.carries(delivery);
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= REMEMBERED_MAX {

@@ -35,8 +35,14 @@ impl Home {
     }
 
     pub fn serve(&self) -> Daemon {
+        self.serve_with(&[])
+    }
+
+    /// With settings from the environment.
+    pub fn serve_with(&self, settings: &[(&str, &str)]) -> Daemon {
         let log = std::fs::File::create(self.folder.path().join("daemon.log")).unwrap();
         let mut command = self.command(&["serve", "--test-jobs"]);
+        command.envs(settings.iter().copied());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let pid = child.id();
         let mut daemon = Daemon { child, log: self.folder.path().join("daemon.log"), http: None };
@@ -96,6 +102,14 @@ pub struct Daemon {
 impl Daemon {
     pub fn http(&self) -> &Http {
         self.http.as_ref().unwrap()
+    }
+
+    /// Processor time it has used so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = read(Path::new(&format!("/proc/{}/stat", self.child.id()))).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+        ticks / 100.0
     }
 
     /// What it wrote to its log.
