@@ -29,8 +29,9 @@ ui: ## Build the web page, if its sources changed (needs Node.js 20)
 run: ui ## Build the release binary and start the server (cargo run --release -p matsu -- serve)
 	cargo run --release --locked -p matsu -- serve
 
-test: setup ui ## All tests, tidy among them, with a private PostgreSQL server
+test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
 	$(POSTGRES) cargo test --workspace --locked
+	scripts/page-tests.sh
 
 check: fmt clippy test doc deny machete tidy ## Everything a change must pass
 

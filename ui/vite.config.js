@@ -19,5 +19,5 @@ function gzipped() {
 export default defineConfig({
   plugins: [svelte(), gzipped()],
   build: { target: 'es2022', modulePreload: { polyfill: false }, assetsInlineLimit: 0, cssCodeSplit: true },
-  server: { proxy: { '/api': 'http://127.0.0.1:7878' } },
+  server: { proxy: { '/api': { target: process.env.MATSU_ADDRESS ?? 'http://127.0.0.1:7878', changeOrigin: false } } },
 });

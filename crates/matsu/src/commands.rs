@@ -11,7 +11,9 @@ mod backup;
 mod call;
 mod completions;
 mod config;
+mod connect;
 mod doctor;
+mod hook;
 mod limits;
 mod mcp;
 mod migrate;
@@ -52,6 +54,8 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
+        Command::Connect(args) => connect::run(&quiet(&global)?, &args),
+        Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

@@ -14,6 +14,7 @@ use matsu_runtime::SessionOptions;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
+use crate::connect::Homes;
 use crate::paths::Paths;
 
 pub use layers::Layers;
@@ -76,6 +77,19 @@ impl Config {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let session_token = std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty());
         Ok(Self { paths, layers, session_token, no_color })
+    }
+
+    /// Where this user's AI clients keep their files.
+    pub fn homes(&self) -> Result<Homes> {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = folder("HOME").context("HOME is not set, so no client's files can be found")?;
+        Ok(Homes {
+            claude: folder("CLAUDE_CONFIG_DIR"),
+            codex: folder("CODEX_HOME"),
+            config: folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            path: std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
+            home,
+        })
     }
 
     pub fn store_url(&self) -> &str {

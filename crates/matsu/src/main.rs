@@ -5,6 +5,7 @@ mod client;
 mod commands;
 mod compose;
 mod config;
+mod connect;
 mod daemon;
 mod doctor;
 mod logging;

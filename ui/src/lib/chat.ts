@@ -1,13 +1,13 @@
 /** Chats and their messages, whoever takes part. */
 
-export interface Chat { chat_id?: string; id?: string; title?: string | null; agent_id?: string | null; models?: string[]; state?: string; project_id?: string; last_seq?: number }
+export interface Chat { chat_id: string; title?: string | null; agent_id: string | null; models: string[] | null; state: string; agent_state: string | null; awaiting_reply: boolean; project_id: string; last_seq: number }
 export interface ToolUse { id?: string; name: string; state?: string; arguments?: unknown; result?: unknown; is_error?: boolean; ms?: number }
 export interface Message {
-  id: string; seq: number; sender?: string; role?: string; content: string; created_at?: string; model?: string | null; state?: string; error?: string | null;
+  id: string; seq: number; sender?: string; sender_id?: string; role?: string; content: string; created_at?: string; model?: string | null; state?: string; error?: string | null;
   tools?: ToolUse[]; tool_calls?: ToolUse[];
 }
 
-export const chatIdOf = (chat: Chat): string => chat.chat_id ?? chat.id ?? '';
+export const chatIdOf = (chat: Chat): string => chat.chat_id;
 export const nameOf = (chat: Chat): string => chat.title || chat.agent_id || chat.models?.join(', ') || chatIdOf(chat);
 
 export type Block = { kind: 'text'; text: string } | { kind: 'code'; language: string; text: string } | { kind: 'heading'; text: string } | { kind: 'item'; text: string };

@@ -14,6 +14,7 @@ mod api;
 mod chaos;
 mod commands;
 mod config;
+mod connect;
 mod crash;
 mod daemon;
 mod doors;
