@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, JobId, ProjectId, SessionId};
-use matsu_core::ports::store::{NewSession, SessionKey, StoreError, WantedFor};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{NewSession, SessionFilter, SessionKey, StoreError, WantedFor};
 use matsu_core::principal::Principal;
 use matsu_core::secret;
-use matsu_core::session::Session;
+use matsu_core::session::{Session, SessionState};
 
 use crate::runtime::Runtime;
 
@@ -57,8 +58,21 @@ impl Runtime {
                 message: "the agent or its passkey is not known".to_owned(),
             });
         }
+        let listening = self.listening(agent_id, project_id).await?;
         let (agent_id, project_id) = (agent_id.clone(), project_id.clone());
-        self.begin(owner.clone(), agent_id, project_id, WantedFor::WhateverIsOpen, |new| new).await
+        let knowing = |new| NewSession { listening, ..new };
+        self.begin(owner.clone(), agent_id, project_id, WantedFor::WhateverIsOpen, knowing).await
+    }
+
+    /// Which sessions of the agent certainly have a process: those that wait here.
+    async fn listening(&self, agent: &AgentId, project: &ProjectId) -> Result<Vec<SessionId>, StoreError> {
+        let filter = SessionFilter {
+            agent_id: Some(agent.clone()),
+            project_id: Some(project.clone()),
+            state: Some(SessionState::Active),
+        };
+        let live = self.store().list_sessions(&filter, &PageRequest::default()).await?.items;
+        Ok(live.into_iter().map(|session| session.id).filter(|id| self.waiters().any(id)).collect())
     }
 
     /// Begins the session of an agent that Matsu starts itself.
@@ -97,6 +111,7 @@ impl Runtime {
             agent_id,
             project_id,
             wanted,
+            listening: Vec::new(),
             job_id: None,
             mode: None,
             grants: None,
