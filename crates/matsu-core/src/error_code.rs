@@ -31,6 +31,13 @@ words! {
         ChatEnded = "CHAT_ENDED",
         Interrupted = "INTERRUPTED",
         LimitExceeded = "LIMIT_EXCEEDED",
+        ProviderAuth = "PROVIDER_AUTH",
+        ProviderRateLimited = "PROVIDER_RATE_LIMITED",
+        ProviderRefused = "PROVIDER_REFUSED",
+        ProviderUnavailable = "PROVIDER_UNAVAILABLE",
+        ContextOverflow = "CONTEXT_OVERFLOW",
+        LoopRepeats = "LOOP_REPEATS",
+        LoopIterations = "LOOP_ITERATIONS",
         InternalError = "INTERNAL_ERROR",
     }
 }

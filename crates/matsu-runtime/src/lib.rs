@@ -1,7 +1,9 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
 
+pub mod agentic_loop;
 pub mod bodies;
 pub mod body;
+pub mod chat;
 pub mod context;
 pub mod cursors;
 pub mod dispatch;

@@ -26,6 +26,8 @@ pub struct RuntimeOptions {
     /// How long a wait is held at most, unless its request says otherwise.
     pub hold_max: Duration,
     pub sessions: SessionOptions,
+    /// The same for a call whose caller is fed with progress, and may be kept alive by it.
+    pub hold_max_progress: Duration,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -45,6 +47,7 @@ impl RuntimeOptions {
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,
             sessions: SessionOptions::default(),
+            hold_max_progress: HOLD_MAX,
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),

@@ -146,6 +146,12 @@ impl Runtime {
         self.inner.options.hold_max
     }
 
+    /// The same for a call that its caller hears progress of.
+    #[must_use]
+    pub fn hold_max_progress(&self) -> Duration {
+        self.inner.options.hold_max_progress
+    }
+
     #[must_use]
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors

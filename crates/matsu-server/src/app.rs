@@ -51,6 +51,7 @@ struct Inner {
     login_codes: LoginCodes,
     streams: Streams,
     doctor: OnceLock<Doctor>,
+    names: OnceLock<Vec<String>>,
     hand_over: HandOver,
     presence: Presence,
 }
@@ -67,6 +68,7 @@ impl App {
                 login_codes,
                 streams: Streams::default(),
                 doctor: OnceLock::new(),
+                names: OnceLock::new(),
                 presence,
                 hand_over: HandOver::default(),
                 options,
@@ -117,6 +119,16 @@ impl App {
     #[must_use]
     pub fn streams(&self) -> &Streams {
         &self.inner.streams
+    }
+
+    /// Under which names requests may come, besides those of loopback. The first list counts.
+    pub fn answer_to(&self, names: Vec<String>) {
+        let _ = self.inner.names.set(names);
+    }
+
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        self.inner.names.get().map_or(&[], Vec::as_slice)
     }
 
     /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.

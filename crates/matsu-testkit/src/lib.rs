@@ -1,3 +1,5 @@
 //! Scripted fakes for every port. A dev-dependency only.
 
+pub mod fake_model;
+pub mod fake_tools;
 pub mod model_server;

@@ -61,6 +61,8 @@ pub enum Command {
     /// What installed hooks call
     #[command(hide = true)]
     Hook { event: HookEvent },
+    /// Talk to models that use tools
+    Chat(Chat),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -128,6 +130,9 @@ pub struct Mcp {
     /// How many seconds this client can be held in one call
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
+    /// A folder that this client's work may lie in; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
     /// Take test jobs too
     #[arg(long, hide = true)]
     pub test_jobs: bool,
@@ -164,6 +169,25 @@ pub struct Call {
     /// Its arguments, as a JSON object
     #[arg(default_value = "{}")]
     pub arguments: String,
+}
+
+#[derive(Args)]
+pub struct Chat {
+    /// Who answers when nobody is named
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Go on with a chat, by its id or its name
+    #[arg(long, value_name = "CHAT")]
+    pub chat: Option<String>,
+    /// Which of Matsu's own tools models are offered: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// Take one question from stdin, print the answer and end; with --json every event is a line
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: the system prompt
+    #[arg(long, value_name = "TEXT", requires = "once")]
+    pub system: Option<String>,
 }
 
 #[derive(Args)]

@@ -12,6 +12,7 @@ pub mod notifications;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
+pub mod transcripts;
 pub mod upkeep;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use tasks::{
     Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
     TaskStore,
 };
+pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
 pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
@@ -55,6 +57,7 @@ pub trait Store:
     + ChatStore
     + SessionStore
     + NotificationStore
+    + TranscriptStore
     + Send
     + Sync
 {

@@ -58,8 +58,8 @@ fn key(
     argument: Option<Value>,
     arguments: &Map<String, Value>,
 ) -> Result<Option<SessionKey>, ToolError> {
-    let token = match (&cx.presented, argument) {
-        (Some(presented), _) => Some(presented.clone()),
+    let token = match (&cx.session_token, argument) {
+        (Some(presented), _) => Some(presented.to_string()),
         (None, None | Some(Value::Null)) => None,
         (None, Some(Value::String(token))) => Some(token),
         (None, Some(other)) => {

@@ -1,5 +1,6 @@
 //! What surrounds one call: who asks, how long it may be held, and where progress goes.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,8 +51,6 @@ pub struct ToolContext {
     pub principal: Principal,
     /// Whoever the transport let in.
     pub transport: Principal,
-    /// A session token that the transport presents.
-    pub presented: Option<String>,
     /// The session that acts. The dispatch finds it out.
     pub session: Option<Arc<Session>>,
     /// Tells connections apart: what went out over one that closed may never have arrived.
@@ -63,8 +62,19 @@ pub struct ToolContext {
     pub caller: CancellationToken,
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,
+    pub workplace: Arc<Workplace>,
+    /// A session token that the transport presents, as it came; the dispatch checks it.
+    pub session_token: Option<Arc<str>>,
     pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
+}
+
+/// Where the caller works, as its own side says. A wish, not a right: what may be touched is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workplace {
+    /// Folders its work may lie in; empty: nothing was said.
+    pub roots: Vec<PathBuf>,
+    pub cwd: Option<PathBuf>,
 }
 
 /// Whether the caller can follow a native task. It says so with every request.
@@ -81,7 +91,8 @@ impl ToolContext {
         Self {
             transport: principal.clone(),
             principal,
-            presented: None,
+            session_token: None,
+            workplace: Arc::default(),
             session: None,
             connection: runtime.node().to_string(),
             delivery: Arc::default(),

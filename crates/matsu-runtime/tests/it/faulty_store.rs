@@ -1,6 +1,7 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
 mod sessions;
+mod transcripts;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,6 +4,8 @@
 mod faulty_store;
 mod fixtures;
 
+mod agentic_loop;
+mod chat;
 mod delegation;
 mod misbehaviour;
 mod order;

@@ -12,7 +12,7 @@ use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
 use matsu_runtime::sessions::Delivery;
-use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry};
+use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
     ContentBlock, CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation,
@@ -43,8 +43,9 @@ pub struct Connection {
     pub caller: Option<Caller>,
     pub offer: Offer,
     pub hold_max: Option<Duration>,
+    pub workplace: Arc<Workplace>,
     /// The session that everything on this connection belongs to.
-    pub session_token: Option<String>,
+    pub session_token: Option<Arc<str>>,
     /// Tells this connection from every other. Over HTTP, where connections say nothing, this process.
     pub id: String,
 }
@@ -79,8 +80,9 @@ impl McpHandler {
         Ok(ToolContext {
             instance: Some(instance),
             caller: context.ct.clone(),
-            hold_max: self.connection.hold_max,
-            presented: self.presented(context),
+            hold_max: self.hold_max(context),
+            workplace: Arc::clone(&self.connection.workplace),
+            session_token: self.presented(context),
             connection: self.connection_of(context),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
             ..ToolContext::new(self.app.runtime().clone(), principal)
@@ -88,9 +90,9 @@ impl McpHandler {
     }
 
     /// A session token outside the arguments: the connection's own, the bearer, or the request's metadata.
-    fn presented(&self, context: &RequestContext<RoleServer>) -> Option<String> {
-        let bearer = || extension::<PresentedSession>(context).map(|session| session.token);
-        let meta = || context.meta.0.get(SESSION_META).and_then(Value::as_str).map(str::to_owned);
+    fn presented(&self, context: &RequestContext<RoleServer>) -> Option<Arc<str>> {
+        let bearer = || extension::<PresentedSession>(context).map(|session| session.token.into());
+        let meta = || context.meta.0.get(SESSION_META).and_then(Value::as_str).map(Arc::from);
         self.connection.session_token.clone().or_else(bearer).or_else(meta)
     }
 
@@ -134,6 +136,12 @@ impl McpHandler {
             answered.pop_front();
         }
         answered.push_back((context.id.clone(), Arc::clone(delivery)));
+    }
+
+    /// What was said about this very client comes first. Others are held longer if progress keeps their calls alive.
+    fn hold_max(&self, context: &RequestContext<RoleServer>) -> Option<Duration> {
+        let fed = || context.meta.get_progress_token().map(|_| self.app.runtime().hold_max_progress());
+        self.connection.hold_max.or_else(fed)
     }
 
     /// Runs the call, and speaks while it lasts if the caller wants to hear.

@@ -23,8 +23,14 @@ const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
-    let id = format!("http/{}", app.runtime().node());
-    let connection = Connection { caller: None, offer: Offer::default(), hold_max: None, session_token: None, id };
+    let connection = Connection {
+        caller: None,
+        offer: Offer::default(),
+        hold_max: None,
+        workplace: Arc::default(),
+        session_token: None,
+        id: format!("http/{}", app.runtime().node()),
+    };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))
 }

@@ -1,10 +1,13 @@
 //! MCP on a byte stream: the daemon's socket after its preamble, or a process's own stdin and stdout.
 
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::id::NodeId;
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -17,8 +20,8 @@ use crate::app::App;
 /// A preamble is one short line; whoever sends more is no relay of ours.
 const PREAMBLE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What a relay says first.
-#[derive(Debug, Serialize, Deserialize)]
+/// What a relay says first. Not to be printed: it may carry a secret.
+#[derive(Serialize, Deserialize)]
 pub struct Preamble {
     pub version: String,
     /// Tells relays of the same user apart.
@@ -27,7 +30,13 @@ pub struct Preamble {
     pub tools: String,
     /// Seconds this client can be held.
     pub hold: Option<u64>,
-    /// The session of an agent that Matsu started.
+    /// Folders that the client's work may lie in; empty: nothing was said about it.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
+    /// Where the client was started.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// Whose presence the client is, where an agent was started by somebody of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_token: Option<String>,
 }
@@ -79,33 +88,27 @@ async fn connection(app: &App, preamble: Preamble) -> Result<Connection, String>
             offer = Offer::granted(grants);
         }
     }
-    // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and what
-    // went out over one that broke may never have arrived.
-    let id = format!("conn/{}", NodeId::mint(app.runtime().clock().now()));
-    let hold_max = preamble.hold.map(Duration::from_secs);
-    Ok(Connection { caller: Some(caller), offer, hold_max, session_token: preamble.session_token, id })
-}
-
-/// What a process says about itself that serves its own client.
-#[derive(Debug, Default)]
-pub struct Asked {
-    pub tools: String,
-    pub hold: Option<u64>,
-    pub session_token: Option<String>,
+    Ok(Connection {
+        caller: Some(caller),
+        offer,
+        hold_max: preamble.hold.map(Duration::from_secs),
+        workplace: Arc::new(Workplace { roots: preamble.roots, cwd: preamble.cwd }),
+        session_token: preamble.session_token.map(Arc::from),
+        // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
+        // what went out over one that broke may never have arrived.
+        id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),
+    })
 }
 
 /// Speaks MCP in this very process, for `--no-daemon`.
 ///
 /// # Errors
 /// A toolset that does not exist.
-pub async fn serve_here<R, W>(app: App, asked: Asked, reader: R, writer: W) -> Result<(), String>
+pub async fn serve_here<R, W>(app: App, preamble: Preamble, reader: R, writer: W) -> Result<(), String>
 where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let instance = NodeId::mint(app.runtime().clock().now()).to_string();
-    let Asked { tools, hold, session_token } = asked;
-    let preamble = Preamble { version: app.version().to_owned(), instance, tools, hold, session_token };
     let connection = connection(&app, preamble).await?;
     serve(app, connection, reader, writer).await;
     Ok(())

@@ -11,3 +11,4 @@ pub mod sessions;
 pub mod stopping;
 pub mod tasks;
 pub mod tokens;
+pub mod transcripts;

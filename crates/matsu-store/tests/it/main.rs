@@ -151,4 +151,10 @@ on_every_backend! {
         a_token_is_found_by_its_hash_until_it_is_revoked,
         a_live_name_is_taken,
     }
+    transcripts {
+        what_was_appended_is_read_back_in_order,
+        a_draft_is_replaced_and_goes_with_its_answer,
+        a_name_is_the_owners_own_and_taken_only_on_purpose,
+        an_ended_chat_takes_nothing_until_it_is_opened_again,
+    }
 }

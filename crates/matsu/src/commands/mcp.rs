@@ -53,11 +53,9 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
         metrics: Arc::new(String::new),
         test_jobs: TestJobs::Hidden,
     });
-    let (tools, session_token) = (args.tools.clone(), config.session_token.clone());
-    let asked = socket::Asked { tools, hold: args.hold, session_token };
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = tokio::select! {
-        served = socket::serve_here(app.clone(), asked, stdin, stdout) => served,
+        served = socket::serve_here(app.clone(), relay::preamble(args), stdin, stdout) => served,
         () = relay::told_to_end() => Ok(()),
     };
     service.stop().await;

@@ -177,8 +177,9 @@ impl Doors {
         porters.spawn(doors::serve_socket(app.clone(), unix));
         let mut address = None;
         if config.serves_http() {
-            let tcp = socket::bind_tcp(config.listen(), config.port()).await?;
+            let tcp = socket::bind_tcp(config).await?;
             address = Some(format!("http://{}", tcp.local_addr()?));
+            app.answer_to(config.names());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
         let (pid, version) = (std::process::id(), app.version().to_owned());

@@ -34,11 +34,15 @@ impl Home {
         command
     }
 
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub fn serve(&self) -> Daemon {
         self.serve_with(&[])
     }
 
-    /// With settings from the environment.
+    /// With settings in its environment.
     pub fn serve_with(&self, settings: &[(&str, &str)]) -> Daemon {
         let log = std::fs::File::create(self.folder.path().join("daemon.log")).unwrap();
         let mut command = self.command(&["serve", "--test-jobs"]);

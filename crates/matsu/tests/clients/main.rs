@@ -7,9 +7,11 @@
     reason = "tests start processes, look at the real clock and read the environment"
 )]
 
+mod agents;
 mod bad_frames;
 mod doors;
 mod handles;
+mod hold;
 mod home;
 mod http;
 mod native;

@@ -12,6 +12,7 @@
 
 mod api;
 mod chaos;
+mod chat;
 mod commands;
 mod config;
 mod connect;
@@ -23,6 +24,7 @@ mod home;
 mod nodes;
 mod page;
 mod process;
+mod readme;
 mod serve;
 mod stores;
 mod suspend;
