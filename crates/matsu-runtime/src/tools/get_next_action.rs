@@ -131,7 +131,7 @@ impl Tool for GetNextAction {
         }
         let mut output = said(session, reply)?;
         output.timeout_seconds = Some(granted.as_secs());
-        output.hold_max = (wished > granted).then(|| granted.as_secs());
+        output.hold_max = (wished > granted).then_some(granted.as_secs());
         Ok(Answer::Done(output))
     }
 }
