@@ -25,7 +25,7 @@ pub fn routes() -> Resource {
     let stop = says("stop_in_chat", "Has the agent stop what it is doing; the chat stays open.").body::<StopWish>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
-        .post("/chats", open_chat.creates::<ChatBody>(), open)
+        .post("/chats", open_chat.answers::<ChatBody>(), open)
         .get("/chats/{id}", says("read_chat", "One chat.").answers::<ChatBody>(), read)
         .get(
             "/chats/{id}/messages",
@@ -70,16 +70,11 @@ struct ChatWish {
     project_id: Option<String>,
 }
 
-async fn open(
-    State(app): State<App>,
-    _caller: Caller,
-    Json(wish): Json<ChatWish>,
-) -> Result<(StatusCode, Json<ChatBody>), Problem> {
+async fn open(State(app): State<App>, _caller: Caller, Json(wish): Json<ChatWish>) -> Result<Json<ChatBody>, Problem> {
     let agent = wish.agent_id.ok_or_else(|| Problem::invalid("agent_id says whom to chat with"))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
     let opened = app.runtime().open_chat(&AgentId::from_text(agent), &project).await?;
-    let status = if opened.existed { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(body(&app, &opened.chat).await?)))
+    Ok(Json(body(&app, &opened.chat).await?))
 }
 
 async fn read(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
