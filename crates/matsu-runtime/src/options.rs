@@ -12,6 +12,7 @@ use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
 
 use crate::body::Bodies;
+use crate::sessions::SessionOptions;
 
 /// The parts and settings of a [`crate::Runtime`].
 #[derive(Clone)]
@@ -24,6 +25,7 @@ pub struct RuntimeOptions {
     pub expiry: Expiry,
     /// How long a wait is held at most, unless its request says otherwise.
     pub hold_max: Duration,
+    pub sessions: SessionOptions,
     /// The same for a call whose caller is fed with progress, and may be kept alive by it.
     pub hold_max_progress: Duration,
     pub role: NodeRole,
@@ -44,6 +46,7 @@ impl RuntimeOptions {
             workers: Workers::All,
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,
+            sessions: SessionOptions::default(),
             hold_max_progress: HOLD_MAX,
             role: NodeRole::Serve,
             host: String::new(),

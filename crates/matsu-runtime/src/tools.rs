@@ -1,26 +1,44 @@
 //! The list of tools. Adding one is a file in `tools/`, a `mod` line and an entry here.
 
+mod authenticate;
 mod cancel_task;
+mod get_next_action;
+mod get_notifications;
 mod get_task_status;
+mod logout;
+mod report_completed;
+mod send_message;
 mod task_report;
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use matsu_core::id::TaskId;
-
+use crate::native_task::Arrived;
 use crate::tool::ToolEntry;
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
-    vec![ToolEntry::of::<get_task_status::GetTaskStatus>(), ToolEntry::of::<cancel_task::CancelTask>()]
+    vec![
+        ToolEntry::of::<get_task_status::GetTaskStatus>(),
+        ToolEntry::of::<cancel_task::CancelTask>(),
+        ToolEntry::of::<authenticate::Authenticate>(),
+        ToolEntry::of::<get_next_action::GetNextAction>(),
+        ToolEntry::of::<send_message::SendMessage>(),
+        ToolEntry::of::<get_notifications::GetNotifications>(),
+        ToolEntry::of::<report_completed::ReportCompleted>(),
+        ToolEntry::of::<logout::Logout>(),
+    ]
 });
 
 /// What a wait that went on as a task of its own ends with: the answer of the tool that it began with.
 #[must_use]
-pub fn wait_is_over(ids: &[TaskId]) -> Value {
-    let mut fields = match serde_json::to_value(get_task_status::arrived(ids)) {
+pub fn wait_is_over(arrived: &Arrived) -> Value {
+    let said = match arrived {
+        Arrived::Tasks(ids) => serde_json::to_value(get_task_status::arrived(ids)),
+        Arrived::NextAction => serde_json::to_value(get_next_action::arrived()),
+    };
+    let mut fields = match said {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
@@ -32,15 +50,18 @@ pub fn wait_is_over(ids: &[TaskId]) -> Value {
 mod tests {
     use super::*;
     use crate::dispatch::check;
+    use matsu_core::id::TaskId;
 
     #[test]
     fn the_end_of_a_wait_is_an_answer_of_its_tool() {
         let tool = TOOLS.iter().find(|tool| tool.name == "get_task_status").unwrap();
         for ids in [vec![TaskId::from_text("task_a")], vec![TaskId::from_text("task_a"), TaskId::from_text("task_b")]] {
-            let mut said = wait_is_over(&ids);
+            let mut said = wait_is_over(&Arrived::Tasks(ids));
             check::arguments(tool.output_schema(), &said).unwrap_or_else(|error| panic!("{error}: {said}"));
             said["arrived"] = Value::Null;
             assert!(check::arguments(tool.output_schema(), &said).is_err(), "the check says something");
         }
+        let tool = TOOLS.iter().find(|tool| tool.name == "get_next_action").unwrap();
+        check::arguments(tool.output_schema(), &wait_is_over(&Arrived::NextAction)).unwrap();
     }
 }

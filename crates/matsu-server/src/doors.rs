@@ -1,8 +1,13 @@
 //! The doors themselves: accepting connections on TCP and on the Unix socket, until told to stop.
 
+pub mod hung_up;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::serve::{Listener, ListenerExt};
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -13,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
+use crate::doors::hung_up::{Carried, Noticing};
 use crate::http::{Door, router};
 use crate::mcp;
 
@@ -85,7 +91,14 @@ where
     let shutdown: CancellationToken = app.shutdown().clone();
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
-    let service = TowerToHyperService::new(router);
+    let carried = Carried::default();
+    let (on_this, router) = (carried.clone(), TowerToHyperService::new(router));
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        on_this.begin();
+        request.extensions_mut().insert(on_this.clone());
+        router.call(request)
+    });
+    let (stream, was_reset) = Noticing::new(stream);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -95,7 +108,10 @@ where
             connection.await
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = &ended {
         tracing::debug!(%error, "a connection broke");
+    }
+    if ended.is_err() || was_reset.load(Ordering::SeqCst) {
+        carried.take_back(app.runtime()).await;
     }
 }

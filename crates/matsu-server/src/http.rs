@@ -1,5 +1,6 @@
 //! The routes. One file per resource, one line each here.
 
+mod chats;
 mod control;
 mod doctor;
 mod events;
@@ -7,7 +8,9 @@ mod health;
 mod jobs;
 mod nodes;
 mod openapi;
+mod projects;
 mod session;
+mod sessions;
 mod summary;
 mod task_wait;
 mod tasks;
@@ -52,6 +55,9 @@ fn api() -> Resource {
         .merge(events::routes())
         .merge(session::routes())
         .merge(doctor::routes())
+        .merge(projects::routes())
+        .merge(sessions::routes())
+        .merge(chats::routes())
         .merge(openapi::routes())
 }
 

@@ -34,6 +34,7 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
     options.hold_max = config.hold_max();
+    options.sessions = config.sessions();
     options.hold_max_progress = config.hold_max_progress();
     options.role = role.node;
     options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -11,7 +11,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
+use matsu_core::language::Language;
 use matsu_core::slot::SlotLimits;
+use matsu_runtime::SessionOptions;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
@@ -129,6 +131,18 @@ impl Config {
 
     pub fn hold_max(&self) -> Duration {
         Duration::from_secs(self.layers.number("wait.hold_max"))
+    }
+
+    pub fn sessions(&self) -> SessionOptions {
+        let seconds = |key: &str| Duration::from_secs(self.layers.number(key));
+        SessionOptions {
+            ttl: seconds("sessions.ttl"),
+            idle_end: seconds("sessions.idle_end"),
+            connect_max: seconds("sessions.connect_max"),
+            cancel_grace: seconds("sessions.cancel_grace"),
+            hold_grace: seconds("sessions.hold_grace"),
+            language: Language::parse(self.layers.text("lang")).unwrap_or(Language::English),
+        }
     }
 
     pub fn hold_max_progress(&self) -> Duration {

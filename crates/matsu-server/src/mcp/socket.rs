@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matsu_core::id::NodeId;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
@@ -61,9 +62,10 @@ where
     let mut limited = reader.take(PREAMBLE_BYTES_MAX);
     limited.read_line(&mut line).await?;
     let reader = limited.into_inner();
-    let connection = serde_json::from_str::<Preamble>(&line)
-        .map_err(|error| format!("the preamble cannot be read: {error}"))
-        .and_then(connection);
+    let connection = match serde_json::from_str::<Preamble>(&line) {
+        Ok(preamble) => connection(&app, preamble).await,
+        Err(error) => Err(format!("the preamble cannot be read: {error}")),
+    };
     let error = connection.as_ref().err().cloned();
     let greeting = Greeting { version: app.version().to_owned(), error };
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
@@ -74,13 +76,27 @@ where
     Ok(())
 }
 
-fn connection(preamble: Preamble) -> Result<Connection, String> {
+/// Whoever opens the socket is the store's own user, unless a session token says that it is less.
+async fn connection(app: &App, preamble: Preamble) -> Result<Connection, String> {
+    let mut caller = local_caller(&preamble.instance);
+    let mut offer = Offer::parse(&preamble.tools)?;
+    if let Some(token) = &preamble.session_token {
+        let session = app.runtime().session_by_token(token).await.map_err(|error| error.to_string())?;
+        let session = session.ok_or("the session token is not known")?;
+        caller.principal = session.principal();
+        if let Some(grants) = &session.grants {
+            offer = Offer::granted(grants);
+        }
+    }
     Ok(Connection {
-        caller: Some(local_caller(&preamble.instance)),
-        offer: Offer::parse(&preamble.tools)?,
+        caller: Some(caller),
+        offer,
         hold_max: preamble.hold.map(Duration::from_secs),
         workplace: Arc::new(Workplace { roots: preamble.roots, cwd: preamble.cwd }),
         session_token: preamble.session_token.map(Arc::from),
+        // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
+        // what went out over one that broke may never have arrived.
+        id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),
     })
 }
 
@@ -93,7 +109,8 @@ where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    serve(app, connection(preamble)?, reader, writer).await;
+    let connection = connection(&app, preamble).await?;
+    serve(app, connection, reader, writer).await;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The table of all settings: name, kind, default, meaning. The reference is made from it.
 
-use matsu_core::limits::HOLD_MAX;
+use matsu_core::limits::{CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, HOLD_MAX, SESSION_KEPT};
 
 use crate::paths::Paths;
 
@@ -23,6 +23,7 @@ pub struct Key {
 pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
 
 const SLOT: Kind = Kind::Number { min: 1, max: 1_000 };
+const SECONDS: Kind = Kind::Number { min: 1, max: 7 * 24 * 3_600 };
 
 /// One line for each setting; a test checks that the code reads every one of them.
 pub const KEYS: &[Key] = &[
@@ -104,6 +105,42 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Text,
         default: |paths| paths.data_dir.join("mcp.json").display().to_string(),
         meaning: "a JSON file with mcpServers, whose tools models may use in chats",
+    },
+    Key {
+        name: "sessions.ttl",
+        kind: SECONDS,
+        default: |_| SESSION_KEPT.as_secs().to_string(),
+        meaning: "an agent's session ends this many seconds after its last call",
+    },
+    Key {
+        name: "sessions.idle_end",
+        kind: SECONDS,
+        default: |_| CHAT_IDLE_END.as_secs().to_string(),
+        meaning: "an agent in a chat where nobody speaks is told to end after this many seconds",
+    },
+    Key {
+        name: "sessions.connect_max",
+        kind: SECONDS,
+        default: |_| CONNECT_MAX.as_secs().to_string(),
+        meaning: "seconds until a person is told that the agent they called has not come",
+    },
+    Key {
+        name: "sessions.cancel_grace",
+        kind: SECONDS,
+        default: |_| CANCEL_ACK_MAX.as_secs().to_string(),
+        meaning: "seconds an agent has to acknowledge that its task was cancelled before it is ended",
+    },
+    Key {
+        name: "sessions.hold_grace",
+        kind: SECONDS,
+        default: |_| HOLD_ACK_MAX.as_secs().to_string(),
+        meaning: "seconds an agent has to acknowledge that its task was blocked or paused before it is ended",
+    },
+    Key {
+        name: "lang",
+        kind: Kind::Word(&["en", "ja", "ko"]),
+        default: |_| "en".to_owned(),
+        meaning: "the language that agents and people are spoken to in",
     },
     Key {
         name: "log.level",

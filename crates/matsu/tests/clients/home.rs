@@ -108,6 +108,14 @@ impl Daemon {
         self.http.as_ref().unwrap()
     }
 
+    /// Processor time it has used so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = read(Path::new(&format!("/proc/{}/stat", self.child.id()))).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+        ticks / 100.0
+    }
+
     /// What it wrote to its log.
     pub fn said(&self) -> String {
         read(&self.log).unwrap_or_default()

@@ -17,4 +17,5 @@ mod http;
 mod native;
 mod python;
 mod relay;
+mod sessions;
 mod stdio;
