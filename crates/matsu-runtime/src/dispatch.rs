@@ -68,11 +68,15 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
         tracing::info!(error.id = %error_id, tool = entry.name, code = %error.code, detail = %error.message, "tool call refused");
         error.message.as_str()
     };
+    let mut details = error.details.clone();
+    if let Some(details) = details.as_object_mut() {
+        details.entry("retryable").or_insert_with(|| error.code.is_retryable().into());
+    }
     json!({
         "ok": false,
         "error_code": error.code.as_str(),
         "error": message,
         "error_id": error_id.as_str(),
-        "details": error.details,
+        "details": details,
     })
 }

@@ -1,5 +1,6 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
 
+pub mod agents;
 pub mod bodies;
 pub mod body;
 pub mod context;

@@ -2,7 +2,11 @@
 
 mod cancel_task;
 mod get_task_status;
+mod list_agents;
+mod run_start;
 mod task_report;
+mod use_agent;
+mod use_agents;
 
 use std::sync::LazyLock;
 
@@ -14,7 +18,13 @@ use crate::tool::ToolEntry;
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
-    vec![ToolEntry::of::<get_task_status::GetTaskStatus>(), ToolEntry::of::<cancel_task::CancelTask>()]
+    vec![
+        ToolEntry::of::<list_agents::ListAgents>(),
+        ToolEntry::of::<use_agent::UseAgent>(),
+        ToolEntry::of::<use_agents::UseAgents>(),
+        ToolEntry::of::<get_task_status::GetTaskStatus>(),
+        ToolEntry::of::<cancel_task::CancelTask>(),
+    ]
 });
 
 /// What a wait that went on as a task of its own ends with: the answer of the tool that it began with.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, Presence};
 use crate::http::{Door, router};
 use crate::mcp;
+use crate::peer;
 
 /// After the last answer open connections have this long to take it.
 const LINGER: Duration = Duration::from_secs(2);
@@ -43,12 +44,13 @@ pub async fn serve_socket(app: App, listener: UnixListener) {
 
 /// A relay begins with its preamble, which is JSON; no HTTP method begins with a brace.
 async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
+    let run = peer::run_of(&app, &stream);
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     match reader.fill_buf().await {
         Ok([b'{', ..]) => {
             let _present = Presence::enter(&app);
-            if let Err(error) = mcp::socket::converse(app.clone(), reader, writer).await {
+            if let Err(error) = mcp::socket::converse(app.clone(), run, reader, writer).await {
                 tracing::debug!(%error, "a relay broke off");
             }
         }

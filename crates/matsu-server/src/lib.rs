@@ -5,6 +5,7 @@ pub mod auth;
 pub mod doors;
 mod http;
 pub mod mcp;
+mod peer;
 mod problem;
 mod wire;
 

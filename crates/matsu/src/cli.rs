@@ -68,6 +68,9 @@ pub enum Command {
     /// Named tokens for clients
     #[command(subcommand)]
     Token(TokenCommand),
+    /// The parent of one run's processes; started by the daemon, never by hand
+    #[command(name = "__run", hide = true)]
+    Run,
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -111,6 +114,9 @@ pub struct Mcp {
     /// How many seconds this client can be held in one call
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
+    /// The client's project: where its agents may work. The first is where they work by default
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
     /// Take test jobs too
     #[arg(long, hide = true)]
     pub test_jobs: bool,

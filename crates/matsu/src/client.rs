@@ -50,6 +50,7 @@ impl Client {
             node: NodeRole::Command,
             workers: Workers::None,
             bodies: Bodies::default(),
+            agents: compose::agents(config),
             version: VERSION.to_owned(),
         };
         let runtime = compose::runtime(config, &opened, role);

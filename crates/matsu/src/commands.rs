@@ -56,6 +56,8 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Migrate => migrate::run(&quiet(&global)?).await,
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
+        // Taken by `main`, before there is a runtime.
+        Command::Run => Ok(ExitCode::FAILURE),
         Command::Completions { shell } => completions::run(shell),
     }
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use matsu_adapters::agents::{CliHost, HostOptions};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::AgentHost;
+use matsu_runtime::agents::AgentRuns;
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
@@ -19,6 +22,7 @@ pub struct Role {
     pub node: NodeRole,
     pub workers: Workers,
     pub bodies: Bodies,
+    pub agents: Arc<dyn AgentHost>,
     pub version: String,
 }
 
@@ -29,6 +33,7 @@ pub async fn open_store(config: &Config) -> Result<Opened> {
 
 pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
+    options.agents = Some(role.agents);
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
     options.hold_max = config.hold_max();
@@ -38,10 +43,26 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     Runtime::new(options)
 }
 
+/// The command lines of this machine.
+pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
+    Arc::new(CliHost::new(HostOptions {
+        data_dir: config.paths.data_dir.clone(),
+        definitions: config.agent_definitions(),
+        roots: config.agent_roots(),
+        mode_max: config.agent_mode_max(),
+        environment: config.environment.clone(),
+        matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        clock: Clock::system(),
+    }))
+}
+
 /// What jobs this process can run. The test kinds only where they were asked for.
-pub fn bodies(test_jobs: bool) -> Bodies {
-    let bodies = Bodies::default();
-    if test_jobs { bodies.with(Noop).with(Sleep).with(SleepingAgent) } else { bodies }
+pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
+    let runs = AgentRuns::new(Arc::clone(agents));
+    if test_jobs {
+        return Bodies::default().with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
+    }
+    Bodies::default().with(runs)
 }
 
 /// Whether one version comes after another, by their numbers.

@@ -51,6 +51,8 @@ impl Relay {
             instance: NodeId::mint(Clock::system().now()).to_string(),
             tools: args.tools.clone(),
             hold: args.hold,
+            roots: args.root.iter().filter_map(|root| std::path::absolute(root).ok()).collect(),
+            cwd: std::env::current_dir().ok(),
         };
         Self { config: config.clone(), preamble, daemon_arguments: daemon_arguments(config, global, args) }
     }

@@ -6,6 +6,7 @@
 pub mod error;
 pub mod jobs;
 pub mod nodes;
+pub mod runs;
 pub mod spending;
 pub mod tasks;
 pub mod upkeep;
@@ -23,6 +24,9 @@ pub use jobs::{
     OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
+pub use runs::{
+    AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
+};
 pub use spending::{Reservation, SpendingStore};
 pub use tasks::{
     Expired, ExpiryRule, InsertedTask, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup, TaskStore,
@@ -32,7 +36,7 @@ pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
 /// Everything the runtime asks of a backend.
 #[async_trait]
 pub trait Store:
-    TaskStore + JobStore + NodeStore + SpendingStore + ChangeStore + TokenStore + UpkeepStore + Send + Sync
+    TaskStore + JobStore + NodeStore + SpendingStore + RunStore + ChangeStore + TokenStore + UpkeepStore + Send + Sync
 {
     /// Where this process's sleepers wait.
     fn hub(&self) -> &Arc<Hub>;

@@ -6,9 +6,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::id::TaskId;
+use matsu_core::ports::agent::Places;
 use matsu_core::principal::Principal;
 use matsu_core::task::JobCounts;
 
+use crate::agents::RunSeat;
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
 
@@ -48,6 +50,12 @@ pub struct ToolContext {
     pub hold_max: Option<Duration>,
     pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
+    /// Where the caller works: its project, and what it means by a relative directory.
+    pub places: Places,
+    /// The client's own name for this very call; a repetition of the call carries the same.
+    pub call_key: Option<String>,
+    /// The run of an agent that the call comes from.
+    pub run: Option<RunSeat>,
 }
 
 /// Whether the caller can follow a native task. It says so with every request.
@@ -58,6 +66,23 @@ pub enum NativeTasks {
 }
 
 impl ToolContext {
+    /// A call by somebody about whom nothing else is known.
+    #[must_use]
+    pub fn of(runtime: Runtime, principal: Principal) -> Self {
+        Self {
+            runtime,
+            principal,
+            instance: None,
+            caller: CancellationToken::new(),
+            hold_max: None,
+            watched: Arc::default(),
+            tasks: NativeTasks::Unknown,
+            places: Places::default(),
+            call_key: None,
+            run: None,
+        }
+    }
+
     /// How long a wish to be held is granted.
     #[must_use]
     pub fn hold_max(&self) -> Duration {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use matsu_core::agent::Answer;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
@@ -14,10 +15,12 @@ use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
+    AgentSession, OutputPart, OutputRange, OutputSlice, RunStore, SessionClaim, SessionNote,
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
     InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
     StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
+use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -191,6 +194,37 @@ impl JobStore for FaultyStore {
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
         self.pass("orders", self.inner.orders(running)).await
+    }
+}
+
+#[async_trait]
+impl RunStore for FaultyStore {
+    async fn insert_run(&self, task: NewTask, session: Option<SessionClaim>) -> Result<InsertedTask, StoreError> {
+        self.pass("insert_run", self.inner.insert_run(task, session)).await
+    }
+
+    async fn agent_session(&self, owner: &Principal, name: &str) -> Result<Option<AgentSession>, StoreError> {
+        self.pass("agent_session", self.inner.agent_session(owner, name)).await
+    }
+
+    async fn note_session(&self, lease: &Lease, note: SessionNote, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("note_session", self.inner.note_session(lease, note, now)).await
+    }
+
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError> {
+        self.pass("append_output", self.inner.append_output(lease, parts)).await
+    }
+
+    async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError> {
+        self.pass("read_output", self.inner.read_output(job, wish)).await
+    }
+
+    async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("answer_question", self.inner.answer_question(job, answer, now)).await
+    }
+
+    async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError> {
+        self.pass("answer_to", self.inner.answer_to(job, question)).await
     }
 }
 

@@ -19,13 +19,9 @@ use crate::fixtures::{finished, job, me, memory, runtime, runtime_with, scripted
 
 fn context(runtime: &Runtime, tasks: NativeTasks) -> ToolContext {
     ToolContext {
-        runtime: runtime.clone(),
-        principal: me(),
         instance: Some(InstanceId::from_text("client")),
-        caller: CancellationToken::new(),
-        hold_max: None,
-        watched: Arc::new(Watched::default()),
         tasks,
+        ..ToolContext::of(runtime.clone(), me())
     }
 }
 

@@ -1,13 +1,11 @@
 //! Tools over plain HTTP, for `matsu call`. The same dispatch, the same answers as over MCP.
 
-use std::sync::Arc;
-
 use axum::extract::{Path, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::TOOLS;
 use serde_json::{Map, Value, json};
 
@@ -42,15 +40,8 @@ async fn call(
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}; there are {names}")));
     };
-    let cx = ToolContext {
-        runtime: app.runtime().clone(),
-        principal: caller.principal,
-        instance: None,
-        caller: app.shutdown().clone(),
-        hold_max: None,
-        watched: Arc::new(Watched::default()),
-        tasks: NativeTasks::Unknown,
-    };
+    let cx =
+        ToolContext { caller: app.shutdown().clone(), ..ToolContext::of(app.runtime().clone(), caller.principal) };
     match dispatch::call(entry, &cx, arguments).await {
         Reply::Done { body, .. } => Ok(Json(body)),
         Reply::Task(id) => Ok(Json(json!({ "ok": true, "task_id": id }))),

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
+use matsu_core::ports::agent::Places;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
+use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched};
+use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
@@ -30,6 +32,9 @@ use crate::auth::Caller;
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
+/// A longer name is nobody's.
+const CALL_KEY_BYTES_MAX: usize = 200;
+
 /// What is answered here.
 const METHODS: &[&str] =
     &["initialize", "ping", "server/discover", "tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"];
@@ -40,6 +45,10 @@ pub struct Connection {
     pub caller: Option<Caller>,
     pub offer: Offer,
     pub hold_max: Option<Duration>,
+    /// The client's project.
+    pub places: Places,
+    /// The run whose process has connected.
+    pub run: Option<RunSeat>,
 }
 
 #[derive(Clone)]
@@ -66,13 +75,14 @@ impl McpHandler {
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
         let Caller { principal, instance } = self.caller(context)?;
         Ok(ToolContext {
-            runtime: self.app.runtime().clone(),
-            principal,
             instance: Some(instance),
             caller: context.ct.clone(),
             hold_max: self.connection.hold_max,
-            watched: Arc::new(Watched::default()),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
+            places: self.connection.places.clone(),
+            call_key: call_key(context),
+            run: self.connection.run.clone(),
+            ..ToolContext::of(self.app.runtime().clone(), principal)
         })
     }
 
@@ -104,6 +114,12 @@ impl McpHandler {
             }
         }
     }
+}
+
+/// A client that names its own calls repeats the name when it repeats the call.
+fn call_key(context: &RequestContext<RoleServer>) -> Option<String> {
+    let key = context.meta.get("claudecode/toolUseId")?.as_str()?;
+    (1..=CALL_KEY_BYTES_MAX).contains(&key.len()).then(|| format!("claudecode/{key}"))
 }
 
 /// Whose token came with this request.

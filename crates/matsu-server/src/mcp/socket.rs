@@ -1,9 +1,12 @@
 //! MCP on a byte stream: the daemon's socket after its preamble, or a process's own stdin and stdout.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use matsu_core::id::NodeId;
+use matsu_core::ports::agent::Places;
+use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use rmcp::ServiceExt;
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,12 @@ pub struct Preamble {
     pub tools: String,
     /// Seconds this client can be held.
     pub hold: Option<u64>,
+    /// The client's project.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
+    /// Where the client was started.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
 }
 
 /// What the daemon answers.
@@ -41,7 +50,7 @@ pub struct Greeting {
 ///
 /// # Errors
 /// A stream that breaks before the greeting.
-pub async fn converse<R, W>(app: App, reader: R, mut writer: W) -> io::Result<()>
+pub async fn converse<R, W>(app: App, run: Option<RunSeat>, reader: R, mut writer: W) -> io::Result<()>
 where
     R: AsyncBufRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -52,7 +61,7 @@ where
     let reader = limited.into_inner();
     let connection = serde_json::from_str::<Preamble>(&line)
         .map_err(|error| format!("the preamble cannot be read: {error}"))
-        .and_then(|preamble| connection(&preamble));
+        .and_then(|preamble| connection(&preamble, run));
     let error = connection.as_ref().err().cloned();
     let greeting = Greeting { version: app.version().to_owned(), error };
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
@@ -63,26 +72,37 @@ where
     Ok(())
 }
 
-fn connection(preamble: &Preamble) -> Result<Connection, String> {
+fn connection(preamble: &Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
     Ok(Connection {
         caller: Some(local_caller(&preamble.instance)),
         offer: Offer::parse(&preamble.tools)?,
         hold_max: preamble.hold.map(Duration::from_secs),
+        places: Places { roots: preamble.roots.clone(), cwd: preamble.cwd.clone() },
+        run,
     })
+}
+
+/// What a client says that starts the server itself.
+pub struct Here {
+    pub tools: String,
+    pub hold: Option<u64>,
+    pub places: Places,
 }
 
 /// Speaks MCP in this very process, for `--no-daemon`.
 ///
 /// # Errors
 /// A toolset that does not exist.
-pub async fn serve_here<R, W>(app: App, tools: &str, hold: Option<u64>, reader: R, writer: W) -> Result<(), String>
+pub async fn serve_here<R, W>(app: App, here: Here, reader: R, writer: W) -> Result<(), String>
 where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let instance = NodeId::mint(app.runtime().clock().now()).to_string();
-    let preamble = Preamble { version: app.version().to_owned(), instance, tools: tools.to_owned(), hold };
-    serve(app, connection(&preamble)?, reader, writer).await;
+    let Here { tools, hold, places } = here;
+    let (roots, cwd) = (places.roots, places.cwd);
+    let preamble = Preamble { version: app.version().to_owned(), instance, tools, hold, roots, cwd };
+    serve(app, connection(&preamble, None)?, reader, writer).await;
     Ok(())
 }
 

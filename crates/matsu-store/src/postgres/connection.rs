@@ -12,7 +12,10 @@ use super::statement::error;
 use crate::sql::internal;
 
 /// Each is applied once, in order, and never edited.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/postgres/0001_engine.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/postgres/0001_engine.sql"),
+    include_str!("../../migrations/postgres/0002_runs.sql"),
+];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 

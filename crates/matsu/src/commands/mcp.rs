@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::Places;
 use matsu_runtime::Workers;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_server::app::TestJobs;
@@ -37,10 +38,12 @@ pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
 async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     let lock = ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?;
     let opened = compose::open_store(config).await?;
+    let agents = compose::agents(config);
     let role = Role {
         node: NodeRole::Serve,
         workers: if lock.is_some() { Workers::All } else { Workers::None },
-        bodies: compose::bodies(args.test_jobs),
+        bodies: compose::bodies(&agents, args.test_jobs),
+        agents,
         version: VERSION.to_owned(),
     };
     let runtime = compose::runtime(config, &opened, role);
@@ -53,9 +56,12 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
         metrics: Arc::new(String::new),
         test_jobs: TestJobs::Hidden,
     });
+    let roots = args.root.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
+    let places = Places { roots, cwd: std::env::current_dir().ok() };
+    let here = socket::Here { tools: args.tools.clone(), hold: args.hold, places };
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = tokio::select! {
-        served = socket::serve_here(app.clone(), &args.tools, args.hold, stdin, stdout) => served,
+        served = socket::serve_here(app.clone(), here, stdin, stdout) => served,
         () = relay::told_to_end() => Ok(()),
     };
     service.stop().await;

@@ -8,6 +8,8 @@ use crate::paths::Paths;
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Text,
+    /// As `Text`, but may be empty.
+    MaybeText,
     Number { min: u64, max: u64 },
     Word(&'static [&'static str]),
 }
@@ -60,6 +62,18 @@ pub const KEYS: &[Key] = &[
         meaning: "a waiting call is held at most this many seconds",
     },
     Key {
+        name: "agents.roots",
+        kind: Kind::MaybeText,
+        default: |_| String::new(),
+        meaning: "directories that agents may work in, separated by colons; the first is where they work by default",
+    },
+    Key {
+        name: "agents.mode_max",
+        kind: Kind::Word(&["read-only", "workspace-write", "full"]),
+        default: |_| "read-only".to_owned(),
+        meaning: "what a run of an agent may be allowed to touch: nothing, its directory, or whatever you may",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),
@@ -102,7 +116,7 @@ impl Key {
     pub fn complaint(&self, value: &str) -> Option<String> {
         match self.kind {
             Kind::Text if value.is_empty() => Some("must not be empty".to_owned()),
-            Kind::Text => None,
+            Kind::Text | Kind::MaybeText => None,
             Kind::Number { min, max } => match value.parse::<u64>() {
                 Ok(number) if (min..=max).contains(&number) => None,
                 _ => Some(format!("must be a whole number from {min} to {max}, got {value:?}")),
