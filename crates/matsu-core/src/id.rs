@@ -72,6 +72,24 @@ ids! {
     ErrorId = "err_";
     /// One schedulable piece of a task. Searches print as `s_…`, all other jobs as `j_…`.
     JobId = "j_";
+    /// A page that was read: from the web, from an engine, from a folder.
+    PageId = "p_";
+    /// A passage of a page.
+    FragmentId = "f_";
+    /// A statement that a search found, with the passage it stands in.
+    ClaimId = "c_";
+    /// What a passage says about a claim.
+    EdgeId = "e_";
+    /// A page that a person must open a door to.
+    AuthItemId = "iq_";
+    /// A person's word about a domain.
+    RuleId = "dor_";
+    /// One line of the feedback log.
+    FeedbackId = "fb_";
+    /// One corrected judgement.
+    SampleId = "nlc_";
+    /// One stored evaluation of a judge.
+    EvaluationId = "eval_";
 }
 
 impl JobId {

@@ -15,6 +15,7 @@ pub mod node;
 pub mod page;
 pub mod ports;
 pub mod principal;
+pub mod research;
 pub mod slot;
 pub mod task;
 pub mod token;

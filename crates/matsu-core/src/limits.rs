@@ -36,7 +36,10 @@ limits! {
     TICK_GAP_MAX: Duration = Duration::from_secs(3), "a longer gap between two ticks means this process slept, and restarts the count";
     GRACE: Duration = Duration::from_secs(30), "a graceful stop lets running jobs end for this long";
     ABORT_GRACE: Duration = Duration::from_secs(5), "an aborted job has this long to clean up behind itself";
-    SHUTDOWN_GRACE: Duration = Duration::from_secs(10), "a clean shutdown ends within this time";
+    SHUTDOWN_GRACE: Duration = Duration::from_secs(10), "a clean shutdown ends within this time, whatever the store does";
+    LINGER: Duration = Duration::from_secs(2), "in a shutdown, clients have this long to take the last answers";
+    STORE_CLOSE_MAX: Duration = Duration::from_secs(1), "in a shutdown, a store has this long to write what stands in line";
+    HAND_OVER_KEPT: Duration = Duration::from_secs(3), "a wish for the store that is not repeated for this long is forgotten, with whoever made it";
     IDLE_EXIT: Duration = Duration::from_secs(30 * 60), "a daemon that a client started exits after this long without work or client";
     DAEMON_START_MAX: Duration = Duration::from_secs(3), "a client waits this long for a daemon to answer before it runs in process";
     JOBS_PER_CALL_MAX: usize = 100, "jobs that one call may enqueue";

@@ -1,4 +1,10 @@
 //! What the inner crates need from the outer ones, as traits.
 
 pub mod agent;
+pub mod claim_maker;
+pub mod cookie_vault;
+pub mod extractor;
+pub mod fetcher;
+pub mod judge;
+pub mod search_engine;
 pub mod store;

@@ -37,6 +37,14 @@ impl Bodies {
         self
     }
 
+    /// What this process can run.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<JobKind> {
+        let mut kinds: Vec<JobKind> = self.by_kind.keys().copied().collect();
+        kinds.sort();
+        kinds
+    }
+
     #[must_use]
     pub fn of(&self, kind: JobKind) -> Option<Arc<dyn JobBody>> {
         self.by_kind.get(&kind).cloned()

@@ -14,7 +14,9 @@ use matsu_core::job::NewJob;
 use matsu_core::job::end::clip;
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{Enqueue, Enqueued, InsertedTask, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{
+    Enqueue, Enqueued, InsertedTask, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+};
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, Task};
 

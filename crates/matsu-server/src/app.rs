@@ -1,9 +1,11 @@
 //! What every handler can reach. Cheap to clone; holds no state of any caller.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use matsu_core::clock::Clock;
+use matsu_core::limits::HAND_OVER_KEPT;
 use matsu_runtime::Runtime;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -98,28 +100,33 @@ impl App {
     }
 }
 
-/// Whether another version has asked for the store.
+/// Whether another version has asked for the store. A wish lives as long as whoever has it: it is repeated, and
+/// forgotten when it no longer is.
 #[derive(Default)]
 pub struct HandOver {
     asked: Notify,
-    to: watch::Sender<Option<String>>,
+    wish: Mutex<Option<(String, Instant)>>,
 }
 
 impl HandOver {
-    /// A starter of that version waits for the store.
-    pub fn ask(&self, version: &str) {
-        self.to.send_replace(Some(version.to_owned()));
+    /// A starter of that version waits for the store, and says so again and again.
+    pub fn ask(&self, version: &str, now: Instant) {
+        *self.wish.lock().unwrap_or_else(PoisonError::into_inner) = Some((version.to_owned(), now));
         self.asked.notify_one();
     }
 
-    /// Returns when somebody has asked.
+    /// Returns when somebody has asked since it last returned.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
+    /// Who waits for the store, and how long ago it last said so.
     #[must_use]
-    pub fn successor(&self) -> Option<String> {
-        self.to.borrow().clone()
+    pub fn successor(&self, now: Instant) -> Option<(String, Duration)> {
+        let wish = self.wish.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (version, at) = wish?;
+        let age = now.saturating_duration_since(at);
+        (age < HAND_OVER_KEPT).then_some((version, age))
     }
 }
 

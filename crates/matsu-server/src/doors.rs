@@ -6,6 +6,7 @@ use axum::serve::{Listener, ListenerExt};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use matsu_core::limits::LINGER;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::task::JoinSet;
@@ -15,9 +16,6 @@ use crate::app::{App, Presence};
 use crate::http::{Door, router};
 use crate::mcp;
 use crate::peer;
-
-/// After the last answer open connections have this long to take it.
-const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {

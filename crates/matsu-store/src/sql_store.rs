@@ -14,10 +14,10 @@ use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    AgentSession, OutputPart, OutputRange, OutputSlice, RunStore, SessionClaim, SessionNote,
-    ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
-    StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
+    ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
+    OutputSlice, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask, StoppedTask,
+    Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;

@@ -1,1 +1,3 @@
 //! Scripted fakes for every port. A dev-dependency only.
+
+pub mod model_server;

@@ -77,7 +77,8 @@ impl Config {
         layers.make_store_absolute()?;
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let environment = std::env::vars_os();
-        let environment = environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let environment =
+            environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Ok(Self { paths, layers, no_color, file, environment: environment.collect() })
     }
 

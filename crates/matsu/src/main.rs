@@ -12,8 +12,12 @@ mod process;
 mod relay;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+
+/// Threads that are blocked when all work has ended get this long to come back.
+const BLOCKED_MAX: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
@@ -26,7 +30,10 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return commands::fail(&error.into(), json),
     };
-    match runtime.block_on(commands::run(cli)) {
+    let ended = runtime.block_on(commands::run(cli));
+    // A thread that reads from a terminal or waits for a disk would hold the process for as long as that takes.
+    runtime.shutdown_timeout(BLOCKED_MAX);
+    match ended {
         Ok(code) => code,
         Err(error) => commands::fail(&error, json),
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use bench_peer::{Durability, Sample};
 use matsu_core::id::{NodeId, TaskId};
-use matsu_core::job::{JobEnd, Lease};
+use matsu_core::job::{JobEnd, JobKind, Lease};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{Claim, Finish, FinishAndClaim, NewNode};
 use matsu_core::task::TaskKind;
@@ -105,7 +105,7 @@ pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample
     }
     let mut sample = Sample { count: samples, ..Sample::default() };
     for step in 0..samples {
-        let claim = Claim { node: node.clone(), slot: SLOT, jobs_max: 1, permits_max: 2 };
+        let claim = Claim { node: node.clone(), slot: SLOT, kinds: vec![JobKind::Noop], jobs_max: 1, permits_max: 2 };
         let request = FinishAndClaim { finishes: Vec::new(), claim: Some(claim), now: clock.now() };
         let started = Instant::now();
         let claimed = house.store().finish_and_claim(request).await?.claimed;

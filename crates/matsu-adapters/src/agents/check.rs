@@ -98,7 +98,8 @@ fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal
 
 fn check_session(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal> {
     let is_name = |name: &str| {
-        (1..=128).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        (1..=128).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     };
     if let Some(session) = &wish.session
         && !is_name(session)
@@ -111,7 +112,12 @@ fn check_session(definition: &Definition, wish: &RunWish) -> Result<(), RunRefus
         return Err(param("resume", "false for this agent", "true", message));
     }
     if wish.resume && wish.session.is_none() {
-        return Err(param("resume", "together with session_id", "true", "resume needs the session_id of a conversation"));
+        return Err(param(
+            "resume",
+            "together with session_id",
+            "true",
+            "resume needs the session_id of a conversation",
+        ));
     }
     Ok(())
 }

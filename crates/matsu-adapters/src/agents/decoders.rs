@@ -97,9 +97,18 @@ mod tests {
     #[test]
     fn strange_events_are_ignored() {
         let strange = [
-            "null", "3", "[]", "{}", r#"{"type":3}"#, r#"{"type":"result"}"#, r#"{"type":"assistant","message":7}"#,
-            r#"{"type":"item.completed","item":{}}"#, r#"{"type":"step_finish"}"#, r#"{"type":"question"}"#,
-            r#"{"type":"message","role":"assistant"}"#, r#"{"type":"error","error":[]}"#,
+            "null",
+            "3",
+            "[]",
+            "{}",
+            r#"{"type":3}"#,
+            r#"{"type":"result"}"#,
+            r#"{"type":"assistant","message":7}"#,
+            r#"{"type":"item.completed","item":{}}"#,
+            r#"{"type":"step_finish"}"#,
+            r#"{"type":"question"}"#,
+            r#"{"type":"message","role":"assistant"}"#,
+            r#"{"type":"error","error":[]}"#,
         ];
         for (name, make) in DECODERS {
             let mut decoder = make();

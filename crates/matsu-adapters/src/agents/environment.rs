@@ -6,15 +6,49 @@ use super::definition::Definition;
 
 /// What every program needs to find itself, its user and the network.
 const ALWAYS: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
-    "XDG_STATE_HOME", "XDG_CACHE_HOME", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy",
-    "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
 ];
 
 /// Names that make a program load or run something else. Nobody sets them, in no letter case.
 const LOADERS: &[&str] = &[
-    "BASH_ENV", "ENV", "GCONV_PATH", "IFS", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS", "NODE_PATH", "PERL5LIB", "PERL5OPT",
-    "PROMPT_COMMAND", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYLIB", "RUBYOPT", "ZDOTDIR",
+    "BASH_ENV",
+    "ENV",
+    "GCONV_PATH",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+    "ZDOTDIR",
 ];
 
 /// Names that only the program's user decides about.
@@ -70,17 +104,24 @@ mod tests {
     #[test]
     fn nothing_is_inherited_but_what_is_named() {
         let own = [
-            ("PATH", "/bin"), ("SECRET", "s"), ("X_KEY", "k"), ("LD_PRELOAD", "evil"), ("X_BASE_URL", "http://x"),
-            ("LC_ALL", "C"), ("ld_preload", "evil"),
+            ("PATH", "/bin"),
+            ("SECRET", "s"),
+            ("X_KEY", "k"),
+            ("LD_PRELOAD", "evil"),
+            ("X_BASE_URL", "http://x"),
+            ("LC_ALL", "C"),
+            ("ld_preload", "evil"),
         ];
         let own: BTreeMap<String, String> = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let wishes = definition("inherit = [\"LD_PRELOAD\", \"ld_preload\", \"X_BASE_URL\"]\n[login]\nkeys = [\"X_KEY\"]\n");
+        let wishes =
+            definition("inherit = [\"LD_PRELOAD\", \"ld_preload\", \"X_BASE_URL\"]\n[login]\nkeys = [\"X_KEY\"]\n");
         assert_eq!(inherited(&wishes, &own).into_keys().collect::<Vec<_>>(), ["LC_ALL", "PATH", "X_KEY"]);
     }
 
     #[test]
     fn a_caller_sets_what_is_allowed_and_never_a_loader() {
-        let all = "allow_env = [\"GOOD\", \"LD_PRELOAD\", \"Ld_Preload\", \"PATH\", \"X_BASE_URL\", \"node_options\"]\n";
+        let all =
+            "allow_env = [\"GOOD\", \"LD_PRELOAD\", \"Ld_Preload\", \"PATH\", \"X_BASE_URL\", \"node_options\"]\n";
         let all = definition(all);
         assert_eq!(refusal(&all, "GOOD"), None);
         for name in ["LD_PRELOAD", "Ld_Preload", "PATH", "X_BASE_URL", "node_options", "OTHER"] {

@@ -10,8 +10,8 @@ use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Lease;
 use matsu_core::ports::agent::{
-    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, LoginCheck, Probe, RefusedParam, RunEvent, RunOrder,
-    RunRefusal, RunWish, Say, StartError, Supports,
+    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, LoginCheck, Probe, RefusedParam, RunEvent,
+    RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
 use serde_json::json;
 
@@ -83,7 +83,8 @@ impl CliHost {
             None => Login::None,
             Some(login) => {
                 let set = |name: &String| {
-                    definition.env.contains_key(name) || self.options.environment.get(name).is_some_and(|key| !key.is_empty())
+                    definition.env.contains_key(name)
+                        || self.options.environment.get(name).is_some_and(|key| !key.is_empty())
                 };
                 if login.keys.iter().any(set) { Login::Key } else { Login::User }
             }
@@ -159,13 +160,20 @@ impl CliHost {
         git.open(directory, path, branch).await.map_err(|error| cannot(&error))
     }
 
-    fn confinement(&self, definition: &Definition, order: &RunOrder, ground: &Ground, run: &Path) -> Option<Confinement> {
+    fn confinement(
+        &self,
+        definition: &Definition,
+        order: &RunOrder,
+        ground: &Ground,
+        run: &Path,
+    ) -> Option<Confinement> {
         if order.input.mode == Mode::Full || definition.own_sandbox || !self.can_confine {
             return None;
         }
         let home = self.options.environment.get("HOME").map(PathBuf::from).unwrap_or_default();
         let state = definition.login.iter().flat_map(|login| &login.state);
-        let state = state.map(|path| path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |path| home.join(path)));
+        let state =
+            state.map(|path| path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |path| home.join(path)));
         let mut write: Vec<PathBuf> = state.chain([run.to_owned(), self.home(definition)]).collect();
         if order.input.mode.writes() {
             match &ground.worktree {
@@ -178,14 +186,21 @@ impl CliHost {
     }
 
     /// Writes the run's files and makes the order for its shim.
-    fn order(&self, definition: &Definition, order: &RunOrder, ground: &Ground, folder: &RunFolder) -> Result<(Order, Option<String>), StartError> {
+    fn order(
+        &self,
+        definition: &Definition,
+        order: &RunOrder,
+        ground: &Ground,
+        folder: &RunFolder,
+    ) -> Result<(Order, Option<String>), StartError> {
         let program = self.program(definition).ok_or_else(|| not_installed(definition))?;
         let login = self.login(definition);
         let home = self.home(definition);
         if login == Login::Key {
             runs_folder::make_private(&home).map_err(|error| cannot(&error.to_string()))?;
         }
-        let chosen = definition.session.as_ref().filter(|session| session.choose && order.resume.is_none()).map(|_| uuid());
+        let chosen =
+            definition.session.as_ref().filter(|session| session.choose && order.resume.is_none()).map(|_| uuid());
         let marker = marker(&order.lease);
         let line = command_line::build(&Facts {
             definition,
@@ -296,7 +311,8 @@ impl AgentHost for CliHost {
 
     async fn start(&self, order: RunOrder) -> Result<Box<dyn LiveRun>, StartError> {
         let definition = self.find(&order.input.agent).cloned();
-        let definition = definition.ok_or_else(|| cannot(&format!("there is no agent {} any more", order.input.agent)))?;
+        let definition =
+            definition.ok_or_else(|| cannot(&format!("there is no agent {} any more", order.input.agent)))?;
         let folder = self.runs.make(&order.lease).map_err(|error| cannot(&error.to_string()))?;
         let ground = self.ground(&order).await?;
         let (shim_order, chosen) = self.order(&definition, &order, &ground, &folder)?;

@@ -22,7 +22,9 @@ pub fn resolve(wish: Option<&str>, caller: &Places, roots: &[PathBuf]) -> Result
     let (Some(default), true) = (&default, !allowed.is_empty()) else {
         return match wish {
             None => Ok(scratch()),
-            Some(wish) => Err(refused(wish, "no directory can be named: no root is configured (agents.roots, or --root)")),
+            Some(wish) => {
+                Err(refused(wish, "no directory can be named: no root is configured (agents.roots, or --root)"))
+            }
         };
     };
     let wished = wish.map_or_else(|| default.clone(), |wish| default.join(wish));

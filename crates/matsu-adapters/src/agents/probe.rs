@@ -13,7 +13,12 @@ use super::process::{self, Answered, Ask};
 const BYTES_MAX: u64 = 64 * 1024;
 const VERSION_CHARS_MAX: usize = 100;
 
-pub async fn probe(definition: &Definition, program: &Path, env: &BTreeMap<String, String>, login: LoginCheck) -> Probe {
+pub async fn probe(
+    definition: &Definition,
+    program: &Path,
+    env: &BTreeMap<String, String>,
+    login: LoginCheck,
+) -> Probe {
     let ask = async |args: &[String]| {
         process::ask(Ask { program, args, env, directory: None, stdin: None, within: PROBE_MAX, bytes_max: BYTES_MAX })
             .await
@@ -52,9 +57,8 @@ mod tests {
 
     #[test]
     fn versions_are_found_in_what_the_programs_print() {
-        let of = |stdout: &str| {
-            version_of(&Answered { code: Some(0), stdout: stdout.to_owned(), stderr: String::new() })
-        };
+        let of =
+            |stdout: &str| version_of(&Answered { code: Some(0), stdout: stdout.to_owned(), stderr: String::new() });
         assert_eq!(of("2.1.197 (Claude Code)\n").as_deref(), Some("2.1.197"));
         assert_eq!(of("codex-cli 0.166.0\n").as_deref(), Some("0.166.0"));
         assert_eq!(of("v1.2\n").as_deref(), Some("1.2"));

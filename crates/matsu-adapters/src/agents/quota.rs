@@ -21,17 +21,22 @@ pub fn until(part: Option<&QuotaPart>, message: &str, now: Timestamp) -> Option<
 /// Seconds or milliseconds since 1970, as in `limit reached|1760000000`.
 fn epoch(message: &str) -> Option<i64> {
     let numbers = message.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    numbers.filter_map(|digits| match digits.len() {
-        10 => digits.parse::<i64>().ok().map(|seconds| seconds * 1_000),
-        13 => digits.parse().ok(),
-        _ => None,
-    }).next()
+    numbers
+        .filter_map(|digits| match digits.len() {
+            10 => digits.parse::<i64>().ok().map(|seconds| seconds * 1_000),
+            13 => digits.parse().ok(),
+            _ => None,
+        })
+        .next()
 }
 
 /// A full date and time with its zone.
 fn date(message: &str) -> Option<i64> {
     let words = message.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '"' | '\''));
-    words.filter_map(|word| word.trim_end_matches('.').parse::<jiff::Timestamp>().ok()).map(|at| at.as_millisecond()).next()
+    words
+        .filter_map(|word| word.trim_end_matches('.').parse::<jiff::Timestamp>().ok())
+        .map(|at| at.as_millisecond())
+        .next()
 }
 
 /// `in 2 hours 5 minutes`, `after 30s`, `in 1h 3m`.

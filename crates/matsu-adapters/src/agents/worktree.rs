@@ -97,7 +97,8 @@ impl Git {
     /// What git says.
     pub async fn diff(&self, changes: &Changes) -> Result<String, String> {
         let repository = Path::new(&changes.repository);
-        self.run(repository, &["diff", "--binary", "--no-color", "--no-ext-diff", &changes.base, &changes.head], None).await
+        self.run(repository, &["diff", "--binary", "--no-color", "--no-ext-diff", &changes.base, &changes.head], None)
+            .await
     }
 
     /// Puts the patch into the user's tree, all of it or nothing; the index and what is not touched stay as they are.

@@ -29,7 +29,17 @@ impl OutputWriter {
     pub fn new(runtime: Runtime, lease: Lease) -> Self {
         let clock = *runtime.clock();
         let (pending, written) = (Vec::new(), [0, 0]);
-        Self { runtime, lease, clock, pending, pending_bytes: 0, written, flush_at: None, is_truncated: false, is_lost: false }
+        Self {
+            runtime,
+            lease,
+            clock,
+            pending,
+            pending_bytes: 0,
+            written,
+            flush_at: None,
+            is_truncated: false,
+            is_lost: false,
+        }
     }
 
     /// Bytes of the result so far.

@@ -92,23 +92,17 @@ impl Run {
     async fn happened(&mut self, event: RunEvent) {
         match event {
             RunEvent::Output(text) => {
-                self.show(&text).await;
+                show(&self.cx, &text).await;
                 self.output.push(OutputStream::Result, &text).await;
             }
             RunEvent::Log(line) => {
-                self.show(&line).await;
+                show(&self.cx, &line).await;
                 self.output.push(OutputStream::Log, &format!("{line}\n")).await;
             }
             RunEvent::Session(id) => self.named(id).await,
             RunEvent::Usage(usage) => self.known.usage = Some(usage),
             RunEvent::Question(question) => self.asked(question).await,
             RunEvent::Ended(_) => {}
-        }
-    }
-
-    async fn show(&self, text: &str) {
-        if let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
-            self.cx.progress(&clip(line, PROGRESS_CHARS_MAX)).await;
         }
     }
 
@@ -122,26 +116,21 @@ impl Run {
         self.checkpoint.vendor_session = Some(vendor_session);
         self.remember().await;
         let known = serde_json::json!(self.known);
-        self.note(self.cx.partial_output(&known).await);
+        let noted = self.cx.partial_output(&known).await;
+        note(&self.cx, noted);
     }
 
     /// Writes down where the conversation can go on.
     async fn remember(&mut self) {
         self.checkpoint.place = self.live.place();
         let Some(vendor_session) = self.checkpoint.vendor_session.clone() else { return };
-        let note = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
+        let session = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
         let runtime = self.cx.runtime();
-        let noted = runtime.store().note_session(&self.cx.lease, note, runtime.clock().now()).await;
-        self.note(noted);
+        let noted = runtime.store().note_session(&self.cx.lease, session, runtime.clock().now()).await;
+        note(&self.cx, noted);
         let checkpoint = serde_json::json!(self.checkpoint);
-        self.note(self.cx.checkpoint(&checkpoint).await);
-    }
-
-    /// What could not be written down is not worth the run; a lost lease is noticed by the orders.
-    fn note(&self, written: Result<(), StoreError>) {
-        if let Err(error) = written {
-            tracing::debug!(job.id = %self.cx.lease.job_id, %error, "a note about a run could not be written");
-        }
+        let noted = self.cx.checkpoint(&checkpoint).await;
+        note(&self.cx, noted);
     }
 
     /// Parks until a person has answered, the program has ended by itself, or it is told to stop.
@@ -238,6 +227,20 @@ impl Run {
 
     fn output_json(&self) -> String {
         serde_json::to_string(&self.known).unwrap_or_else(|_| "{}".to_owned())
+    }
+}
+
+/// The last line that says something, for whoever watches.
+async fn show(cx: &JobContext, text: &str) {
+    if let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
+        cx.progress(&clip(line, PROGRESS_CHARS_MAX)).await;
+    }
+}
+
+/// What could not be written down is not worth the run; a lost lease is noticed by the orders.
+fn note(cx: &JobContext, written: Result<(), StoreError>) {
+    if let Err(error) = written {
+        tracing::debug!(job.id = %cx.lease.job_id, %error, "a note about a run could not be written");
     }
 }
 

@@ -47,13 +47,8 @@ impl AgentRuns {
             None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
         };
         let agent = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
-        let order = RunOrder {
-            lease: cx.lease.clone(),
-            task_id: cx.job.task_id.clone(),
-            input: input.clone(),
-            say,
-            resume,
-        };
+        let order =
+            RunOrder { lease: cx.lease.clone(), task_id: cx.job.task_id.clone(), input: input.clone(), say, resume };
         let live = self.host.start(order).await.map_err(|error| failed(error.code, error.message))?;
         Ok(Run::new(cx.clone(), agent, input, checkpoint, live))
     }

@@ -2,7 +2,11 @@
 //!
 //! Invariants: an end is forgotten only when the store has answered for it; and the subscription is older than
 //! every claim, so that work which arrives between a claim that found nothing and the sleep is not slept through.
+//! An attempt is begun at most once, also by a dispatcher that takes the place of one that broke.
 
+mod drain;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -11,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{Job, JobKind, JobState, Lease, Retry};
-use matsu_core::limits::{RETRY_FIRST, SAFETY_READ_EVERY, SHUTDOWN_GRACE, STORE_RETRY_FIRST};
+use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Retry};
+use matsu_core::limits::{RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY_FIRST};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobFilter, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
@@ -24,34 +28,29 @@ use super::ending::{BodyEnd, failed, final_end};
 use super::share::Share;
 use super::worker::Crew;
 
+pub use drain::DISPATCHER_END_MAX;
+
 /// Claims and runs jobs of one slot until told to shut down, then brings them to an end.
 pub async fn run(runtime: &Runtime, slot: Slot, shutdown: &CancellationToken) {
     // Before the first claim, and for good: see the invariant above.
     let subscription = runtime.hub().subscribe(&[Topic::queue(slot)]);
     runtime.running().forget(slot);
     let mut dispatcher = Dispatcher::new(runtime, slot);
-    loop {
-        dispatcher.collect().await;
-        if shutdown.is_cancelled() {
-            break;
-        }
-        match dispatcher.step().await {
-            Ok(until) => {
-                dispatcher.let_bodies_end().await;
-                if !dispatcher.finishes.is_empty() {
-                    continue;
-                }
-                tokio::select! {
-                    biased;
-                    () = shutdown.cancelled() => {}
-                    (lease, end) = dispatcher.crew.ended() => {
-                        dispatcher.note(&lease, end).await;
-                        dispatcher.let_bodies_end().await;
-                    }
-                    () = subscription.woken() => {}
-                    () = runtime.clock().sleep_until(until) => {}
-                }
-            }
+    while !shutdown.is_cancelled() {
+        let turn = tokio::select! {
+            biased;
+            turn = dispatcher.turn() => turn,
+            () = drain::step_takes_too_long(runtime, shutdown) => break,
+        };
+        match turn {
+            Ok(_) if !dispatcher.finishes.is_empty() => {}
+            Ok(until) => tokio::select! {
+                biased;
+                () = shutdown.cancelled() => {}
+                (lease, end) = dispatcher.crew.ended() => dispatcher.ended.push_back((lease, end)),
+                () = subscription.woken() => {}
+                () = runtime.clock().sleep_until(until) => {}
+            },
             Err(pause) => tokio::select! {
                 biased;
                 () = shutdown.cancelled() => {}
@@ -66,11 +65,14 @@ struct Dispatcher<'a> {
     runtime: &'a Runtime,
     slot: Slot,
     crew: Crew,
+    /// Bodies that have ended and were not looked at yet.
+    ended: VecDeque<(Lease, BodyEnd)>,
     /// Ended here, not yet known to be settled there.
     finishes: Vec<Ending>,
     outage: Outage,
     share: Share,
-    /// A claim may have been committed whose answer never came: look for jobs that nobody runs.
+    /// A claim may have been committed whose answer never came, or a dispatcher broke: look for jobs of this node
+    /// that nobody runs.
     must_adopt: bool,
 }
 
@@ -86,19 +88,39 @@ impl<'a> Dispatcher<'a> {
         let outage = Outage::new("dispatcher");
         // A dispatcher that broke and was started again finds the jobs of the one before.
         let (crew, share) = (Crew::default(), Share::default());
-        Self { runtime, slot, crew, finishes: Vec::new(), outage, share, must_adopt: true }
+        Self { runtime, slot, crew, ended: VecDeque::new(), finishes: Vec::new(), outage, share, must_adopt: true }
+    }
+
+    /// One round: what ended, the store, and what ended meanwhile. Can be dropped at any await: an end is in
+    /// `ended` or in `finishes` until the store has answered for it.
+    async fn turn(&mut self) -> Result<Instant, Duration> {
+        if self.ended.is_empty() {
+            self.collect().await
+        } else {
+            self.let_bodies_end().await
+        }
+        let until = self.step().await?;
+        self.let_bodies_end().await;
+        Ok(until)
     }
 
     /// Takes all bodies that have ended, so that they share one transaction.
     async fn collect(&mut self) {
-        while let Some((lease, end)) = self.crew.try_ended() {
-            self.note(&lease, end).await;
+        while let Some(ended) = self.crew.try_ended() {
+            self.ended.push_back(ended);
+        }
+        while let Some((lease, _)) = self.ended.front() {
+            write_last_progress(self.runtime, lease).await;
+            if let Some((lease, end)) = self.ended.pop_front() {
+                self.note(lease, end);
+            }
         }
     }
 
     /// Bodies that end at about the same time share a transaction: whoever is ready to run has its turn first, for as
     /// long as that brings in more of them.
     async fn let_bodies_end(&mut self) {
+        self.collect().await;
         while !self.crew.is_empty() {
             let before = self.finishes.len();
             tokio::task::yield_now().await;
@@ -109,20 +131,13 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    async fn note(&mut self, lease: &Lease, end: BodyEnd) {
-        let Some(ended) = self.runtime.running().remove(lease) else { return };
-        if let Some(text) = ended.notes.take_progress() {
-            // The last word of a job is shown with its end; that it may be lost with the store is no harm.
-            let update = JobUpdate::Progress(text);
-            let written = self.runtime.store().update_job(lease, update, self.runtime.clock().now()).await;
-            tracing::trace!(job.id = %lease.job_id, ok = written.is_ok(), "last progress");
-        }
+    fn note(&mut self, lease: Lease, end: BodyEnd) {
+        let Some(ended) = self.runtime.running().remove(&lease) else { return };
         if let BodyEnd::Panicked(message) = &end {
             tracing::error!(job.id = %lease.job_id, kind = %ended.kind, message, "a job panicked");
         }
         let end = final_end(ended.kind, ended.cause, end, ended.notes.take_partial_output());
-        let finish = Finish { lease: lease.clone(), end };
-        self.finishes.push(Ending { kind: ended.kind, finish, is_replaced: false });
+        self.finishes.push(Ending { kind: ended.kind, finish: Finish { lease, end }, is_replaced: false });
     }
 
     /// One transaction with the store, if there is anything to say. Returns until when there is nothing to do, or
@@ -134,11 +149,11 @@ impl<'a> Dispatcher<'a> {
         }
         let safety = self.runtime.clock().instant() + SAFETY_READ_EVERY;
         let jobs_max = self.claimable();
-        let is_claiming = jobs_max > 0 && self.runtime.is_claiming();
+        let claim = self.claim(jobs_max).filter(|_| self.runtime.is_claiming());
+        let is_claiming = claim.is_some();
         if self.finishes.is_empty() && !is_claiming {
             return Ok(self.share.next_look().map_or(safety, |next| next.min(safety)));
         }
-        let claim = is_claiming.then(|| self.claim(jobs_max));
         let outcome = self.exchange(claim).await?;
         let mut next = outcome.next_run_at.map(|at| self.instant_of(at)).or(self.share.next_look());
         if is_claiming && self.runtime.nodes_at_work() > 1 && outcome.claimed.len() == jobs_max as usize {
@@ -164,9 +179,12 @@ impl<'a> Dispatcher<'a> {
         self.share.claimable(limit, holding, self.runtime.nodes_at_work(), self.runtime.clock().instant())
     }
 
-    fn claim(&self, jobs_max: u32) -> Claim {
+    /// `None`: there is nothing that this node could take.
+    fn claim(&self, jobs_max: u32) -> Option<Claim> {
+        let kinds = self.runtime.bodies().kinds();
         let permits_max = self.runtime.limits().of(self.slot);
-        Claim { node: self.runtime.node(), slot: self.slot, jobs_max, permits_max }
+        let claim = Claim { node: self.runtime.node(), slot: self.slot, kinds, jobs_max, permits_max };
+        (jobs_max > 0 && !claim.kinds.is_empty()).then_some(claim)
     }
 
     /// Settles and claims. On failure every end is kept for the next time.
@@ -180,9 +198,13 @@ impl<'a> Dispatcher<'a> {
             return Err(pause);
         }
         let answers = outcome.as_mut().map(|outcome| std::mem::take(&mut outcome.finished)).unwrap_or_default();
-        let endings = std::mem::take(&mut self.finishes);
-        self.finishes =
-            endings.into_iter().zip(answers).filter_map(|(ending, answer)| settle(ending, answer)).collect();
+        for (ending, answer) in std::mem::take(&mut self.finishes).into_iter().zip(answers) {
+            let lease = ending.finish.lease.clone();
+            match settle(ending, answer) {
+                Some(again) => self.finishes.push(again),
+                None => self.runtime.running().settled(&lease),
+            }
+        }
         Ok(outcome.unwrap_or_default())
     }
 
@@ -192,67 +214,53 @@ impl<'a> Dispatcher<'a> {
         self.crew.start(self.runtime, job);
     }
 
-    /// Starts jobs that the store says this node runs and that nobody here knows of.
+    /// Looks for jobs that the store says this node holds and that nobody here knows of. A claim whose answer was
+    /// lost is begun now. A body that was begun ended with its dispatcher: what becomes of its job, the kind decides.
     async fn adopt(&mut self) -> Result<(), StoreError> {
-        let node = self.runtime.node();
-        let filter = JobFilter { state: Some(JobState::Running), slot: Some(self.slot), ..JobFilter::default() };
-        let mut after = None;
-        loop {
-            let page = PageRequest::new(after, Some(u32::MAX));
-            let page = self.runtime.store().list_jobs(&filter, &page).await?;
-            for job in page.items {
-                let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
-                let is_ending = self.finishes.iter().any(|ending| ending.finish.lease == lease);
-                if job.owner_node.as_ref() == Some(&node) && !is_ending && !self.runtime.running().contains(&lease) {
-                    tracing::info!(job.id = %job.id, "a claim whose answer was lost is taken up");
-                    self.begin(job);
+        for state in [JobState::Running, JobState::AwaitingInput] {
+            let filter = JobFilter { state: Some(state), slot: Some(self.slot), ..JobFilter::default() };
+            let mut after = None;
+            loop {
+                let page = PageRequest::new(after, Some(u32::MAX));
+                let page = self.runtime.store().list_jobs(&filter, &page).await?;
+                page.items.into_iter().for_each(|job| self.adopt_one(job));
+                after = page.next;
+                if after.is_none() {
+                    break;
                 }
             }
-            after = page.next;
-            if after.is_none() {
-                self.must_adopt = false;
-                return Ok(());
-            }
         }
+        self.must_adopt = false;
+        Ok(())
     }
 
-    /// Lets the bodies end, then makes them, and settles every end while there is time.
-    async fn drain(&mut self) {
-        let clock = *self.runtime.clock();
-        let began = clock.instant();
-        let (abort_at, kill_at) = (began + SHUTDOWN_GRACE / 2, began + SHUTDOWN_GRACE * 4 / 5);
-        let mut is_aborted = false;
-        self.runtime.running().shut_down(self.slot);
-        loop {
-            self.collect().await;
-            let retry_after = if self.finishes.is_empty() { None } else { self.exchange(None).await.err() };
-            let is_done = self.crew.is_empty() && self.finishes.is_empty();
-            let now = clock.instant();
-            if is_done || now >= began + SHUTDOWN_GRACE {
-                break;
-            }
-            if now >= kill_at {
-                self.runtime.running().kill(self.slot);
-            } else if now >= abort_at && !is_aborted {
-                is_aborted = true;
-                self.runtime.running().abort_now(self.slot);
-            }
-            let next = [abort_at, kill_at, began + SHUTDOWN_GRACE].into_iter().find(|at| *at > now);
-            let next = next.unwrap_or(now).min(retry_after.map_or(began + SHUTDOWN_GRACE, |pause| now + pause));
-            tokio::select! {
-                biased;
-                (lease, end) = self.crew.ended() => self.note(&lease, end).await,
-                () = clock.sleep_until(next) => {}
-            }
+    fn adopt_one(&mut self, job: Job) {
+        let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
+        let is_ending = self.finishes.iter().any(|ending| ending.finish.lease == lease);
+        let is_ours = job.owner_node.as_ref() == Some(&self.runtime.node());
+        if !is_ours || is_ending || self.runtime.running().contains(&lease) {
+            return;
         }
-        if !self.finishes.is_empty() {
-            tracing::warn!(slot = %self.slot, jobs = self.finishes.len(), "ended jobs could not be settled in time");
+        if self.runtime.running().was_begun(&lease) {
+            tracing::warn!(job.id = %job.id, "a job was lost with its dispatcher");
+            let finish = Finish { lease, end: JobEnd::OwnerLost };
+            self.finishes.push(Ending { kind: job.kind, finish, is_replaced: false });
+        } else {
+            tracing::info!(job.id = %job.id, "a claim whose answer was lost is taken up");
+            self.begin(job);
         }
     }
 
     fn instant_of(&self, at: Timestamp) -> Instant {
         self.runtime.clock().instant() + at.since(self.runtime.clock().now()).min(SAFETY_READ_EVERY)
     }
+}
+
+/// The last word of a job is shown with its end; that it may be lost with the store is no harm.
+async fn write_last_progress(runtime: &Runtime, lease: &Lease) {
+    let Some(text) = runtime.running().notes(lease).and_then(|notes| notes.take_progress()) else { return };
+    let written = runtime.store().update_job(lease, JobUpdate::Progress(text), runtime.clock().now()).await;
+    tracing::trace!(job.id = %lease.job_id, ok = written.is_ok(), "last progress");
 }
 
 /// What the store says about one end. Returns what has to be said again.

@@ -30,8 +30,8 @@ fn returned(kind: JobKind, cause: Option<Cause>, end: JobEnd, partial: Option<St
     match (cause, end) {
         // Whatever it was told, it has a result.
         (_, end @ JobEnd::Completed { .. }) => end,
-        (Some(Cause::Timeout), JobEnd::Failed { output_json, .. }) => {
-            stopped(kind, Cause::Timeout, output_json.or(partial))
+        (Some(cause @ Cause::Timeout { .. }), JobEnd::Failed { output_json, .. }) => {
+            stopped(kind, cause, output_json.or(partial))
         }
         // "I was told to stop and did": why it was told decides.
         (Some(cause), JobEnd::Cancelled { code: None, output_json }) => stopped(kind, cause, output_json.or(partial)),
@@ -54,8 +54,8 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
             JobEnd::Cancelled { code: Some(ErrorCode::TaskPaused.to_string()), output_json }
         }
         Cause::Pause => JobEnd::Requeue { run_at: None },
-        Cause::Timeout => {
-            let message = "the job ran longer than it may".to_owned();
+        Cause::Timeout { seconds_max } => {
+            let message = format!("the job ran longer than the {seconds_max} s it may");
             failed(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
         // The kind decides, as it does for an owner that crashed; nothing is counted against the job. A lease that is
@@ -97,7 +97,7 @@ mod tests {
     }
 
     fn timeout() -> JobEnd {
-        let message = "the job ran longer than it may".to_owned();
+        let message = "the job ran longer than the 60 s it may".to_owned();
         failed(ErrorCode::JobTimeout, message, Retry::Never, Some("half".to_owned()))
     }
 
@@ -109,7 +109,7 @@ mod tests {
         let panicked = || failed(ErrorCode::JobPanicked, "oh".to_owned(), Retry::IfAllowed, Some("half".to_owned()));
         let table = [
             (JobKind::Search, None, Returned(done()), done()),
-            (JobKind::Search, Some(Cause::Timeout), Returned(done()), done()),
+            (JobKind::Search, Some(Cause::Timeout { seconds_max: 60 }), Returned(done()), done()),
             (JobKind::Search, Some(Cause::Stop), Returned(done()), done()),
             (JobKind::Search, None, stop(), cancelled(None)),
             (JobKind::Search, Some(Cause::Stop), stop(), cancelled(None)),
@@ -118,8 +118,8 @@ mod tests {
             (JobKind::Search, Some(Cause::Pause), Killed, requeue()),
             (JobKind::AgentRun, Some(Cause::Pause), Returned(requeue()), cancelled(Some(ErrorCode::TaskPaused))),
             (JobKind::AgentRun, Some(Cause::Pause), Killed, cancelled(Some(ErrorCode::TaskPaused))),
-            (JobKind::Search, Some(Cause::Timeout), stop(), timeout()),
-            (JobKind::Search, Some(Cause::Timeout), Killed, timeout()),
+            (JobKind::Search, Some(Cause::Timeout { seconds_max: 60 }), stop(), timeout()),
+            (JobKind::Search, Some(Cause::Timeout { seconds_max: 60 }), Killed, timeout()),
             (JobKind::Search, Some(Cause::Shutdown), Returned(requeue()), JobEnd::OwnerLost),
             (JobKind::AgentRun, Some(Cause::Shutdown), Killed, JobEnd::OwnerLost),
             (JobKind::Search, None, Killed, JobEnd::OwnerLost),

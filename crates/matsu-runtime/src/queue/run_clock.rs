@@ -19,7 +19,7 @@ pub enum Cause {
     /// Its task was paused or blocked.
     Pause,
     /// It ran longer than it may.
-    Timeout,
+    Timeout { seconds_max: u64 },
     /// Somebody else owns the job now, or nobody: nothing more can be written.
     LeaseLost,
     /// This process ends.
@@ -79,8 +79,8 @@ impl RunClock {
             Phase::Running if counting == Counting::Runs => {
                 self.ran_ticks += 1;
                 // The first tick came less than a second after the start, so one more than the bound.
-                let is_over = self.ran_ticks_max.is_some_and(|max| self.ran_ticks > max);
-                is_over.then(|| self.abort(Cause::Timeout))
+                let over = self.ran_ticks_max.filter(|max| self.ran_ticks > *max)?;
+                Some(self.abort(Cause::Timeout { seconds_max: over * TICK.as_secs() }))
             }
             Phase::Ending { left, .. } | Phase::Aborting { left, .. } if *left > 0 => {
                 *left -= 1;
@@ -156,7 +156,7 @@ mod tests {
     fn a_body_over_its_time_is_aborted_and_then_dropped() {
         let mut clock = RunClock::new(Some(10));
         assert_eq!(next(&mut clock), Some((11, Act::Say(StopWord::Abort))));
-        assert_eq!(clock.cause(), Some(Cause::Timeout));
+        assert_eq!(clock.cause(), Some(Cause::Timeout { seconds_max: 10 }));
         assert_eq!(next(&mut clock), Some((6, Act::Kill)));
         assert_eq!(next(&mut clock), None);
     }

@@ -1,6 +1,7 @@
 //! The bodies this process runs, as those see them who may stop them. The dispatchers put in and take out; the
 //! ticker and the orders only speak to what is there.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
@@ -19,6 +20,9 @@ use super::run_clock::{Act, Cause, Counting, RunClock};
 pub struct Running {
     /// In start order: few enough to walk, and everyone is spoken to in the same order every time.
     jobs: Mutex<Vec<RunningJob>>,
+    /// Attempts for which a body was started, until the store has answered for their end. A dispatcher that breaks
+    /// loses what it knew; an attempt that was begun must not be begun again all the same.
+    begun: Mutex<HashSet<Lease>>,
 }
 
 pub struct RunningJob {
@@ -50,7 +54,23 @@ impl RunningJob {
 impl Running {
     pub fn insert(&self, job: RunningJob) {
         metrics::gauge!("matsu_jobs_running", "slot" => job.slot.as_str()).increment(1.0);
+        self.begun().insert(job.lease.clone());
         self.lock().push(job);
+    }
+
+    /// Whether a body was started for this attempt whose end the store has not answered for.
+    #[must_use]
+    pub fn was_begun(&self, lease: &Lease) -> bool {
+        self.begun().contains(lease)
+    }
+
+    /// The store has answered for the end of this attempt.
+    pub fn settled(&self, lease: &Lease) {
+        self.begun().remove(lease);
+    }
+
+    pub fn notes(&self, lease: &Lease) -> Option<Arc<Notes>> {
+        self.lock().iter().find(|job| job.lease == *lease).map(|job| Arc::clone(&job.notes))
     }
 
     pub fn remove(&self, lease: &Lease) -> Option<Ended> {
@@ -162,6 +182,10 @@ impl Running {
                 job.act(act);
             }
         }
+    }
+
+    fn begun(&self) -> MutexGuard<'_, HashSet<Lease>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<RunningJob>> {

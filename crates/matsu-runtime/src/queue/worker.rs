@@ -6,13 +6,15 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, Lease, Retry};
-use matsu_core::limits::{SHUTDOWN_GRACE, TICK};
+use matsu_core::limits::{LINGER, SHUTDOWN_GRACE, STORE_CLOSE_MAX, TICK};
 use matsu_core::slot::Slot;
 
 use crate::context::{JobContext, Notes};
@@ -21,7 +23,7 @@ use crate::runtime::Runtime;
 use crate::stop_signal::StopSpeaker;
 use crate::upkeep::{Part, heart};
 
-use super::dispatcher;
+use super::dispatcher::{self, DISPATCHER_END_MAX};
 use super::ending::{BodyEnd, failed};
 use super::run_clock::RunClock;
 use super::running::RunningJob;
@@ -105,10 +107,14 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "the job panicked".to_owned())
 }
 
+/// Only kinds that have a body are claimed, so this is a defect.
 fn no_body(kind: JobKind) -> JobEnd {
     let message = format!("no body for this kind in this process: {kind}");
     failed(ErrorCode::InternalError, message, Retry::Never, None)
 }
+
+/// The runtime's part of a clean shutdown; the doors and the store need the rest.
+const LEAVE_MAX: Duration = SHUTDOWN_GRACE.saturating_sub(LINGER).saturating_sub(STORE_CLOSE_MAX);
 
 /// A runtime at work. Dropping it is a crash: everything stops where it is, and the store still names this node.
 pub struct Service {
@@ -158,18 +164,25 @@ impl Runtime {
             () = dispatchers.watch() => {}
             () = upkeep.watch() => {}
         }
+        let leave_by = self.clock().instant() + LEAVE_MAX;
         // The ticker and the orders go on until the last body is settled.
         tokio::select! {
             biased;
-            () = dispatchers.join() => {}
+            _ = self.clock().within(DISPATCHER_END_MAX, dispatchers.join()) => {}
             () = upkeep.watch() => {}
         }
+        drop(dispatchers);
         stopped.cancel();
         upkeep.join().await;
-        // Whatever could not be settled above is settled here, or by whoever finds this node dead.
+        self.leave(leave_by).await;
+    }
+
+    /// Whatever could not be settled before is settled here, or by whoever finds this node dead.
+    async fn leave(&self, leave_by: Instant) {
         let node = self.node();
         let leave = self.store().reap_node(&node, self.clock().now());
-        match self.clock().within(SHUTDOWN_GRACE, leave).await {
+        let left = leave_by.saturating_duration_since(self.clock().instant());
+        match self.clock().within(left, leave).await {
             Some(Ok(_)) => tracing::info!(node.id = %node, "left the store"),
             Some(Err(error)) => tracing::warn!(%error, "could not leave the store"),
             None => tracing::warn!("could not leave the store in time"),

@@ -188,9 +188,12 @@ impl Tool for GetTaskStatus {
                 give_answer(cx, &id, &input).await?;
                 one(cx, id, &input).await
             }
-            _ if input.answer.is_some() => {
-                Err(ToolError::param("answer", "together with task_id", "an answer", "answer needs the task_id of one task"))
-            }
+            _ if input.answer.is_some() => Err(ToolError::param(
+                "answer",
+                "together with task_id",
+                "an answer",
+                "answer needs the task_id of one task",
+            )),
             (None, Some(ids)) => many(cx, ids.iter().cloned().map(TaskId::from_text).collect(), &input).await,
             (None, None) => open(cx, &input).await,
         }

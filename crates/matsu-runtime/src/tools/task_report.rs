@@ -182,7 +182,8 @@ impl TaskReport {
             report.progress = jobs.iter().find(|job| job.state == JobState::Running).and_then(progress);
         }
         let question = jobs.iter().find_map(question_of);
-        report.question = question.map(|asked| QuestionReport { id: asked.id, text: asked.text, options: asked.options });
+        report.question =
+            question.map(|asked| QuestionReport { id: asked.id, text: asked.text, options: asked.options });
         if detail == Detail::Full || wish.tail_lines.is_some() {
             report.add_outcome(cx, task, &jobs, detail, wish).await?;
         }
@@ -253,7 +254,13 @@ impl TaskReport {
     }
 
     /// The result from where the reader is, and the last lines of what the run was doing.
-    async fn add_text(&mut self, cx: &ToolContext, job: &Job, detail: Detail, wish: OutputWish) -> Result<(), ToolError> {
+    async fn add_text(
+        &mut self,
+        cx: &ToolContext,
+        job: &Job,
+        detail: Detail,
+        wish: OutputWish,
+    ) -> Result<(), ToolError> {
         if job.state == JobState::Failed && self.retryable.is_none() {
             self.retryable = Some(retryable(job));
         }

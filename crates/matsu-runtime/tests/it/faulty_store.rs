@@ -15,10 +15,10 @@ use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    AgentSession, OutputPart, OutputRange, OutputSlice, RunStore, SessionClaim, SessionNote,
-    ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reservation, SetStatus, SpendingStore,
-    StopTask, StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
+    ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
+    OutputSlice, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask, StoppedTask,
+    Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -40,6 +40,10 @@ pub enum Plan {
     Nothing,
     /// Every call is refused.
     Down,
+    /// No call ever returns.
+    Hangs,
+    /// The next calls of this name panic, and whoever made them with them.
+    Panics(&'static str, u32),
     /// The next calls of this name do their work, and their answer is lost.
     AnswerLost(&'static str, u32),
     /// This many calls in a hundred are refused, and of this many the answer is lost.
@@ -54,6 +58,8 @@ enum Fault {
     None,
     Refused,
     AnswerLost,
+    Hangs,
+    Panics,
 }
 
 impl FaultyStore {
@@ -78,6 +84,12 @@ impl FaultyStore {
         match &mut *self.plan.lock().expect("a plan") {
             Plan::Nothing => Fault::None,
             Plan::Down => Fault::Refused,
+            Plan::Hangs => Fault::Hangs,
+            Plan::Panics(which, times) if *which == name && *times > 0 => {
+                *times -= 1;
+                Fault::Panics
+            }
+            Plan::Panics(..) => Fault::None,
             Plan::AnswerLost(which, times) if *which == name && *times > 0 => {
                 *times -= 1;
                 Fault::AnswerLost
@@ -104,6 +116,8 @@ impl FaultyStore {
         match self.fault(name) {
             Fault::None => call.await,
             Fault::Refused => Err(gone()),
+            Fault::Hangs => std::future::pending().await,
+            Fault::Panics => panic!("as the test wished"),
             Fault::AnswerLost => {
                 call.await?;
                 Err(gone())

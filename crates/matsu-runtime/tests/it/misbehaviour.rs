@@ -77,14 +77,22 @@ async fn a_body_over_its_time_is_failed_and_keeps_what_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_without_a_body_is_failed() {
+async fn a_kind_without_a_body_is_left_to_a_node_that_has_one() {
     let (store, clock) = memory().await;
-    let runtime = runtime(&store, clock);
-    let service = runtime.start();
-    let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Verify, "{}")]).await.id;
-    assert_eq!(finished(&runtime, &id).await.status, TaskStatus::Failed);
-    let job = only_job(&store, &id).await;
-    assert_eq!((job.error_code.as_deref(), job.failures), (Some("INTERNAL_ERROR"), 1));
+    let old = runtime(&store, clock);
+    let service = old.start();
+    let unknown = submit(&old, TaskKind::Agent, vec![job(&clock, JobKind::Verify, "{}")]).await.id;
+    let known = submit(&old, TaskKind::Agent, vec![sleep_job(&clock, 5)]).await.id;
+    assert_eq!(finished(&old, &known).await.status, TaskStatus::Completed, "what stands behind it is not held up");
+    clock.sleep(Duration::from_secs(60)).await;
+    let left = only_job(&store, &unknown).await;
+    assert_eq!((left.state, left.attempt), (JobState::Queued, 0));
+
+    let body = scripted(JobKind::Verify, |_| async { done() });
+    let new = runtime_with(&store, clock, matsu_core::slot::SlotLimits::for_cores(1), bodies().with(body));
+    let upgraded = new.start();
+    assert_eq!(finished(&new, &unknown).await.status, TaskStatus::Completed);
+    upgraded.stop().await;
     service.stop().await;
 }
 

@@ -130,3 +130,25 @@ async fn a_shutdown_during_an_outage_ends_in_time() {
     inner.reap_node(&runtime.node(), clock.now()).await.expect("reaped");
     assert_eq!(only_job(&inner, &id).await.state, JobState::Queued);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_in_time_while_the_store_hangs() {
+    for ignore_stop in [false, true] {
+        let (inner, clock) = memory().await;
+        let faulty = FaultyStore::new(inner);
+        let store: Arc<dyn Store> = faulty.clone();
+        let runtime = runtime(&store, clock);
+        let service = runtime.start();
+        let input = format!(r#"{{"ms":3600000,"ignore_stop":{ignore_stop}}}"#);
+        let jobs = (0..2).map(|_| job(&clock, JobKind::Sleep, &input)).collect();
+        let id = submit(&runtime, TaskKind::Agent, jobs).await.id;
+        until(&store, &clock, &id, JobState::Running).await;
+        faulty.set(Plan::Hangs);
+        // Long enough that every part of the runtime hangs in a call.
+        clock.sleep(Duration::from_secs(20)).await;
+        let began = clock.instant();
+        service.stop().await;
+        let took = clock.instant() - began;
+        assert!(took <= matsu_core::limits::SHUTDOWN_GRACE - matsu_core::limits::LINGER, "{took:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A process that dies: another one takes over what it ran, and the dead one cannot write any more.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use matsu_core::job::{JobKind, JobState};
@@ -8,7 +9,7 @@ use matsu_core::ports::store::Store;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
 
-use crate::faulty_store::FaultyStore;
+use crate::faulty_store::{FaultyStore, Plan};
 use crate::fixtures::*;
 
 #[tokio::test(start_paused = true)]
@@ -92,4 +93,75 @@ async fn two_runtimes_share_the_limits_of_one_store() {
     for service in services {
         service.stop().await;
     }
+}
+
+/// A body that counts how often it was begun, and either asks a person or never ends.
+fn counted(kind: JobKind, begun: &Arc<AtomicUsize>) -> Scripted {
+    let begun = Arc::clone(begun);
+    scripted(kind, move |cx| {
+        begun.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if cx.job.input_json.contains("ask") {
+                let _ = cx.ask("{}", std::future::pending::<()>()).await;
+            }
+            if cx.job.attempt > 1 { done() } else { std::future::pending().await }
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dispatcher_that_breaks_runs_no_attempt_twice() {
+    let (inner, clock) = memory().await;
+    let faulty = FaultyStore::new(inner);
+    let store: Arc<dyn Store> = faulty.clone();
+    let (runs, searches) = (Arc::default(), Arc::default());
+    let bodies = bodies().with(counted(JobKind::AgentRun, &runs)).with(counted(JobKind::Search, &searches));
+    let limits = SlotLimits { network_client: 9, ..SlotLimits::for_cores(1) };
+    let runtime = runtime_with(&store, clock, limits, bodies);
+    let service = runtime.start();
+    let begin = async |kind, input: &str, state| {
+        let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, kind, input)]).await.id;
+        until(&store, &clock, &id, state).await;
+        id
+    };
+    let run = begin(JobKind::AgentRun, "{}", JobState::Running).await;
+    let asking = begin(JobKind::AgentRun, r#"{"ask":1}"#, JobState::AwaitingInput).await;
+    let search = begin(JobKind::Search, "{}", JobState::Running).await;
+    faulty.set(Plan::Panics("finish_and_claim", 1));
+    let next = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 5)]).await.id;
+
+    assert_eq!(finished(&runtime, &next).await.status, TaskStatus::Completed, "another dispatcher took its place");
+    for id in [&run, &asking] {
+        let job = until(&store, &clock, id, JobState::Failed).await;
+        assert_eq!((job.attempt, job.error_code.as_deref()), (1, Some("SERVER_RESTARTED")));
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 2, "each run was begun once");
+    let job = until(&store, &clock, &search, JobState::Completed).await;
+    assert_eq!((job.attempt, job.failures, searches.load(Ordering::SeqCst)), (2, 0, 2));
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_lost_with_its_dispatcher_is_not_run_again() {
+    let (inner, clock) = memory().await;
+    let faulty = FaultyStore::new(inner);
+    let store: Arc<dyn Store> = faulty.clone();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&begun);
+    let body = scripted(JobKind::AgentRun, move |cx| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            cx.runtime().clock().sleep(Duration::from_secs(2)).await;
+            done()
+        }
+    });
+    let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
+    let service = runtime.start();
+    let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
+    until(&store, &clock, &id, JobState::Running).await;
+    faulty.set(Plan::Panics("finish_and_claim", 1));
+    let job = until(&store, &clock, &id, JobState::Failed).await;
+    assert_eq!(job.error_code.as_deref(), Some("SERVER_RESTARTED"));
+    assert_eq!(begun.load(Ordering::SeqCst), 1);
+    service.stop().await;
 }

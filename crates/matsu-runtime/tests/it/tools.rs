@@ -1,6 +1,5 @@
 //! The tools through their dispatch, as every transport calls them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,18 +10,14 @@ use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use matsu_runtime::dispatch::{self, Reply, check};
 use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::tool::{NativeTasks, ToolContext};
 use matsu_runtime::tools::TOOLS;
 use matsu_runtime::{Bodies, InstanceId, Runtime};
 
 use crate::fixtures::{finished, job, me, memory, runtime, runtime_with, scripted, sleep_job, stop, submit};
 
 fn context(runtime: &Runtime, tasks: NativeTasks) -> ToolContext {
-    ToolContext {
-        instance: Some(InstanceId::from_text("client")),
-        tasks,
-        ..ToolContext::of(runtime.clone(), me())
-    }
+    ToolContext { instance: Some(InstanceId::from_text("client")), tasks, ..ToolContext::of(runtime.clone(), me()) }
 }
 
 /// Calls a tool; every answer must fit the schema its tool promises.
@@ -190,11 +185,11 @@ async fn failures_are_successful_reads_and_strangers_see_nothing() {
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
     let _service = runtime.start();
-    let bad = job(&clock, JobKind::AgentRun, "{}");
+    let bad = job(&clock, JobKind::Sleep, r#"{"ms":"a"}"#);
     let task = submit(&runtime, TaskKind::Agent, vec![bad]).await;
     finished(&runtime, &task.id).await;
     let reply = call(&cx, "get_task_status", json!({ "task_id": task.id })).await;
-    assert_eq!((&reply["status"], &reply["error_code"]), (&json!("failed"), &json!("INTERNAL_ERROR")));
+    assert_eq!((&reply["status"], &reply["error_code"]), (&json!("failed"), &json!("INVALID_PARAMS")));
     let stranger = ToolContext { principal: Principal::user("other"), ..context(&runtime, NativeTasks::Unknown) };
     let seen = call(&stranger, "get_task_status", json!({ "task_id": task.id, "timeout": 50 })).await;
     assert_eq!(seen["status"], "not_found");

@@ -13,12 +13,13 @@ pub fn routes() -> Router<App> {
 }
 
 async fn info(State(app): State<App>) -> Json<Value> {
+    let successor = app.hand_over().successor(app.runtime().clock().instant());
     Json(json!({
         "version": app.version(),
         "pid": std::process::id(),
         "store": app.store_name(),
         "running_jobs": app.runtime().running_jobs(),
-        "handing_over_to": app.hand_over().successor(),
+        "handing_over_to": successor.map(|(version, _)| version),
     }))
 }
 
@@ -29,8 +30,8 @@ struct HandOverBody {
 }
 
 /// Another version waits for the store: nothing new is claimed, and at the first moment without a running job this
-/// process makes room. Until then it serves as before.
+/// process makes room. Until then it serves as before. Who asks must go on asking, or its wish is forgotten.
 async fn hand_over(State(app): State<App>, Json(body): Json<HandOverBody>) -> Json<Value> {
-    app.hand_over().ask(&body.version);
+    app.hand_over().ask(&body.version, app.runtime().clock().instant());
     Json(json!({ "running_jobs": app.runtime().running_jobs() }))
 }

@@ -40,8 +40,7 @@ async fn call(
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}; there are {names}")));
     };
-    let cx =
-        ToolContext { caller: app.shutdown().clone(), ..ToolContext::of(app.runtime().clone(), caller.principal) };
+    let cx = ToolContext { caller: app.shutdown().clone(), ..ToolContext::of(app.runtime().clone(), caller.principal) };
     match dispatch::call(entry, &cx, arguments).await {
         Reply::Done { body, .. } => Ok(Json(body)),
         Reply::Task(id) => Ok(Json(json!({ "ok": true, "task_id": id }))),

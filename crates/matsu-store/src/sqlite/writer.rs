@@ -5,12 +5,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll, Waker};
-use std::thread::JoinHandle;
 
 use matsu_core::change::Topic;
-use matsu_core::limits::WRITE_BATCH_MAX;
+use matsu_core::limits::{STORE_CLOSE_MAX, WRITE_BATCH_MAX};
 use matsu_core::ports::store::StoreError;
 use matsu_core::wake::Hub;
 use rusqlite::Connection;
@@ -26,17 +25,21 @@ const LINE_MAX: usize = 4_096;
 /// A handle to the thread; the thread ends when the last handle is dropped.
 pub struct Writer {
     line: Option<Sender<Box<dyn Operation>>>,
-    thread: Option<JoinHandle<()>>,
+    /// Says nothing; breaks off when the thread has ended.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Writer {
     pub fn start(connection: Connection, hub: Arc<Hub>) -> Result<Self, StoreError> {
         let (line, mut operations) = channel(LINE_MAX);
-        let thread = std::thread::Builder::new()
-            .name("matsu-writer".to_owned())
-            .spawn(move || work(connection, &mut operations, &hub))
-            .map_err(internal)?;
-        Ok(Self { line: Some(line), thread: Some(thread) })
+        let (ends, ended) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("matsu-writer".to_owned());
+        let work = move || {
+            let _ends = ends;
+            work(connection, &mut operations, &hub);
+        };
+        thread.spawn(work).map_err(internal)?;
+        Ok(Self { line: Some(line), ended: Mutex::new(ended) })
     }
 
     /// Runs a transition. Once it stands in line it happens, also if the caller goes away.
@@ -61,10 +64,12 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Closing the line ends the thread after what stands in it; then the file is closed for good.
+        // Closing the line ends the thread after what stands in it; then the file is closed for good. A disk that
+        // hangs is not waited for: what was answered is on it, and nothing else was promised.
         self.line = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(STORE_CLOSE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("the store does not close in time");
         }
     }
 }

@@ -16,11 +16,21 @@ use super::permits;
 use super::rows::{self, job_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
-const READY: Sql = Sql::both(concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 ORDER BY priority, queued_at, seq LIMIT $2"
-));
+/// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone.
+const READY: Sql = Sql::each(
+    concat!(
+        "SELECT ",
+        job_columns!(),
+        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND instr($3, '|' || kind || '|') > 0 \
+         ORDER BY priority, queued_at, seq LIMIT $2"
+    ),
+    concat!(
+        "SELECT ",
+        job_columns!(),
+        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($3, '|' || kind || '|') > 0 \
+         ORDER BY priority, queued_at, seq LIMIT $2"
+    ),
+);
 /// Delayed jobs whose time has come, and those put off further than any job can be: the clock was set back, and
 /// their time would not come for as long as it was set back. Two short walks on one index, however many wait.
 const DUE: Sql = Sql::both(
@@ -38,13 +48,13 @@ const PICK: Sql = Sql::each(
         "SELECT ",
         job_columns!(),
         " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND $3 IS NOT NULL \
-         ORDER BY priority, queued_at, seq LIMIT $2"
+         AND instr($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2"
     ),
     concat!(
         "SELECT ",
         job_columns!(),
         " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND (task_id IS NULL OR task_id = ANY($3)) \
-         ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
+         AND strpos($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
     ),
 );
 /// Nobody else moves them: they are locked, or there is nobody else.
@@ -78,7 +88,8 @@ impl Candidates {
     pub fn questions(claim: &Claim, now: Timestamp) -> [Step<'_>; 2] {
         let slot = claim.slot.as_str();
         let due = Step { sql: DUE, params: params![slot, now, WOKEN_MAX, now.plus(DELAY_MAX)].to_vec() };
-        let ready = Step { sql: READY, params: params![slot, claim.jobs_max].to_vec() };
+        let ready = [slot.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
+        let ready = Step { sql: READY, params: ready.to_vec() };
         [due, ready]
     }
 
@@ -121,7 +132,7 @@ impl Candidates {
         if numbers.is_empty() {
             return Ok(Vec::new());
         }
-        let mut jobs = self.pick(tx, ledger, claim.slot, numbers.len()).await?;
+        let mut jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
         let sets: Vec<Vec<Value<'_>>> = if tx.is_alone() {
             jobs.iter().map(|job| params![job.seq, now, &claim.node].to_vec()).collect()
         } else {
@@ -145,7 +156,7 @@ impl Candidates {
     }
 
     /// The first `count` jobs in the order of the queue.
-    async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, slot: Slot, count: usize) -> Result<Vec<Job>, StoreError> {
+    async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, claim: &Claim, count: usize) -> Result<Vec<Job>, StoreError> {
         if tx.is_alone() && self.due.is_empty() {
             return Ok(self.ready.into_iter().take(count).collect());
         }
@@ -157,9 +168,15 @@ impl Candidates {
         tx.post(&WAKE, &wake).await?;
         let list: Vec<&str> = locked.iter().map(TaskId::as_str).collect();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let rows = tx.rows(&PICK, params![slot.as_str(), count, list]).await?;
+        let wanted = [claim.slot.as_str().into(), count.into(), list.into(), Value::Owned(kinds(claim))];
+        let rows = tx.rows(&PICK, &wanted).await?;
         rows.iter().map(rows::job).collect()
     }
+}
+
+/// The kinds of a claim as the statements read them.
+fn kinds(claim: &Claim) -> String {
+    claim.kinds.iter().fold("|".to_owned(), |text, kind| text + kind.as_str() + "|")
 }
 
 /// When to look again although nobody calls.

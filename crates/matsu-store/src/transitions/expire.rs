@@ -25,8 +25,7 @@ const OLD_WAITS: Sql = Sql::both(
 const BURY: Sql = Sql::both(
     "INSERT INTO tombstones (id, owner, status, expired_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
 );
-const DELETE_OUTPUT: Sql =
-    Sql::both("DELETE FROM run_output WHERE job_id IN (SELECT id FROM jobs WHERE task_id = $1)");
+const DELETE_OUTPUT: Sql = Sql::both("DELETE FROM run_output WHERE job_id IN (SELECT id FROM jobs WHERE task_id = $1)");
 const DELETE_ANSWERS: Sql =
     Sql::both("DELETE FROM run_answers WHERE job_id IN (SELECT id FROM jobs WHERE task_id = $1)");
 const FORGET_SESSIONS: Sql = Sql::both("DELETE FROM agent_sessions WHERE updated_at < $1");

@@ -17,7 +17,8 @@ const APPEND: Sql = Sql::both(
     "INSERT INTO run_output (job_id, attempt, stream, start, bytes, text) VALUES ($1, $2, $3, $4, $5, $6) \
      ON CONFLICT (job_id, stream, start) DO NOTHING",
 );
-const TOTAL: Sql = Sql::both("SELECT start + bytes FROM run_output WHERE job_id = $1 AND stream = $2 ORDER BY start DESC LIMIT 1");
+const TOTAL: Sql =
+    Sql::both("SELECT start + bytes FROM run_output WHERE job_id = $1 AND stream = $2 ORDER BY start DESC LIMIT 1");
 /// No part is longer than a bound, so the first one that can reach the wanted byte is not far before it.
 const PARTS: Sql = Sql::both(
     "SELECT start, text FROM run_output WHERE job_id = $1 AND stream = $2 AND start >= $3 AND start < $4 ORDER BY start",

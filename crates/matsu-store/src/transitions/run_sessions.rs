@@ -28,9 +28,8 @@ const TAKE: Sql = Sql::both(
     "UPDATE agent_sessions SET task_id = $3, updated_at = $4, vendor_session = CASE WHEN $5 = 1 THEN vendor_session END, \
      place = CASE WHEN $5 = 1 THEN place END WHERE owner = $1 AND name = $2",
 );
-const NOTE: Sql = Sql::both(
-    "UPDATE agent_sessions SET vendor_session = $2, place = $3, updated_at = $4 WHERE task_id = $1",
-);
+const NOTE: Sql =
+    Sql::both("UPDATE agent_sessions SET vendor_session = $2, place = $3, updated_at = $4 WHERE task_id = $1");
 
 pub struct InsertRun {
     pub task: NewTask,

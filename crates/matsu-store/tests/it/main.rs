@@ -68,6 +68,7 @@ on_every_backend! {
         parked_for_login_and_requeued,
         a_question_frees_the_permit_and_keeps_the_lease,
         many_claimers_never_get_the_same_job,
+        kinds_that_a_node_cannot_run_are_left_alone,
     }
     fences {
         a_late_completion_is_refused,

@@ -129,17 +129,21 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
                 );
                 return Ok(None);
             }
-            Some(info) if !asked => {
-                eprintln!(
-                    "matsu {} serves this store with {} running jobs; it will make room for {version} when they end",
-                    info["version"].as_str().unwrap_or("?"),
-                    info["running_jobs"]
-                );
-                control(config, "POST", "/control/hand-over", Some(json!({ "version": version }))).await?;
-                asked = true;
+            Some(info) => {
+                if !asked {
+                    eprintln!(
+                        "matsu {} serves this store with {} running jobs; it will make room for {version} when they end",
+                        info["version"].as_str().unwrap_or("?"),
+                        info["running_jobs"]
+                    );
+                    asked = true;
+                }
+                // Again and again: the wish counts only as long as we are there to have it. That the other one may
+                // end in this very moment is no error.
+                let _ = control(config, "POST", "/control/hand-over", Some(json!({ "version": version }))).await;
             }
-            // Just starting, just ending, or waiting for its last job.
-            Some(_) | None => {}
+            // Just starting or just ending.
+            None => {}
         }
         clock.sleep(Duration::from_millis(100)).await;
     }

@@ -10,7 +10,10 @@ pub enum Kind {
     Text,
     /// As `Text`, but may be empty.
     MaybeText,
-    Number { min: u64, max: u64 },
+    Number {
+        min: u64,
+        max: u64,
+    },
     Word(&'static [&'static str]),
 }
 

@@ -48,13 +48,49 @@ pub async fn is_idle(app: &App, after: Duration) -> bool {
     matches!(app.runtime().store().unfinished_jobs().await, Ok(0))
 }
 
-/// Claims nothing more once asked, and returns at the first moment without a running job.
+/// Whoever asked within this time is still there.
+const STILL_THERE: Duration = Duration::from_secs(1);
+
+/// Claims nothing more once asked, and returns at the first moment without a running job. If whoever asked is gone,
+/// everything goes on as before.
 async fn room_for_another(app: &App) -> String {
-    app.hand_over().asked().await;
-    app.runtime().pause_claiming();
-    tracing::info!("another version waits for the store; no new job is started");
-    while app.runtime().running_jobs() > 0 {
-        app.runtime().clock().sleep(Duration::from_millis(50)).await;
+    let clock = app.runtime().clock();
+    loop {
+        app.hand_over().asked().await;
+        let held_back = HeldBack::new(app);
+        while let Some((version, age)) = app.hand_over().successor(clock.instant()) {
+            if app.runtime().running_jobs() == 0 && age < STILL_THERE {
+                held_back.for_good();
+                return version;
+            }
+            clock.sleep(Duration::from_millis(50)).await;
+        }
+        tracing::info!("whoever waited for the store is gone; jobs are started again");
     }
-    app.hand_over().successor().unwrap_or_default()
+}
+
+/// Nothing is claimed while this lives; dropped in whatever way, claiming goes on.
+struct HeldBack<'a> {
+    app: &'a App,
+    is_for_good: bool,
+}
+
+impl<'a> HeldBack<'a> {
+    fn new(app: &'a App) -> Self {
+        app.runtime().pause_claiming();
+        tracing::info!("another version waits for the store; no new job is started");
+        Self { app, is_for_good: false }
+    }
+
+    fn for_good(mut self) {
+        self.is_for_good = true;
+    }
+}
+
+impl Drop for HeldBack<'_> {
+    fn drop(&mut self) {
+        if !self.is_for_good {
+            self.app.runtime().resume_claiming();
+        }
+    }
 }

@@ -122,3 +122,22 @@ fn a_client_that_waits_through_the_hand_over_gets_an_answer() {
     assert_eq!(old.process.ends_within(SOON).0.code(), Some(0));
     until("the new one serves", START_MAX, || announced_by(&home.data_dir(), new.pid()));
 }
+
+#[test]
+fn a_newcomer_that_dies_takes_its_wish_with_it() {
+    let home = Home::sqlite();
+    let old = home.serve();
+    let runs = old.api.submit(vec![sleep(60_000)]);
+    old.api.job_becomes(&runs, "running", SOON);
+    let mut new = home.start(&["serve", "--test-jobs", "--port", "0", "--as-version", "9.9"]);
+    let successor = || {
+        over_socket(&home.data("matsu.sock"), "GET", "/control/info", None).unwrap().json()["handing_over_to"].clone()
+    };
+    until("the old one was asked", SOON, || (successor() == "9.9").then_some(()));
+    let held_back = old.api.submit(vec![noop()]);
+    assert_eq!(old.api.jobs_of(&held_back)[0]["state"], "queued");
+    new.kill();
+    assert_eq!(old.api.ended(&held_back, SOON)["status"], "completed");
+    assert_eq!(old.api.jobs_of(&runs)[0]["state"], "running", "and nobody made room for the dead");
+    assert_eq!(successor(), json!(null));
+}

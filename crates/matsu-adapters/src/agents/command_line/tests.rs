@@ -79,7 +79,10 @@ fn codex_has_its_sandbox_before_the_word_resume() {
 #[test]
 fn gemini_and_qwen_take_their_system_prompt_by_a_variable_that_names_a_file() {
     let gemini = line("gemini", None, Login::Key);
-    assert_eq!((gemini.env["GEMINI_SYSTEM_MD"].as_str(), gemini.env["GEMINI_CLI_HOME"].as_str()), ("/run/system", "/private"));
+    assert_eq!(
+        (gemini.env["GEMINI_SYSTEM_MD"].as_str(), gemini.env["GEMINI_CLI_HOME"].as_str()),
+        ("/run/system", "/private")
+    );
     let settings: serde_json::Value = serde_json::from_str(file(&gemini, "/private/.gemini/settings.json")).unwrap();
     assert_eq!(settings["security"]["auth"]["selectedType"], "gemini-api-key");
     let qwen = line("qwen", None, Login::User);

@@ -72,7 +72,10 @@ mod tests {
     #[test]
     fn texts_are_the_result_unless_the_result_has_one() {
         let mut decoder = Events::default();
-        feed(&mut decoder, "{\"type\":\"text\",\"text\":\"a\"}\n{\"type\":\"text\",\"text\":\"b\"}\n{\"type\":\"result\"}");
+        feed(
+            &mut decoder,
+            "{\"type\":\"text\",\"text\":\"a\"}\n{\"type\":\"text\",\"text\":\"b\"}\n{\"type\":\"result\"}",
+        );
         assert_eq!(decoder.outcome(), Outcome::Success("ab".to_owned()));
         feed(&mut decoder, "{\"type\":\"result\",\"text\":\"c\"}");
         assert_eq!(decoder.outcome(), Outcome::Success("c".to_owned()));

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId, TaskId};
-use crate::job::{Job, JobEnd, JobState, Lease, NewJob};
+use crate::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::slot::Slot;
@@ -19,8 +19,8 @@ pub trait JobStore {
     async fn enqueue(&self, request: Enqueue) -> Result<Enqueued, StoreError>;
 
     /// Settles ended jobs and claims others in one transaction. Each finish stands alone: one that lost its
-    /// lease is answered so and changes nothing. Claims follow `priority`, `queued_at`, insertion order, and
-    /// never exceed the slot's permits over all nodes.
+    /// lease is answered so and changes nothing. Claims follow `priority`, `queued_at`, insertion order, take only
+    /// the kinds that are named, and never exceed the slot's permits over all nodes.
     async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError>;
 
     /// Writes progress or a checkpoint under the fence.
@@ -86,6 +86,8 @@ pub struct Finish {
 pub struct Claim {
     pub node: NodeId,
     pub slot: Slot,
+    /// What this node can run. Jobs of other kinds are left to nodes that can.
+    pub kinds: Vec<JobKind>,
     /// How many more this node wants.
     pub jobs_max: u32,
     /// The slot's permits over all nodes.

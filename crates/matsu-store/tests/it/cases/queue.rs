@@ -269,3 +269,22 @@ pub async fn many_claimers_never_get_the_same_job(t: TestStore) {
     assert_eq!(claimed.len(), 200, "each exactly once");
     assert_eq!(claimed.into_iter().collect::<HashSet<_>>(), all);
 }
+
+pub async fn kinds_that_a_node_cannot_run_are_left_alone(t: TestStore) {
+    let task = t.research().await;
+    let foreign = t.enqueue(&task.id, JobKind::Verify).await;
+    let own = t.enqueue(&task.id, JobKind::Search).await;
+    let mut late = t.new_job(JobKind::Verify);
+    late.run_at = t.now().plus(Duration::from_secs(1));
+    t.try_enqueue(&task.id, vec![late]).await.unwrap();
+    t.pass(Duration::from_secs(2));
+    let claim = async |kinds: Vec<JobKind>| {
+        let mut request = t.claim_request(&t.node, 5, 9);
+        request.claim.as_mut().unwrap().kinds = kinds;
+        ids(&t.store.finish_and_claim(request).await.unwrap().claimed)
+    };
+    assert_eq!(claim(Vec::new()).await, []);
+    assert_eq!(claim(vec![JobKind::Noop, JobKind::Search]).await, [own]);
+    assert_eq!(t.job(&foreign).await.state, JobState::Queued);
+    assert_eq!(claim(vec![JobKind::Verify]).await.len(), 2, "the one that waited for its time among them");
+}

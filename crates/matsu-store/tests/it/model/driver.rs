@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matsu_core::id::{JobId, NodeId};
-use matsu_core::job::{JobState, Lease, NewJob};
+use matsu_core::job::{JobKind, JobState, Lease, NewJob};
 use matsu_core::ports::store::{
     Claim, Enqueue, EnqueuedJob, Finish, FinishAndClaim, JobUpdate, SetStatus, Steer, StopTask, StoreError,
 };
@@ -162,6 +162,7 @@ impl Driver {
             claim: claim.map(|claim| Claim {
                 node: self.nodes[claim.node].clone(),
                 slot: claim.slot,
+                kinds: JobKind::ALL.to_vec(),
                 jobs_max: claim.jobs_max,
                 permits_max: permits_max(claim.slot),
             }),

@@ -1,0 +1,123 @@
+//! The evidence graph: claim → fragment → page → address. Every claim can be walked back to a sentence on a page.
+
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+use crate::id::{ClaimId, EdgeId, FragmentId, JobId, PageId, TaskId};
+use crate::principal::Principal;
+use crate::words::words;
+
+words! {
+    /// What a fragment says about a claim.
+    pub enum Relation {
+        /// The claim was taken from this fragment. Never scores: a statement does not confirm itself.
+        Origin = "origin",
+        Supports = "supports",
+        Refutes = "refutes",
+        Neutral = "neutral",
+    }
+}
+
+words! {
+    /// Whether a claim counts. A rejected one stays, and says so.
+    pub enum Adoption {
+        Adopted = "adopted",
+        Rejected = "rejected",
+    }
+}
+
+words! {
+    /// How a claim was made.
+    pub enum Extraction {
+        /// A sentence of the fragment itself.
+        Extractive = "extractive",
+        /// Put into words by a model; its quote was found in the fragment.
+        Model = "model",
+    }
+}
+
+words! {
+    /// How a page was come by.
+    pub enum PageOrigin {
+        Http = "http",
+        Browser = "browser",
+        /// The engine itself had the text: an abstract, say.
+        Engine = "engine",
+        /// A document in one of the owner's folders.
+        Local = "local",
+    }
+}
+
+/// A page as stored. `owner` is absent for what anybody could have fetched; a page that took somebody's cookies or
+/// folders belongs to them and reaches no one else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourcePage {
+    pub id: PageId,
+    /// Canonical; unique for each owner.
+    pub url: String,
+    pub final_url: String,
+    /// Registrable domain, or `local:<top folder>`: what independence is counted by.
+    pub domain: String,
+    pub owner: Option<Principal>,
+    pub origin: PageOrigin,
+    pub title: String,
+    pub language: Option<String>,
+    pub year: Option<i32>,
+    pub doi: Option<String>,
+    pub authors: Vec<String>,
+    pub is_primary: bool,
+    pub content_hash: String,
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    pub fetched_at: Timestamp,
+}
+
+/// A passage of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fragment {
+    pub id: FragmentId,
+    pub page_id: PageId,
+    /// Number of the passage on its page, from 0.
+    pub position: u32,
+    pub text: String,
+    /// The headings above it, outermost first, joined by ` › `.
+    pub heading: String,
+    /// Characters before it in the page's text.
+    pub offset: u32,
+    pub hash: String,
+    /// Near-duplicates differ in few bits of it.
+    pub sketch: u64,
+}
+
+/// A statement found by a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    pub id: ClaimId,
+    pub task_id: TaskId,
+    /// The search that found it.
+    pub job_id: JobId,
+    pub text: String,
+    pub quote: String,
+    pub fragment_id: FragmentId,
+    pub extraction: Extraction,
+    pub adoption: Adoption,
+    pub rejection_reason: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// What one fragment says about one claim. At most one edge joins the two.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Edge {
+    pub id: EdgeId,
+    pub claim_id: ClaimId,
+    pub fragment_id: FragmentId,
+    pub relation: Relation,
+    /// Calibrated probability of the relation; 1 for `origin` and for a person's word.
+    pub probability: f64,
+    /// The judge's own three numbers, before calibration. Absent for `origin`.
+    pub stance: Option<super::stance::Stance>,
+    /// The calibration in force when it was judged; 0 for none.
+    pub calibration_version: u32,
+    pub is_corrected: bool,
+    pub created_at: Timestamp,
+}
