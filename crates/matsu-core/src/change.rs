@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::id::TaskId;
+use crate::id::{AgentId, ChatId, ProjectId, TaskId};
 use crate::slot::Slot;
 use crate::words::words;
 
@@ -24,6 +24,18 @@ impl Topic {
     #[must_use]
     pub fn queue(slot: Slot) -> Self {
         Self(format!("queue/{slot}"))
+    }
+
+    /// Somebody said something in this chat, or it was opened or ended.
+    #[must_use]
+    pub fn chat(id: &ChatId) -> Self {
+        Self(format!("chat/{id}"))
+    }
+
+    /// Something happened to this agent's sessions or notifications in this project.
+    #[must_use]
+    pub fn agent(agent: &AgentId, project: &ProjectId) -> Self {
+        Self(format!("agent/{agent}/{project}"))
     }
 
     /// What a store wrote down, or another node said.
@@ -55,6 +67,10 @@ words! {
         TaskCreated = "task_created",
         TaskStatus = "task_status",
         TaskExpired = "task_expired",
+        Message = "message",
+        ChatState = "chat_state",
+        Session = "session",
+        Notification = "notification",
     }
 }
 

@@ -70,6 +70,18 @@ ids! {
     TokenId = "tok_";
     /// Finds the full record of an error in the log.
     ErrorId = "err_";
+    /// Where agents work; usually a name that a person chose.
+    ProjectId = "project_";
+    /// Somebody who works; usually a name that a person chose.
+    AgentId = "agent_";
+    /// An agent's presence; not the token.
+    SessionId = "sess_";
+    /// A conversation of people with an agent, or with models.
+    ChatId = "chat_";
+    /// One thing said in a chat.
+    MessageId = "m_";
+    /// Something an agent must learn.
+    NotificationId = "n_";
     /// One schedulable piece of a task. Searches print as `s_…`, all other jobs as `j_…`.
     JobId = "j_";
     /// A page that was read: from the web, from an engine, from a folder.

@@ -95,6 +95,21 @@ limits! {
     ORDERS_PAUSE: Duration = Duration::from_millis(50), "shortest pause between two looks for stopped work";
     STORE_RETRY_FIRST: Duration = Duration::from_millis(50), "pause after the first failure of the store; doubles";
     STORE_RETRY_MAX: Duration = Duration::from_secs(5), "longest pause before the store is tried again";
+    MESSAGE_CHARS_MAX: usize = 4_000, "characters of one chat message";
+    MESSAGES_PER_ACTION_MAX: u32 = 10, "chat messages that one get_next_action hands out";
+    NOTIFICATIONS_PER_CALL_MAX: u32 = 50, "notifications that one get_notifications returns";
+    NOTIFICATION_TEXT_CHARS_MAX: usize = 1_000, "characters of a person's words that a notification carries";
+    NEXT_ACTION_HOLD: Duration = Duration::from_secs(30), "how long get_next_action waits if nothing else is asked for";
+    SESSION_KEPT: Duration = Duration::from_secs(3600), "a session without a call ends after this long (configurable: sessions.ttl)";
+    SESSION_TOUCH_EVERY: Duration = Duration::from_secs(60), "how often a call of a session moves its expiry; a sixtieth of its length if that is shorter";
+    CHAT_IDLE_END: Duration = Duration::from_secs(600), "an agent in a silent chat is told to end after this long (configurable: sessions.idle_end)";
+    CONNECT_MAX: Duration = Duration::from_secs(120), "an agent that was called to a chat has this long to come (configurable: sessions.connect_max)";
+    CANCEL_ACK_MAX: Duration = Duration::from_secs(60), "an agent that does not acknowledge a cancel is ended after this long (configurable: sessions.cancel_grace)";
+    HOLD_ACK_MAX: Duration = Duration::from_secs(300), "an agent that does not acknowledge a block or a pause is ended after this long (configurable: sessions.hold_grace)";
+    NOTIFICATION_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a notification that nobody acknowledged is removed after this long";
+    NOTIFICATION_KEPT_READ: Duration = Duration::from_secs(30 * 24 * 3600), "an acknowledged notification is removed after this long";
+    ENDED_SESSION_KEPT: Duration = Duration::from_secs(30 * 24 * 3600), "an ended session is remembered this long";
+    REPORT_CHARS_MAX: usize = 100_000, "characters of the summary of a finished task";
     CHANGES_PER_READ_MAX: u32 = 1_000, "change events that one safety read takes at a time";
 }
 

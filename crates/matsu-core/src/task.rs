@@ -96,7 +96,13 @@ impl Task {
     /// Nothing is left that could still change by itself.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.status.is_terminal() || self.counts.unfinished() == 0
+        self.status.is_terminal() || (self.counts.unfinished() == 0 && !self.is_carried_by_session())
+    }
+
+    /// No job of ours does the work: an agent that comes by itself does, and says how it went.
+    #[must_use]
+    pub fn is_carried_by_session(&self) -> bool {
+        self.kind == TaskKind::Agent && self.counts.total() == 0 && self.assignee.is_some()
     }
 }
 

@@ -42,8 +42,8 @@ impl Problem {
         match self.code {
             ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
             ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound | ErrorCode::AgentNotFound => StatusCode::NOT_FOUND,
-            ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
-            ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+            ErrorCode::Unauthorized | ErrorCode::SessionInvalid => StatusCode::UNAUTHORIZED,
+            ErrorCode::Forbidden | ErrorCode::WrongPurpose => StatusCode::FORBIDDEN,
             ErrorCode::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
             ErrorCode::StoreUnavailable | ErrorCode::StoreBusy | ErrorCode::ServerRestarted => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -56,6 +56,11 @@ impl Problem {
             | ErrorCode::BudgetExhausted
             | ErrorCode::SessionConflict
             | ErrorCode::AgentNotInstalled
+            | ErrorCode::SessionEnded
+            | ErrorCode::NothingToDo
+            | ErrorCode::AgentReportedFailure
+            | ErrorCode::ChatEnded
+            | ErrorCode::Interrupted
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
             ErrorCode::AgentStartFailed
             | ErrorCode::AgentExit

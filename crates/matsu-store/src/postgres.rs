@@ -4,9 +4,11 @@ pub mod commit;
 pub mod connection;
 pub mod hints;
 pub mod statement;
+pub mod transaction;
 
 use std::sync::Arc;
 
+use futures_util::future::{join, join3};
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::node::BeatWatch;
@@ -19,6 +21,7 @@ use crate::transitions::nodes::{ReadNodes, ReadStrangers};
 
 use connection::Server;
 use hints::{Listener, Notifier};
+use transaction::Open;
 
 /// A deadlock or a serialisation failure is retried this often; with the lock order both are rare.
 const TRIES: u32 = 10;
@@ -60,23 +63,26 @@ impl Postgres {
     }
 
     async fn try_write<T: Transition>(&self, transition: &T) -> Result<T::Output, Attempt> {
-        let mut client = self.server.client().await.map_err(Attempt::Final)?;
-        let transaction = client.transaction().await.map_err(Attempt::from)?;
-        let mut tx = Tx::new(Driver::Postgres(&transaction));
-        // The number travels with the first statement, and costs no round trip of its own.
-        let run = async {
-            let output = transition.run(&mut tx).await?;
-            tx.flush().await?;
-            Ok(output)
-        };
-        let (number, outcome) = tokio::join!(commit::number(&transaction), run);
+        let open = Open::on(self.server.client().await.map_err(Attempt::Final)?);
+        let client = open.client().map_err(Attempt::Final)?;
+        let mut tx = Tx::new(Driver::Postgres(client));
+        // Polled in this order, so sent in this order; neither of the first two costs a round trip of its own.
+        let begin = client.batch_execute(transaction::READ_WRITE);
+        let (begun, number, outcome) = join3(begin, commit::number(client), transition.run(&mut tx)).await;
+        let posted = tx.take_posted();
         let topics = tx.into_topics();
-        // On an error the transaction is dropped, which rolls it back.
-        let output = outcome.map_err(Attempt::of_store)?;
-        let number = number.map_err(Attempt::of_store)?;
-        if let Err(error) = transaction.commit().await {
-            drop(client);
-            commit::check(&self.server, &self.clock, &number, error).await.map_err(Attempt::of_store)?;
+        begun.map_err(Attempt::from)?;
+        let (output, number) = match (outcome, number) {
+            (Ok(output), Ok(number)) => (output, number),
+            (Err(error), _) | (_, Err(error)) => {
+                // A connection that cannot even do this is closed, which is a rollback too.
+                let rolled_back = open.roll_back().await;
+                tracing::trace!(ok = rolled_back.is_ok(), "a transaction is given up");
+                return Err(Attempt::of_store(error));
+            }
+        };
+        if let Err(failure) = open.commit(&posted).await.map_err(Attempt::of_store)? {
+            commit::check(&self.server, &self.clock, &number, failure).await.map_err(Attempt::of_store)?;
         }
         self.hub.publish(&topics);
         self.notifier.tell(topics);
@@ -85,15 +91,15 @@ impl Postgres {
 
     /// Runs a transition that only reads, in one snapshot.
     pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
-        let mut client = self.server.client().await?;
-        let snapshot = client.build_transaction().read_only(true);
-        let snapshot = snapshot.isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
-        let transaction = snapshot.start().await.map_err(statement::error)?;
-        let mut tx = Tx::new(Driver::Postgres(&transaction));
-        let output = transition.run(&mut tx).await?;
+        let open = Open::on(self.server.client().await?);
+        let client = open.client()?;
+        let mut tx = Tx::new(Driver::Postgres(client));
+        let begin = client.batch_execute(transaction::READ_ONLY);
+        let (begun, outcome) = join(begin, transition.run(&mut tx)).await;
         drop(tx);
-        transaction.commit().await.map_err(statement::error)?;
-        Ok(output)
+        begun.map_err(statement::error)?;
+        open.roll_back().await?;
+        outcome
     }
 
     /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second; and who owns

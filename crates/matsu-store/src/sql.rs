@@ -62,7 +62,7 @@ const POSTED_MAX: usize = 24;
 
 pub enum Driver<'c> {
     Sqlite(&'c mut rusqlite::Connection),
-    Postgres(&'c deadpool_postgres::Transaction<'c>),
+    Postgres(&'c deadpool_postgres::ClientWrapper),
 }
 
 impl<'c> Tx<'c> {
@@ -74,9 +74,9 @@ impl<'c> Tx<'c> {
     pub async fn rows(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => sqlite_statement::rows(connection, sql.sqlite, params),
-            Driver::Postgres(transaction) => {
+            Driver::Postgres(client) => {
                 let posted = std::mem::take(&mut self.posted);
-                postgres_statement::rows(transaction, &posted, sql.postgres, params).await
+                postgres_statement::rows(client, &posted, sql.postgres, params).await
             }
         }
     }
@@ -99,10 +99,10 @@ impl<'c> Tx<'c> {
                 Ok(found)
             }
             Driver::Postgres(_) if list.is_empty() => Ok(Vec::new()),
-            Driver::Postgres(transaction) => {
+            Driver::Postgres(client) => {
                 let params = with_first(Value::List(list.to_vec()), rest);
                 let posted = std::mem::take(&mut self.posted);
-                postgres_statement::rows(transaction, &posted, sql.postgres, &params).await
+                postgres_statement::rows(client, &posted, sql.postgres, &params).await
             }
         }
     }
@@ -118,10 +118,10 @@ impl<'c> Tx<'c> {
                 Ok(())
             }
             Driver::Postgres(_) if list.is_empty() => Ok(()),
-            Driver::Postgres(transaction) => {
+            Driver::Postgres(client) => {
                 let params = with_first(Value::List(list.to_vec()), rest);
                 let posted = std::mem::take(&mut self.posted);
-                postgres_statement::run(transaction, &posted, sql.postgres, &params).await.map(drop)
+                postgres_statement::run(client, &posted, sql.postgres, &params).await.map(drop)
             }
         }
     }
@@ -135,9 +135,9 @@ impl<'c> Tx<'c> {
     pub async fn run(&mut self, sql: &Sql, params: &[Value<'_>]) -> Result<u64, StoreError> {
         match &mut self.driver {
             Driver::Sqlite(connection) => sqlite_statement::run(connection, sql.sqlite, params),
-            Driver::Postgres(transaction) => {
+            Driver::Postgres(client) => {
                 let posted = std::mem::take(&mut self.posted);
-                postgres_statement::run(transaction, &posted, sql.postgres, params).await
+                postgres_statement::run(client, &posted, sql.postgres, params).await
             }
         }
     }
@@ -149,9 +149,9 @@ impl<'c> Tx<'c> {
                 let mut statement = Prepared::new(connection, sql.sqlite)?;
                 sets.iter().map(|params| statement.run(params)).collect()
             }
-            Driver::Postgres(transaction) => {
+            Driver::Postgres(client) => {
                 let posted = std::mem::take(&mut self.posted);
-                postgres_statement::run_each(transaction, &posted, sql.postgres, sets).await
+                postgres_statement::run_each(client, &posted, sql.postgres, sets).await
             }
         }
     }
@@ -172,27 +172,21 @@ impl<'c> Tx<'c> {
         Ok(())
     }
 
-    /// Sends what was posted.
-    pub async fn flush(&mut self) -> Result<(), StoreError> {
-        match &self.driver {
-            Driver::Sqlite(_) => Ok(()),
-            Driver::Postgres(transaction) => {
-                let posted = std::mem::take(&mut self.posted);
-                postgres_statement::send(transaction, &posted).await
-            }
-        }
+    /// What was posted and has not been sent: it goes with the end of the transaction.
+    pub fn take_posted(&mut self) -> Vec<Posted> {
+        std::mem::take(&mut self.posted)
     }
 
-    /// Reads that need nothing of each other's answers. One round trip on PostgreSQL.
+    /// Statements whose parameters need nothing of each other's answers, in order. One round trip on PostgreSQL.
     pub async fn rows_of_all(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
-        self.flush().await?;
         match &mut self.driver {
             Driver::Sqlite(connection) => {
                 steps.iter().map(|step| sqlite_statement::rows(connection, step.sql.sqlite, &step.params)).collect()
             }
-            Driver::Postgres(transaction) => {
+            Driver::Postgres(client) => {
+                let posted = std::mem::take(&mut self.posted);
                 let steps = steps.iter().map(|step| (step.sql.postgres, step.params.as_slice()));
-                postgres_statement::rows_of_all(transaction, steps).await
+                postgres_statement::rows_of_all(client, &posted, steps).await
             }
         }
     }
@@ -226,6 +220,12 @@ pub struct Step<'a> {
 /// again from the start when PostgreSQL asks for that.
 pub trait Transition: Send + Sync + 'static {
     type Output: Send + 'static;
+
+    /// Reads a handful of rows by their keys. On SQLite that is done where it is asked for: handing it to another
+    /// thread would take several times as long as the reading.
+    fn is_quick(&self) -> bool {
+        false
+    }
 
     fn run(&self, tx: &mut Tx<'_>) -> impl Future<Output = Result<Self::Output, StoreError>> + Send;
 }

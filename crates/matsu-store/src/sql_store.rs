@@ -1,25 +1,27 @@
 //! The store ports on top of the transitions: each method is one line that names its transition.
 
+mod sessions;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use matsu_core::agent::Answer;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
 use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
     ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
-    OutputSlice, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask, StoppedTask,
-    Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    OutputSlice, Reassign, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask,
+    StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
+use matsu_core::run::Answer;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -31,6 +33,7 @@ use crate::sql::Transition;
 use crate::sqlite::Sqlite;
 use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
 use crate::transitions::expire::{Expire, MarkRead};
+use crate::transitions::guard::Guarded;
 use crate::transitions::nodes::{Beat, ReadNodes, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
@@ -52,17 +55,26 @@ pub enum Backend {
 
 /// Any backend as a [`Store`].
 pub struct SqlStore {
-    backend: Backend,
+    backend: Arc<Backend>,
     hub: Arc<Hub>,
+    /// On behalf of which session it writes.
+    guard: Option<SessionId>,
 }
 
 impl SqlStore {
     pub fn new(backend: Backend, hub: Arc<Hub>) -> Self {
-        Self { backend, hub }
+        Self { backend: Arc::new(backend), hub, guard: None }
     }
 
     async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
-        match &self.backend {
+        match &self.guard {
+            None => self.commit(transition).await,
+            Some(session) => self.commit(Guarded { session: session.clone(), inner: transition }).await,
+        }
+    }
+
+    async fn commit<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        match &*self.backend {
             Backend::Memory(memory) => memory.run(&transition),
             Backend::Sqlite(sqlite) => sqlite.write(transition).await,
             Backend::Postgres(postgres) => postgres.write(transition).await,
@@ -70,7 +82,7 @@ impl SqlStore {
     }
 
     async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
-        match &self.backend {
+        match &*self.backend {
             Backend::Memory(memory) => memory.run(&transition),
             Backend::Sqlite(sqlite) => sqlite.read(transition).await,
             Backend::Postgres(postgres) => postgres.read(transition).await,
@@ -84,8 +96,13 @@ impl Store for SqlStore {
         &self.hub
     }
 
+    fn guarded(&self, session: &SessionId) -> Arc<dyn Store> {
+        let (backend, hub) = (Arc::clone(&self.backend), Arc::clone(&self.hub));
+        Arc::new(Self { backend, hub, guard: Some(session.clone()) })
+    }
+
     async fn foreign_change(&self) -> ForeignChange {
-        match &self.backend {
+        match &*self.backend {
             Backend::Memory(_) => std::future::pending().await,
             Backend::Sqlite(sqlite) => sqlite.foreign_change().await,
             Backend::Postgres(postgres) => postgres.foreign_change().await,
@@ -112,6 +129,10 @@ impl TaskStore for SqlStore {
     }
 
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
+        self.write(request).await
+    }
+
+    async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError> {
         self.write(request).await
     }
 
@@ -201,14 +222,14 @@ impl RunStore for SqlStore {
 #[async_trait]
 impl NodeStore for SqlStore {
     async fn register_node(&self, node: NewNode) -> Result<(), StoreError> {
-        match &self.backend {
+        match &*self.backend {
             Backend::Sqlite(sqlite) => sqlite.register_node(node).await,
             Backend::Memory(_) | Backend::Postgres(_) => self.write(Register(node)).await,
         }
     }
 
     async fn beat(&self, id: &NodeId) -> Result<(), StoreError> {
-        match &self.backend {
+        match &*self.backend {
             Backend::Postgres(postgres) => postgres.write(Beat(id.clone())).await,
             // A lock, or the process itself, proves it alive.
             Backend::Memory(_) | Backend::Sqlite(_) => Ok(()),
@@ -220,7 +241,7 @@ impl NodeStore for SqlStore {
     }
 
     async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
-        match &self.backend {
+        match &*self.backend {
             Backend::Memory(_) => Ok(Memory::dead_nodes()),
             Backend::Sqlite(sqlite) => sqlite.dead_nodes(observer).await,
             Backend::Postgres(postgres) => postgres.dead_nodes(observer).await,
@@ -229,7 +250,7 @@ impl NodeStore for SqlStore {
 
     async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError> {
         let settled = self.write(ReapNode { node: id.clone(), now }).await?;
-        if let Backend::Sqlite(sqlite) = &self.backend {
+        if let Backend::Sqlite(sqlite) = &*self.backend {
             sqlite.forget_node(id);
         }
         Ok(settled)
@@ -308,7 +329,7 @@ impl TokenStore for SqlStore {
 #[async_trait]
 impl UpkeepStore for SqlStore {
     async fn check(&self) -> Result<StoreInfo, StoreError> {
-        let (backend, location, schema_version) = match &self.backend {
+        let (backend, location, schema_version) = match &*self.backend {
             Backend::Memory(_) => ("memory", "this process".to_owned(), Sqlite::schema_version()),
             Backend::Sqlite(sqlite) => ("sqlite", sqlite.location(), Sqlite::schema_version()),
             Backend::Postgres(server) => ("postgres", server.location(), postgres::connection::SCHEMA_VERSION),
@@ -323,7 +344,7 @@ impl UpkeepStore for SqlStore {
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        match &self.backend {
+        match &*self.backend {
             Backend::Sqlite(sqlite) => sqlite.backup(to).await,
             Backend::Memory(_) => Err(no_backup("a memory store has nothing to keep")),
             Backend::Postgres(_) => Err(no_backup("use pg_dump to back up a PostgreSQL store")),

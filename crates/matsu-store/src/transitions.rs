@@ -1,24 +1,34 @@
 //! Every transition, written once for all backends. One file per idea; each is one transaction.
 //!
 //! Lock order, which keeps PostgreSQL free of deadlocks: task rows by ascending id (through [`ledger::Ledger`]),
-//! then jobs, then permits. SQLite has one writer and needs no locks.
+//! then jobs, then permits; then chats, then sessions. SQLite has one writer and needs no locks.
 
 pub mod changes;
+pub mod chats;
 pub mod claim;
+pub mod directory;
 pub mod enqueue;
 pub mod expire;
 pub mod finish_and_claim;
+pub mod guard;
 pub mod insert_task;
+pub mod interrupts;
 pub mod ledger;
+pub mod messages;
 pub mod nodes;
+pub mod notifications;
 pub mod park;
 pub mod permits;
 pub mod read;
+pub mod report;
 pub mod rows;
 pub mod run_answers;
 pub mod run_output;
 pub mod run_sessions;
+pub mod session_rows;
+pub mod sessions;
 pub mod spending;
+pub mod standing;
 pub mod steer;
 pub mod stop;
 pub mod tokens;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use matsu_core::agent::Mode;
+use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
 use matsu_store::Synchronous;
 

@@ -1,9 +1,9 @@
 //! A wish against the definition and the rules of this machine, before anything is stored. Same in every mode.
 
-use matsu_core::agent::{Isolation, Mode, RunInput};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::{PROMPT_ARGUMENT_BYTES_MAX, RUN_SECONDS, RUN_SECONDS_MAX, SYSTEM_PROMPT_CHARS_MAX};
 use matsu_core::ports::agent::{CheckedRun, RefusedParam, RunRefusal, RunWish};
+use matsu_core::run::{Isolation, Mode, RunInput};
 
 use super::definition::{Definition, PromptWay};
 use super::{environment, places, worktree};

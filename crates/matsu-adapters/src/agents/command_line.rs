@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use matsu_core::agent::RunInput;
 use matsu_core::ports::agent::{Login, Resume};
+use matsu_core::run::RunInput;
 use toml::Value;
 
 use super::definition::{Definition, Part, PromptWay, merge};

@@ -13,7 +13,7 @@ mod shown;
 #[cfg(test)]
 mod tests_support;
 
-use matsu_core::agent::{Question, Usage};
+use matsu_core::run::{Question, Usage};
 use serde_json::Value;
 
 /// Not a stream: everything on stdout is the result.

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use matsu_core::agent::Mode;
 use matsu_core::limits::RUN_REQUESTS_MAX;
 use matsu_core::ports::agent::Delivery;
+use matsu_core::run::Mode;
 use serde::Deserialize;
 use toml::{Table, Value};
 

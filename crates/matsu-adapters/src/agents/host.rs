@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use matsu_core::agent::{Changes, Isolation, Mode};
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Lease;
@@ -13,6 +12,7 @@ use matsu_core::ports::agent::{
     Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, LoginCheck, Probe, RefusedParam, RunEvent,
     RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
+use matsu_core::run::{Changes, Isolation, Mode};
 use serde_json::json;
 
 use super::check::{self, Rules};

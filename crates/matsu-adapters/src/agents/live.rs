@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use matsu_core::agent::{Answer, Changes, Usage};
 use matsu_core::clock::Clock;
 use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
+use matsu_core::run::{Answer, Changes, Usage};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};

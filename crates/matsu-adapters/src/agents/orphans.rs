@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use matsu_core::agent::Changes;
 use matsu_core::clock::Clock;
+use matsu_core::run::Changes;
 use rustix::process::Signal;
 
 use super::command_line::MARKER;

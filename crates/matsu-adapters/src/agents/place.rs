@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use matsu_core::agent::Usage;
+use matsu_core::run::Usage;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use matsu_core::agent::Changes;
+use matsu_core::run::Changes;
 
 use super::process::{self, Answered, Ask};
 

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::agent::{Changes, Isolation, Mode, Question, RunInput, Usage};
 use crate::clock::Timestamp;
 use crate::error_code::ErrorCode;
 use crate::id::TaskId;
 use crate::job::Lease;
+use crate::run::{Changes, Isolation, Mode, Question, RunInput, Usage};
 use crate::words::words;
 
 /// The command lines of this machine.
@@ -230,7 +230,7 @@ pub trait LiveRun: Send {
     fn end(&mut self);
 
     /// Passes an answer to the program.
-    async fn answer(&mut self, answer: &crate::agent::Answer);
+    async fn answer(&mut self, answer: &crate::run::Answer);
 
     /// Where the run is, for whoever resumes it.
     fn place(&self) -> Option<String>;

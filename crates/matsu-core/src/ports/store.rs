@@ -3,10 +3,14 @@
 //! Time comes in as `now`; lists come back in a stated order; an absent row is `NotFound`, never a panic.
 //! After a commit the store publishes what changed on its [`Hub`], never before.
 
+pub mod chats;
+pub mod directory;
 pub mod error;
 pub mod jobs;
 pub mod nodes;
+pub mod notifications;
 pub mod runs;
+pub mod sessions;
 pub mod spending;
 pub mod tasks;
 pub mod upkeep;
@@ -16,30 +20,55 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::change::Topic;
+use crate::id::SessionId;
 use crate::wake::Hub;
 
+pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, TakenMessage};
+pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
     OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
+pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
 pub use runs::{
     AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
 };
+pub use sessions::{
+    EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
+};
 pub use spending::{Reservation, SpendingStore};
 pub use tasks::{
-    Expired, ExpiryRule, InsertedTask, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup, TaskStore,
+    Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
+    TaskStore,
 };
 pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
 pub trait Store:
-    TaskStore + JobStore + NodeStore + SpendingStore + RunStore + ChangeStore + TokenStore + UpkeepStore + Send + Sync
+    TaskStore
+    + JobStore
+    + NodeStore
+    + SpendingStore
+    + RunStore
+    + ChangeStore
+    + TokenStore
+    + UpkeepStore
+    + DirectoryStore
+    + ChatStore
+    + SessionStore
+    + NotificationStore
+    + Send
+    + Sync
 {
     /// Where this process's sleepers wait.
     fn hub(&self) -> &Arc<Hub>;
+
+    /// The same store as a session may write to it: each of its transactions fails with `Interrupted`, and leaves
+    /// nothing behind, if an interrupt of that session was committed first and is not acknowledged.
+    fn guarded(&self, session: &SessionId) -> Arc<dyn Store>;
 
     /// Resolves when another process may have changed something. Never resolves where there is no other process.
     async fn foreign_change(&self) -> ForeignChange;

@@ -143,6 +143,8 @@ pub fn status_from_jobs(
         _ if current.is_held() => return None,
         _ => match kind {
             TaskKind::Agent if counts.unfinished() == 0 && counts.total() > 0 => outcome(counts),
+            // Whoever works on it says so; there are no jobs that could.
+            TaskKind::Agent if counts.total() == 0 => return None,
             TaskKind::Wait => return None,
             TaskKind::Agent | TaskKind::Research => activity(counts),
         },

@@ -1,6 +1,5 @@
 //! Questions of runs: waiting for the answer, and giving it.
 
-use matsu_core::agent::{Answer, Question};
 use matsu_core::change::Topic;
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobState};
@@ -8,6 +7,7 @@ use matsu_core::limits::TICK;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::JobFilter;
 use matsu_core::principal::Principal;
+use matsu_core::run::{Answer, Question};
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;

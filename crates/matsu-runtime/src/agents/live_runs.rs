@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use matsu_core::agent::Mode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::TaskFilter;
 use matsu_core::principal::Principal;
+use matsu_core::run::Mode;
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;

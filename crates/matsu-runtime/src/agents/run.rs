@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use matsu_core::agent::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::{clip, pause_before_retry};
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::ports::agent::{Agent, LiveRun, RunEnd, RunEvent, Verdict};
 use matsu_core::ports::store::{OutputStream, SessionNote, StoreError};
+use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
 
 use crate::context::JobContext;
 use crate::stop_signal::StopWord;

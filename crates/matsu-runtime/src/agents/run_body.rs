@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use matsu_core::agent::{RunCheckpoint, RunInput};
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::ports::agent::{AgentHost, Resume, RunOrder, Say};
 use matsu_core::ports::store::StoreError;
+use matsu_core::run::{RunCheckpoint, RunInput};
 
 use crate::body::JobBody;
 use crate::context::JobContext;

@@ -3,13 +3,13 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use matsu_core::agent::RunInput;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, NewJob, Priority};
 use matsu_core::limits::JOB_INPUT_BYTES_MAX;
 use matsu_core::ports::agent::{CheckedRun, RunRefusal, RunWish};
 use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
+use matsu_core::run::RunInput;
 use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use matsu_core::agent::RunInput;
 use matsu_core::job::{Job, JobEnd, JobKind};
+use matsu_core::run::RunInput;
 
 use super::sleep::Sleep;
 use crate::body::JobBody;

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use matsu_core::agent::Answer as Answered;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{INLINE_WAIT, OPEN_TASKS_LISTED_MAX, RESULT_KEPT_AFTER_READ};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::TaskFilter;
+use matsu_core::run::Answer as Answered;
 use matsu_core::task::{Task, TaskKind};
 
 use super::run_start::lending;

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use matsu_core::agent::{Isolation, Mode};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
 use matsu_core::ports::agent::{RunRefusal, RunWish};
+use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
 
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use matsu_core::agent::{Changes, RunInput, RunOutput};
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::limits::{RESULT_HEAD_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
+use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Task, TaskStatus};
 
 use crate::agents::question_of;

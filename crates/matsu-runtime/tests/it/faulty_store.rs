@@ -1,26 +1,28 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
+mod sessions;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
-use matsu_core::agent::Answer;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
 use matsu_core::job::{Job, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
     ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
-    OutputSlice, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask, StoppedTask,
-    Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    OutputSlice, Reassign, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask,
+    StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
+use matsu_core::run::Answer;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -132,6 +134,10 @@ impl Store for FaultyStore {
         self.inner.hub()
     }
 
+    fn guarded(&self, session: &SessionId) -> Arc<dyn Store> {
+        self.inner.guarded(session)
+    }
+
     async fn foreign_change(&self) -> ForeignChange {
         self.inner.foreign_change().await
     }
@@ -157,6 +163,10 @@ impl TaskStore for FaultyStore {
 
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
         self.pass("set_status", self.inner.set_status(request)).await
+    }
+
+    async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError> {
+        self.pass("reassign_task", self.inner.reassign_task(request)).await
     }
 
     async fn stop_task(&self, request: StopTask) -> Result<StoppedTask, StoreError> {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::Transaction;
+use deadpool_postgres::ClientWrapper;
 use matsu_core::clock::Clock;
 use matsu_core::ports::store::StoreError;
 
@@ -16,10 +16,10 @@ use crate::sql::internal;
 const ASK_FOR: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The number of the open transaction.
-pub async fn number(transaction: &Transaction<'_>) -> Result<String, StoreError> {
-    let statement = transaction.prepare_cached("SELECT pg_current_xact_id()::text").await.map_err(error)?;
-    let row = transaction.query_one(&statement, &[]).await.map_err(error)?;
+/// The number of the open client.
+pub async fn number(client: &ClientWrapper) -> Result<String, StoreError> {
+    let statement = client.prepare_cached("SELECT pg_current_xact_id()::text").await.map_err(error)?;
+    let row = client.query_one(&statement, &[]).await.map_err(error)?;
     row.try_get(0).map_err(internal)
 }
 

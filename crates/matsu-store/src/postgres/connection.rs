@@ -14,12 +14,19 @@ use crate::sql::internal;
 /// Each is applied once, in order, and never edited.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_engine.sql"),
-    include_str!("../../migrations/postgres/0002_runs.sql"),
+    include_str!("../../migrations/postgres/0002_sessions.sql"),
+    include_str!("../../migrations/postgres/0003_runs.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 const CONNECTIONS_MAX: usize = 16;
+
+/// Every statement reads a few rows by an index made for it. So the plan is made once for each connection, whatever
+/// its parameters are, and does not depend on how full the tables were at that moment. Bitmaps are out because only
+/// a plain index scan marks the entries of dead rows, of which a queue leaves many, so that the next one skips them.
+const SETTINGS: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
+     -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";
 
 /// How long a caller waits for a connection before it is told that the store is not available.
 const CONNECTION_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
@@ -41,7 +48,7 @@ impl Server {
         let (url, schema) = split_schema(url)?;
         let mut config =
             Config::from_str(&url).map_err(|error| invalid(&format!("cannot read the address: {error}")))?;
-        config.options(format!("-c search_path={schema} -c default_transaction_isolation=read\\ committed"));
+        config.options(format!("-c search_path={schema} {SETTINGS}"));
         config.application_name("matsu");
         config.connect_timeout(CONNECTION_WAIT_MAX);
         config.keepalives_idle(std::time::Duration::from_secs(30));

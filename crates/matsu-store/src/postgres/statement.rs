@@ -1,6 +1,6 @@
 //! Running statements on PostgreSQL. Statements are prepared once per connection.
 
-use deadpool_postgres::Transaction;
+use deadpool_postgres::ClientWrapper;
 use futures_util::future::{join, try_join_all};
 use matsu_core::ports::store::StoreError;
 use tokio_postgres::Statement;
@@ -19,26 +19,26 @@ fn as_params<'a>(params: &'a [Value<'_>]) -> Params<'a> {
 }
 
 /// What was posted, prepared: everything is on its way, in order, once the future is polled.
-struct Letters<'a> {
-    transaction: &'a Transaction<'a>,
+pub struct Letters<'a> {
+    client: &'a ClientWrapper,
     prepared: Vec<(Statement, &'a [Value<'static>])>,
 }
 
 impl<'a> Letters<'a> {
     /// Preparing may take a round trip of its own; nothing must be sent before all of it is done.
-    async fn prepare(transaction: &'a Transaction<'a>, posted: &'a [Posted]) -> Result<Self, StoreError> {
+    pub async fn prepare(client: &'a ClientWrapper, posted: &'a [Posted]) -> Result<Self, StoreError> {
         let mut prepared = Vec::with_capacity(posted.len());
         for letter in posted {
-            let statement = transaction.prepare_cached(letter.sql).await.map_err(error)?;
+            let statement = client.prepare_cached(letter.sql).await.map_err(error)?;
             prepared.push((statement, letter.params.as_slice()));
         }
-        Ok(Self { transaction, prepared })
+        Ok(Self { client, prepared })
     }
 
-    async fn send(&self) -> Result<(), tokio_postgres::Error> {
+    pub async fn send(&self) -> Result<(), tokio_postgres::Error> {
         let sent = self.prepared.iter().map(|(statement, params)| async move {
             let params = as_params(params);
-            self.transaction.execute(statement, &params).await
+            self.client.execute(statement, &params).await
         });
         try_join_all(sent).await.map(drop)
     }
@@ -58,55 +58,59 @@ impl<'a> Letters<'a> {
     }
 }
 
-pub async fn send(transaction: &Transaction<'_>, posted: &[Posted]) -> Result<(), StoreError> {
-    Letters::prepare(transaction, posted).await?.send().await.map_err(error)
-}
-
 pub async fn rows(
-    transaction: &Transaction<'_>,
+    client: &ClientWrapper,
     posted: &[Posted],
     sql: &str,
     params: &[Value<'_>],
 ) -> Result<Vec<Row>, StoreError> {
-    let letters = Letters::prepare(transaction, posted).await?;
-    let statement = transaction.prepare_cached(sql).await.map_err(error)?;
+    let letters = Letters::prepare(client, posted).await?;
+    let statement = client.prepare_cached(sql).await.map_err(error)?;
     let params = as_params(params);
-    let rows = letters.send_before(transaction.query(&statement, &params)).await?;
+    let rows = letters.send_before(client.query(&statement, &params)).await?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
 }
 
 pub async fn run(
-    transaction: &Transaction<'_>,
+    client: &ClientWrapper,
     posted: &[Posted],
     sql: &str,
     params: &[Value<'_>],
 ) -> Result<u64, StoreError> {
-    let letters = Letters::prepare(transaction, posted).await?;
-    let statement = transaction.prepare_cached(sql).await.map_err(error)?;
+    let letters = Letters::prepare(client, posted).await?;
+    let statement = client.prepare_cached(sql).await.map_err(error)?;
     let params = as_params(params);
-    letters.send_before(transaction.execute(&statement, &params)).await
+    letters.send_before(client.execute(&statement, &params)).await
 }
 
 /// All of them are on their way before the first answer comes back; the server runs them in order.
 pub async fn run_each(
-    transaction: &Transaction<'_>,
+    client: &ClientWrapper,
     posted: &[Posted],
     sql: &str,
     sets: &[Vec<Value<'_>>],
 ) -> Result<Vec<u64>, StoreError> {
-    let letters = Letters::prepare(transaction, posted).await?;
-    let statement = transaction.prepare_cached(sql).await.map_err(error)?;
+    let letters = Letters::prepare(client, posted).await?;
+    let statement = client.prepare_cached(sql).await.map_err(error)?;
     let statement = &statement;
-    let sent = sets.iter().map(|params| async move { transaction.execute(statement, &as_params(params)).await });
+    let sent = sets.iter().map(|params| async move { client.execute(statement, &as_params(params)).await });
     letters.send_before(try_join_all(sent)).await
 }
 
-/// Reads that are on their way together.
+/// Statements that are on their way together; the server runs them in order, each after what the one before did.
 pub async fn rows_of_all<'a>(
-    transaction: &Transaction<'_>,
+    client: &ClientWrapper,
+    posted: &[Posted],
     steps: impl Iterator<Item = (&'static str, &'a [Value<'a>])>,
 ) -> Result<Vec<Vec<Row>>, StoreError> {
-    try_join_all(steps.map(|(sql, params)| rows(transaction, &[], sql, params))).await
+    let letters = Letters::prepare(client, posted).await?;
+    let mut prepared = Vec::new();
+    for (sql, params) in steps {
+        prepared.push((client.prepare_cached(sql).await.map_err(error)?, as_params(params)));
+    }
+    let asked = prepared.iter().map(|(statement, params)| client.query(statement, params));
+    let answers = letters.send_before(try_join_all(asked)).await?;
+    Ok(answers.into_iter().map(|rows| rows.into_iter().map(Row::Postgres).collect()).collect())
 }
 
 /// What the caller can do about it decides the variant.

@@ -4,7 +4,9 @@ use std::error::Error;
 
 use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, NodeId, TaskId, TokenId};
+use matsu_core::id::{
+    AgentId, ChatId, JobId, MessageId, NodeId, NotificationId, ProjectId, SessionId, TaskId, TokenId,
+};
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -98,7 +100,19 @@ macro_rules! from_text_newtypes {
         }
     )*};
 }
-from_text_newtypes!(TaskId, JobId, NodeId, TokenId, Principal);
+from_text_newtypes!(
+    TaskId,
+    JobId,
+    NodeId,
+    TokenId,
+    Principal,
+    ProjectId,
+    AgentId,
+    SessionId,
+    ChatId,
+    MessageId,
+    NotificationId
+);
 
 /// SQLite runs a statement once per row.
 const NO_COLUMNS: &str = "columns of several rows are PostgreSQL's";

@@ -15,8 +15,11 @@ use crate::backends::Synchronous;
 use crate::sql::internal;
 
 /// Each is applied once, in order, and never edited.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../../migrations/sqlite/0001_engine.sql"), include_str!("../../migrations/sqlite/0002_runs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_engine.sql"),
+    include_str!("../../migrations/sqlite/0002_sessions.sql"),
+    include_str!("../../migrations/sqlite/0003_runs.sql"),
+];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 

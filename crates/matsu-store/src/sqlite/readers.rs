@@ -25,10 +25,10 @@ impl Readers {
         Ok(Self { places: Arc::new(Semaphore::new(READERS)), idle: Arc::new(Mutex::new(idle)) })
     }
 
-    /// Runs a transition that only reads, in one snapshot, on a blocking thread.
+    /// Runs a transition that only reads, in one snapshot: here if it is quick, else on a blocking thread.
     pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(internal)?;
-        let idle = Arc::clone(&self.idle);
+        let (idle, is_quick) = (Arc::clone(&self.idle), transition.is_quick());
         let work = move || {
             let _place = place;
             let taken = lock(&idle).pop();
@@ -37,7 +37,7 @@ impl Readers {
             lock(&idle).push(connection);
             outcome
         };
-        tokio::task::spawn_blocking(work).await.map_err(internal)?
+        if is_quick { work() } else { tokio::task::spawn_blocking(work).await.map_err(internal)? }
     }
 }
 

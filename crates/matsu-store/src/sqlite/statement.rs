@@ -1,5 +1,9 @@
 //! Running one statement on SQLite. Statements are cached by their text.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use matsu_core::ports::store::StoreError;
 use rusqlite::types::Value as SqliteValue;
 use rusqlite::{CachedStatement, Connection, ErrorCode};
@@ -10,17 +14,22 @@ use crate::sql::{Row, Value, internal};
 pub struct Prepared<'c> {
     statement: CachedStatement<'c>,
     /// For each parameter of SQLite's the place of its value: it numbers `$1`, `$2`, … by first appearance.
-    places: Vec<usize>,
+    places: Rc<[usize]>,
+}
+
+thread_local! {
+    /// Texts are constants, so an address is a name.
+    static PLACES: RefCell<HashMap<*const u8, Rc<[usize]>>> = RefCell::default();
 }
 
 impl<'c> Prepared<'c> {
-    pub fn new(connection: &'c Connection, sql: &str) -> Result<Self, StoreError> {
+    pub fn new(connection: &'c Connection, sql: &'static str) -> Result<Self, StoreError> {
         let statement = connection.prepare_cached(sql).map_err(error)?;
-        let place = |index| {
-            let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
-            number.and_then(|number| number.checked_sub(1)).ok_or_else(|| internal("a parameter has no number"))
+        let known = PLACES.with_borrow(|known| known.get(&sql.as_ptr()).cloned());
+        let places = match known {
+            Some(places) => places,
+            None => places_of(&statement, sql)?,
         };
-        let places = (1..=statement.parameter_count()).map(place).collect::<Result<_, _>>()?;
         Ok(Self { statement, places })
     }
 
@@ -49,13 +58,23 @@ impl<'c> Prepared<'c> {
     }
 }
 
-pub fn rows(connection: &Connection, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+fn places_of(statement: &CachedStatement<'_>, sql: &'static str) -> Result<Rc<[usize]>, StoreError> {
+    let place = |index| {
+        let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
+        number.and_then(|number| number.checked_sub(1)).ok_or_else(|| internal("a parameter has no number"))
+    };
+    let places: Rc<[usize]> = (1..=statement.parameter_count()).map(place).collect::<Result<_, _>>()?;
+    PLACES.with_borrow_mut(|known| known.insert(sql.as_ptr(), Rc::clone(&places)));
+    Ok(places)
+}
+
+pub fn rows(connection: &Connection, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
     let mut found = Vec::new();
     Prepared::new(connection, sql)?.rows(params, &mut found)?;
     Ok(found)
 }
 
-pub fn run(connection: &Connection, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+pub fn run(connection: &Connection, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
     Prepared::new(connection, sql)?.run(params)
 }
 

@@ -100,7 +100,7 @@ impl Candidates {
             let mut c = row.columns();
             found.due.push((c.int()?, c.opt_text()?.map(TaskId::from_text)));
         }
-        found.ready = ready.iter().map(rows::job).collect::<Result<_, _>>()?;
+        found.ready = rows::jobs(ready)?;
         Ok(found)
     }
 
@@ -123,8 +123,7 @@ impl Candidates {
         now: Timestamp,
     ) -> Result<Vec<Job>, StoreError> {
         let there = u32::try_from(self.ready.len() + self.due.len()).unwrap_or(u32::MAX);
-        // Where others work at the same time there may be more by now, or what was just put back.
-        let wanted = if tx.is_alone() { there.min(claim.jobs_max) } else { claim.jobs_max };
+        let wanted = there.min(claim.jobs_max);
         if wanted == 0 {
             return Ok(Vec::new());
         }
@@ -133,25 +132,7 @@ impl Candidates {
             return Ok(Vec::new());
         }
         let mut jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
-        let sets: Vec<Vec<Value<'_>>> = if tx.is_alone() {
-            jobs.iter().map(|job| params![job.seq, now, &claim.node].to_vec()).collect()
-        } else {
-            let numbers = Value::Ints(jobs.iter().map(|job| Some(job.seq)).collect());
-            vec![vec![numbers, now.into(), (&claim.node).into()]]
-        };
-        tx.post(&START, &sets).await?;
-        for job in &mut jobs {
-            job.state = JobState::Running;
-            job.attempt += 1;
-            job.started_at = Some(now);
-            job.owner_node = Some(claim.node.clone());
-            job.error_code = None;
-            job.error_message = None;
-            ledger.moved(job.task_id.as_ref(), JobState::Queued, JobState::Running);
-        }
-        let leases: Vec<Lease> =
-            jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
-        permits::take(tx, claim.slot, &numbers, &leases).await?;
+        start(tx, ledger, claim, &mut jobs, &numbers, now).await?;
         Ok(jobs)
     }
 
@@ -160,18 +141,57 @@ impl Candidates {
         if tx.is_alone() && self.due.is_empty() {
             return Ok(self.ready.into_iter().take(count).collect());
         }
-        let locked: Vec<TaskId> = ledger.tasks().map(|task| task.id.clone()).collect();
-        // A job whose task is gone or was not locked stays as it is.
+        self.wake(tx, ledger).await?;
+        let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
+        let picking = picking(claim, u32::try_from(count).unwrap_or(u32::MAX), locked);
+        rows::jobs(&tx.rows(&picking.sql, &picking.params).await?)
+    }
+
+    /// Jobs whose time has come can be picked from now on. One whose task is gone or was not locked stays as it is.
+    pub async fn wake(&self, tx: &mut Tx<'_>, ledger: &Ledger) -> Result<(), StoreError> {
         let is_ours = |task_id: &Option<TaskId>| task_id.as_ref().is_none_or(|id| ledger.task(id).is_some());
         let wake: Vec<Vec<Value<'_>>> =
             self.due.iter().filter(|(_, task_id)| is_ours(task_id)).map(|(seq, _)| params![*seq].to_vec()).collect();
-        tx.post(&WAKE, &wake).await?;
-        let list: Vec<&str> = locked.iter().map(TaskId::as_str).collect();
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let wanted = [claim.slot.as_str().into(), count.into(), list.into(), Value::Owned(kinds(claim))];
-        let rows = tx.rows(&PICK, &wanted).await?;
-        rows.iter().map(rows::job).collect()
+        tx.post(&WAKE, &wake).await
     }
+}
+
+/// The first jobs in the order of the queue, of locked tasks.
+pub fn picking<'a>(claim: &'a Claim, count: u32, locked: Vec<&'a str>) -> Step<'a> {
+    let params = vec![claim.slot.as_str().into(), count.into(), locked.into(), Value::Owned(kinds(claim))];
+    Step { sql: PICK, params }
+}
+
+/// Starts these jobs, each with a permit.
+pub async fn start(
+    tx: &mut Tx<'_>,
+    ledger: &mut Ledger,
+    claim: &Claim,
+    jobs: &mut [Job],
+    numbers: &[i64],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let sets: Vec<Vec<Value<'_>>> = if tx.is_alone() {
+        jobs.iter().map(|job| params![job.seq, now, &claim.node].to_vec()).collect()
+    } else {
+        let numbers = Value::Ints(jobs.iter().map(|job| Some(job.seq)).collect());
+        vec![vec![numbers, now.into(), (&claim.node).into()]]
+    };
+    tx.post(&START, &sets).await?;
+    for job in jobs.iter_mut() {
+        job.state = JobState::Running;
+        job.attempt += 1;
+        job.started_at = Some(now);
+        job.owner_node = Some(claim.node.clone());
+        job.error_code = None;
+        job.error_message = None;
+        ledger.moved(job.task_id.as_ref(), JobState::Queued, JobState::Running);
+    }
+    let leases: Vec<Lease> = jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
+    permits::take(tx, claim.slot, numbers, &leases).await
 }
 
 /// The kinds of a claim as the statements read them.

@@ -1,11 +1,13 @@
 //! The hot path: settle what ended, claim what is next, in one transaction.
 
-use std::collections::{HashMap, HashSet};
+mod together;
+
+use std::collections::HashMap;
 
 use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{JobEnd, JobKind, JobState, Lease, Settled, settle};
+use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Settled, settle};
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
@@ -13,7 +15,7 @@ use matsu_core::task::Task;
 use super::claim::{self, Candidates};
 use super::ledger::Ledger;
 use super::{held, permits, spending};
-use crate::sql::{Row, Sql, Step, Transition, Tx, Value, internal, params};
+use crate::sql::{Row, Sql, Transition, Tx, Value, params};
 
 const ENDING: Sql = Sql::each(
     "SELECT id, task_id, kind, failures, slot, state, attempt FROM jobs WHERE id = $1",
@@ -25,61 +27,64 @@ const SETTLE: Sql = Sql::both(concat!(
      owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
     held!()
 ));
-/// The same for many at once, on PostgreSQL only; answers with those that were written. The list beside the join is
-/// what keeps the planner on the index.
-const SETTLE_ALL: Sql = Sql::both(concat!(
-    "UPDATE jobs SET state = v.state, hold = v.hold, output_json = coalesce(v.output_json, jobs.output_json), \
-     error_code = v.error_code, error_message = v.error_message, failures = v.failures, \
-     run_at = coalesce(v.run_at, jobs.run_at), finished_at = v.finished_at, owner_node = NULL \
-     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-     $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]) \
-     AS v(id, attempt, state, hold, output_json, error_code, error_message, failures, run_at, finished_at, was) \
-     WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt AND jobs.state = v.was \
-     AND jobs.",
-    held!(),
-    " RETURNING jobs.id"
-));
-
 impl Transition for FinishAndClaim {
     type Output = ClaimOutcome;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
-        // Tasks are locked once and in order, so where locks matter the candidates are looked at before. Where they
-        // do not, the look waits for the finishes, which may put a job back at the head of the queue.
-        let ids = self.finishes.iter().map(|finish| &finish.lease.job_id);
-        let (ending, mut candidates) = match &self.claim {
-            Some(claim) if !tx.is_alone() && claim.jobs_max > 0 => look_at_both(tx, ids, claim, self.now).await?,
-            _ => (ending(tx, ids).await?, Candidates::default()),
-        };
-        let tasks = ending.values().filter_map(|row| row.task_id.clone());
-        let mut ledger = Ledger::lock(tx, tasks.chain(candidates.tasks())).await?;
+        match &self.claim {
+            // Every question that another answer must wait for costs a round trip there.
+            Some(claim) if !tx.is_alone() && claim.jobs_max > 0 => together::run(self, claim, tx).await,
+            claim => step_by_step(self, claim.as_ref(), tx).await,
+        }
+    }
+}
 
-        let finished = settle_all(tx, &mut ledger, &ending, &self.finishes, self.now).await?;
-        let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
-        if let Some(claim) = &self.claim {
-            if tx.is_alone() && claim.jobs_max > 0 {
-                candidates = Candidates::look(tx, claim, self.now).await?;
-                ledger.lock_also(tx, candidates.tasks()).await?;
-            }
-            let returned = outcome.finished.iter().any(|end| matches!(end, Ok(JobState::Queued)));
-            let contested = !candidates.is_empty();
-            if contested || returned {
-                outcome.claimed = candidates.start(tx, &mut ledger, claim, self.now).await?;
-            }
-            if outcome.claimed.len() < claim.jobs_max as usize {
-                let contested = contested && outcome.claimed.is_empty();
-                outcome.next_run_at = claim::next_look(tx, claim.slot, contested, self.now).await?;
-            }
+/// Nothing can move between two statements, or nothing is claimed: each statement follows from the answer before.
+async fn step_by_step(
+    request: &FinishAndClaim,
+    claim: Option<&Claim>,
+    tx: &mut Tx<'_>,
+) -> Result<ClaimOutcome, StoreError> {
+    let now = request.now;
+    let ending = ending(tx, request.finishes.iter().map(|finish| &finish.lease.job_id)).await?;
+    let mut ledger = Ledger::lock(tx, ending.values().filter_map(|row| row.task_id.clone())).await?;
+    let finished = settle_all(tx, &mut ledger, &ending, &request.finishes, now).await?;
+    let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
+    if let Some(claim) = claim {
+        // Only now: a finish may have put a job back at the head of the queue.
+        let candidates = Candidates::look(tx, claim, now).await?;
+        let contested = !candidates.is_empty();
+        ledger.lock_also(tx, candidates.tasks()).await?;
+        outcome.claimed = candidates.start(tx, &mut ledger, claim, now).await?;
+        look_again(tx, claim, contested, &mut outcome, now).await?;
+    }
+    ledger.write(tx, now).await?;
+    leave_room(tx, request, &ending);
+    Ok(outcome)
+}
+
+/// If there was less to claim than wished, says when there may be more.
+async fn look_again(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    contested: bool,
+    outcome: &mut ClaimOutcome,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if outcome.claimed.len() < claim.jobs_max as usize {
+        let contested = contested && outcome.claimed.is_empty();
+        outcome.next_run_at = claim::next_look(tx, claim.slot, contested, now).await?;
+    }
+    Ok(())
+}
+
+/// What ended and is not replaced leaves room for others, who wait for nothing else.
+fn leave_room(tx: &mut Tx<'_>, request: &FinishAndClaim, ending: &HashMap<JobId, Ending>) {
+    let asked = request.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
+    if request.finishes.len() > asked {
+        for slot in ending.values().map(|row| row.slot) {
+            tx.publish(Topic::queue(slot));
         }
-        ledger.write(tx, self.now).await?;
-        let asked = self.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
-        if self.finishes.len() > asked {
-            // It leaves room for others, who wait for nothing else.
-            for slot in ending.values().map(|row| row.slot) {
-                tx.publish(Topic::queue(slot));
-            }
-        }
-        Ok(outcome)
     }
 }
 
@@ -100,21 +105,6 @@ pub async fn ending(tx: &mut Tx<'_>, ids: impl Iterator<Item = &JobId>) -> Resul
         return Ok(HashMap::new());
     }
     read_ending(&tx.rows_of(&ENDING, &ids, params![]).await?)
-}
-
-/// What is about to end and what could be claimed, asked together.
-async fn look_at_both(
-    tx: &mut Tx<'_>,
-    ids: impl Iterator<Item = &JobId>,
-    claim: &Claim,
-    now: Timestamp,
-) -> Result<(HashMap<JobId, Ending>, Candidates), StoreError> {
-    let ids: Vec<&str> = ids.map(JobId::as_str).collect();
-    let [due, ready] = Candidates::questions(claim, now);
-    let ending = Step { sql: ENDING, params: params![ids].to_vec() };
-    let answers = tx.rows_of_all(&[ending, due, ready]).await?;
-    let (ending, candidates) = answers.split_first().ok_or_else(|| internal("no answers"))?;
-    Ok((read_ending(ending)?, Candidates::read(candidates)?))
 }
 
 fn read_ending(rows: &[Row]) -> Result<HashMap<JobId, Ending>, StoreError> {
@@ -150,22 +140,10 @@ async fn settle_all(
     finishes: &[Finish],
     now: Timestamp,
 ) -> Result<Vec<Result<JobState, StoreError>>, StoreError> {
-    let plans: Vec<Option<Plan<'_>>> = finishes
-        .iter()
-        .map(|Finish { lease, end }| {
-            ending.get(&lease.job_id).map(|row| Plan::new(ledger, row, lease, end, Fence::Keep, now))
-        })
-        .collect();
-    let mut written = write_plans(tx, plans.iter().flatten()).await?.into_iter();
-    let mut answers = Vec::with_capacity(finishes.len());
-    for (finish, plan) in finishes.iter().zip(&plans) {
-        let answer = match plan {
-            Some(plan) if written.next() == Some(true) => Ok(plan.written(tx, ledger)),
-            Some(plan) => settle_moved(tx, ledger, plan.row, finish, now).await?,
-            None => Err(StoreError::LeaseLost(finish.lease.job_id.clone())),
-        };
-        answers.push(answer);
-    }
+    let plans = Plan::of_all(ledger, ending, finishes, now);
+    let sets: Vec<Vec<Value<'_>>> = plans.iter().flatten().map(Plan::params).collect();
+    let written: Vec<bool> = tx.run_each(&SETTLE, &sets).await?.into_iter().map(|rows| rows == 1).collect();
+    let answers = answer_all(tx, ledger, finishes, &plans, written, now).await?;
     let freed: Vec<&str> = finishes
         .iter()
         .zip(&answers)
@@ -176,41 +154,26 @@ async fn settle_all(
     Ok(answers)
 }
 
-/// Whether each of them was written, in order.
-async fn write_plans<'a>(
+/// What to tell whoever held the leases, given which plans were written.
+async fn answer_all(
     tx: &mut Tx<'_>,
-    plans: impl Iterator<Item = &'a Plan<'a>> + Clone,
-) -> Result<Vec<bool>, StoreError> {
-    if tx.is_alone() {
-        let sets: Vec<Vec<Value<'_>>> = plans.map(Plan::params).collect();
-        return Ok(tx.run_each(&SETTLE, &sets).await?.into_iter().map(|rows| rows == 1).collect());
+    ledger: &mut Ledger,
+    finishes: &[Finish],
+    plans: &[Option<Plan<'_>>],
+    written: Vec<bool>,
+    now: Timestamp,
+) -> Result<Vec<Result<JobState, StoreError>>, StoreError> {
+    let mut written = written.into_iter();
+    let mut answers = Vec::with_capacity(finishes.len());
+    for (finish, plan) in finishes.iter().zip(plans) {
+        let answer = match plan {
+            Some(plan) if written.next() == Some(true) => Ok(plan.written(tx, ledger)),
+            Some(plan) => settle_moved(tx, ledger, plan.row, finish, now).await?,
+            None => Err(StoreError::LeaseLost(finish.lease.job_id.clone())),
+        };
+        answers.push(answer);
     }
-    if plans.clone().next().is_none() {
-        return Ok(Vec::new());
-    }
-    let rows = tx.rows(&SETTLE_ALL, &columns(plans.clone())).await?;
-    let mut written = rows.iter().map(Row::only_text).collect::<Result<HashSet<_>, _>>()?;
-    // Who says the same end twice is refused the second time.
-    Ok(plans.map(|plan| written.remove(plan.lease.job_id.as_str())).collect())
-}
-
-/// The parameters of `SETTLE_ALL`.
-fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>; 11] {
-    let texts = |of: fn(&'a Plan<'a>) -> Option<&'a str>| Value::Texts(plans.clone().map(of).collect());
-    let numbers = |of: fn(&'a Plan<'a>) -> Option<i64>| Value::Ints(plans.clone().map(of).collect());
-    [
-        texts(|plan| Some(plan.lease.job_id.as_str())),
-        numbers(|plan| Some(plan.lease.attempt)),
-        texts(|plan| Some(plan.settled.state.as_str())),
-        numbers(|plan| Some(plan.hold)),
-        texts(|plan| plan.settled.output_json.as_deref()),
-        texts(|plan| plan.settled.error_code.as_deref()),
-        texts(|plan| plan.settled.error_message.as_deref()),
-        numbers(|plan| Some(plan.settled.failures.into())),
-        numbers(|plan| plan.settled.run_at.map(Timestamp::as_millis)),
-        numbers(|plan| plan.finished_at.map(Timestamp::as_millis)),
-        texts(|plan| Some(plan.row.state.as_str())),
-    ]
+    Ok(answers)
 }
 
 /// The row was read before its task was locked. If the lease still stands and only the state has moved since, from
@@ -236,13 +199,8 @@ pub async fn release(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
     if jobs.is_empty() {
         return Ok(());
     }
-    let reserved = if tx.is_alone() {
-        permits::free_all_of(tx, jobs).await?;
-        spending::reserved_by(tx, jobs).await?
-    } else {
-        let steps = [permits::freeing_all_of(jobs), spending::asking_reserved_by(jobs)];
-        tx.rows_of_all(&steps).await?.pop().unwrap_or_default()
-    };
+    permits::free_all_of(tx, jobs).await?;
+    let reserved = spending::reserved_by(tx, jobs).await?;
     spending::return_reservations(tx, jobs, &reserved).await
 }
 
@@ -272,6 +230,19 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
+    /// One for each finish whose job is there.
+    fn of_all(
+        ledger: &Ledger,
+        ending: &'a HashMap<JobId, Ending>,
+        finishes: &'a [Finish],
+        now: Timestamp,
+    ) -> Vec<Option<Self>> {
+        let plan = |Finish { lease, end }: &'a Finish| {
+            ending.get(&lease.job_id).map(|row| Self::new(ledger, row, lease, end, Fence::Keep, now))
+        };
+        finishes.iter().map(plan).collect()
+    }
+
     fn new(ledger: &Ledger, row: &'a Ending, lease: &'a Lease, end: &JobEnd, fence: Fence, now: Timestamp) -> Self {
         let task = row.task_id.as_ref().and_then(|id| ledger.task(id));
         let settled = settle_within(task, row, end, now);

@@ -1,7 +1,7 @@
 //! A new task with its first jobs, at most once per idempotency key.
 
 use matsu_core::change::{ChangeKind, Topic};
-use matsu_core::id::{JobId, TaskId};
+use matsu_core::id::{AgentId, JobId, ProjectId, TaskId};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::ports::store::{InsertedTask, StoreError};
 use matsu_core::task::{IdempotencyKey, JobCounts, NewTask, Task, TaskKind, TaskStatus};
@@ -68,6 +68,11 @@ impl Transition for NewTask {
         }
         insert_jobs(tx, Some(&self.id), &self.jobs, self.created_at).await?;
         append_change(tx, Topic::task(&self.id), ChangeKind::TaskCreated, 1, self.created_at).await?;
+        if let (Some(agent), Some(project)) = (&self.assignee, &self.project_id) {
+            // Whoever it is given to may be waiting for something to do.
+            let (agent, project) = (AgentId::from_text(agent.clone()), ProjectId::from_text(project.clone()));
+            tx.publish(Topic::agent(&agent, &project));
+        }
         let job_ids = self.jobs.iter().map(|job| job.id.clone()).collect();
         Ok(InsertedTask { task: self.stored(seq, depth, queued), job_ids, existed: false })
     }

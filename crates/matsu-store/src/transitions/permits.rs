@@ -24,6 +24,12 @@ const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
 );
+/// On PostgreSQL only. An attempt that could not be settled is not in hand any more, so its permit is free too; a
+/// later attempt of the same job has a permit of its own.
+const FREE_LEASED: Sql = Sql::both(
+    "UPDATE permits SET job_id = NULL, attempt = NULL FROM unnest($1::text[], $2::bigint[]) AS v(job_id, attempt) \
+     WHERE permits.job_id = v.job_id AND permits.attempt = v.attempt",
+);
 const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
 const FREE_EXTRA: Sql = Sql::each(
@@ -86,9 +92,16 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
     tx.run_of(&FREE_ALL_OF, jobs, params![]).await
 }
 
-/// The same as one step among others, where a list can be passed.
-pub fn freeing_all_of<'a>(jobs: &[&'a str]) -> Step<'a> {
-    Step { sql: FREE_ALL_OF, params: params![jobs.to_vec()].to_vec() }
+/// Frees whatever is held under these leases, as one step among others.
+pub fn freeing_leased<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> Step<'a> {
+    let jobs = leases.clone().map(|lease| Some(lease.job_id.as_str())).collect();
+    let attempts = leases.map(|lease| Some(lease.attempt)).collect();
+    Step { sql: FREE_LEASED, params: vec![Value::Texts(jobs), Value::Ints(attempts)] }
+}
+
+/// Numbers of free permits, as one step among others.
+pub fn asking_free(slot: Slot, permits_max: u32, wanted: u32) -> Step<'static> {
+    Step { sql: FREE_ONES, params: params![slot.as_str(), permits_max, wanted].to_vec() }
 }
 
 /// Frees what one job holds in one slot.

@@ -2,6 +2,7 @@
 
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobState, Lease};
+use matsu_core::limits::TASKS_PER_WAIT_MAX;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{JobFilter, Order, OrderKind, StoreError, StoreInfo, TaskFilter, TaskLookup};
 use matsu_core::principal::Principal;
@@ -72,6 +73,10 @@ pub struct ReadTask(pub TaskId);
 impl Transition for ReadTask {
     type Output = TaskLookup;
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<TaskLookup, StoreError> {
         if let Some(row) = tx.row(&TASK, params![&self.0]).await? {
             return Ok(TaskLookup::Found(Box::new(rows::task(&row)?)));
@@ -89,6 +94,10 @@ pub struct ReadTasks(pub Vec<TaskId>);
 
 impl Transition for ReadTasks {
     type Output = Vec<Task>;
+
+    fn is_quick(&self) -> bool {
+        self.0.len() <= TASKS_PER_WAIT_MAX
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Task>, StoreError> {
         let mut ids: Vec<&str> = self.0.iter().map(TaskId::as_str).collect();
@@ -137,6 +146,10 @@ pub struct ReadJob(pub JobId);
 impl Transition for ReadJob {
     type Output = Job;
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Job, StoreError> {
         let row = tx.row(&JOB, params![&self.0]).await?;
         rows::job(&row.ok_or_else(|| StoreError::NotFound { what: "job", id: self.0.to_string() })?)
@@ -179,7 +192,7 @@ impl Transition for ListJobs {
 }
 
 /// One row more than wanted was read: it says whether there is a next page.
-fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T) -> i64) -> Page<T> {
+pub(super) fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T) -> i64) -> Page<T> {
     let limit = request.limit() as usize;
     let more = items.len() > limit;
     items.truncate(limit);

@@ -73,6 +73,11 @@ fn stop(c: &mut Columns<'_>) -> Result<Option<Stop>, StoreError> {
     }
 }
 
+/// Reads rows of `job_columns!()`.
+pub fn jobs(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
+    rows.iter().map(job).collect()
+}
+
 /// Reads a row of `job_columns!()`.
 pub fn job(row: &Row) -> Result<Job, StoreError> {
     let mut columns = row.columns();

@@ -1,11 +1,11 @@
 //! Answers to the questions of parked runs.
 
-use matsu_core::agent::{Answer, Question};
 use matsu_core::change::ChangeKind;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::ports::store::StoreError;
+use matsu_core::run::{Answer, Question};
 
 use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, internal, params};

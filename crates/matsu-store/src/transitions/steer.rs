@@ -1,17 +1,19 @@
-//! Pause, block, resume.
+//! Pause, block, resume, give to somebody else; and the order to stop that goes with each, in the same transaction.
 
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, TaskId};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::{AgentId, JobId, ProjectId, TaskId};
 use matsu_core::job::{JobState, NewJob};
-use matsu_core::ports::store::{SetStatus, Steer, StoreError};
+use matsu_core::notification::Cause;
+use matsu_core::ports::store::{Reassign, SetStatus, Steer, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::task::{Task, TaskKind, TaskStatus, check_transition};
 
 use super::enqueue::insert_jobs;
 use super::ledger::Ledger;
 use super::rows::{self, job_columns};
-use super::unfinished;
+use super::{interrupts, unfinished};
 use crate::sql::{Sql, Transition, Tx, params};
 
 const HOLD_QUEUED: Sql =
@@ -32,6 +34,10 @@ const CONTINUE: Sql = Sql::both(
     "UPDATE jobs SET checkpoint_json = (SELECT before.checkpoint_json FROM jobs before WHERE before.id = $2) WHERE id = $1",
 );
 
+const AT_WORK: Sql =
+    Sql::both("SELECT 1 FROM sessions WHERE task_id = $1 AND state = 'active' AND expires_at > $2 LIMIT 1");
+const GIVE_TO: Sql = Sql::both("UPDATE tasks SET assignee = $2 WHERE id = $1");
+
 impl Transition for SetStatus {
     type Output = Task;
 
@@ -47,19 +53,27 @@ impl Transition for SetStatus {
         if self.to == Steer::Resume {
             if task.status.is_held() {
                 resume(tx, &mut ledger, &self.task_id, self.now).await?;
+                interrupts::resume(tx, &self.task_id, self.now).await?;
             }
         } else if task.status != target {
-            tx.run(&HOLD_QUEUED, params![&self.task_id]).await?;
+            hold_queued(tx, &self.task_id).await?;
             ledger.change(&self.task_id, ChangeKind::TaskStatus, |task| {
                 task.status = target;
                 task.held_by = Some(self.by.clone());
                 task.status_message.clone_from(&self.message);
             });
             wake_all_slots(tx);
+            let cause = if self.to == Steer::Block { Cause::TaskBlocked } else { Cause::TaskPaused };
+            interrupts::raise(tx, &self.task_id, cause, None, self.now).await?;
         }
         let task = ledger.write(tx, self.now).await?.into_iter().next();
         task.ok_or_else(|| crate::sql::internal("a locked task is gone"))
     }
+}
+
+/// Queued jobs of a held task are not claimed.
+pub async fn hold_queued(tx: &mut Tx<'_>, task_id: &TaskId) -> Result<(), StoreError> {
+    tx.run(&HOLD_QUEUED, params![task_id]).await.map(drop)
 }
 
 /// Lets a held task go on; what its jobs make of it, the ledger decides.
@@ -71,9 +85,11 @@ pub async fn resume(tx: &mut Tx<'_>, ledger: &mut Ledger, task_id: &TaskId, now:
         tx.run(&CONTINUE, params![&job.id, job.cause_id.as_ref()]).await?;
     }
     let added = i64::try_from(again.len()).unwrap_or(i64::MAX);
+    let is_worked_on = tx.row(&AT_WORK, params![task_id, now]).await?.is_some();
     ledger.change(task_id, ChangeKind::TaskStatus, |task| {
-        // A wait has no jobs that could set it running again.
-        task.status = if task.kind == TaskKind::Wait { TaskStatus::Running } else { TaskStatus::Queued };
+        // A wait has no jobs that could set it running again, nor has a task that a session carries.
+        let goes_on = task.kind == TaskKind::Wait || (task.is_carried_by_session() && is_worked_on);
+        task.status = if goes_on { TaskStatus::Running } else { TaskStatus::Queued };
         task.held_by = None;
         task.status_message = None;
         task.counts.add(JobState::Queued, added);
@@ -100,6 +116,36 @@ async fn runs_to_repeat(tx: &mut Tx<'_>, task_id: &TaskId, now: Timestamp) -> Re
             })
         })
         .collect()
+}
+
+impl Transition for Reassign {
+    type Output = Task;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Task, StoreError> {
+        let mut ledger = Ledger::lock(tx, [self.task_id.clone()]).await?;
+        let task = ledger.existing(&self.task_id)?;
+        if task.assignee == self.to {
+            return Ok(task.clone());
+        }
+        if task.status.is_terminal() || task.counts.total() > 0 {
+            let message = format!("task {} is {} and cannot be given to somebody else", task.id, task.status);
+            return Err(StoreError::Closed { code: ErrorCode::IllegalTransition, message });
+        }
+        tx.run(&GIVE_TO, params![&self.task_id, self.to.as_ref()]).await?;
+        interrupts::raise(tx, &self.task_id, Cause::TaskReassigned, None, self.now).await?;
+        ledger.change(&self.task_id, ChangeKind::TaskStatus, |task| {
+            task.assignee.clone_from(&self.to);
+            // Whoever has it now has not begun.
+            if task.status == TaskStatus::Running {
+                task.status = TaskStatus::Queued;
+            }
+        });
+        if let (Some(agent), Some(project)) = (&self.to, ledger.existing(&self.task_id)?.project_id.clone()) {
+            tx.publish(Topic::agent(&AgentId::from_text(agent.clone()), &ProjectId::from_text(project)));
+        }
+        let task = ledger.write(tx, self.now).await?.into_iter().next();
+        task.ok_or_else(|| crate::sql::internal("a locked task is gone"))
+    }
 }
 
 /// Whoever runs jobs looks for new work and for new orders.

@@ -3,10 +3,12 @@
 use matsu_core::change::ChangeKind;
 use matsu_core::id::TaskId;
 use matsu_core::job::JobState;
+use matsu_core::notification::Cause;
 use matsu_core::ports::store::{StopTask, StoppedTask, StoreError};
-use matsu_core::task::{Stop, StopMode};
+use matsu_core::task::{Stop, StopMode, StopReason};
 
 use super::finish_and_claim::release;
+use super::interrupts;
 use super::ledger::Ledger;
 use super::steer::wake_all_slots;
 use crate::sql::{Row, Sql, Transition, Tx, params};
@@ -94,6 +96,16 @@ impl StopOne for StopTask {
         }
         if before != Some(stop) {
             ledger.change(id, ChangeKind::TaskStatus, |task| task.stop = Some(stop));
+        }
+        // A harder stop is no second order.
+        match (before, self.reason) {
+            (None, StopReason::UserCancelled) => {
+                interrupts::raise(tx, id, Cause::TaskCancelled, None, self.now).await?;
+            }
+            (None, StopReason::Completed | StopReason::BudgetExhausted) => {
+                interrupts::void(tx, id, self.now).await?;
+            }
+            (Some(_), _) => {}
         }
         let running = jobs.iter().filter(|(_, state)| *state == JobState::Running).count();
         let count = |jobs: usize| i64::try_from(jobs).unwrap_or(i64::MAX);

@@ -60,6 +60,10 @@ pub struct TokenByHash(pub String);
 impl Transition for TokenByHash {
     type Output = Option<Token>;
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Token>, StoreError> {
         tx.row(&BY_HASH, params![&self.0]).await?.as_ref().map(token).transpose()
     }

@@ -1,10 +1,13 @@
 //! What every backend must do, one function per case.
 
 pub mod changes;
+pub mod chats;
 pub mod fences;
+pub mod notifications;
 pub mod queue;
 pub mod recovery;
 pub mod scarce;
+pub mod sessions;
 pub mod stopping;
 pub mod tasks;
 pub mod tokens;

@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use matsu_core::agent::NewAgent;
+use matsu_core::chat::{Message, NewChat, NewMessage, Sender};
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::id::{JobId, NodeId, TaskId};
+use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NodeId, ProjectId, SessionId, TaskId};
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob, Priority};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{
-    Claim, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, NewNode, Store, StoreError, TaskLookup,
+    Claim, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, NewNode, NewSession, OpenedChat, Say, Store,
+    StoreError, TaskLookup, WantedFor,
 };
 use matsu_core::principal::Principal;
+use matsu_core::session::Session;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task, TaskKind};
 use matsu_store::{OpenOptions, Synchronous, open};
@@ -182,6 +186,95 @@ impl TestStore {
 
     pub async fn job(&self, id: &JobId) -> Job {
         self.store.job(id).await.unwrap()
+    }
+}
+
+/// What the cases about chats and sessions are made of.
+impl TestStore {
+    pub async fn new_agent(&self, id: &str) {
+        let agent = NewAgent {
+            id: AgentId::from_text(id),
+            name: id.to_owned(),
+            definition: None,
+            system_prompt: None,
+            passkey_hash: "a hash".to_owned(),
+            created_at: self.now(),
+        };
+        self.store.insert_agent(agent).await.unwrap();
+    }
+
+    pub async fn open_chat(&self, agent: &str) -> OpenedChat {
+        let chat = NewChat {
+            id: ChatId::mint(self.now()),
+            agent_id: Some(AgentId::from_text(agent)),
+            project_id: ProjectId::from_text("default"),
+            models_json: None,
+            created_at: self.now(),
+        };
+        self.store.open_chat(chat).await.unwrap()
+    }
+
+    /// A person says something.
+    pub async fn try_message(&self, chat: &ChatId, content: &str) -> Result<Message, StoreError> {
+        let message = NewMessage {
+            id: MessageId::mint(self.now()),
+            chat_id: chat.clone(),
+            sender: Sender::Person,
+            sender_id: "user:local".to_owned(),
+            content: content.to_owned(),
+            reply_to: None,
+            created_at: self.now(),
+        };
+        self.store.insert_message(message).await
+    }
+
+    pub async fn message(&self, chat: &ChatId, content: &str) -> Message {
+        self.try_message(chat, content).await.unwrap()
+    }
+
+    pub async fn say(
+        &self,
+        session: &Session,
+        content: &str,
+        reply_to: Option<&MessageId>,
+        connection: &str,
+    ) -> Result<Message, StoreError> {
+        let say = Say {
+            id: MessageId::mint(self.now()),
+            session_id: session.id.clone(),
+            content: content.to_owned(),
+            reply_to: reply_to.cloned(),
+            connection: connection.to_owned(),
+            now: self.now(),
+        };
+        self.store.say(say).await
+    }
+
+    /// The agent authenticates and takes whatever is open.
+    pub async fn begin(&self, agent: &str) -> Result<Session, StoreError> {
+        let id = SessionId::mint(self.now());
+        let session = NewSession {
+            token_hash: format!("hash of {id}"),
+            id,
+            owner: Principal::local_user(),
+            agent_id: AgentId::from_text(agent),
+            project_id: ProjectId::from_text("default"),
+            wanted: WantedFor::WhateverIsOpen,
+            job_id: None,
+            mode: None,
+            grants: None,
+            now: self.now(),
+            expires_at: self.now().plus(Duration::from_secs(3_600)),
+        };
+        self.store.begin_session(session).await
+    }
+
+    /// A task for an agent that comes by itself.
+    pub async fn task_for(&self, agent: &str) -> Task {
+        let mut task = self.new_task(TaskKind::Agent);
+        task.assignee = Some(agent.to_owned());
+        task.project_id = Some("default".to_owned());
+        self.insert(task).await
     }
 }
 

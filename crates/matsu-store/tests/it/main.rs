@@ -117,6 +117,36 @@ on_every_backend! {
         pruned_changes_do_not_move_the_cursor_back,
         concurrent_commits_are_all_seen_by_a_cursor,
     }
+    chats {
+        an_agent_has_one_open_chat_in_a_project,
+        numbers_grow_by_one_whoever_speaks_at_once,
+        what_is_not_acknowledged_comes_again,
+        speaking_acknowledges_what_came_over_the_same_connection,
+        a_reply_is_awaited_until_somebody_replies,
+        an_agent_that_does_not_come_leaves_one_line,
+        ending_a_chat_tells_its_session,
+    }
+    sessions {
+        a_task_comes_before_a_chat_and_nothing_is_an_end,
+        an_agent_that_comes_again_takes_over_its_dead_session,
+        a_token_is_found_by_its_hash_and_lives_while_it_is_used,
+        what_has_expired_is_swept_and_its_task_waits_again,
+        a_report_ends_the_task_and_can_be_repeated,
+        a_report_does_not_undo_what_a_person_decided,
+        a_reassigned_task_is_out_of_its_old_agents_hands,
+    }
+    notifications {
+        each_order_to_stop_makes_exactly_one_interrupt,
+        a_reassigned_task_interrupts_who_had_it,
+        an_interrupt_reaches_one_session_and_no_other,
+        given_is_not_acknowledged,
+        resuming_voids_what_was_not_heard_and_tells_who_heard,
+        messages_to_a_busy_agent_make_one_notification,
+        old_notifications_are_swept,
+        a_write_that_an_interrupt_overtook_leaves_nothing,
+        of_an_interrupt_and_a_write_at_once_one_comes_first,
+        unread_results_are_counted,
+    }
     tokens {
         a_token_is_found_by_its_hash_until_it_is_revoked,
         a_live_name_is_taken,

@@ -1,6 +1,6 @@
 //! The command lines of the built-in agents, as a table: what the programs are really given.
 
-use matsu_core::agent::{Isolation, Mode};
+use matsu_core::run::{Isolation, Mode};
 
 use super::*;
 use crate::agents::registry::Registry;

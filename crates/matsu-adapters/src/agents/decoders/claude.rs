@@ -1,6 +1,6 @@
 //! Claude Code's `stream-json`. The final `result` event decides; its key order is not to be relied on.
 
-use matsu_core::agent::Usage;
+use matsu_core::run::Usage;
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};

@@ -1,6 +1,6 @@
 //! Codex's `--json`. `turn.completed` or `turn.failed` decides; the text is the last message.
 
-use matsu_core::agent::Usage;
+use matsu_core::run::Usage;
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};

@@ -3,7 +3,7 @@
 //! It is the only one that can be answered: after a `question` the program reads a line `{"type":"answer",…}` from
 //! its stdin, which stays open.
 
-use matsu_core::agent::{Question, Usage};
+use matsu_core::run::{Question, Usage};
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};

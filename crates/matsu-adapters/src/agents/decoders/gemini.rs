@@ -1,6 +1,6 @@
 //! Gemini CLI's `stream-json`. The `result` event decides, but has no text; that is what the assistant said.
 
-use matsu_core::agent::Usage;
+use matsu_core::run::Usage;
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};

@@ -19,6 +19,9 @@ pub enum StoreError {
     /// The task takes no more work; `code` says why.
     #[error("{message}")]
     Closed { code: ErrorCode, message: String },
+    /// An order to stop was committed first; nothing of this was done.
+    #[error("there is a notification; call get_notifications and follow its instruction")]
+    Interrupted,
     /// The same idempotency key came with another body.
     #[error("idempotency key {0} was used before with different arguments")]
     Conflict(String),
@@ -46,6 +49,7 @@ impl StoreError {
             Self::LeaseLost(_) => ErrorCode::LeaseLost,
             Self::Illegal(_) => ErrorCode::IllegalTransition,
             Self::Closed { code, .. } | Self::Refused { code, .. } => *code,
+            Self::Interrupted => ErrorCode::Interrupted,
             Self::Conflict(_) => ErrorCode::IdempotencyConflict,
             Self::LimitExceeded(_) => ErrorCode::LimitExceeded,
             Self::Unavailable(_) => ErrorCode::StoreUnavailable,

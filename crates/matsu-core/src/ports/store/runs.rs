@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 
-use crate::agent::Answer;
 use crate::clock::Timestamp;
 use crate::id::{JobId, TaskId};
 use crate::job::Lease;
 use crate::principal::Principal;
+use crate::run::Answer;
 use crate::task::NewTask;
 use crate::words::words;
 

@@ -29,6 +29,10 @@ pub trait TaskStore {
     /// it through their orders. Repeating it changes nothing.
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError>;
 
+    /// Gives a task to another agent, or to none. The session that worked on it is interrupted in the same
+    /// transaction. Giving it to who has it changes nothing; an ended or running task of Matsu's own is `Closed`.
+    async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError>;
+
     /// Asks a task to stop. Idempotent: a later, harder mode replaces a softer one, never the reverse. Queued and
     /// parked jobs are cancelled at once, running ones too if the mode is immediate. The task ends with its last
     /// unfinished job, in this transaction if there is none.
@@ -85,6 +89,14 @@ pub enum Steer {
     Pause,
     Block,
     Resume,
+}
+
+/// A person gives a task to somebody else.
+#[derive(Clone, Debug)]
+pub struct Reassign {
+    pub task_id: TaskId,
+    pub to: Option<String>,
+    pub now: Timestamp,
 }
 
 #[derive(Clone, Debug)]

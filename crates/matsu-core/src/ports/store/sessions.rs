@@ -1,0 +1,124 @@
+//! Sessions: begin, look, report, end.
+
+use async_trait::async_trait;
+
+use crate::clock::Timestamp;
+use crate::id::{AgentId, ChatId, JobId, ProjectId, SessionId, TaskId};
+use crate::page::{Page, PageRequest};
+use crate::principal::Principal;
+use crate::session::{EndReason, Outcome, Session, SessionState, SessionView, Unread};
+use crate::task::TaskStatus;
+
+use super::StoreError;
+
+#[async_trait]
+pub trait SessionStore {
+    /// Begins a session for what is open, by the core's rule; the session it takes over ends. Nothing open is
+    /// `Refused` with `NOTHING_TO_DO`. A task that only waited for an agent runs from here on.
+    async fn begin_session(&self, session: NewSession) -> Result<Session, StoreError>;
+
+    async fn session(&self, id: &SessionId) -> Result<Session, StoreError>;
+
+    /// The session and what it has not acknowledged; ended ones too. Unknown: `None`.
+    async fn standing(&self, key: &SessionKey, now: Timestamp) -> Result<Option<Standing>, StoreError>;
+
+    /// A call came: the session lives longer. Never shortens, never revives.
+    async fn touch_session(&self, id: &SessionId, now: Timestamp, expires_at: Timestamp) -> Result<(), StoreError>;
+
+    /// Everything that decides the session's next action, in one read.
+    async fn session_view(
+        &self,
+        id: &SessionId,
+        after_seq: Option<i64>,
+        now: Timestamp,
+    ) -> Result<SessionView, StoreError>;
+
+    /// Ends a session, or has it told that it is over. Only ever goes forward; the first reason stands.
+    async fn end_session(&self, request: EndSession) -> Result<Session, StoreError>;
+
+    /// The agent says how its task went; the session ends. A task that has ended, is held back or is somebody else's
+    /// by now keeps its status. Repeating it changes nothing.
+    async fn report(&self, report: Report) -> Result<Reported, StoreError>;
+
+    /// Newest first.
+    async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError>;
+
+    /// Ends sessions that have expired and forgets those that ended before `ended_before`. Returns the ended ones.
+    async fn sweep_sessions(
+        &self,
+        now: Timestamp,
+        ended_before: Timestamp,
+        rows_max: u32,
+    ) -> Result<Vec<SessionId>, StoreError>;
+}
+
+#[derive(Clone, Debug)]
+pub enum SessionKey {
+    /// SHA-256 of the token, in hex.
+    TokenHash(String),
+    Id(SessionId),
+}
+
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub session: Session,
+    pub unread: Unread,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    pub id: SessionId,
+    pub token_hash: String,
+    pub owner: Principal,
+    pub agent_id: AgentId,
+    pub project_id: ProjectId,
+    pub wanted: WantedFor,
+    pub job_id: Option<JobId>,
+    pub mode: Option<String>,
+    pub grants: Option<String>,
+    pub now: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// What a session is begun for.
+#[derive(Clone, Debug)]
+pub enum WantedFor {
+    /// Whatever is open, by the core's rule.
+    WhateverIsOpen,
+    /// This task, of a run that Matsu starts.
+    Task(TaskId),
+    /// This chat, of a run that Matsu starts.
+    Chat(ChatId),
+}
+
+#[derive(Clone, Debug)]
+pub struct EndSession {
+    pub id: SessionId,
+    /// `Ending`: the agent is told at its next look. `Ended`: it knows, or never will.
+    pub to: SessionState,
+    pub reason: EndReason,
+    pub now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub session_id: SessionId,
+    pub outcome: Outcome,
+    pub summary: Option<String>,
+    pub next_steps: Option<String>,
+    pub job_id: JobId,
+    pub now: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    pub task_id: TaskId,
+    pub status: TaskStatus,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    pub agent_id: Option<AgentId>,
+    pub project_id: Option<ProjectId>,
+    pub state: Option<SessionState>,
+}

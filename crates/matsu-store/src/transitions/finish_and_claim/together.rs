@@ -1,0 +1,159 @@
+//! Settling and claiming where every answer costs a round trip, and others work at the same time: PostgreSQL.
+//!
+//! Four of them: what ends and what could be claimed; the locks on those tasks; the ends, their permits, and the jobs
+//! picked behind the locks; and everything that follows, with the commit. Tasks are locked once and in order, so the
+//! candidates are looked at before; another node may be faster meanwhile, which is why the jobs are picked again.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::sql::{Step, internal};
+use crate::transitions::rows;
+
+/// Answers with those that were written. The list beside the join is what keeps the planner on the index.
+const SETTLE_ALL: Sql = Sql::both(concat!(
+    "UPDATE jobs SET state = v.state, hold = v.hold, output_json = coalesce(v.output_json, jobs.output_json), \
+     error_code = v.error_code, error_message = v.error_message, failures = v.failures, \
+     run_at = coalesce(v.run_at, jobs.run_at), finished_at = v.finished_at, owner_node = NULL \
+     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
+     $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]) \
+     AS v(id, attempt, state, hold, output_json, error_code, error_message, failures, run_at, finished_at, was) \
+     WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt AND jobs.state = v.was \
+     AND jobs.",
+    held!(),
+    " RETURNING jobs.id"
+));
+
+pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
+    let now = request.now;
+    let (ending, candidates) = look(tx, request, claim).await?;
+    let tasks = ending.values().filter_map(|row| row.task_id.clone());
+    let mut ledger = Ledger::lock(tx, tasks.chain(candidates.tasks())).await?;
+
+    let plans = Plan::of_all(&ledger, &ending, &request.finishes, now);
+    let mut answers = settle_and_pick(tx, &ledger, claim, &candidates, &plans).await?;
+    let picked = rows::jobs(&answers.picked)?;
+    let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, answers.written(&plans)?, now).await?;
+    give_back(tx, &request.finishes, &plans, &finished, &answers.reserved).await?;
+
+    let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
+    outcome.claimed = start(tx, &mut ledger, claim, picked, &answers.permits, now).await?;
+    look_again(tx, claim, !candidates.is_empty(), &mut outcome, now).await?;
+    ledger.write(tx, now).await?;
+    leave_room(tx, request, &ending);
+    Ok(outcome)
+}
+
+/// What is about to end and what could be claimed.
+async fn look(
+    tx: &mut Tx<'_>,
+    request: &FinishAndClaim,
+    claim: &Claim,
+) -> Result<(HashMap<JobId, Ending>, Candidates), StoreError> {
+    let ids: Vec<&str> = request.finishes.iter().map(|finish| finish.lease.job_id.as_str()).collect();
+    let [due, ready] = Candidates::questions(claim, request.now);
+    let ending = Step { sql: ENDING, params: params![ids].to_vec() };
+    let answers = tx.rows_of_all(&[ending, due, ready]).await?;
+    let (ending, candidates) = answers.split_first().ok_or_else(|| internal("no answers"))?;
+    Ok((read_ending(ending)?, Candidates::read(candidates)?))
+}
+
+/// What the server said to the ends and the picking, still as it came.
+struct Answers {
+    settled: Vec<Row>,
+    reserved: Vec<Row>,
+    permits: Vec<Row>,
+    picked: Vec<Row>,
+}
+
+impl Answers {
+    /// Whether each plan was written, in order. Who says the same end twice is refused the second time.
+    fn written(&mut self, plans: &[Option<Plan<'_>>]) -> Result<Vec<bool>, StoreError> {
+        let mut written = self.settled.iter().map(Row::only_text).collect::<Result<HashSet<_>, _>>()?;
+        Ok(plans.iter().flatten().map(|plan| written.remove(plan.lease.job_id.as_str())).collect())
+    }
+}
+
+async fn settle_and_pick(
+    tx: &mut Tx<'_>,
+    ledger: &Ledger,
+    claim: &Claim,
+    candidates: &Candidates,
+    plans: &[Option<Plan<'_>>],
+) -> Result<Answers, StoreError> {
+    candidates.wake(tx, ledger).await?;
+    let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
+    let jobs: Vec<&str> = plans.iter().flatten().map(|plan| plan.lease.job_id.as_str()).collect();
+    let mut steps = Vec::with_capacity(5);
+    if !jobs.is_empty() {
+        steps.push(Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() });
+        steps.push(permits::freeing_leased(plans.iter().flatten().map(|plan| plan.lease)));
+        steps.push(spending::asking_reserved_by(&jobs));
+    }
+    steps.push(permits::asking_free(claim.slot, claim.permits_max, claim.jobs_max));
+    steps.push(claim::picking(claim, claim.jobs_max, locked));
+    let mut answers = tx.rows_of_all(&steps).await?.into_iter().rev();
+    let (picked, permits) = (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
+    let (reserved, _, settled) = (answers.next(), answers.next(), answers.next());
+    Ok(Answers { settled: settled.unwrap_or_default(), reserved: reserved.unwrap_or_default(), permits, picked })
+}
+
+/// Reservations of what really ended; and everything of what had moved and was settled after all.
+async fn give_back(
+    tx: &mut Tx<'_>,
+    finishes: &[Finish],
+    plans: &[Option<Plan<'_>>],
+    finished: &[Result<JobState, StoreError>],
+    reserved: &[Row],
+) -> Result<(), StoreError> {
+    let is_refused = finished.iter().any(Result::is_err);
+    if reserved.is_empty() && !is_refused && plans.iter().all(Option::is_some) {
+        return Ok(());
+    }
+    let ended: Vec<&str> = finishes
+        .iter()
+        .zip(finished)
+        .filter(|(_, answer)| answer.is_ok())
+        .map(|(finish, _)| finish.lease.job_id.as_str())
+        .collect();
+    release(tx, &ended).await
+}
+
+/// Starts the first of the picked jobs, as many as there are permits.
+async fn start(
+    tx: &mut Tx<'_>,
+    ledger: &mut Ledger,
+    claim: &Claim,
+    mut picked: Vec<Job>,
+    permits: &[Row],
+    now: Timestamp,
+) -> Result<Vec<Job>, StoreError> {
+    let mut numbers = permits.iter().map(Row::only_int).collect::<Result<Vec<_>, _>>()?;
+    if numbers.len() < picked.len() {
+        // In use, or the slot was never this wide before.
+        let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
+        numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
+    }
+    picked.truncate(numbers.len());
+    claim::start(tx, ledger, claim, &mut picked, &numbers, now).await?;
+    Ok(picked)
+}
+
+/// The parameters of `SETTLE_ALL`.
+fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>; 11] {
+    let texts = |of: fn(&'a Plan<'a>) -> Option<&'a str>| Value::Texts(plans.clone().map(of).collect());
+    let numbers = |of: fn(&'a Plan<'a>) -> Option<i64>| Value::Ints(plans.clone().map(of).collect());
+    [
+        texts(|plan| Some(plan.lease.job_id.as_str())),
+        numbers(|plan| Some(plan.lease.attempt)),
+        texts(|plan| Some(plan.settled.state.as_str())),
+        numbers(|plan| Some(plan.hold)),
+        texts(|plan| plan.settled.output_json.as_deref()),
+        texts(|plan| plan.settled.error_code.as_deref()),
+        texts(|plan| plan.settled.error_message.as_deref()),
+        numbers(|plan| Some(plan.settled.failures.into())),
+        numbers(|plan| plan.settled.run_at.map(Timestamp::as_millis)),
+        numbers(|plan| plan.finished_at.map(Timestamp::as_millis)),
+        texts(|plan| Some(plan.row.state.as_str())),
+    ]
+}
