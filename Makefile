@@ -18,16 +18,20 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help run test check fmt clippy doc tidy deny machete advisories bench chaos conformance setup
+.PHONY: help ui run test check fmt clippy doc tidy deny machete advisories bench chaos conformance setup
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-run: ## Build the release binary and start the server (cargo run --release -p matsu -- serve)
+ui: ## Build the web page, if its sources changed (needs Node.js 20)
+	@scripts/ui.sh
+
+run: ui ## Build the release binary and start the server (cargo run --release -p matsu -- serve)
 	cargo run --release --locked -p matsu -- serve
 
-test: setup ## All tests, tidy among them, with a private PostgreSQL server
+test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
 	$(POSTGRES) cargo test --workspace --locked
+	scripts/page-tests.sh
 
 check: fmt clippy test doc deny machete tidy ## Everything a change must pass
 

@@ -2,6 +2,8 @@
 # Looks for what a build of Matsu needs and installs only what is missing.
 #
 #   scripts/setup.sh         what a build needs
+#   scripts/setup.sh ui      and what the web page is built with: Node.js 20 or newer
+#   scripts/setup.sh browser and a Chromium, for the tests of the page
 #   scripts/setup.sh chaos   and what the chaos tests need besides: a clock that can be set for one process
 #
 # The Rust toolchain is not installed here: rustup reads rust-toolchain.toml.
@@ -31,6 +33,15 @@ install() {
 
 # SQLite is compiled from C into the binary.
 if ! command -v cc >/dev/null; then install "a C compiler" gcc libc6-dev; fi
+
+if [ "${1:-}" = ui ] || [ "${1:-}" = browser ]; then
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then install Node.js nodejs npm; fi
+fi
+
+if [ "${1:-}" = browser ]; then
+  if ! command -v chromium >/dev/null; then install Chromium chromium; fi
+  if ! compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; then install "fonts for ja and ko" fonts-noto-cjk; fi
+fi
 
 if [ "${1:-}" = chaos ] && ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then
   install libfaketime libfaketime

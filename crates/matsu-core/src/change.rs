@@ -26,6 +26,12 @@ impl Topic {
         Self(format!("queue/{slot}"))
     }
 
+    /// Whatever is published, on any topic.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self("*".to_owned())
+    }
+
     /// Somebody said something in this chat, or it was opened or ended.
     #[must_use]
     pub fn chat(id: &ChatId) -> Self {

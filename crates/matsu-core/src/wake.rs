@@ -12,9 +12,16 @@ use tokio::sync::Notify;
 use crate::change::Topic;
 
 /// Topic to sleepers. Holds a sleeper only while its subscription lives.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Hub {
     topics: Mutex<Topics>,
+    everything: Topic,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { topics: Mutex::default(), everything: Topic::everything() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +62,7 @@ impl Hub {
         Subscription { hub: Arc::clone(self), topics: topics.into(), id, notify }
     }
 
-    /// Wakes everyone who listens on any of these.
+    /// Wakes everyone who listens on any of these, and whoever listens on everything.
     pub fn publish<'a>(&self, topics: impl IntoIterator<Item = &'a Topic>) {
         let mut inner = self.lock();
         inner.published += 1;
@@ -64,6 +71,9 @@ impl Hub {
             if let Some(listeners) = inner.sleepers.get_mut(topic) {
                 listeners.wake(published);
             }
+        }
+        if let Some(listeners) = inner.sleepers.get_mut(&self.everything) {
+            listeners.wake(published);
         }
     }
 
@@ -171,6 +181,14 @@ mod tests {
         hub.publish([&topic("b")]);
         let clock = crate::clock::Clock::system();
         assert!(clock.within(std::time::Duration::from_secs(60), subscription.woken()).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn who_listens_on_everything_hears_any_topic() {
+        let hub = Hub::new();
+        let subscription = hub.subscribe(&[Topic::everything()]);
+        hub.publish([&topic("b")]);
+        subscription.woken().await;
     }
 
     #[test]

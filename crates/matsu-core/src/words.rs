@@ -1,6 +1,6 @@
 //! Enums whose variants are one word each, the same in Rust, SQL, JSON, CLI and page.
 
-/// Declares an enum with `as_str`, `parse`, `ALL`, `Display` and serde by that word.
+/// Declares an enum with `as_str`, `parse`, `ALL`, `Display`, and serde and JSON schema by that word.
 macro_rules! words {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -24,6 +24,16 @@ macro_rules! words {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.pad(self.as_str()) }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($name).into() }
+
+            fn inline_schema() -> bool { true }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": [$($word),*] })
+            }
         }
     };
 }

@@ -156,6 +156,12 @@ impl Runtime {
         self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
     }
 
+    /// Calls that are held open at the moment, in this process.
+    #[must_use]
+    pub fn waits_open(&self) -> usize {
+        self.inner.open_waits.len()
+    }
+
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {
         &self.inner.open_waits
     }

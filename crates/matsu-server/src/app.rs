@@ -1,7 +1,8 @@
 //! What every handler can reach. Cheap to clone; holds no state of any caller.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
@@ -12,9 +13,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Tokens;
+use crate::auth::login::LoginCodes;
+use crate::http::Streams;
 
 /// Renders the metrics of this process in Prometheus' text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Looks at everything that can be wrong, as `matsu doctor` does, and answers with the same JSON.
+pub type Doctor = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
 
 pub struct AppOptions {
     pub runtime: Runtime,
@@ -42,6 +48,9 @@ pub struct App {
 struct Inner {
     options: AppOptions,
     tokens: Tokens,
+    login_codes: LoginCodes,
+    streams: Streams,
+    doctor: OnceLock<Doctor>,
     hand_over: HandOver,
     presence: Presence,
 }
@@ -51,7 +60,18 @@ impl App {
     pub fn new(options: AppOptions) -> Self {
         let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
         let presence = Presence::new(*options.runtime.clock());
-        Self { inner: Arc::new(Inner { tokens, presence, hand_over: HandOver::default(), options }) }
+        let login_codes = LoginCodes::new(*options.runtime.clock());
+        Self {
+            inner: Arc::new(Inner {
+                tokens,
+                login_codes,
+                streams: Streams::default(),
+                doctor: OnceLock::new(),
+                presence,
+                hand_over: HandOver::default(),
+                options,
+            }),
+        }
     }
 
     #[must_use]
@@ -87,6 +107,26 @@ impl App {
     #[must_use]
     pub fn tokens(&self) -> &Tokens {
         &self.inner.tokens
+    }
+
+    #[must_use]
+    pub fn login_codes(&self) -> &LoginCodes {
+        &self.inner.login_codes
+    }
+
+    #[must_use]
+    pub fn streams(&self) -> &Streams {
+        &self.inner.streams
+    }
+
+    /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.
+    pub fn call_doctor(&self, doctor: Doctor) {
+        let _ = self.inner.doctor.set(doctor);
+    }
+
+    #[must_use]
+    pub fn doctor(&self) -> Option<&Doctor> {
+        self.inner.doctor.get()
     }
 
     #[must_use]

@@ -2,6 +2,8 @@
 
 pub mod caller;
 pub mod guard;
+pub mod login;
+pub mod page_session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,7 @@ use matsu_core::token::{NewToken, Token};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-pub use caller::Caller;
+pub use caller::{Caller, Credential};
 
 /// A token read from the store is believed for this long, so that not every request asks for it. A token revoked
 /// through this process is out at once, one revoked through another after this time.
@@ -41,14 +43,30 @@ impl Tokens {
     /// A name that is in use.
     pub async fn make(&self, name: &str, principal: Principal) -> Result<(Token, String), StoreError> {
         let secret = mint_secret();
+        Ok((self.keep(name, principal, &secret).await?, secret))
+    }
+
+    /// Keeps a token for a secret that somebody else made.
+    ///
+    /// # Errors
+    /// A name that is in use.
+    pub async fn keep(&self, name: &str, principal: Principal, secret: &str) -> Result<Token, StoreError> {
         let token = NewToken {
             id: TokenId::mint(self.clock.now()),
             name: name.to_owned(),
             principal,
-            secret_hash: hash(&secret),
+            secret_hash: hash(secret),
             created_at: self.clock.now(),
         };
-        Ok((self.store.insert_token(token).await?, secret))
+        self.store.insert_token(token).await
+    }
+
+    /// Whether a secret with this hash still opens doors, for whoever stays inside for long.
+    ///
+    /// # Errors
+    /// The store is not available.
+    pub async fn is_live(&self, hash: &str) -> Result<bool, StoreError> {
+        Ok(self.store.token_by_hash(hash).await?.is_some())
     }
 
     /// The live token with this secret.

@@ -1,9 +1,14 @@
 //! The routes. One file per resource, one line each here.
 
 mod control;
+mod doctor;
+mod events;
 mod health;
 mod jobs;
 mod nodes;
+mod openapi;
+mod session;
+mod summary;
 mod task_wait;
 mod tasks;
 mod test_jobs;
@@ -19,7 +24,11 @@ use matsu_core::limits::BODY_BYTES_MAX;
 use crate::app::{App, TestJobs};
 use crate::auth::guard;
 use crate::mcp;
+use crate::page;
 use crate::problem::{Problem, dress};
+use crate::resource::Resource;
+
+pub use events::Streams;
 
 /// Which door a router stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +39,25 @@ pub enum Door {
     Socket,
 }
 
-/// Everything behind one door.
-pub fn router(app: &App, door: Door) -> Router {
-    let api = Router::new()
+/// Every REST resource: one file, one line.
+fn api() -> Resource {
+    Resource::default()
         .merge(tasks::routes())
         .merge(task_wait::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
+        .merge(summary::routes())
         .merge(tokens::routes())
-        .merge(tools::routes());
-    let mut all = Router::new().nest("/api/v1", api).merge(health::routes());
+        .merge(tools::routes())
+        .merge(events::routes())
+        .merge(session::routes())
+        .merge(doctor::routes())
+        .merge(openapi::routes())
+}
+
+/// Everything behind one door.
+pub fn router(app: &App, door: Door) -> Router {
+    let mut all = Router::new().nest("/api/v1", api().into_router()).merge(health::routes()).merge(page::routes());
     if app.test_jobs() == TestJobs::Offered {
         all = all.merge(test_jobs::routes());
     }

@@ -5,8 +5,11 @@ pub mod auth;
 pub mod doors;
 mod http;
 pub mod mcp;
+mod openapi;
+mod page;
 mod peer;
 mod problem;
+mod resource;
 mod wire;
 
 pub use app::{App, AppOptions, HandOver};

@@ -110,7 +110,8 @@ pub async fn dress(response: Response) -> Response {
     if !status.is_client_error() || is_ours {
         return response;
     }
-    let said = axum::body::to_bytes(response.into_body(), PLAIN_REFUSAL_BYTES_MAX).await.unwrap_or_default();
+    let (mut parts, body) = response.into_parts();
+    let said = axum::body::to_bytes(body, PLAIN_REFUSAL_BYTES_MAX).await.unwrap_or_default();
     let said = String::from_utf8_lossy(&said).trim().to_owned();
     let (code, detail) = match status {
         StatusCode::NOT_FOUND => (ErrorCode::ResourceNotFound, "there is no such route".to_owned()),
@@ -120,7 +121,12 @@ pub async fn dress(response: Response) -> Response {
         }
         _ => (ErrorCode::InvalidParams, said),
     };
-    Problem { code, detail, status: Some(status) }.into_response()
+    let allow = parts.headers.remove(header::ALLOW);
+    let mut dressed = Problem { code, detail, status: Some(status) }.into_response();
+    if let Some(allow) = allow {
+        dressed.headers_mut().insert(header::ALLOW, allow);
+    }
+    dressed
 }
 
 impl From<TaskError> for Problem {

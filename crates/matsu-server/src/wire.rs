@@ -1,16 +1,19 @@
 //! What goes over the wire: hand-written twins of the core's types, so that a change inside cannot change the API.
 
 use matsu_core::clock::Timestamp;
-use matsu_core::job::Job;
+use matsu_core::job::{Job, JobKind, JobState, Priority};
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 use matsu_core::node::Node;
 use matsu_core::page::Page;
-use matsu_core::task::{Stop, Task};
+use matsu_core::slot::Slot;
+use matsu_core::task::{Stop, StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_core::token::Token;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PageOf{T}")]
 pub struct PageBody<T> {
     pub items: Vec<T>,
     /// Pass as `after` for the next page.
@@ -30,12 +33,12 @@ fn time(at: Timestamp) -> String {
     at.to_string()
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct TaskBody {
     pub task_id: String,
-    pub kind: &'static str,
+    pub kind: TaskKind,
     pub title: String,
-    pub status: &'static str,
+    pub status: TaskStatus,
     pub status_message: Option<String>,
     pub owner: String,
     pub parent_id: Option<String>,
@@ -50,7 +53,7 @@ pub struct TaskBody {
     pub unread: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct JobCountsBody {
     pub queued: i64,
     pub running: i64,
@@ -61,16 +64,16 @@ pub struct JobCountsBody {
     pub cancelled: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct StopBody {
-    pub mode: &'static str,
-    pub reason: &'static str,
+    pub mode: StopMode,
+    pub reason: StopReason,
     pub requested_at: String,
 }
 
 impl From<&Stop> for StopBody {
     fn from(stop: &Stop) -> Self {
-        Self { mode: stop.mode.as_str(), reason: stop.reason.as_str(), requested_at: time(stop.requested_at) }
+        Self { mode: stop.mode, reason: stop.reason, requested_at: time(stop.requested_at) }
     }
 }
 
@@ -79,9 +82,9 @@ impl From<&Task> for TaskBody {
         let counts = &task.counts;
         Self {
             task_id: task.id.to_string(),
-            kind: task.kind.as_str(),
+            kind: task.kind,
             title: task.title.clone(),
-            status: task.status.as_str(),
+            status: task.status,
             status_message: task.status_message.clone(),
             owner: task.owner.to_string(),
             parent_id: task.parent_id.as_ref().map(ToString::to_string),
@@ -106,14 +109,14 @@ impl From<&Task> for TaskBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct JobBody {
     pub id: String,
     pub task_id: Option<String>,
-    pub kind: &'static str,
-    pub priority: &'static str,
-    pub slot: &'static str,
-    pub state: &'static str,
+    pub kind: JobKind,
+    pub priority: Priority,
+    pub slot: Slot,
+    pub state: JobState,
     pub attempt: i64,
     pub failures: u32,
     pub error_code: Option<String>,
@@ -133,10 +136,10 @@ impl From<&Job> for JobBody {
         Self {
             id: job.id.to_string(),
             task_id: job.task_id.as_ref().map(ToString::to_string),
-            kind: job.kind.as_str(),
-            priority: job.priority.as_str(),
-            slot: job.slot.as_str(),
-            state: job.state.as_str(),
+            kind: job.kind,
+            priority: job.priority,
+            slot: job.slot,
+            state: job.state,
             attempt: job.attempt,
             failures: job.failures,
             error_code: job.error_code.clone(),
@@ -157,7 +160,7 @@ fn head(text: &str) -> String {
     text[..text.floor_char_boundary(RESULT_HEAD_BYTES_MAX)].to_owned()
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct NodeBody {
     pub id: String,
     pub role: &'static str,
@@ -180,7 +183,7 @@ impl From<&Node> for NodeBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct TokenBody {
     pub id: String,
     pub name: String,
@@ -199,4 +202,11 @@ impl From<&Token> for TokenBody {
             revoked_at: token.revoked_at.map(time),
         }
     }
+}
+
+/// A list that is never long enough for pages.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ListOf{T}")]
+pub struct ListBody<T> {
+    pub items: Vec<T>,
 }

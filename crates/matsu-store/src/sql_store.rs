@@ -18,7 +18,7 @@ use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
     ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
     OutputSlice, Reassign, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask,
-    StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -37,7 +37,7 @@ use crate::transitions::guard::Guarded;
 use crate::transitions::nodes::{Beat, ReadNodes, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
-    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadTask, ReadTasks,
+    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary, ReadTask, ReadTasks,
 };
 use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
 use crate::transitions::run_output::{AppendOutput, ReadOutput};
@@ -341,6 +341,10 @@ impl UpkeepStore for SqlStore {
 
     async fn unfinished_jobs(&self) -> Result<i64, StoreError> {
         self.read(CountUnfinished).await
+    }
+
+    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
+        self.read(ReadSummary { owner: owner.clone(), failed_since }).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {

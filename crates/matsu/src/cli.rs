@@ -44,6 +44,8 @@ pub enum Command {
     Mcp(Mcp),
     /// A node with workers only, for a PostgreSQL store
     Worker(Worker),
+    /// Open the web page, signed in by a link that works once
+    Open(Open),
     /// List tasks, newest first
     Tasks(Tasks),
     /// Show a task; with --wait, until it has ended
@@ -54,6 +56,11 @@ pub enum Command {
     Retry(TaskArg),
     /// Call a tool and print its answer
     Call(Call),
+    /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
+    Connect(Connect),
+    /// What installed hooks call
+    #[command(hide = true)]
+    Hook { event: HookEvent },
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -76,6 +83,13 @@ pub enum Command {
 }
 
 #[derive(Args)]
+pub struct Open {
+    /// Only print the link
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Args)]
 pub struct Serve {
     /// The address to listen on
     #[arg(long, value_name = "ADDR")]
@@ -89,6 +103,9 @@ pub struct Serve {
     /// How many searches run at once
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
+    /// Open the web page in a browser
+    #[arg(long)]
+    pub open: bool,
     /// End after this long without work or client
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub idle_exit: Option<u64>,
@@ -120,6 +137,30 @@ pub struct Mcp {
     /// Take test jobs too
     #[arg(long, hide = true)]
     pub test_jobs: bool,
+}
+
+#[derive(Args)]
+pub struct Connect {
+    /// claude, codex, cursor, gemini or vscode; all that are installed, if none is named
+    pub client: Option<String>,
+    /// Also install hooks: unread results keep a turn going once, and a prompt brings one line of news
+    #[arg(long)]
+    pub hooks: bool,
+    /// Take everything out again
+    #[arg(long, conflicts_with = "hooks")]
+    pub undo: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// When a client calls its hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HookEvent {
+    /// The model wants to end its turn
+    Stop,
+    /// A person has written a prompt
+    Prompt,
 }
 
 #[derive(Args)]

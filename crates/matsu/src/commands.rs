@@ -11,10 +11,13 @@ mod backup;
 mod call;
 mod completions;
 mod config;
+mod connect;
 mod doctor;
+mod hook;
 mod limits;
 mod mcp;
 mod migrate;
+mod open;
 mod retry;
 mod serve;
 mod status;
@@ -45,11 +48,14 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(&global, args).await,
         Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Worker(args) => worker::run(&global, args).await,
+        Command::Open(args) => open::run(&quiet(&global)?, &args).await,
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
         Command::Status(args) => status::run(&quiet(&global)?, args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
+        Command::Connect(args) => connect::run(&quiet(&global)?, &args),
+        Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

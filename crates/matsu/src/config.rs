@@ -14,6 +14,7 @@ use matsu_core::slot::SlotLimits;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
+use crate::connect::Homes;
 use crate::paths::Paths;
 
 pub use layers::Layers;
@@ -80,6 +81,19 @@ impl Config {
         let environment =
             environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Ok(Self { paths, layers, no_color, file, environment: environment.collect() })
+    }
+
+    /// Where this user's AI clients keep their files.
+    pub fn homes(&self) -> Result<Homes> {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = folder("HOME").context("HOME is not set, so no client's files can be found")?;
+        Ok(Homes {
+            claude: folder("CLAUDE_CONFIG_DIR"),
+            codex: folder("CODEX_HOME"),
+            config: folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            path: std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
+            home,
+        })
     }
 
     pub fn store_url(&self) -> &str {

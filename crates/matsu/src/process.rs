@@ -13,6 +13,20 @@ use crate::paths::Paths;
 /// A longer log is put aside at the next start; one such is kept.
 const LOG_BYTES_MAX: u64 = 5 * 1024 * 1024;
 
+/// Asks the desktop to show a file.
+pub fn show_in_browser(file: &std::path::Path) -> Result<()> {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let status = Command::new(opener)
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot run {opener}"))?;
+    anyhow::ensure!(status.success(), "{opener} found no browser");
+    Ok(())
+}
+
 /// Starts a daemon that outlives us: no terminal, its log in the data directory.
 pub fn start_daemon(paths: &Paths, arguments: &[String]) -> Result<()> {
     make_private_folder(&paths.data_dir)?;

@@ -27,8 +27,8 @@ pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, 
 pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
-    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobStore, JobUpdate, Order,
-    OrderKind,
+    Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
+    JobUpdate, Order, OrderKind,
 };
 pub use nodes::{NewNode, NodeStore};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
@@ -43,7 +43,7 @@ pub use tasks::{
     Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
     TaskStore,
 };
-pub use upkeep::{ChangeBatch, ChangeStore, StoreInfo, TokenStore, UpkeepStore};
+pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]

@@ -29,6 +29,12 @@ impl OpenWaits {
         Ok(OpenWait { waits: Arc::clone(self), principal: principal.clone() })
     }
 
+    /// Over all principals.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().values().sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
         self.by_principal.lock().unwrap_or_else(PoisonError::into_inner)
     }

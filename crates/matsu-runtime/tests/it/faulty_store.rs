@@ -19,7 +19,7 @@ use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
     ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
     OutputSlice, Reassign, Reservation, RunStore, SessionClaim, SessionNote, SetStatus, SpendingStore, StopTask,
-    StoppedTask, Store, StoreError, StoreInfo, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -352,6 +352,10 @@ impl TokenStore for FaultyStore {
 impl UpkeepStore for FaultyStore {
     async fn check(&self) -> Result<StoreInfo, StoreError> {
         self.pass("check", self.inner.check()).await
+    }
+
+    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
+        self.pass("summary", self.inner.summary(owner, failed_since)).await
     }
 
     async fn unfinished_jobs(&self) -> Result<i64, StoreError> {

@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TokenId;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 
@@ -13,6 +14,14 @@ pub struct Caller {
     pub principal: Principal,
     /// What the caller's last-told revisions are kept under.
     pub instance: InstanceId,
+}
+
+/// The token that let the caller in; absent on the socket.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    pub token: TokenId,
+    /// Of its secret.
+    pub hash: String,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

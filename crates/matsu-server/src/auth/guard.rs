@@ -1,15 +1,16 @@
 //! The guards of the two doors. What passes one carries a [`Caller`]; what does not is refused before any handler.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 
-use super::Caller;
+use super::{Caller, Credential, hash, page_session};
 use crate::app::App;
+use crate::page;
 use crate::problem::Problem;
 
 /// The TCP door: the right Host, no foreign Origin, a live token.
@@ -18,12 +19,18 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
         tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
         return problem.into_response();
     }
-    if is_open(request.uri().path()) {
+    if is_open(request.method(), request.uri().path()) {
         return next.run(request).await;
     }
-    match bearer(&app, request.headers()).await {
-        Ok(caller) => {
+    let found = if page_session::is_attempted(request.headers()) {
+        page_session::caller(&app, request.method(), request.headers()).await
+    } else {
+        bearer(&app, request.headers()).await
+    };
+    match found {
+        Ok((caller, credential)) => {
             request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(credential);
             next.run(request).await
         }
         Err(problem) => {
@@ -40,9 +47,13 @@ pub async fn socket(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// What a supervisor asks without a key.
-fn is_open(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
+/// What a supervisor asks without a key, and what a page needs until it has one. Nothing of the work shows there.
+fn is_open(method: &Method, path: &str) -> bool {
+    match *method {
+        Method::GET | Method::HEAD => matches!(path, "/healthz" | "/readyz") || page::is_page(path),
+        Method::POST => path == "/api/v1/login",
+        _ => false,
+    }
 }
 
 /// A browser that was led here under another name sends that name; a page of ours never does.
@@ -74,15 +85,17 @@ fn is_loopback(authority: &str) -> bool {
     matches!(name, "127.0.0.1" | "localhost" | "::1")
 }
 
-async fn bearer(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), Problem> {
     let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = header
         .and_then(|text| text.strip_prefix("Bearer "))
+        .filter(|secret| !secret.starts_with(page_session::PREFIX))
         .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
     let token = app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))?;
     let token = token.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
-    Ok(Caller { principal: token.principal, instance: InstanceId::from_text(token.id.as_str()) })
+    let instance = InstanceId::from_text(token.id.as_str());
+    Ok((Caller { principal: token.principal, instance }, Credential { token: token.id, hash: hash(secret) }))
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::app::App;
 
 pub fn routes() -> Router<App> {
-    Router::new().route("/control/info", get(info)).route("/control/hand-over", post(hand_over))
+    Router::new()
+        .route("/control/info", get(info))
+        .route("/control/hand-over", post(hand_over))
+        .route("/control/login-code", post(login_code))
 }
 
 async fn info(State(app): State<App>) -> Json<Value> {
@@ -21,6 +24,11 @@ async fn info(State(app): State<App>) -> Json<Value> {
         "running_jobs": app.runtime().running_jobs(),
         "handing_over_to": successor.map(|(version, _)| version),
     }))
+}
+
+/// A code that signs a page in, once. Who may open the socket may open the page.
+async fn login_code(State(app): State<App>) -> Json<Value> {
+    Json(json!({ "code": app.login_codes().make() }))
 }
 
 #[derive(Deserialize)]

@@ -1,30 +1,44 @@
 //! The queue as it is.
 
+use axum::Json;
 use axum::extract::{Query, State};
-use axum::routing::get;
-use axum::{Json, Router};
 use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
+use matsu_core::ports::store::{JobFilter, JobOrder};
 use matsu_core::slot::Slot;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
+use crate::resource::{Resource, says};
 use crate::wire::{JobBody, PageBody};
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/jobs", get(list))
+pub fn routes() -> Resource {
+    let list_jobs = says("list_jobs", "The jobs of the caller's tasks.").query::<ListQuery>();
+    Resource::default().get("/jobs", list_jobs.answers::<PageBody<JobBody>>(), list)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     state: Option<JobState>,
     slot: Option<Slot>,
+    /// By insertion; the oldest first unless said otherwise.
+    #[serde(default)]
+    order: OrderWord,
+    /// `next` of the page before.
     after: Option<i64>,
     limit: Option<u32>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum OrderWord {
+    #[default]
+    Oldest,
+    Newest,
 }
 
 async fn list(
@@ -32,7 +46,17 @@ async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<PageBody<JobBody>>, Problem> {
-    let filter = JobFilter { owner: Some(caller.principal), task_id: None, state: query.state, slot: query.slot };
+    let order = match query.order {
+        OrderWord::Oldest => JobOrder::OldestFirst,
+        OrderWord::Newest => JobOrder::NewestFirst,
+    };
+    let filter = JobFilter {
+        owner: Some(caller.principal),
+        state: query.state,
+        slot: query.slot,
+        order,
+        ..JobFilter::default()
+    };
     let page = PageRequest::new(query.after, query.limit);
     Ok(Json(PageBody::of(app.runtime().store().list_jobs(&filter, &page).await?)))
 }

@@ -3,24 +3,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::routing::get;
-use axum::{Json, Router};
 use matsu_core::id::TaskId;
 use matsu_runtime::{WaitFor, WaitReply, WaitRequest};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
+use crate::resource::{Resource, says};
 use crate::wire::TaskBody;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/tasks/{id}/wait", get(wait))
+pub fn routes() -> Resource {
+    let says = says("wait_for_task", "Holds the call until the task has news.").query::<WaitQuery>();
+    Resource::default().get("/tasks/{id}/wait", says.answers::<AnyObject>(), wait)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
     #[serde(default)]
@@ -30,7 +33,7 @@ pub struct WaitQuery {
     pub wait_for: WaitWord,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitWord {
     #[default]

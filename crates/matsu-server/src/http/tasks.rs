@@ -1,29 +1,35 @@
 //! Tasks: list, read, steer, stop, retry.
 
+use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use matsu_core::id::TaskId;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
+use crate::resource::{Resource, says};
 use crate::wire::{JobBody, PageBody, TaskBody};
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/tasks", get(list))
-        .route("/tasks/{id}", get(read).patch(change))
-        .route("/tasks/{id}/jobs", get(jobs))
-        .route("/tasks/{id}/retry", post(retry))
+pub fn routes() -> Resource {
+    let list_tasks = says("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
+    let change_task = says("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
+    let task_jobs = says("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
+    Resource::default()
+        .get("/tasks", list_tasks.answers::<PageBody<TaskBody>>(), list)
+        .get("/tasks/{id}", says("read_task", "One task.").answers::<TaskBody>(), read)
+        .patch("/tasks/{id}", change_task.answers::<AnyObject>(), change)
+        .get("/tasks/{id}/jobs", task_jobs.answers::<PageBody<JobBody>>(), jobs)
+        .post("/tasks/{id}/retry", says("retry_task", "Runs it again, as a new task.").answers::<TaskBody>(), retry)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     kind: Option<TaskKind>,
@@ -54,7 +60,7 @@ async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) ->
     Ok(Json(TaskBody::from(&task)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PageQuery {
     after: Option<i64>,
@@ -76,7 +82,7 @@ async fn jobs(
 }
 
 /// What a person can make of a task.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Wanted {
     Paused,
@@ -86,7 +92,7 @@ enum Wanted {
     Completed,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChangeBody {
     status: Wanted,

@@ -1,46 +1,55 @@
 //! Named tokens: make, list, revoke. A secret is shown once, in the answer that made it.
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::{delete, get};
-use axum::{Json, Router};
 use matsu_core::id::TokenId;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::wire::TokenBody;
+use crate::resource::{Resource, says};
+use crate::wire::{ListBody, TokenBody};
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/tokens", get(list).post(make)).route("/tokens/{id}", delete(revoke))
+pub fn routes() -> Resource {
+    let make_token = says("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
+    Resource::default()
+        .get("/tokens", says("list_tokens", "Tokens, revoked ones too.").answers::<ListBody<TokenBody>>(), list)
+        .post("/tokens", make_token.creates::<MadeBody>(), make)
+        .delete("/tokens/{id}", says("revoke_token", "It opens nothing from now on."), revoke)
 }
 
-async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
+async fn list(State(app): State<App>, caller: Caller) -> Result<Json<ListBody<TokenBody>>, Problem> {
     let tokens = app.runtime().store().tokens().await?;
     let own = tokens.iter().filter(|token| token.principal == caller.principal);
-    let items: Vec<TokenBody> = own.map(TokenBody::from).collect();
-    Ok(Json(json!({ "items": items })))
+    Ok(Json(ListBody { items: own.map(TokenBody::from).collect() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MakeBody {
     name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct MadeBody {
+    token: TokenBody,
+    secret: String,
 }
 
 async fn make(
     State(app): State<App>,
     caller: Caller,
     Json(body): Json<MakeBody>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Json<MadeBody>), Problem> {
     let name = body.name.trim();
     if name.is_empty() || name.chars().count() > 100 {
         return Err(Problem::invalid("name must have 1 to 100 characters"));
     }
     let (token, secret) = app.tokens().make(name, caller.principal).await?;
-    Ok((StatusCode::CREATED, Json(json!({ "token": TokenBody::from(&token), "secret": secret }))))
+    Ok((StatusCode::CREATED, Json(MadeBody { token: TokenBody::from(&token), secret })))
 }
 
 async fn revoke(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode, Problem> {

@@ -1,8 +1,7 @@
 //! Tools over plain HTTP, for `matsu call`. The same dispatch, the same answers as over MCP.
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::tool::ToolContext;
@@ -11,10 +10,15 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
+use crate::resource::{Resource, says};
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/tools", get(list)).route("/tools/{name}", post(call))
+pub fn routes() -> Resource {
+    let call_tool = says("call_tool", "Calls a tool; answers as over MCP.").body::<AnyObject>();
+    Resource::default()
+        .get("/tools", says("list_tools", "Every tool with its schema.").answers::<AnyObject>(), list)
+        .post("/tools/{name}", call_tool.answers::<AnyObject>(), call)
 }
 
 async fn list(_caller: Caller) -> Json<Value> {

@@ -18,7 +18,8 @@ use crate::sql::internal;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_engine.sql"),
     include_str!("../../migrations/sqlite/0002_sessions.sql"),
-    include_str!("../../migrations/sqlite/0003_runs.sql"),
+    include_str!("../../migrations/sqlite/0003_failed_tasks.sql"),
+    include_str!("../../migrations/sqlite/0004_runs.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -1,11 +1,15 @@
 //! Reads that change nothing: tasks, jobs, and the orders a node must follow.
 
+use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobState, Lease};
 use matsu_core::limits::TASKS_PER_WAIT_MAX;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{JobFilter, Order, OrderKind, StoreError, StoreInfo, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{
+    JobFilter, JobOrder, Order, OrderKind, QueueCount, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup,
+};
 use matsu_core::principal::Principal;
+use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, Task, TaskStatus};
 
 use super::rows::{self, job_columns, task_columns};
@@ -38,7 +42,7 @@ const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
 const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
 macro_rules! job_list {
-    ($task:expr, $seq:literal) => {
+    ($task:expr, $seq:literal, $than:literal, $end:literal, $direction:literal) => {
         concat!(
             "SELECT ",
             job_columns!(),
@@ -46,19 +50,42 @@ macro_rules! job_list {
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
              AND (CAST($6 AS TEXT) IS NULL OR EXISTS \
-             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) AND ",
+             (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $6)) \
+             AND (CAST($7 AS BIGINT) IS NULL OR queued_at >= $7 OR started_at >= $7 OR finished_at >= $7 \
+             OR state IN ('running', 'awaiting_auth', 'awaiting_input')) AND ",
             $seq,
-            " > coalesce(CAST($4 AS BIGINT), -1) ORDER BY ",
+            $than,
+            " coalesce(CAST($4 AS BIGINT), ",
+            $end,
+            ") ORDER BY ",
             $seq,
+            $direction,
             " LIMIT $5"
         )
     };
 }
-const LIST_JOBS: Sql = Sql::both(job_list!("CAST($1 AS TEXT) IS NULL", "seq"));
-const LIST_JOBS_OF_TASK: Sql = Sql::both(job_list!("task_id = $1", "seq"));
+macro_rules! job_lists {
+    ($task:expr, $seq:literal) => {
+        [
+            Sql::both(job_list!($task, $seq, " > ", "-1", "")),
+            Sql::both(job_list!($task, $seq, " < ", "9223372036854775807", " DESC")),
+        ]
+    };
+}
+/// Each in both orders, the oldest first and the newest first.
+const LIST_JOBS: [Sql; 2] = job_lists!("CAST($1 AS TEXT) IS NULL", "seq");
+const LIST_JOBS_OF_TASK: [Sql; 2] = job_lists!("task_id = $1", "seq");
 /// Unfinished ones have an index of their own. `+seq` keeps the planners from walking all of history in its order.
-const LIST_UNFINISHED: Sql = Sql::both(job_list!(concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq"));
-const LIST_UNFINISHED_OF_TASK: Sql = Sql::both(job_list!(concat!("task_id = $1 AND ", unfinished!()), "+seq"));
+const LIST_UNFINISHED: [Sql; 2] = job_lists!(concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq");
+const LIST_UNFINISHED_OF_TASK: [Sql; 2] = job_lists!(concat!("task_id = $1 AND ", unfinished!()), "+seq");
+const QUEUE: Sql = Sql::both(concat!(
+    "SELECT slot, state, count(*) FROM jobs WHERE ",
+    unfinished!(),
+    " AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = jobs.task_id AND t.owner = $1) \
+     GROUP BY slot, state ORDER BY slot, state"
+));
+const FAILED: Sql =
+    Sql::both("SELECT count(*) FROM tasks WHERE owner = $1 AND status = 'failed' AND finished_at >= $2");
 const ORDERS: Sql = Sql::each(
     "SELECT j.id, j.attempt, j.state, t.status, t.stop_mode FROM jobs j LEFT JOIN tasks t ON t.id = j.task_id \
      WHERE j.id = $1",
@@ -173,6 +200,10 @@ impl Transition for ListJobs {
             (None, true) => &LIST_UNFINISHED,
             (Some(_), true) => &LIST_UNFINISHED_OF_TASK,
         };
+        let list = match filter.order {
+            JobOrder::OldestFirst => &list[0],
+            JobOrder::NewestFirst => &list[1],
+        };
         let rows = tx
             .rows(
                 list,
@@ -183,6 +214,7 @@ impl Transition for ListJobs {
                     self.page.after,
                     self.page.limit() + 1,
                     filter.owner.as_ref(),
+                    filter.moved_since,
                 ],
             )
             .await?;
@@ -225,6 +257,26 @@ impl Transition for ReadOrders {
             Some(Order { lease: lease.clone(), kind })
         });
         Ok(orders.collect())
+    }
+}
+
+pub struct ReadSummary {
+    pub owner: Principal,
+    pub failed_since: Timestamp,
+}
+
+impl Transition for ReadSummary {
+    type Output = Summary;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Summary, StoreError> {
+        let mut queue = Vec::new();
+        for row in tx.rows(&QUEUE, params![&self.owner]).await? {
+            let mut c = row.columns();
+            queue.push(QueueCount { slot: c.word(Slot::parse)?, state: c.word(JobState::parse)?, jobs: c.int()? });
+        }
+        let failed = tx.row(&FAILED, params![&self.owner, self.failed_since]).await?;
+        let failed = failed.ok_or_else(|| crate::sql::internal("no count"))?.only_int()?;
+        Ok(Summary { queue, failed })
     }
 }
 

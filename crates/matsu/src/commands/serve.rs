@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::open;
 use crate::cli::{Global, Serve};
 use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
@@ -22,6 +23,7 @@ use crate::daemon::announce::{self, ServerJson};
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
+use crate::doctor;
 use crate::logging;
 
 pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
@@ -58,7 +60,18 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     });
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
-    greet(&config, doors.address.as_deref(), global.json);
+    let doctored = config.clone();
+    app.call_doctor(std::sync::Arc::new(move || {
+        let config = doctored.clone();
+        Box::pin(async move { doctor::look(&config).await.json() })
+    }));
+    let link = doors.address.as_deref().map(|address| open::login_link(address, &app.login_codes().make()));
+    greet(&config, doors.address.as_deref(), link.as_deref(), global.json);
+    if let Some(link) = link.as_deref().filter(|_| args.open)
+        && let Err(error) = open::show(&config, link)
+    {
+        eprintln!("matsu: {error:#}; open the link above yourself");
+    }
 
     let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
     tracing::info!(?ending, "ending");
@@ -176,9 +189,9 @@ impl Doors {
     }
 }
 
-fn greet(config: &Config, address: Option<&str>, as_json: bool) {
+fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {
     if as_json {
-        say!("{}", json!({ "ok": true, "address": address, "pid": std::process::id() }));
+        say!("{}", json!({ "ok": true, "address": address, "link": link, "pid": std::process::id() }));
         return;
     }
     match address {
@@ -187,6 +200,10 @@ fn greet(config: &Config, address: Option<&str>, as_json: bool) {
     }
     say!("  store   {}", config.store_name());
     say!("  token   {}", config.paths.token().display());
+    if let Some(link) = link {
+        say!("  page    {link}");
+        say!("          works once, for five minutes; `matsu open` makes another");
+    }
     say!("  look    matsu tasks · matsu doctor");
 }
 

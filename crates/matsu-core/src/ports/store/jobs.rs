@@ -37,7 +37,7 @@ pub trait JobStore {
 
     async fn job(&self, id: &JobId) -> Result<Job, StoreError>;
 
-    /// Oldest first.
+    /// In the filter's order.
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
 
     /// What a node must do about jobs it runs: those not listed go on as they are.
@@ -122,6 +122,18 @@ pub struct JobFilter {
     pub task_id: Option<TaskId>,
     pub state: Option<JobState>,
     pub slot: Option<Slot>,
+    pub order: JobOrder,
+    /// Only those that are running or parked, and those that were queued, started or finished at or after this
+    /// moment: what a reader who was up to date then has missed.
+    pub moved_since: Option<Timestamp>,
+}
+
+/// In which order jobs are listed; by insertion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobOrder {
+    #[default]
+    OldestFirst,
+    NewestFirst,
 }
 
 /// Something a node must do about a job it runs.

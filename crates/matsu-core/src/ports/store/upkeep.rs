@@ -8,6 +8,9 @@ use serde::Serialize;
 use crate::change::{Change, ChangeCursor};
 use crate::clock::Timestamp;
 use crate::id::TokenId;
+use crate::job::JobState;
+use crate::principal::Principal;
+use crate::slot::Slot;
 use crate::token::{NewToken, Token};
 
 use super::StoreError;
@@ -54,8 +57,27 @@ pub trait UpkeepStore {
     /// How many jobs are not finished, over all nodes and owners.
     async fn unfinished_jobs(&self) -> Result<i64, StoreError>;
 
+    /// What is going on among the owner's tasks: a cost that grows with what is unfinished, not with history.
+    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError>;
+
     /// Copies a live store to a new file, consistently.
     async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+}
+
+/// The queue in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Unfinished jobs by slot and state; what has none is not listed.
+    pub queue: Vec<QueueCount>,
+    /// Tasks that failed since the moment asked about.
+    pub failed: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueCount {
+    pub slot: Slot,
+    pub state: JobState,
+    pub jobs: i64,
 }
 
 /// What `doctor` shows about a store.

@@ -1,0 +1,140 @@
+//! The page's session: a token in two halves. The cookie alone opens nothing, because a cookie belongs to a host and
+//! every program on this machine can have the browser send it; the key lives in the page's storage, which is bound
+//! to the port. Both halves together are the secret of a token in the store, so a session survives a restart, is
+//! listed and can be revoked.
+
+use axum::http::{HeaderMap, Method, header};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TokenId;
+use matsu_core::limits::{PAGE_SESSION_IDLE, PAGE_SESSION_MAX};
+use matsu_core::principal::Principal;
+use matsu_runtime::InstanceId;
+
+use super::{Caller, Credential, hash, mint_secret};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Carries the key.
+pub const KEY_HEADER: &str = "x-matsu-key";
+
+/// No token of a client begins like this, so neither kind can be passed for the other.
+pub const PREFIX: &str = "page:";
+
+/// A session that has just begun.
+pub struct Begun {
+    pub cookie: String,
+    pub key: String,
+}
+
+/// Begins a session of the store's own user.
+///
+/// # Errors
+/// The store is not available.
+pub async fn begin(app: &App, headers: &HeaderMap) -> Result<Begun, Problem> {
+    let (half, key) = (mint_secret(), mint_secret());
+    let clock = *app.runtime().clock();
+    let name = format!("{PREFIX} {} ({})", browser(headers), TokenId::mint(clock.now()));
+    app.tokens().keep(&name, Principal::local_user(), &secret(&half, &key)).await?;
+    Ok(Begun { cookie: set_cookie(headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
+}
+
+/// The same cookie for another while, so that only a page nobody looks at is signed out.
+#[must_use]
+pub fn renewed(headers: &HeaderMap) -> Option<String> {
+    Some(set_cookie(headers, &cookie(headers)?, PAGE_SESSION_IDLE.as_secs()))
+}
+
+#[must_use]
+pub fn ended(headers: &HeaderMap) -> String {
+    set_cookie(headers, "", 0)
+}
+
+/// Whether a request tries to come in as a page.
+#[must_use]
+pub fn is_attempted(headers: &HeaderMap) -> bool {
+    headers.contains_key(KEY_HEADER)
+}
+
+/// The caller behind a cookie and a key.
+///
+/// # Errors
+/// A half is missing or wrong, the session is over, or a write comes from elsewhere.
+pub async fn caller(app: &App, method: &Method, headers: &HeaderMap) -> Result<(Caller, Credential), Problem> {
+    let refused = || Problem::new(ErrorCode::Unauthorized, "this page is not signed in; `matsu open` signs it in");
+    if !method.is_safe() {
+        check_write(headers)?;
+    }
+    let key = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok()).ok_or_else(refused)?;
+    let secret = secret(&cookie(headers).ok_or_else(refused)?, key);
+    let token = app.tokens().find(&secret).await.map_err(|error| Problem::from_store(&error))?.ok_or_else(refused)?;
+    if app.runtime().clock().now().since(token.created_at) > PAGE_SESSION_MAX {
+        return Err(refused());
+    }
+    let instance = InstanceId::from_text(token.id.as_str());
+    Ok((Caller { principal: token.principal, instance }, Credential { token: token.id, hash: hash(&secret) }))
+}
+
+/// The browser says where a write comes from. Who cannot say so is no page of ours.
+fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
+    let foreign_site = headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin");
+    if foreign_site || !headers.contains_key(header::ORIGIN) {
+        return Err(Problem::new(ErrorCode::Forbidden, "a write of the page must come from the page itself"));
+    }
+    Ok(())
+}
+
+fn secret(half: &str, key: &str) -> String {
+    format!("{PREFIX}{half}:{key}")
+}
+
+/// One name per port: two servers on one host must not take each other's.
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
+    let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
+    format!("matsu_{port}")
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let name = cookie_name(headers);
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
+}
+
+fn set_cookie(headers: &HeaderMap, value: &str, seconds: u64) -> String {
+    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", cookie_name(headers))
+}
+
+/// A word for the list of sessions; what a browser says about itself is long and mostly untrue.
+fn browser(headers: &HeaderMap) -> &'static str {
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or("");
+    let known = ["Firefox", "Edg", "OPR", "Chrome", "Safari"];
+    known.into_iter().find(|name| agent.contains(name)).unwrap_or("browser")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn a_cookie_belongs_to_its_port() {
+        let both = [("host", "127.0.0.1:7878"), ("cookie", "a=1; matsu_7879=other; matsu_7878=mine")];
+        assert_eq!(cookie(&headers(&both)).as_deref(), Some("mine"));
+        let other = [("host", "127.0.0.1:7880"), ("cookie", "matsu_7878=mine")];
+        assert_eq!(cookie(&headers(&other)), None);
+    }
+
+    #[test]
+    fn a_write_says_where_it_comes_from() {
+        let same = [("origin", "http://127.0.0.1:1"), ("sec-fetch-site", "same-origin")];
+        assert!(check_write(&headers(&same)).is_ok());
+        assert!(check_write(&headers(&[])).is_err());
+        assert!(check_write(&headers(&[("origin", "http://127.0.0.1:1"), ("sec-fetch-site", "same-site")])).is_err());
+    }
+}

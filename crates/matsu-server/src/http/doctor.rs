@@ -1,0 +1,24 @@
+//! What is broken and how to mend it: the same findings as `matsu doctor`.
+
+use axum::Json;
+use axum::extract::State;
+use matsu_core::error_code::ErrorCode;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::openapi::AnyObject;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+
+pub fn routes() -> Resource {
+    let read_doctor = says("read_doctor", "Looks at everything that can be wrong, and says what to do about it.");
+    Resource::default().get("/doctor", read_doctor.answers::<AnyObject>(), read)
+}
+
+async fn read(State(app): State<App>, _caller: Caller) -> Result<Json<Value>, Problem> {
+    let Some(doctor) = app.doctor() else {
+        return Err(Problem::new(ErrorCode::ResourceNotFound, "nobody looks here; run `matsu doctor`"));
+    };
+    Ok(Json(doctor().await))
+}

@@ -1,0 +1,162 @@
+//! `GET /events`: what moves, as it moves. One stream serves one browser, however many tabs it has.
+//!
+//! Rows are whole and carry their revision, so that repeats and disorder are harmless: a reader keeps the newer one.
+
+mod cursor;
+mod rows;
+mod stream;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::Sse;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures_util::stream::unfold;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::ErrorId;
+use matsu_core::limits::{STREAM_TOPICS_MAX, STREAMS_MAX};
+use matsu_core::principal::Principal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::auth::{Caller, Credential};
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+
+use cursor::Cursor;
+use stream::Stream;
+
+pub fn routes() -> Resource {
+    let open_events = says("open_events", "What moves, as server-sent events.").query::<EventsQuery>();
+    let follow = says("follow_topics", "Changes what a stream follows besides tasks and counts.").body::<TopicsBody>();
+    Resource::default().get("/events", open_events.streams::<EventBody>(), open).post(
+        "/events/{stream_id}/topics",
+        follow,
+        set_topics,
+    )
+}
+
+/// The data of one event.
+#[derive(Serialize, JsonSchema)]
+pub struct EventBody {
+    /// What it is about: `task/<id>`, `chat/<id>`, …
+    pub topic: String,
+    pub revision: i64,
+    pub at: String,
+    /// The row itself, its fields beside these.
+    #[serde(flatten)]
+    pub row: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    /// Where to go on; the id of the last event that was read. `Last-Event-ID` says the same.
+    cursor: Option<String>,
+    /// `queue` (every job), `task/<id>` (the jobs of one task); separated by commas.
+    #[serde(default)]
+    topics: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TopicsBody {
+    topics: Vec<String>,
+}
+
+async fn open(
+    State(app): State<App>,
+    caller: Caller,
+    credential: Option<Extension<Credential>>,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let cursor = last.or(query.cursor).map(|text| Cursor::parse(&text)).transpose()?;
+    let topics = query.topics.split(',').filter(|topic| !topic.is_empty()).map(str::to_owned);
+    let following = Streams::open(&app, caller.principal.clone(), checked(topics.collect())?)?;
+    let stream = Stream::begin(app, caller.principal, credential.map(|found| found.0), following, cursor).await?;
+    let events = unfold(stream, |stream| stream.next());
+    let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    Ok((unbuffered, Sse::new(events)).into_response())
+}
+
+async fn set_topics(
+    State(app): State<App>,
+    caller: Caller,
+    Path(stream_id): Path<String>,
+    Json(body): Json<TopicsBody>,
+) -> Result<StatusCode, Problem> {
+    let topics = checked(body.topics.into_iter().collect())?;
+    let stream = app.streams().lock().get(&stream_id).filter(|stream| stream.owner == caller.principal).cloned();
+    let Some(stream) = stream else {
+        return Err(Problem::new(ErrorCode::ResourceNotFound, "this stream has ended; open another"));
+    };
+    *stream.topics.lock().unwrap_or_else(PoisonError::into_inner) = topics;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn checked(topics: BTreeSet<String>) -> Result<BTreeSet<String>, Problem> {
+    if topics.len() > STREAM_TOPICS_MAX {
+        return Err(Problem::invalid(format!("a stream follows at most {STREAM_TOPICS_MAX} topics")));
+    }
+    match topics.iter().find(|topic| *topic != "queue" && !topic.starts_with("task/")) {
+        Some(odd) => Err(Problem::invalid(format!("topics are queue and task/<id>, got {odd:?}"))),
+        None => Ok(topics),
+    }
+}
+
+/// The open streams of this process.
+#[derive(Default)]
+pub struct Streams {
+    open: Mutex<HashMap<String, Arc<Following>>>,
+}
+
+/// What one stream follows.
+struct Following {
+    owner: Principal,
+    topics: Mutex<BTreeSet<String>>,
+}
+
+/// Takes the stream off the list when it ends, however it ends.
+struct OpenStream {
+    app: App,
+    id: String,
+    following: Arc<Following>,
+}
+
+impl Streams {
+    fn open(app: &App, owner: Principal, topics: BTreeSet<String>) -> Result<OpenStream, Problem> {
+        let mut open = app.streams().lock();
+        if open.len() >= STREAMS_MAX {
+            return Err(Problem::new(ErrorCode::LimitExceeded, format!("at most {STREAMS_MAX} streams can be open")));
+        }
+        // As hard to guess as any other id.
+        let id = ErrorId::mint(app.runtime().clock().now()).as_str().replacen("err_", "stream_", 1);
+        let following = Arc::new(Following { owner, topics: Mutex::new(topics) });
+        open.insert(id.clone(), Arc::clone(&following));
+        Ok(OpenStream { app: app.clone(), id, following })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Following>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenStream {
+    /// Whether the jobs of this task are wanted.
+    fn follows_jobs_of(&self, task: &str) -> bool {
+        let topics = self.following.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.contains("queue") || topics.contains(&format!("task/{task}"))
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.app.streams().lock().remove(&self.id);
+    }
+}

@@ -1,0 +1,21 @@
+//! The description of this API, made from the routes themselves.
+
+use std::sync::OnceLock;
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::openapi::{AnyObject, document};
+use crate::resource::{Resource, says};
+
+pub fn routes() -> Resource {
+    Resource::default().get("/openapi.json", says("openapi", "This document.").answers::<AnyObject>(), read)
+}
+
+async fn read(State(app): State<App>, _caller: Caller) -> Json<&'static Value> {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    Json(DOCUMENT.get_or_init(|| document(app.version(), super::api().operations())))
+}

@@ -1,0 +1,85 @@
+//! Signing the page in and out.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::auth::{Caller, Credential, page_session};
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+
+pub fn routes() -> Resource {
+    let log_in =
+        says("log_in", "Spends a one-time code: sets the cookie and answers with the key.").body::<LogInBody>();
+    let log_out = says("log_out", "Ends the session of this page.");
+    Resource::default()
+        .post("/login", log_in.creates::<KeyBody>().open(), begin)
+        .get(
+            "/session",
+            says("read_session", "Who is signed in; keeps the session alive.").answers::<SessionBody>(),
+            read,
+        )
+        .delete("/session", log_out, end)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LogInBody {
+    code: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct KeyBody {
+    key: String,
+}
+
+async fn begin(State(app): State<App>, headers: HeaderMap, Json(body): Json<LogInBody>) -> Result<Response, Problem> {
+    app.login_codes().spend(&body.code)?;
+    let begun = page_session::begin(&app, &headers).await?;
+    let answer = Json(KeyBody { key: begun.key });
+    Ok((StatusCode::CREATED, [(header::SET_COOKIE, begun.cookie)], answer).into_response())
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SessionBody {
+    principal: String,
+    /// The token behind this session; absent on the socket.
+    token_id: Option<String>,
+    version: String,
+    store: String,
+}
+
+async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    credential: Option<axum::Extension<Credential>>,
+    headers: HeaderMap,
+) -> Response {
+    let body = SessionBody {
+        principal: caller.principal.to_string(),
+        token_id: credential.map(|credential| credential.token.to_string()),
+        version: app.version().to_owned(),
+        store: app.store_name().to_owned(),
+    };
+    match page_session::renewed(&headers).filter(|_| page_session::is_attempted(&headers)) {
+        Some(cookie) => ([(header::SET_COOKIE, cookie)], Json(body)).into_response(),
+        None => Json(body).into_response(),
+    }
+}
+
+async fn end(
+    State(app): State<App>,
+    _caller: Caller,
+    credential: Option<axum::Extension<Credential>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Some(credential) = credential.filter(|_| page_session::is_attempted(&headers)) else {
+        return Err(Problem::invalid("only a page has a session to end; see `matsu token revoke`"));
+    };
+    app.tokens().revoke(&credential.token).await?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, page_session::ended(&headers))]).into_response())
+}

@@ -1,0 +1,144 @@
+//! A REST resource: routes and their description, said in one breath, so that the document that is served cannot
+//! speak of other routes than those that answer.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, on};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::app::App;
+
+/// Makes the schema of one type.
+pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// Routes below `/api/v1`, each with what is said about it.
+#[derive(Default)]
+pub struct Resource {
+    router: Router<App>,
+    operations: Vec<Operation>,
+}
+
+/// One method of one path.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub says: Says,
+}
+
+/// What the document says about an operation.
+#[derive(Clone, Copy)]
+pub struct Says {
+    /// Unique among all operations; clients are generated from it.
+    pub id: &'static str,
+    pub summary: &'static str,
+    pub query: Option<SchemaOf>,
+    pub body: Option<SchemaOf>,
+    pub answer: Answer,
+    pub status: u16,
+    pub is_open: bool,
+}
+
+/// What comes back when all is well.
+#[derive(Clone, Copy)]
+pub enum Answer {
+    Nothing,
+    Json(SchemaOf),
+    /// Server-sent events; the schema is that of one event's data.
+    Events(SchemaOf),
+}
+
+/// An operation that answers nothing yet; say what it takes and gives with the methods below.
+#[must_use]
+pub fn says(id: &'static str, summary: &'static str) -> Says {
+    Says { id, summary, query: None, body: None, answer: Answer::Nothing, status: 204, is_open: false }
+}
+
+impl Says {
+    #[must_use]
+    pub fn query<T: JsonSchema>(self) -> Self {
+        Self { query: Some(schema_of::<T>), ..self }
+    }
+
+    #[must_use]
+    pub fn body<T: JsonSchema>(self) -> Self {
+        Self { body: Some(schema_of::<T>), ..self }
+    }
+
+    /// JSON with status 200.
+    #[must_use]
+    pub fn answers<T: JsonSchema>(self) -> Self {
+        Self { answer: Answer::Json(schema_of::<T>), status: 200, ..self }
+    }
+
+    /// JSON with status 201.
+    #[must_use]
+    pub fn creates<T: JsonSchema>(self) -> Self {
+        Self { status: 201, ..self.answers::<T>() }
+    }
+
+    #[must_use]
+    pub fn streams<T: JsonSchema>(self) -> Self {
+        Self { answer: Answer::Events(schema_of::<T>), status: 200, ..self }
+    }
+
+    /// Answers whoever has no token yet.
+    #[must_use]
+    pub fn open(self) -> Self {
+        Self { is_open: true, ..self }
+    }
+}
+
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+impl Resource {
+    #[must_use]
+    pub fn get<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
+        self.on(MethodFilter::GET, "get", path, says, handler)
+    }
+
+    #[must_use]
+    pub fn post<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
+        self.on(MethodFilter::POST, "post", path, says, handler)
+    }
+
+    #[must_use]
+    pub fn patch<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
+        self.on(MethodFilter::PATCH, "patch", path, says, handler)
+    }
+
+    #[must_use]
+    pub fn delete<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
+        self.on(MethodFilter::DELETE, "delete", path, says, handler)
+    }
+
+    fn on<H: Handler<T, App>, T: 'static>(
+        mut self,
+        filter: MethodFilter,
+        method: &'static str,
+        path: &'static str,
+        says: Says,
+        handler: H,
+    ) -> Self {
+        self.router = self.router.route(path, on(filter, handler));
+        self.operations.push(Operation { method, path, says });
+        self
+    }
+
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.operations.extend(other.operations);
+        self
+    }
+
+    pub fn into_router(self) -> Router<App> {
+        self.router
+    }
+
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+}

@@ -1,0 +1,117 @@
+//! `matsu connect`: tells AI clients about Matsu, in user scope, and takes it back.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use super::{Context, print_json};
+use crate::cli::Connect;
+use crate::connect::pieces::{self, Edit};
+use crate::connect::{CLIENTS, Client, Undone, Wish, record};
+
+pub fn run(cx: &Context, args: &Connect) -> Result<ExitCode> {
+    let homes = cx.config.homes()?;
+    let clients = match &args.client {
+        Some(name) => vec![Client::named(name).with_context(|| {
+            let names = CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
+            format!("no client is called {name:?}; there are {names}")
+        })?],
+        None if args.undo => CLIENTS.iter().filter(|client| is_connected(cx, client)).collect(),
+        None => CLIENTS.iter().filter(|client| client.is_installed(&homes)).collect(),
+    };
+    if args.undo {
+        return undo(cx, &clients);
+    }
+    if clients.is_empty() {
+        bail!("no AI client was found; name one to set it up anyway, for instance `matsu connect claude`");
+    }
+    let program = std::env::current_exe().context("cannot find this program on disk")?;
+    let wish = Wish { program, hooks: args.hooks };
+    // Once more is again from the start: what an earlier version put there goes first.
+    let again: Vec<&&Client> = clients.iter().filter(|client| is_connected(cx, client)).collect();
+    for client in &again {
+        record::undo(&cx.config.paths.data_dir, client.name)?;
+    }
+    let plans = clients.iter().map(|client| Ok((*client, pieces::edits(client, &homes, &wish)?)));
+    let plans = plans.collect::<Result<Vec<(&Client, Vec<Edit>)>>>()?;
+    if !args.yes && again.is_empty() && !agreed(&plans)? {
+        say!("nothing was changed");
+        return Ok(ExitCode::FAILURE);
+    }
+    for (client, edits) in &plans {
+        record::apply(&cx.config.paths.data_dir, client.name, edits)?;
+    }
+    report(cx, &plans);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_connected(cx: &Context, client: &Client) -> bool {
+    record::exists(&cx.config.paths.data_dir, client.name)
+}
+
+fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
+    for (client, edits) in plans {
+        say!("{}", client.title);
+        for edit in edits {
+            say!("  {} in {}", edit.what, edit.file.display());
+        }
+    }
+    if !std::io::stdin().is_terminal() {
+        bail!("nobody is there to ask; pass --yes to go ahead");
+    }
+    print!("Go ahead? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)]) {
+    if cx.json {
+        let clients = plans.iter().map(|(client, edits)| {
+            json!({
+                "client": client.name,
+                "files": edits.iter().map(|edit| json!({ "file": edit.file, "what": edit.what })).collect::<Vec<_>>(),
+                "tool_timeout_seconds": client.timeout.seconds(),
+                "hold_seconds": client.timeout.hold(),
+                "after": client.after,
+            })
+        });
+        print_json(&json!({ "ok": true, "clients": clients.collect::<Vec<Value>>() }));
+        return;
+    }
+    for (client, edits) in plans {
+        say!("{}: connected", client.title);
+        for edit in edits {
+            say!("  {} in {}", edit.what, edit.file.display());
+        }
+        say!("  a wait is held up to {} s; {}", client.timeout.hold(), client.after);
+    }
+    say!("take it back with `matsu connect --undo`");
+}
+
+fn undo(cx: &Context, clients: &[&Client]) -> Result<ExitCode> {
+    let mut all = Vec::new();
+    for client in clients {
+        for undone in record::undo(&cx.config.paths.data_dir, client.name)? {
+            let (file, word) = match undone {
+                Undone::Restored(file) => (file, "restored"),
+                Undone::Removed(file) => (file, "removed"),
+                Undone::Changed(file) => (file, "changed by somebody else; look for matsu in it"),
+                Undone::Gone(file) => (file, "gone"),
+            };
+            if !cx.json {
+                say!("{}: {word}", file.display());
+            }
+            all.push(json!({ "client": client.name, "file": file, "became": word }));
+        }
+    }
+    if cx.json {
+        print_json(&json!({ "ok": true, "files": all }));
+    } else if all.is_empty() {
+        say!("nothing was connected");
+    }
+    Ok(ExitCode::SUCCESS)
+}

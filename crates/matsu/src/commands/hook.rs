@@ -1,0 +1,80 @@
+//! `matsu hook`: what the installed hooks call. Quick and quiet: without a daemon there is no news, and a hook that
+//! fails must not stand in a client's way.
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use matsu_core::clock::Clock;
+use serde_json::{Value, json};
+
+use super::{Context, field};
+use crate::cli::HookEvent;
+use crate::client::Client;
+
+/// A client waits for its hooks.
+const PATIENCE: Duration = Duration::from_secs(3);
+const NAMED_MAX: usize = 5;
+
+pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
+    let mut said = String::new();
+    let _ = std::io::stdin().take(1024 * 1024).read_to_string(&mut said);
+    let input: Value = serde_json::from_str(&said).unwrap_or(Value::Null);
+    // The turn was kept going once already: twice would be a circle.
+    if event == HookEvent::Stop && input["stop_hook_active"] == true {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let news = Clock::system().within(PATIENCE, news(cx)).await.and_then(Result::ok).unwrap_or_default();
+    match event {
+        HookEvent::Stop if !news.unread.is_empty() => {
+            let reason = format!(
+                "{} handed over to Matsu ended and nobody has read the result: {}. Read it with get_task_status before you stop.",
+                if news.unread.len() == 1 { "Work" } else { "Several pieces of work" },
+                news.named()
+            );
+            say!("{}", json!({ "decision": "block", "reason": reason }));
+        }
+        HookEvent::Prompt if !news.unread.is_empty() || news.open > 0 => {
+            let ended =
+                if news.unread.is_empty() { String::new() } else { format!("ended and unread: {}. ", news.named()) };
+            say!("Matsu: {ended}{} still under way.", news.open);
+        }
+        HookEvent::Stop | HookEvent::Prompt => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Default)]
+struct News {
+    unread: Vec<String>,
+    open: usize,
+}
+
+impl News {
+    fn named(&self) -> String {
+        let more = self.unread.len().saturating_sub(NAMED_MAX);
+        let named = self.unread.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        if more > 0 { format!("{named} and {more} more") } else { named }
+    }
+}
+
+/// Of a running daemon only: a hook starts nothing and makes no store.
+async fn news(cx: &Context) -> Result<News> {
+    if tokio::net::UnixStream::connect(cx.config.paths.socket()).await.is_err() {
+        return Ok(News::default());
+    }
+    let client = Client::connect(&cx.config).await?;
+    let page = client.get("/api/v1/tasks?limit=200").await?;
+    let mut news = News::default();
+    for task in page["items"].as_array().into_iter().flatten().filter(|task| task["kind"] != "wait") {
+        if task["finished_at"].is_null() {
+            news.open += 1;
+        } else if task["unread"] == true {
+            // Titles are text of others: one line, and short.
+            let title: String = field(task, "title").chars().filter(|c| !c.is_control()).take(60).collect();
+            news.unread.push(format!("{} ({title}, {})", field(task, "task_id"), field(task, "status")));
+        }
+    }
+    Ok(news)
+}

@@ -1,0 +1,171 @@
+//! The clients we know: where their files are in user scope, how long they let a call take, and what they understand.
+
+use std::path::{Path, PathBuf};
+
+/// Where this user's programs and their files are.
+#[derive(Clone, Debug)]
+pub struct Homes {
+    pub home: PathBuf,
+    /// `$CLAUDE_CONFIG_DIR`, if set.
+    pub claude: Option<PathBuf>,
+    /// `$CODEX_HOME`, if set.
+    pub codex: Option<PathBuf>,
+    /// `$XDG_CONFIG_HOME` or what stands for it.
+    pub config: PathBuf,
+    /// The folders of `$PATH`.
+    pub path: Vec<PathBuf>,
+}
+
+/// One client.
+pub struct Client {
+    pub name: &'static str,
+    pub title: &'static str,
+    command: &'static str,
+    /// How long its tool calls may take, in seconds, and whether that is ours to set.
+    pub timeout: Timeout,
+    pub servers: fn(&Homes) -> Servers,
+    /// Where a rule for the model goes.
+    pub rule: Option<fn(&Homes) -> PathBuf>,
+    /// Where its hooks go, and the names of its events.
+    pub hooks: Option<fn(&Homes) -> PathBuf>,
+    /// What a person still has to do.
+    pub after: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Set by the entry we write.
+    Ours(u64),
+    /// Its own, which cannot be set.
+    Fixed(u64),
+}
+
+impl Timeout {
+    pub fn seconds(self) -> u64 {
+        match self {
+            Self::Ours(seconds) | Self::Fixed(seconds) => seconds,
+        }
+    }
+
+    /// Answered in time, with room for a slow machine.
+    pub fn hold(self) -> u64 {
+        self.seconds().saturating_sub(20).max(1)
+    }
+}
+
+/// The file that lists MCP servers, and its shape.
+pub enum Servers {
+    /// JSON: an object under this key; the timeout under that one, in milliseconds.
+    Json { file: PathBuf, key: &'static str, kind: Option<&'static str>, timeout: Option<&'static str> },
+    /// TOML: `[mcp_servers.matsu]`.
+    Toml { file: PathBuf },
+}
+
+/// Long enough that half an hour of waiting costs a model two turns.
+const LONG: Timeout = Timeout::Ours(1_800);
+
+pub const CLIENTS: &[Client] = &[
+    Client {
+        name: "claude",
+        title: "Claude Code",
+        command: "claude",
+        timeout: LONG,
+        servers: |homes| Servers::Json {
+            file: homes.claude.as_ref().unwrap_or(&homes.home).join(".claude.json"),
+            key: "mcpServers",
+            kind: Some("stdio"),
+            timeout: Some("timeout"),
+        },
+        rule: Some(|homes| homes.claude_folder().join("CLAUDE.md")),
+        hooks: Some(|homes| homes.claude_folder().join("settings.json")),
+        after: "start a new session",
+    },
+    Client {
+        name: "codex",
+        title: "Codex",
+        command: "codex",
+        timeout: LONG,
+        servers: |homes| Servers::Toml { file: homes.codex_folder().join("config.toml") },
+        rule: Some(|homes| homes.codex_folder().join("AGENTS.md")),
+        hooks: Some(|homes| homes.codex_folder().join("hooks.json")),
+        after: "start a new session; Codex asks once whether it may trust new hooks",
+    },
+    Client {
+        name: "gemini",
+        title: "Gemini CLI",
+        command: "gemini",
+        timeout: LONG,
+        servers: |homes| Servers::Json {
+            file: homes.home.join(".gemini/settings.json"),
+            key: "mcpServers",
+            kind: None,
+            timeout: Some("timeout"),
+        },
+        rule: Some(|homes| homes.home.join(".gemini/GEMINI.md")),
+        hooks: None,
+        after: "start a new session",
+    },
+    Client {
+        name: "cursor",
+        title: "Cursor",
+        command: "cursor",
+        timeout: Timeout::Fixed(60),
+        servers: |homes| Servers::Json {
+            file: homes.home.join(".cursor/mcp.json"),
+            key: "mcpServers",
+            kind: None,
+            timeout: None,
+        },
+        rule: None,
+        hooks: None,
+        after: "switch matsu on in Cursor's MCP settings",
+    },
+    Client {
+        name: "vscode",
+        title: "VS Code",
+        command: "code",
+        timeout: Timeout::Fixed(300),
+        servers: |homes| Servers::Json {
+            file: homes.config.join("Code/User/mcp.json"),
+            key: "servers",
+            kind: Some("stdio"),
+            timeout: None,
+        },
+        rule: None,
+        hooks: None,
+        after: "start matsu in VS Code's list of MCP servers",
+    },
+];
+
+impl Homes {
+    fn claude_folder(&self) -> PathBuf {
+        self.claude.clone().unwrap_or_else(|| self.home.join(".claude"))
+    }
+
+    fn codex_folder(&self) -> PathBuf {
+        self.codex.clone().unwrap_or_else(|| self.home.join(".codex"))
+    }
+
+    fn has_command(&self, name: &str) -> bool {
+        self.path.iter().any(|folder| folder.join(name).is_file())
+    }
+}
+
+impl Client {
+    pub fn named(name: &str) -> Option<&'static Self> {
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Whether it seems to be there: its program, or files it has left.
+    pub fn is_installed(&self, homes: &Homes) -> bool {
+        homes.has_command(self.command) || (self.servers)(homes).file().is_file()
+    }
+}
+
+impl Servers {
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Json { file, .. } | Self::Toml { file } => file,
+        }
+    }
+}

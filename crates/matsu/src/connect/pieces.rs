@@ -1,0 +1,149 @@
+//! What is put into a client's files: the server entry, a short rule for the model, and, if wished, hooks.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::clients::{Client, Homes, Servers, Timeout};
+use super::json_text::{insert_element, insert_member};
+
+/// What a person asked for.
+pub struct Wish {
+    /// The program that the client starts.
+    pub program: PathBuf,
+    pub hooks: bool,
+}
+
+/// One file and what happens to it.
+#[derive(Debug)]
+pub struct Edit {
+    pub file: PathBuf,
+    /// `None`: there is no such file yet.
+    pub before: Option<String>,
+    pub after: String,
+    /// What was put in, piece by piece.
+    pub pieces: Vec<String>,
+    pub what: &'static str,
+}
+
+const BEGIN: &str = "<!-- matsu: begin -->";
+const END: &str = "<!-- matsu: end -->";
+
+/// What a model needs to know, in as few words as it takes.
+const RULE: &str = "Slow work goes to Matsu: hand it over with `use_agent` (with `run_async: true`) or `create_task` and go on. \
+When you need the result, wait with one call of `get_task_status` or `get_status` and a long `timeout` or `wait`; it returns the moment \
+something changes. Do not poll in short intervals. `get_task_status` without arguments lists what is open or unread.";
+
+/// Everything that would be changed, without changing it.
+pub fn edits(client: &Client, homes: &Homes, wish: &Wish) -> Result<Vec<Edit>> {
+    let mut edits = vec![server(client, homes, wish)?];
+    if let Some(rule) = client.rule {
+        edits.push(rule_block(rule(homes))?);
+    }
+    match client.hooks {
+        Some(hooks) if wish.hooks => edits.push(hook_entries(hooks(homes), wish)?),
+        None if wish.hooks => bail!("{} has no hooks that Matsu knows; run this without --hooks", client.title),
+        _ => {}
+    }
+    Ok(edits)
+}
+
+fn arguments(timeout: Timeout) -> Vec<String> {
+    // The client starts the server in the project it works on.
+    ["mcp", "--root", ".", "--hold", &timeout.hold().to_string()].map(str::to_owned).to_vec()
+}
+
+fn server(client: &Client, homes: &Homes, wish: &Wish) -> Result<Edit> {
+    let servers = (client.servers)(homes);
+    let before = read(servers.file())?;
+    let text = before.clone().unwrap_or_default();
+    let program = wish.program.to_string_lossy();
+    let args = arguments(client.timeout);
+    let inserted = match &servers {
+        Servers::Json { key, kind, timeout, .. } => {
+            let mut entry = json!({ "command": program, "args": args });
+            if let Some(kind) = kind {
+                entry["type"] = json!(kind);
+            }
+            if let (Some(name), Timeout::Ours(seconds)) = (timeout, client.timeout) {
+                entry[*name] = json!(seconds * 1_000);
+            }
+            insert_member(&text, &[key], "matsu", &entry.to_string())
+        }
+        Servers::Toml { .. } => insert_table(&text, &program, &args, client.timeout),
+    };
+    let inserted = inserted.with_context(|| format!("{} was left as it is", servers.file().display()))?;
+    let file = servers.file().to_owned();
+    Ok(Edit { file, before, after: inserted.text, pieces: vec![inserted.piece], what: "the MCP server" })
+}
+
+/// A table at the end belongs to nothing before it, so it can always be added.
+fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) -> Result<super::json_text::Inserted> {
+    let parsed: toml::Table = text.parse().context("this is not TOML")?;
+    if parsed.get("mcp_servers").and_then(|servers| servers.get("matsu")).is_some() {
+        bail!("there is an [mcp_servers.matsu] already that is not ours; remove it first");
+    }
+    // JSON's strings and arrays of strings are TOML's too.
+    let piece = format!(
+        "{}[mcp_servers.matsu]\ncommand = {}\nargs = {}\ntool_timeout_sec = {}\nstartup_timeout_sec = 30\n",
+        if text.is_empty() {
+            ""
+        } else if text.ends_with('\n') {
+            "\n"
+        } else {
+            "\n\n"
+        },
+        Value::from(program),
+        Value::from(args),
+        timeout.seconds(),
+    );
+    Ok(super::json_text::Inserted { text: format!("{text}{piece}"), piece })
+}
+
+fn rule_block(file: PathBuf) -> Result<Edit> {
+    let before = read(&file)?;
+    let text = before.clone().unwrap_or_default();
+    if text.contains(BEGIN) {
+        bail!("{} holds a rule of Matsu already; take it out with --undo first", file.display());
+    }
+    let gap = if text.is_empty() {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    let piece = format!("{gap}{BEGIN}\n{RULE}\n{END}\n");
+    Ok(Edit { file, before, after: format!("{text}{piece}"), pieces: vec![piece], what: "a short rule for the model" })
+}
+
+fn hook_entries(file: PathBuf, wish: &Wish) -> Result<Edit> {
+    let before = read(&file)?;
+    let mut text = before.clone().unwrap_or_default();
+    let mut pieces = Vec::new();
+    for (event, verb) in [("Stop", "stop"), ("UserPromptSubmit", "prompt")] {
+        let command = format!("{} hook {verb}", shell_word(&wish.program.to_string_lossy()));
+        let group = json!({ "hooks": [{ "type": "command", "command": command, "timeout": 10 }] });
+        let inserted = insert_element(&text, &["hooks", event], &group.to_string());
+        let inserted = inserted.with_context(|| format!("{} was left as it is", file.display()))?;
+        text = inserted.text;
+        pieces.push(inserted.piece);
+    }
+    // The last one put in stands inside what came before it, and must come out first.
+    pieces.reverse();
+    Ok(Edit { file, before, after: text, pieces, what: "hooks" })
+}
+
+fn shell_word(text: &str) -> String {
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c));
+    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn read(file: &std::path::Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}

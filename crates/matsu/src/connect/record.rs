@@ -1,0 +1,115 @@
+//! The record of what was put into a client's files. Written before the files are, so that nothing is put anywhere that
+//! could not be found again; taken out piece by piece, so that what others wrote meanwhile stays.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::pieces::Edit;
+use crate::daemon::announce::{make_private_folder, write_private};
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    files: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    file: PathBuf,
+    was_there: bool,
+    pieces: Vec<String>,
+    /// Folders that were made for it, the innermost first.
+    folders: Vec<PathBuf>,
+}
+
+/// What became of one file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Undone {
+    Restored(PathBuf),
+    Removed(PathBuf),
+    /// Somebody changed our piece: it is left to them.
+    Changed(PathBuf),
+    Gone(PathBuf),
+}
+
+fn place(data_dir: &Path, client: &str) -> PathBuf {
+    data_dir.join("connect").join(format!("{client}.json"))
+}
+
+pub fn exists(data_dir: &Path, client: &str) -> bool {
+    place(data_dir, client).is_file()
+}
+
+/// Makes the edits, on record.
+pub fn apply(data_dir: &Path, client: &str, edits: &[Edit]) -> Result<()> {
+    let entry = |edit: &Edit| {
+        let missing = edit.file.ancestors().skip(1).take_while(|folder| !folder.exists());
+        Entry {
+            file: edit.file.clone(),
+            was_there: edit.before.is_some(),
+            pieces: edit.pieces.clone(),
+            folders: missing.map(Path::to_owned).collect(),
+        }
+    };
+    let record = Record { files: edits.iter().map(entry).collect() };
+    make_private_folder(data_dir)?;
+    make_private_folder(&data_dir.join("connect"))?;
+    write_private(&place(data_dir, client), &serde_json::to_string_pretty(&record)?)?;
+    for edit in edits {
+        if let Some(folder) = edit.file.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        write_as_it_was(&edit.file, &edit.after)?;
+    }
+    Ok(())
+}
+
+/// Takes everything out again. A client that was never connected answers with nothing.
+pub fn undo(data_dir: &Path, client: &str) -> Result<Vec<Undone>> {
+    let place = place(data_dir, client);
+    let Ok(text) = fs::read_to_string(&place) else { return Ok(Vec::new()) };
+    let record: Record = serde_json::from_str(&text).with_context(|| format!("cannot read {}", place.display()))?;
+    let mut undone = Vec::new();
+    for entry in record.files {
+        undone.push(undo_one(entry)?);
+    }
+    fs::remove_file(&place)?;
+    Ok(undone)
+}
+
+fn undo_one(entry: Entry) -> Result<Undone> {
+    let Ok(mut text) = fs::read_to_string(&entry.file) else { return Ok(Undone::Gone(entry.file)) };
+    let mut is_whole = true;
+    for piece in &entry.pieces {
+        match text.find(piece.as_str()) {
+            Some(at) => text.replace_range(at..at + piece.len(), ""),
+            None => is_whole = false,
+        }
+    }
+    if !entry.was_there && text.trim().is_empty() {
+        fs::remove_file(&entry.file)?;
+        // Only empty ones go: others may have put things there.
+        for folder in &entry.folders {
+            let _ = fs::remove_dir(folder);
+        }
+        return Ok(Undone::Removed(entry.file));
+    }
+    write_as_it_was(&entry.file, &text)?;
+    Ok(if is_whole { Undone::Restored(entry.file) } else { Undone::Changed(entry.file) })
+}
+
+/// Beside it and by rename, under the same permissions; a link keeps pointing where it did.
+fn write_as_it_was(file: &Path, text: &str) -> Result<()> {
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let fresh = file.with_extension("matsu-new");
+    let write = || -> std::io::Result<()> {
+        fs::write(&fresh, text)?;
+        if let Ok(meta) = fs::metadata(&file) {
+            fs::set_permissions(&fresh, meta.permissions())?;
+        }
+        fs::rename(&fresh, &file)
+    };
+    write().with_context(|| format!("cannot write {}", file.display()))
+}

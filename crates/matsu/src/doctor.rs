@@ -1,0 +1,159 @@
+//! Looks at everything that can be wrong, and says what to do about it: for `matsu doctor` and for the page.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::compose;
+use crate::config::Config;
+use crate::daemon::{announce, socket};
+
+/// What one look found.
+pub struct Finding {
+    what: &'static str,
+    state: State,
+    detail: String,
+    advice: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Good,
+    Note,
+    Bad,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Bad => "problem",
+        }
+    }
+}
+
+fn good(what: &'static str, detail: impl Into<String>) -> Finding {
+    Finding { what, state: State::Good, detail: detail.into(), advice: None }
+}
+
+fn bad(what: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding { what, state: State::Bad, detail: detail.into(), advice: Some(advice.into()) }
+}
+
+fn note(what: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding { what, state: State::Note, detail: detail.into(), advice: Some(advice.into()) }
+}
+
+/// Everything that was looked at.
+pub struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub fn is_broken(&self) -> bool {
+        self.0.iter().any(|finding| finding.state == State::Bad)
+    }
+
+    pub fn json(&self) -> Value {
+        let items = self.0.iter().map(|finding| {
+            json!({
+                "what": finding.what,
+                "state": finding.state.word(),
+                "detail": finding.detail,
+                "advice": finding.advice,
+            })
+        });
+        json!({ "ok": !self.is_broken(), "findings": items.collect::<Vec<_>>() })
+    }
+
+    /// As lines for a terminal.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for finding in &self.0 {
+            lines.push(format!("{:8} {:8} {}", finding.state.word(), finding.what, finding.detail));
+            lines.extend(finding.advice.iter().map(|advice| format!("{:17} → {advice}", "")));
+        }
+        lines
+    }
+}
+
+pub async fn look(config: &Config) -> Findings {
+    Findings(vec![store(config).await, daemon(config).await, port(config).await, secrets(config), clock()])
+}
+
+async fn store(config: &Config) -> Finding {
+    let check = async { anyhow::Ok(compose::open_store(config).await?.store.check().await?) };
+    match Clock::system().within(Duration::from_secs(10), check).await {
+        Some(Ok(info)) => good(
+            "store",
+            format!("{} at {}, schema {}, {} tasks", info.backend, info.location, info.schema_version, info.tasks),
+        ),
+        Some(Err(error)) => bad("store", format!("{error:#}"), "check --store, free space and permissions"),
+        None => bad("store", "does not answer within 10 s", "is the database server running?"),
+    }
+}
+
+async fn daemon(config: &Config) -> Finding {
+    match Client::connect(config).await {
+        Ok(client) if client.has_daemon() => match client.get("/control/info").await {
+            Ok(info) => {
+                good("daemon", format!("pid {}, version {}", info["pid"], info["version"].as_str().unwrap_or("?")))
+            }
+            Err(error) => bad("daemon", format!("{error:#}"), "end it and start `matsu serve` again"),
+        },
+        Ok(_) => note("daemon", "none is running", "start one with `matsu serve`"),
+        Err(error) => bad("daemon", format!("{error:#}"), "see the store above"),
+    }
+}
+
+async fn port(config: &Config) -> Finding {
+    if !config.serves_http() {
+        return good("http", "off");
+    }
+    if let Some(address) = announce::read_server_json(&config.paths).and_then(|server| server.address)
+        && let Some(place) = address.strip_prefix("http://")
+        && tokio::net::TcpStream::connect(place).await.is_ok()
+    {
+        return good("http", address);
+    }
+    let (listen, port) = (config.listen(), config.port());
+    match socket::bind_tcp(listen, port).await {
+        Ok(bound) => match bound.local_addr() {
+            Ok(address) if port != 0 && address.port() != port => {
+                note("http", format!("port {port} is taken"), format!("`matsu serve` would use {}", address.port()))
+            }
+            _ => good("http", format!("port {port} on {listen} is free")),
+        },
+        Err(error) => bad("http", format!("{error:#}"), "choose another with server.port or --port"),
+    }
+}
+
+/// What others must not read.
+fn secrets(config: &Config) -> Finding {
+    let open = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
+    let token = config.paths.token();
+    if open(&token) {
+        return bad(
+            "secrets",
+            format!("others can read {}", token.display()),
+            format!("chmod 600 {}", token.display()),
+        );
+    }
+    if open(&config.paths.data_dir) {
+        let folder = config.paths.data_dir.display();
+        return note("secrets", format!("others can look into {folder}"), format!("chmod 700 {folder}"));
+    }
+    good("secrets", "only you can read the data directory and the token")
+}
+
+fn clock() -> Finding {
+    let now = Clock::system().now();
+    // Written in 2026: an earlier clock cannot be right.
+    if now.as_millis() < 1_767_225_600_000 {
+        return note("clock", format!("it is {now} by this clock"), "set the clock; times shown will be wrong");
+    }
+    good("clock", now.to_string())
+}

@@ -1,0 +1,138 @@
+//! `matsu connect` in a home of its own: what is written, that nothing else moves, and that it comes out again.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::api::noop;
+use crate::home::{Home, run};
+
+/// Files as their owners left them: odd indentation, comments, no line end.
+const FILES: &[(&str, &str)] = &[
+    (
+        ".claude.json",
+        "{\n    \"numStartups\": 7,\n    \"mcpServers\": {\n        \"other\": { \"command\": \"x\" }\n    }\n}",
+    ),
+    (".claude/CLAUDE.md", "Be brief."),
+    (".claude/settings.json", "{ \"hooks\": { \"Stop\": [ { \"hooks\": [] } ] }, \"model\": \"opus\" }\n"),
+    (".codex/config.toml", "model = \"gpt\" # mine\n\n[mcp_servers.other]\ncommand = 'x'\n"),
+    (".gemini/settings.json", "{}\n"),
+    (".cursor/mcp.json", "// mine\n{\"mcpServers\": {},}\n"),
+];
+
+fn home() -> Home {
+    let home = Home::sqlite();
+    for (name, text) in FILES {
+        let file = home.path(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    home
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_client_is_connected_and_disconnected_byte_for_byte() {
+    let home = home();
+    for client in ["claude", "codex", "gemini", "cursor", "vscode"] {
+        let done = home.run_json(&["connect", client, "--yes"]);
+        assert_eq!(done["clients"][0]["client"], client, "{done}");
+        let (limit, hold) = (&done["clients"][0]["tool_timeout_seconds"], &done["clients"][0]["hold_seconds"]);
+        assert_eq!(hold.as_u64().unwrap(), limit.as_u64().unwrap() - 20);
+    }
+    let claude: Value = serde_json::from_str(&read(&home.path(".claude.json"))).unwrap();
+    let entry = &claude["mcpServers"]["matsu"];
+    assert_eq!(entry["command"], env!("CARGO_BIN_EXE_matsu"));
+    assert_eq!(entry["args"], serde_json::json!(["mcp", "--root", ".", "--hold", "1780"]));
+    assert_eq!((&entry["timeout"], &claude["mcpServers"]["other"]["command"]), (&1_800_000.into(), &"x".into()));
+    let codex: toml::Table = read(&home.path(".codex/config.toml")).parse().unwrap();
+    assert_eq!(codex["mcp_servers"]["matsu"]["tool_timeout_sec"].as_integer(), Some(1_800));
+    assert!(read(&home.path(".codex/config.toml")).starts_with(FILES[3].1));
+    assert!(read(&home.path(".claude/CLAUDE.md")).starts_with("Be brief.") && home.path(".gemini/GEMINI.md").exists());
+    let vscode: Value = serde_json::from_str(&read(&home.path(".config/Code/User/mcp.json"))).unwrap();
+    assert_eq!(vscode["servers"]["matsu"]["type"], "stdio");
+
+    home.run(&["connect", "--undo"]).good();
+    for (name, text) in FILES {
+        assert_eq!(read(&home.path(name)), *text, "{name}");
+    }
+    for made in [".config/Code", ".gemini/GEMINI.md", ".codex/AGENTS.md"] {
+        assert!(!home.path(made).exists(), "{made}");
+    }
+}
+
+#[test]
+fn hooks_come_and_go_and_a_second_time_changes_nothing() {
+    let home = home();
+    home.run(&["connect", "claude", "--yes", "--hooks"]).good();
+    let settings: Value = serde_json::from_str(&read(&home.path(".claude/settings.json"))).unwrap();
+    let stop = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert!(stop.ends_with(" hook stop"), "{stop}");
+    assert!(
+        settings["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"].as_str().unwrap().ends_with(" hook prompt")
+    );
+    let first = read(&home.path(".claude/settings.json"));
+    home.run(&["connect", "claude", "--yes", "--hooks"]).good();
+    assert_eq!(read(&home.path(".claude/settings.json")), first);
+    home.run(&["connect", "claude", "--undo"]).good();
+    for (name, text) in &FILES[..3] {
+        assert_eq!(read(&home.path(name)), *text, "{name}");
+    }
+    let refused = home.run(&["connect", "cursor", "--yes", "--hooks"]);
+    assert!(refused.code == 1 && refused.err.contains("no hooks"), "{refused:?}");
+}
+
+#[test]
+fn what_others_wrote_meanwhile_stays() {
+    let home = home();
+    home.run(&["connect", "claude", "--yes"]).good();
+    let file = home.path(".claude.json");
+    fs::write(&file, read(&file).replace("\"numStartups\": 7", "\"numStartups\": 8")).unwrap();
+    home.run(&["connect", "--undo"]).good();
+    assert_eq!(read(&file), FILES[0].1.replace(": 7", ": 8"));
+}
+
+#[test]
+fn nothing_is_done_unasked() {
+    let home = home();
+    let asked = home.run(&["connect", "claude"]);
+    assert!(asked.code == 1 && asked.err.contains("--yes"), "{asked:?}");
+    assert_eq!(read(&home.path(".claude.json")), FILES[0].1);
+    fs::write(home.path(".claude.json"), "{ \"mcpServers\": { \"matsu\": {} } }").unwrap();
+    let taken = home.run(&["connect", "claude", "--yes"]);
+    assert!(taken.code == 1 && taken.err.contains("not ours"), "{taken:?}");
+    let unknown = home.run(&["connect", "emacs", "--yes"]);
+    assert!(unknown.code == 1 && unknown.err.contains("claude, codex, gemini"), "{unknown:?}");
+}
+
+#[test]
+fn a_hook_speaks_only_when_there_is_news() {
+    let home = Home::sqlite();
+    let quiet = hook(&home, "stop", "{}");
+    assert_eq!((quiet.0, quiet.1.as_str()), (0, ""), "no daemon, no news");
+    assert!(!home.data("matsu.db").exists(), "and no store was made");
+    let daemon = home.serve();
+    let task = daemon.api.submit(vec![noop()]);
+    daemon.api.ended(&task, crate::home::START_MAX);
+    let (code, said) = hook(&home, "stop", "{\"stop_hook_active\": false}");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &said["decision"]), (0, &Value::from("block")));
+    assert!(said["reason"].as_str().unwrap().contains(&task), "{said}");
+    assert_eq!(hook(&home, "stop", "{\"stop_hook_active\": true}").1, "", "once");
+    assert!(hook(&home, "prompt", "{}").1.contains(&task));
+    daemon.api.jobs_of(&task);
+    assert_eq!(hook(&home, "stop", "{}").1, "", "it was read");
+}
+
+fn hook(home: &Home, event: &str, input: &str) -> (i32, String) {
+    let file = home.path("hook-input.json");
+    fs::write(&file, input).unwrap();
+    let mut command = home.command(&["hook", event]);
+    command.stdin(fs::File::open(file).unwrap());
+    let ran = run(command);
+    (ran.code, ran.out)
+}

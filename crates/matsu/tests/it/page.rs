@@ -1,0 +1,216 @@
+//! The page's doors: signing in by a code that works once, the two halves of a session, what others may not do.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::api::{Api, Reply};
+use crate::events::Events;
+use crate::home::{Daemon, Home, START_MAX};
+
+struct Page<'a> {
+    api: &'a Api,
+    cookie: String,
+    key: String,
+}
+
+fn code(home: &Home) -> String {
+    let link = home.run_json(&["open", "--print"])["link"].as_str().unwrap().to_owned();
+    link.split_once("/login#code=").expect("the code stands in the fragment").1.to_owned()
+}
+
+fn log_in(api: &Api, code: &str) -> Reply {
+    let origin = format!("Origin: http://{}", api.address);
+    api.send_raw("POST", "/api/v1/login", &[&origin], json!({ "code": code }).to_string().as_bytes()).unwrap()
+}
+
+fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
+    let mut lines = reply.head.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+impl<'a> Page<'a> {
+    fn sign_in(home: &Home, daemon: &'a Daemon) -> Self {
+        let reply = log_in(&daemon.api, &code(home));
+        assert_eq!(reply.status, 201, "{reply:?}");
+        let set = header(&reply, "set-cookie").unwrap();
+        for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+            assert!(set.contains(part), "{set}");
+        }
+        let cookie = set.split(';').next().unwrap().to_owned();
+        assert!(cookie.starts_with(&format!("matsu_{}=", daemon.api.address.port())), "{cookie}");
+        Self { api: &daemon.api, cookie, key: reply.json()["key"].as_str().unwrap().to_owned() }
+    }
+
+    fn halves(&self) -> [String; 2] {
+        [format!("Cookie: {}", self.cookie), format!("X-Matsu-Key: {}", self.key)]
+    }
+
+    fn send(&self, method: &str, path: &str, more: &[&str], body: &Value) -> Reply {
+        let [cookie, key] = self.halves();
+        let headers = [&[cookie.as_str(), key.as_str()], more].concat();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.api.send_raw(method, path, &headers, body.as_bytes()).unwrap()
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], &Value::Null)
+    }
+}
+
+#[test]
+fn a_code_signs_in_once_and_the_session_outlives_the_server() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let code = code(&home);
+    assert_eq!(log_in(&daemon.api, &code).status, 201);
+    let again = log_in(&daemon.api, &code);
+    assert_eq!((again.status, again.json()["error_code"].as_str().unwrap()), (401, "UNAUTHORIZED"));
+
+    let (cookie, key) = {
+        let page = Page::sign_in(&home, &daemon);
+        assert_eq!(page.get("/api/v1/session").json()["principal"], "user:local");
+        (page.cookie, page.key)
+    };
+    let port = daemon.api.address.port().to_string();
+    let mut process = daemon.process;
+    process.signal(Signal::TERM);
+    assert!(process.ends_within(START_MAX).0.success());
+    let process = home.start(&["serve", "--port", &port]);
+    let daemon = Daemon::announced(process, &home.data_dir());
+    let page = Page { api: &daemon.api, cookie, key };
+    assert_eq!(page.get("/api/v1/tasks").status, 200);
+}
+
+#[test]
+fn neither_half_opens_anything_alone() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let page = Page::sign_in(&home, &daemon);
+    let [cookie, key] = page.halves();
+    for half in [cookie.as_str(), key.as_str()] {
+        assert_eq!(daemon.api.send_raw("GET", "/api/v1/tasks", &[half], b"").unwrap().status, 401, "{half}");
+    }
+    // A client's token is no session, and a session is no client's token.
+    let bearer = format!("Authorization: Bearer page:{}:{}", page.cookie.split_once('=').unwrap().1, page.key);
+    assert_eq!(daemon.api.send_raw("GET", "/api/v1/tasks", &[&bearer], b"").unwrap().status, 401);
+    let port = daemon.api.address.port();
+    let (cookie, key) = (format!("Cookie: matsu_{port}={}", daemon.api.token), "X-Matsu-Key: x");
+    assert_eq!(daemon.api.send_raw("GET", "/api/v1/tasks", &[&cookie, key], b"").unwrap().status, 401);
+}
+
+#[test]
+fn a_write_must_come_from_the_page_itself() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let page = Page::sign_in(&home, &daemon);
+    let ours = format!("Origin: http://{}", daemon.api.address);
+    let body = json!({ "name": "from the page" });
+    for refused in [
+        &[][..],
+        &["Origin: null"],
+        &["Origin: http://127.0.0.1:1"],
+        &["Origin: https://example.org"],
+        &[ours.as_str(), "Sec-Fetch-Site: same-site"],
+    ] {
+        assert_eq!(page.send("POST", "/api/v1/tokens", refused, &body).status, 403, "{refused:?}");
+    }
+    let good = page.send("POST", "/api/v1/tokens", &[&ours, "Sec-Fetch-Site: same-origin"], &body);
+    assert_eq!(good.status, 201, "{good:?}");
+    assert_eq!(header(&good, "access-control-allow-origin"), None);
+}
+
+#[test]
+fn signing_out_ends_the_streams_too() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let page = Page::sign_in(&home, &daemon);
+    let [cookie, key] = page.halves();
+    let mut events = Events::open(&daemon.api, "/api/v1/events", &[&cookie, &key]);
+    assert_eq!(events.next().unwrap().name, "hello");
+    let ours = format!("Origin: http://{}", daemon.api.address);
+    let reply = page.send("DELETE", "/api/v1/session", &[&ours], &Value::Null);
+    assert_eq!(reply.status, 204, "{reply:?}");
+    assert!(header(&reply, "set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!(page.get("/api/v1/tasks").status, 401);
+    let bye = events.until("goodbye", |event| event.name == "bye");
+    assert_eq!(bye.data["reason"], "signed out");
+}
+
+#[test]
+fn the_page_comes_under_a_strict_policy_and_shows_nothing_by_itself() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    for path in ["/", "/inbox", "/tasks/task_1", "/login"] {
+        let reply = daemon.api.send_raw("GET", path, &[], b"").unwrap();
+        assert_eq!(reply.status, 200, "{path}");
+        let policy = header(&reply, "content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(header(&reply, "x-content-type-options"), Some("nosniff"));
+        assert!(reply.body.contains("<title>Matsu</title>"), "{}", reply.body);
+    }
+    for path in ["/assets/gone.js", "/elsewhere"] {
+        let status = daemon.api.send_raw("GET", path, &[], b"").unwrap().status;
+        assert!(matches!(status, 401 | 404), "{path}: {status}");
+    }
+    assert_eq!(daemon.api.send_raw("GET", "/", &["Host: example.org"], b"").unwrap().status, 403);
+}
+
+#[test]
+fn the_document_names_every_route_and_its_answers_fit() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let document = daemon.api.get("/api/v1/openapi.json");
+    assert_eq!(document["openapi"], "3.1.0");
+    let paths = document["paths"].as_object().unwrap();
+    for path in ["/tasks", "/tasks/{id}", "/jobs", "/events", "/metrics/summary", "/tokens", "/openapi.json", "/doctor"]
+    {
+        assert!(paths.contains_key(path), "{path}");
+    }
+    let mut ids = std::collections::BTreeSet::new();
+    for (path, methods) in paths {
+        for (method, operation) in methods.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id.to_owned()), "{method} {path}: {id} is taken");
+        }
+        // Whatever can be read without an argument answers as promised.
+        if let Some(read) = methods.get("get").filter(|_| !path.contains('{') && path != "/events") {
+            let answer = daemon.api.get(&format!("/api/v1{path}"));
+            let schema = &read["responses"]["200"]["content"]["application/json"]["schema"];
+            assert_fits(&document, schema, &answer, path);
+        }
+    }
+}
+
+/// Required fields are there, and their types are among those named.
+fn assert_fits(document: &Value, schema: &Value, value: &Value, at: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let target = document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("{name} leads nowhere"));
+        return assert_fits(document, target, value, at);
+    }
+    for field in schema["required"].as_array().into_iter().flatten() {
+        assert!(value.get(field.as_str().unwrap()).is_some(), "{at} lacks {field}: {value}");
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, schema) in properties {
+            if let Some(value) = value.get(name).filter(|value| !value.is_null()) {
+                assert_fits(document, schema, value, &format!("{at}.{name}"));
+            }
+        }
+    }
+    for (nth, value) in value.as_array().into_iter().flatten().enumerate() {
+        assert_fits(document, &schema["items"], value, &format!("{at}[{nth}]"));
+    }
+}
+
+#[test]
+fn the_doctor_says_the_same_to_the_page() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let told = daemon.api.get("/api/v1/doctor");
+    let printed = home.run_json(&["doctor"]);
+    let names = |report: &Value| -> Vec<Value> {
+        report["findings"].as_array().unwrap().iter().map(|finding| finding["what"].clone()).collect()
+    };
+    assert_eq!(told["ok"], true, "{told}");
+    assert_eq!(names(&told), names(&printed));
+}

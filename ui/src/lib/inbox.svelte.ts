@@ -1,0 +1,31 @@
+/** What only a person can clear, from what the page knows anyway. */
+import { live, tasks } from './live.svelte';
+import type { Task } from './types';
+
+export type Want = 'question' | 'login' | 'blocked' | 'failed' | 'unread';
+export interface Item { task: Task; want: Want }
+
+const RANK: Record<Want, number> = { question: 0, login: 1, blocked: 2, failed: 3, unread: 4 };
+
+function want(task: Task): Want | null {
+  if (task.kind === 'wait') return null;
+  if (task.jobs.awaiting_input > 0 || task.status === 'input_required') return 'question';
+  if (task.jobs.awaiting_auth > 0) return 'login';
+  if (task.status === 'blocked') return 'blocked';
+  if (task.status === 'failed' && task.unread) return 'failed';
+  if (task.unread) return 'unread';
+  return null;
+}
+
+export function inbox(): Item[] {
+  void live.version;
+  const items: Item[] = [];
+  for (const task of tasks.values()) {
+    const wants = want(task);
+    if (wants) items.push({ task, want: wants });
+  }
+  return items.sort((a, b) => RANK[a.want] - RANK[b.want] || b.task.updated_at.localeCompare(a.task.updated_at));
+}
+
+/** How many of them hold something up or went wrong; what merely ended well does not call anybody. */
+export const attention = (): number => inbox().filter((item) => item.want !== 'unread').length;

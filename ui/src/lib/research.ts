@@ -1,0 +1,30 @@
+/** Shapes of the research tools. */
+
+export interface Search {
+  id: string; query: string; status: string; pages_fetched?: number; useful_fragments?: number; satisfaction_score?: number;
+  has_primary_source?: boolean; engines?: string[]; error_code?: string | null;
+}
+export interface ResearchStatus {
+  status: string; query: string; revision: number;
+  searches?: Search[];
+  queue?: { depth: number; running: number; items: { id: string; query: string; status: string; progress?: string | null }[] };
+  metrics?: { total_searches: number; satisfied_count: number; total_pages: number; total_fragments: number; total_claims: number };
+  budget?: { pages_used: number; pages_limit: number; time_used_seconds: number; time_limit_seconds: number; remaining_percent: number };
+  auth_queue?: { pending_count: number; high_priority_count: number };
+  warnings?: (string | { message?: string })[];
+}
+export interface Evidence {
+  edge_id: string; relation: 'supports' | 'refutes' | 'neutral'; probability: number; fragment_id: string; url: string;
+  title?: string; domain?: string; is_primary?: boolean; year?: number;
+}
+export interface Claim {
+  id: string; text: string; confidence: number; uncertainty: number; controversy: number; evidence_count: number; has_refutation: boolean;
+  adoption?: string; origin?: { edge_id: string; fragment_id: string; quote?: string; url?: string }; evidence?: Evidence[];
+}
+export interface Fragment { id: string; text: string; heading?: string | null; page_id?: string; url?: string; offset?: number }
+export interface Materials {
+  claims: Claim[]; fragments?: Fragment[]; total: number; next_cursor?: string | null;
+  evidence_graph?: { nodes: GraphNode[]; edges: GraphEdge[] };
+}
+export interface GraphNode { id: string; type?: string; kind?: string; label?: string; text?: string; domain?: string; url?: string }
+export interface GraphEdge { id?: string; source?: string; target?: string; from?: string; to?: string; relation?: string; probability?: number }

@@ -1,0 +1,100 @@
+// What can be decided without a browser: frames, filters, folding, text, languages.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { build } from 'vite';
+
+const SRC = new URL('../../src/', import.meta.url).pathname;
+
+/** A module of the page, for Node. */
+async function load(name) {
+  const output = await build({
+    root: SRC, configFile: false, logLevel: 'silent',
+    build: { write: false, minify: false, lib: { entry: join(SRC, 'lib', name), formats: ['es'], fileName: 'out' } },
+  });
+  const code = output[0].output[0].code;
+  return import(`data:text/javascript,${encodeURIComponent(code)}`);
+}
+
+test('frames are read whole, however they are cut', async () => {
+  const { FrameReader } = await load('sse.ts');
+  const text = 'id: 1\nevent: task\ndata: {"a":1}\n\n: ping\n\nevent: bye\ndata: {"reason":"x"}\n\n';
+  for (let cut = 0; cut <= text.length; cut++) {
+    const reader = new FrameReader();
+    const frames = [...reader.push(text.slice(0, cut)), ...reader.push(text.slice(cut))];
+    assert.deepEqual(frames, [{ name: 'task', id: '1', data: { a: 1 } }, { name: 'bye', id: null, data: { reason: 'x' } }], `cut at ${cut}`);
+  }
+});
+
+test('the filter language', async () => {
+  const { matches, parse } = await load('filter.ts');
+  const fields = { state: 'failed', slot: 'cpu' };
+  for (const [filter, wanted] of [['', true], ['state:failed', true], ['state:queued,failed', true], ['state:queued', false], ['state:failed slot:cpu HEAT', true], ['heat ｐｕｍｐ', true], ['nowhere', false], ['colour:red', false]]) {
+    assert.equal(matches(parse(filter), fields, 'Heat pumps'), wanted, filter);
+  }
+});
+
+test('idle time is folded, and time keeps its order', async () => {
+  const { fold } = await load('fold.ts');
+  const minute = 60_000;
+  const line = fold([{ from: 0, to: minute }, { from: 28 * minute, to: 30 * minute }], 0, 30 * minute, 600);
+  assert.equal(line.folds.length, 1);
+  assert.equal(line.folds[0].ms, 27 * minute);
+  const places = Array.from({ length: 31 }, (_, n) => line.x(n * minute));
+  for (let n = 1; n < places.length; n++) assert.ok(places[n] >= places[n - 1], `minute ${n}`);
+  assert.ok(Math.abs(line.x(30 * minute) - 600) < 0.001);
+});
+
+test('text of others cannot deceive', async () => {
+  const { pieces, visible, webAddress } = await load('text.ts');
+  assert.equal(visible('a\u202eb\u0007'), 'a⟨U+202E⟩b⟨U+0007⟩');
+  assert.deepEqual(pieces('see https://example.org/a. and javascript:alert(1)').map((piece) => piece.href ?? null), [null, 'https://example.org/a', null]);
+  for (const bad of ['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', 'https://user:pass@example.org/', 'x']) assert.equal(webAddress(bad), null, bad);
+});
+
+test('a log line is an event where it is one', async () => {
+  const { lines } = await load('log.ts');
+  const read = lines('plain\n{"kind":"tool_use","tool":"Bash","text":"ls"}\n\u001b[31mred\u001b[0m\n{"half');
+  assert.deepEqual(read.lines.map(({ kind, text }) => [kind, text]), [['text', 'plain'], ['tool', 'Bash ls'], ['text', 'red']]);
+  assert.equal(read.rest, '{"half');
+});
+
+test('an answer that is still coming keeps its open fence as code', async () => {
+  const { blocks } = await load('chat.ts');
+  assert.deepEqual(blocks('# T\ntext\n```js\nlet a'), [{ kind: 'heading', text: 'T' }, { kind: 'text', text: 'text' }, { kind: 'code', language: 'js', text: 'let a' }]);
+});
+
+test('the graph of one claim holds its evidence and where it comes from', async () => {
+  const { scene } = await load('scene.ts');
+  const evidence = [{ edge_id: 'e', relation: 'refutes', probability: 0.8, fragment_id: 'f', url: 'https://a.org/x', domain: 'a.org' }];
+  const claims = [{ id: 'c', text: 'C', evidence }, { id: 'd', text: 'D', evidence: [] }];
+  assert.equal(scene(claims, 'c', 'focus').nodes.length, 3);
+  assert.equal(scene(claims, 'c', 'domains').nodes.length, 3);
+  assert.equal(scene(claims, 'c', 'everything').nodes.length, 4);
+});
+
+test('every language has the same keys and the same places for values', () => {
+  const table = (name) => JSON.parse(readFileSync(join(SRC, 'text', `${name}.json`), 'utf8'));
+  const english = table('en');
+  const values = (text) => [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1]).sort();
+  for (const name of ['ja', 'ko']) {
+    const other = table(name);
+    assert.deepEqual(Object.keys(other), Object.keys(english), name);
+    for (const key of Object.keys(english)) {
+      // A form for "one" may say it in words.
+      if (!key.endsWith('_one')) assert.deepEqual(values(other[key]), values(english[key]), `${name}: ${key}`);
+    }
+  }
+});
+
+test('no template speaks a language of its own, and none makes markup of text', () => {
+  const files = (folder) => readdirSync(folder).flatMap((name) => (statSync(join(folder, name)).isDirectory() ? files(join(folder, name)) : [join(folder, name)]));
+  for (const file of files(SRC).filter((name) => name.endsWith('.svelte'))) {
+    const text = readFileSync(file, 'utf8');
+    assert.ok(!/\{@html|innerHTML|\sstyle="/.test(text), file);
+    const template = text.replace(/<script[\s\S]*?<\/script>|<style[\s\S]*?<\/style>|<!--[\s\S]*?-->/g, '').replace(/\{[^{}]*(\{[^{}]*(\{[^{}]*\}[^{}]*)*\}[^{}]*)*\}/g, '');
+    const words = [...template.matchAll(/>([^<>]*[A-Za-z]{4,}[^<>]*)</g)].map((match) => match[1].trim()).filter((word) => !/^(Matsu|Ctrl|Enter|Brier|stderr|stdout|Ctrl K|Ctrl Enter|SVG.*)/.test(word));
+    assert.deepEqual(words, [], file);
+  }
+});
