@@ -44,6 +44,21 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, arguments: Map<String, Va
     }
 }
 
+/// An outcome in its envelope, and whether it is an error.
+pub(crate) fn envelope(
+    entry: &ToolEntry,
+    cx: &ToolContext,
+    outcome: Result<Map<String, Value>, ToolError>,
+) -> (Value, bool) {
+    match outcome {
+        Ok(mut fields) => {
+            fields.insert("ok".to_owned(), Value::Bool(true));
+            (Value::Object(fields), false)
+        }
+        Err(error) => (refuse(entry, cx, &error), true),
+    }
+}
+
 async fn checked(
     entry: &ToolEntry,
     cx: &ToolContext,

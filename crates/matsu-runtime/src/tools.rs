@@ -13,8 +13,9 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use matsu_core::id::TaskId;
+use matsu_core::task::Task;
 
-use crate::tool::ToolEntry;
+use crate::tool::{ToolContext, ToolEntry};
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
@@ -36,6 +37,17 @@ pub fn wait_is_over(ids: &[TaskId]) -> Value {
     };
     fields.insert("ok".to_owned(), Value::Bool(true));
     Value::Object(fields)
+}
+
+/// What a run that went on as a native task ends with, as the tool that started it would have answered.
+pub async fn run_is_over(cx: &ToolContext, task: &Task) -> (Value, bool) {
+    let Some(entry) = TOOLS.iter().find(|tool| tool.name == "use_agent") else { return (Value::Null, true) };
+    let outcome = run_start::end_of_run(cx, task).await;
+    let fields = outcome.map(|started| match serde_json::to_value(started) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    });
+    crate::dispatch::envelope(entry, cx, fields)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use axum::extract::Extension;
+use axum::middleware::from_fn;
 use axum::serve::{Listener, ListenerExt};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -53,7 +55,10 @@ async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
             }
         }
         Ok([]) | Err(_) => {}
-        Ok(_) => converse(app, router, tokio::io::join(reader, writer)).await,
+        Ok(_) => {
+            let router = router.layer(from_fn(peer::note)).layer(Extension(run));
+            converse(app, router, tokio::io::join(reader, writer)).await;
+        }
     }
 }
 

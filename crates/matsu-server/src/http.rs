@@ -1,5 +1,6 @@
 //! The routes. One file per resource, one line each here.
 
+mod agent_runs;
 mod control;
 mod doctor;
 mod events;
@@ -44,6 +45,7 @@ fn api() -> Resource {
     Resource::default()
         .merge(tasks::routes())
         .merge(task_wait::routes())
+        .merge(agent_runs::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
         .merge(summary::routes())

@@ -7,7 +7,7 @@ mod http;
 pub mod mcp;
 mod openapi;
 mod page;
-mod peer;
+pub mod peer;
 mod problem;
 mod resource;
 mod wire;

@@ -1,5 +1,11 @@
 //! Who is at the other end of the socket: a process of a run is that run, whatever it says of itself.
 
+use std::path::PathBuf;
+
+use axum::extract::{Extension, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use matsu_core::ports::agent::Places;
 use matsu_runtime::agents::RunSeat;
 use tokio::net::UnixStream;
 
@@ -10,6 +16,26 @@ const MARKER: &str = "MATSU_RUN";
 
 /// No tree of processes is deeper; a longer chain would be a loop.
 const DEPTH_MAX: usize = 64;
+
+/// What a connection on the socket says about its other end.
+#[derive(Clone, Default)]
+pub struct Peer {
+    pub run: Option<RunSeat>,
+    /// The directory of a person at a terminal; a process of a run has no say in where others may work.
+    pub places: Places,
+}
+
+/// Names the directory that a command was started in.
+pub const DIRECTORY: &str = "matsu-directory";
+
+/// Notes what the connection says, for the handlers behind it.
+pub async fn note(Extension(run): Extension<Option<RunSeat>>, mut request: Request, next: Next) -> Response {
+    let directory = request.headers().get(DIRECTORY).and_then(|value| value.to_str().ok()).map(PathBuf::from);
+    let directory = directory.filter(|_| run.is_none());
+    let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
+    request.extensions_mut().insert(Peer { run, places });
+    next.run(request).await
+}
 
 /// The run that the peer belongs to: it, or a process above it, carries a run's mark.
 pub fn run_of(app: &App, stream: &UnixStream) -> Option<RunSeat> {

@@ -7,6 +7,8 @@ macro_rules! say {
     };
 }
 
+mod agents;
+mod apply;
 mod backup;
 mod call;
 mod completions;
@@ -15,10 +17,12 @@ mod connect;
 mod doctor;
 mod hook;
 mod limits;
+mod logs;
 mod mcp;
 mod migrate;
 mod open;
 mod retry;
+mod run;
 mod serve;
 mod status;
 mod stop;
@@ -63,7 +67,11 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Run => Ok(ExitCode::FAILURE),
+        Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
+        Command::Run(args) => run::run(&quiet(&global)?, args).await,
+        Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,
+        Command::Apply(args) => apply::run(&quiet(&global)?, &args).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }

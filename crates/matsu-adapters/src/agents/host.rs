@@ -223,7 +223,8 @@ impl CliHost {
         }
         let takes_answers = decoders::of(&definition.output).flatten().is_some_and(|make| make().takes_answers());
         let stdin = match definition.prompt {
-            PromptWay::Stdin if takes_answers => Stdin::Pipe,
+            // Whoever can be answered listens for as long as it runs.
+            _ if takes_answers => Stdin::Pipe,
             PromptWay::Stdin => Stdin::File(folder.path().join("prompt")),
             PromptWay::File | PromptWay::Argument => Stdin::Nothing,
         };
@@ -316,10 +317,10 @@ impl AgentHost for CliHost {
         let folder = self.runs.make(&order.lease).map_err(|error| cannot(&error.to_string()))?;
         let ground = self.ground(&order).await?;
         let (shim_order, chosen) = self.order(&definition, &order, &ground, &folder)?;
-        let shim = process::start_shim(None).map_err(|error| cannot(&error.to_string()))?;
+        let shim = process::start_shim((command_line::MARKER, &marker(&order.lease)))
+            .map_err(|error| cannot(&error.to_string()))?;
         let decoder = decoders::of(&definition.output).flatten().map(|make| make());
         let takes_answers = decoder.as_ref().is_some_and(|decoder| decoder.takes_answers());
-        let is_piped = matches!(shim_order.stdin, Stdin::Pipe);
         let mut run = CliRun::new(Parts {
             definition: Arc::clone(&definition),
             clock: self.options.clock,
@@ -331,7 +332,7 @@ impl AgentHost for CliHost {
             decoder,
         });
         run.order(&shim_order).await;
-        if is_piped && takes_answers {
+        if takes_answers && definition.prompt == PromptWay::Stdin {
             let prompt = json!({ "type": "prompt", "text": prompt(&definition, &order) });
             run.say(&Word::Input { text: format!("{prompt}\n") }).await;
         }

@@ -242,20 +242,21 @@ impl CliRun {
 
     /// The result of a stream, and then the end itself.
     async fn finish(&mut self) -> RunEvent {
-        if let Some(step) = &mut self.last_step {
-            let changes = step.await;
-            self.last_step = None;
-            return self.ended(changes);
-        }
-        if let Some(worktree) = self.worktree.take() {
+        loop {
+            if let Some(step) = &mut self.last_step {
+                let changes = step.await;
+                self.last_step = None;
+                if self.worktree.is_none() {
+                    return self.ended(changes);
+                }
+            }
+            let Some(worktree) = self.worktree.take() else { return self.ended(None) };
             let message = format!("{} ({})", self.definition.name, self.marker);
             self.last_step = Some(Box::pin(async move {
                 let closed = worktree.close(&message).await;
                 closed.inspect_err(|error| tracing::warn!(error, "a worktree could not be closed")).ok()
             }));
-            return Box::pin(self.finish()).await;
         }
-        self.ended(None)
     }
 
     fn ended(&mut self, changes: Option<Changes>) -> RunEvent {

@@ -28,12 +28,14 @@ pub struct Shim {
     pub stderr: ChildStderr,
 }
 
-pub fn start_shim(program: Option<&Path>) -> io::Result<Shim> {
+/// `mark` is carried by the shim as well, so that whatever falls to it is below a process that carries it.
+pub fn start_shim(mark: (&str, &str)) -> io::Result<Shim> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let mut child = Command::new(program.unwrap_or(Path::new(THIS_PROGRAM)))
+    let mut child = Command::new(THIS_PROGRAM)
         .arg("__run")
         .env_clear()
+        .env(mark.0, mark.1)
         .current_dir("/")
         .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::piped())

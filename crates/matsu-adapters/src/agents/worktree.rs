@@ -77,7 +77,10 @@ impl Git {
         } else {
             &["worktree", "add", "--quiet", "-b", branch, &place, "HEAD"]
         };
-        self.run(&repository, add, None).await?;
+        // One that a killed daemon left behind is taken up as it is.
+        if !path.join(".git").exists() {
+            self.run(&repository, add, None).await?;
+        }
         let base = self.run(path, &["rev-parse", "HEAD"], None).await?.trim().to_owned();
         Ok(Worktree {
             git: self.clone(),

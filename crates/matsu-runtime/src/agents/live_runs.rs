@@ -1,16 +1,18 @@
 //! The runs of this process, for whoever ends one and wants to know what that took, and for calls that come from
 //! inside a run: their waits lend the run's permit to what it started.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use matsu_core::id::TaskId;
+use matsu_core::id::{NodeId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::TaskFilter;
+use matsu_core::ports::agent::Places;
+use matsu_core::ports::store::{StoreError, TaskFilter};
 use matsu_core::principal::Principal;
-use matsu_core::run::Mode;
+use matsu_core::run::{Mode, RunInput};
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;
@@ -20,6 +22,8 @@ use crate::runtime::Runtime;
 pub struct RunSeat {
     pub context: JobContext,
     pub mode: Mode,
+    /// Where it works, and so what it may name for others.
+    pub places: Places,
     ended: watch::Receiver<Option<u32>>,
 }
 
@@ -47,10 +51,12 @@ pub struct LiveRuns {
 impl LiveRuns {
     /// Takes a seat until what is returned is dropped.
     #[must_use]
-    pub fn sit_down(self: &Arc<Self>, context: &JobContext, mode: Mode) -> Seated {
+    pub fn sit_down(self: &Arc<Self>, context: &JobContext, input: &RunInput) -> Seated {
         let (ended, listener) = watch::channel(None);
         let lease = context.lease.clone();
-        let seat = RunSeat { context: context.clone(), mode, ended: listener };
+        let directory = input.directory.as_ref().map(PathBuf::from);
+        let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
+        let seat = RunSeat { context: context.clone(), mode: input.mode, places, ended: listener };
         self.lock().push((lease.clone(), seat));
         Seated { runs: Arc::clone(self), lease, ended }
     }
@@ -77,6 +83,21 @@ impl LiveRuns {
 }
 
 impl Runtime {
+    /// Whether processes of runs that this node had started are still there, on this machine.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn has_live_runs_of(&self, node: &NodeId) -> Result<bool, StoreError> {
+        for lease in self.agents().map(|agents| agents.live_runs()).unwrap_or_default() {
+            match self.store().job(&lease.job_id).await {
+                Ok(job) if job.attempt == lease.attempt && job.owner_node.as_ref() == Some(node) => return Ok(true),
+                Ok(_) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
     /// The runs of a task and of those it started, as far as they run in this process.
     pub async fn runs_below(&self, owner: &Principal, id: &TaskId) -> Vec<RunSeat> {
         let mut family = vec![id.clone()];

@@ -51,7 +51,7 @@ impl Run {
     ) -> Self {
         let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone());
         let known = RunOutput { agent: input.agent.clone(), ..RunOutput::default() };
-        let seat = cx.runtime().live_runs().sit_down(&cx, input.mode);
+        let seat = cx.runtime().live_runs().sit_down(&cx, &input);
         let (backlog, listens_for) = (VecDeque::new(), StopWord::Yield);
         Self { cx, agent, input, checkpoint, live, output, known, seat, backlog, listens_for, is_ending: false }
     }

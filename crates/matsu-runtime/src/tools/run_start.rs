@@ -106,7 +106,8 @@ pub struct Started {
 /// What a wish says about its caller.
 pub fn wish_of(cx: &ToolContext) -> RunWish {
     let mode_max = cx.run.as_ref().map(|run| run.mode);
-    RunWish { places: cx.places.clone(), mode_max, ..RunWish::default() }
+    let places = cx.run.as_ref().map_or_else(|| cx.places.clone(), |run| run.places.clone());
+    RunWish { places, mode_max, ..RunWish::default() }
 }
 
 pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<Answer<Started>, ToolError> {
@@ -245,6 +246,36 @@ impl Started {
             ..self
         }
     }
+}
+
+/// What a call that went on as a native task ends with: what it would have answered by itself.
+pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolError> {
+    let report = TaskReport::of(cx, task, Detail::Full, OutputWish::default()).await?;
+    if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
+        return Err(run_failed(&report));
+    }
+    let config: serde_json::Value = serde_json::from_str(&task.config_json).unwrap_or_default();
+    let word = |name: &str| config[name].as_str().unwrap_or_default().to_owned();
+    let started = Started {
+        task_id: task.id.to_string(),
+        status: task.status.to_string(),
+        message: "Done.".to_owned(),
+        working_directory: word("working_directory"),
+        mode: word("mode"),
+        isolation: word("isolation"),
+        revision: task.revision,
+        session_id: report.session_id.clone().unwrap_or_else(|| task.id.to_string()),
+        result: None,
+        next_output_offset: None,
+        empty: None,
+        results: Vec::new(),
+        failed_count: None,
+        question: None,
+        changes: None,
+        waited_ms: None,
+    };
+    cx.runtime.note_read(&cx.principal, std::slice::from_ref(&task.id)).await;
+    Ok(started.with(report))
 }
 
 /// A call that was to bring an answer and brings none has failed, and says so.

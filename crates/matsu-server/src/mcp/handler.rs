@@ -24,7 +24,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 
 use super::instructions::INSTRUCTIONS;
-use super::native::{TaskDesk, outcome};
+use super::native::TaskDesk;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -190,7 +190,10 @@ impl ServerHandler for McpHandler {
     ) -> Result<GetTaskResult, ErrorData> {
         let desk = self.desk(&context)?;
         match desk.find(&request.task_id).await? {
-            NativeLookup::Found(native) => Ok(desk.shown(&native.task, outcome(&native))),
+            NativeLookup::Found(native) => {
+                let outcome = desk.outcome(&native).await;
+                Ok(desk.shown(&native.task, outcome))
+            }
             NativeLookup::Expired(status) => Ok(desk.expired(&request.task_id, status)),
         }
     }

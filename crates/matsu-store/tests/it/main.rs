@@ -111,6 +111,13 @@ on_every_backend! {
         a_reaped_job_of_a_stopped_task_is_cancelled,
         partial_output_survives_its_owner,
     }
+    runs {
+        output_is_read_in_parts_from_anywhere,
+        a_late_part_of_output_is_refused,
+        a_conversation_belongs_to_one_agent_and_one_task_at_a_time,
+        a_question_is_answered_once,
+        what_a_run_said_goes_with_its_task,
+    }
     changes {
         every_visible_change_is_recorded_in_order,
         a_commit_wakes_its_topics_and_a_refusal_wakes_nobody,

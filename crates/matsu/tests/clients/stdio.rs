@@ -21,7 +21,11 @@ pub struct Client {
 impl Client {
     /// `matsu mcp` as a client starts it.
     pub fn start(home: &Home, args: &[&str]) -> Self {
-        let mut command = home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat());
+        Self::of(home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat()))
+    }
+
+    /// Any command that speaks MCP.
+    pub fn of(mut command: std::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let (sender, frames) = channel();
@@ -39,7 +43,16 @@ impl Client {
 
     /// One that has shaken hands as clients did before 2026-07-28.
     pub fn legacy(home: &Home, args: &[&str]) -> Self {
-        let mut client = Self::start(home, args);
+        Self::start(home, args).shaken()
+    }
+
+    /// As [`Client::legacy`], for any command.
+    pub fn shake_hands(command: std::process::Command) -> Self {
+        Self::of(command).shaken()
+    }
+
+    fn shaken(self) -> Self {
+        let mut client = self;
         let info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
         let id = client.request("initialize", &params);
