@@ -18,10 +18,10 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui run test check fmt clippy doc tidy deny machete advisories bench chaos conformance setup
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis conformance test-agents setup soak
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 ui: ## Build the web page, if its sources changed (needs Node.js 20)
 	@scripts/ui.sh
@@ -37,6 +37,9 @@ check: fmt clippy test doc deny machete tidy ## Everything a change must pass
 
 fmt: ## Formatting, checked only
 	cargo fmt --all --check
+
+pictures: ## Take the book's pictures of the page, in a real Chromium
+	MATSU_PICTURES=$(CURDIR)/docs/images scripts/page-tests.sh pictures
 
 clippy: setup ## Lints and fences, warnings denied
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -68,6 +71,17 @@ bench: setup ## The figures, measured on this machine (see bench/)
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 	@scripts/setup.sh chaos
 	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it chaos:: -- --nocapture --test-threads=1
+
+SOAK_SECONDS ?= 3600
+soak: setup ## An hour of even load (SOAK_SECONDS=300 for less): memory flat, nothing left open
+	$(POSTGRES) env MATSU_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --release --locked -p matsu --test it soak:: -- --nocapture
+
+test-agents: setup ## The real AI command lines (over 1 GB, from npm) against a scripted model on loopback
+	programs=$$(scripts/agents.sh) && MATSU_TEST_AGENTS="$$programs" \
+		cargo test --locked -p matsu --test clients agents:: -- --nocapture --test-threads=1
+
+schemathesis: setup ## Property tests of the REST API against its own description
+	scripts/schemathesis.sh
 
 conformance: setup ## The official MCP suite, the Inspector and the TypeScript SDK; writes docs/conformance.md
 	scripts/conformance.sh

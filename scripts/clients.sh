@@ -4,6 +4,8 @@
 #   scripts/clients.sh python   make sure of the official Python SDK, and print the Python that has it
 #   scripts/clients.sh node     make sure of the conformance suite, the Inspector and the TypeScript SDK, and print
 #                               the folder they are in; `node` in its node_modules/.bin is new enough for them
+#   scripts/clients.sh servers  make sure of some MCP servers of others, and print the folder whose bin/ has them:
+#                               mcp-server-time, mcp-server-everything, mcp-server-filesystem
 #
 # Says nothing while all goes well, and installs only what is missing.
 set -euo pipefail
@@ -13,6 +15,8 @@ CONFORMANCE=0.2.0-alpha.12
 INSPECTOR=2.12.0
 TYPESCRIPT_SDK=2.4.0
 NODE=22
+SERVER_TIME=2026.10.19
+SERVERS_NODE=2026.8.31
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 folder="${CARGO_TARGET_DIR:-$here/target}/clients"
@@ -72,6 +76,26 @@ node() {
   echo "$npm"
 }
 
+servers() {
+  local place="$folder/servers-$SERVER_TIME-$SERVERS_NODE"
+  if [ ! -e "$place/.complete" ]; then
+    if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+      install_packages python3 python3-venv
+    fi
+    command -v npm >/dev/null || install_packages nodejs npm
+    rm -rf "$place"
+    quietly python3 -m venv "$place"
+    quietly "$place/bin/pip" install --disable-pip-version-check --quiet "mcp-server-time==$SERVER_TIME"
+    echo '{"private":true,"type":"module"}' >"$place/package.json"
+    quietly npm install --prefix "$place" --no-audit --no-fund --loglevel=error \
+      "@modelcontextprotocol/server-everything@$SERVERS_NODE" \
+      "@modelcontextprotocol/server-filesystem@$SERVERS_NODE"
+    ln -sf ../node_modules/.bin/mcp-server-everything ../node_modules/.bin/mcp-server-filesystem "$place/bin/"
+    touch "$place/.complete"
+  fi
+  echo "$place"
+}
+
 mkdir -p "$folder"
 # Two runs may find the same thing missing at the same moment; the second waits for the first.
 exec 9>"$folder/.lock"
@@ -79,8 +103,9 @@ flock 9
 case "${1:-}" in
   python) python ;;
   node) node ;;
+  servers) servers ;;
   *)
-    say "usage: scripts/clients.sh python|node"
+    say "usage: scripts/clients.sh python|node|servers"
     exit 2
     ;;
 esac

@@ -2,6 +2,7 @@
 # The tests of the page: types, what is pure, and journeys in a real Chromium against the real binary.
 #
 #   scripts/page-tests.sh             all of them, on target/debug/matsu
+#   scripts/page-tests.sh NAME        only the journeys of that file
 #   MATSU_BIN=… scripts/page-tests.sh on another binary
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +13,10 @@ target=$(cargo metadata --no-deps --offline --format-version 1 | sed 's/.*"targe
 export MATSU_BIN=${MATSU_BIN:-$target/debug/matsu}
 [ -x "$MATSU_BIN" ] || cargo build --locked -p matsu
 cd ui
+if [ $# -gt 0 ]; then
+  exec node --test --test-concurrency=1 --test-timeout=180000 "test/journeys/$1.test.mjs"
+fi
+for file in test/journeys/*.mjs test/unit/*.mjs; do node --check "$file"; done
 npx --no-install svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output machine
 node --test test/unit/
 node --test --test-concurrency=1 --test-timeout=180000 test/journeys/

@@ -180,4 +180,5 @@ async def main():
         await refuses_revoked_tokens(mode)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -2,3 +2,6 @@
 //! core; nothing here decides what a task becomes.
 
 pub mod agents;
+pub mod mcp_host;
+pub mod model_research;
+pub mod providers;

@@ -41,6 +41,13 @@ words! {
         AgentQuota = "AGENT_QUOTA",
         AgentNoReport = "AGENT_NO_REPORT",
         SessionConflict = "SESSION_CONFLICT",
+        ProviderAuth = "PROVIDER_AUTH",
+        ProviderRateLimited = "PROVIDER_RATE_LIMITED",
+        ProviderRefused = "PROVIDER_REFUSED",
+        ProviderUnavailable = "PROVIDER_UNAVAILABLE",
+        ContextOverflow = "CONTEXT_OVERFLOW",
+        LoopRepeats = "LOOP_REPEATS",
+        LoopIterations = "LOOP_ITERATIONS",
         InternalError = "INTERNAL_ERROR",
     }
 }

@@ -70,6 +70,10 @@ ids! {
     TokenId = "tok_";
     /// Finds the full record of an error in the log.
     ErrorId = "err_";
+    /// One entry of a transcript.
+    EntryId = "entry_";
+    /// A tool call that the model gave no usable id of its own.
+    CallId = "call_";
     /// Where agents work; usually a name that a person chose.
     ProjectId = "project_";
     /// Somebody who works; usually a name that a person chose.

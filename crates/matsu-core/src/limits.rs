@@ -51,6 +51,7 @@ limits! {
     DELAY_MAX: Duration = Duration::from_secs(30 * 60), "a job can be put off by at most this; one that seems to be by more runs at once, for the clock was set back";
     ERROR_MESSAGE_CHARS_MAX: usize = 1_000, "characters kept of a job's error message";
     TITLE_CHARS_MAX: usize = 200, "characters kept of a task's title";
+    TASK_CONFIG_BYTES_MAX: usize = 64 * 1024, "bytes of a task's settings";
     JOB_INPUT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one job's input";
     JOB_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024, "bytes of one job's output";
     PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
@@ -85,6 +86,12 @@ limits! {
     RESULT_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a finished agent task that nobody read is kept this long";
     RESULT_KEPT_IN_MEMORY: Duration = Duration::from_secs(3600), "a finished agent task is kept this long after its end in a memory store";
     TOMBSTONE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "an expired id still answers with its end for this long";
+    DAEMON_LOG_BYTES_MAX: u64 = 5 * 1024 * 1024, "bytes of the daemon's log file; a longer one is put aside, and one such is kept";
+    REFUSALS_LOGGED_MAX: u32 = 10, "refused requests that are logged one by one in each span";
+    REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(10), "the span; what was refused beyond that is logged as a number";
+    SECONDS_SET_ASIDE: u32 = 5, "seconds of a task's budget that a running job sets aside at a time";
+    HOUSE_JOBS_KEPT: Duration = Duration::from_secs(24 * 3600), "a finished job of the house, which belongs to no task, is kept this long";
+    REVOKED_TOKENS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a revoked token is still listed for this long";
     SWEEP_EVERY: Duration = Duration::from_secs(60), "how often expired rows are removed";
     SWEEP_ROWS_MAX: u32 = 500, "rows that one sweep removes in one transaction";
     WRITE_BATCH_MAX: usize = 256, "operations that share one commit";
@@ -107,6 +114,23 @@ limits! {
     ORDERS_PAUSE: Duration = Duration::from_millis(50), "shortest pause between two looks for stopped work";
     STORE_RETRY_FIRST: Duration = Duration::from_millis(50), "pause after the first failure of the store; doubles";
     STORE_RETRY_MAX: Duration = Duration::from_secs(5), "longest pause before the store is tried again";
+    LOOP_ITERATIONS_MAX: u32 = 10, "turns of a model that one answer may take";
+    LOOP_TIME_MAX: Duration = Duration::from_secs(120), "how long one answer may take; waiting for a person does not count";
+    LOOP_CALLS_AT_ONCE_MAX: usize = 4, "tool calls of one turn that run at once";
+    LOOP_REPEATS_MAX: u32 = 3, "the same call with the same arguments in a row that ends an answer";
+    TOOL_TIME_MAX: Duration = Duration::from_secs(60), "a tool call without a sign of life is given up after this long";
+    TOOL_OUTPUT_BYTES_MAX: usize = 50 * 1024, "bytes of a tool's output that a model is given at once; the rest is read by a follow-up tool";
+    TOOL_OUTPUTS_KEPT: usize = 16, "long tool outputs kept for a chat";
+    TOOL_OUTPUT_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes kept of one long tool output";
+    DRAFT_EVERY: Duration = Duration::from_secs(2), "an answer under way is saved at most this often";
+    CHAT_IDLE_MAX: Duration = Duration::from_secs(15 * 60), "MCP servers of a chat that nobody uses are closed after this long";
+    MODEL_RETRIES_MAX: u32 = 3, "times a model is asked again before it has said anything";
+    MODEL_RETRY_FIRST: Duration = Duration::from_millis(500), "pause before a model is asked again; doubles";
+    MODEL_RETRY_WAIT_MAX: Duration = Duration::from_secs(60), "a vendor that asks for a longer pause is not asked again";
+    MODEL_HEADERS_MAX: Duration = Duration::from_secs(60), "a model's server answers at all within this time";
+    MODEL_IDLE_MAX: Duration = Duration::from_secs(120), "longest silence in the middle of a model's answer";
+    MODEL_STREAM_BYTES_MAX: usize = 64 * 1024 * 1024, "bytes of one model's answer on the wire";
+    MODEL_ERROR_BYTES_MAX: usize = 64 * 1024, "bytes read of a vendor's refusal";
     MESSAGE_CHARS_MAX: usize = 4_000, "characters of one chat message";
     MESSAGES_PER_ACTION_MAX: u32 = 10, "chat messages that one get_next_action hands out";
     NOTIFICATIONS_PER_CALL_MAX: u32 = 50, "notifications that one get_notifications returns";
@@ -142,6 +166,12 @@ impl Show for Duration {
 }
 
 impl Show for u32 {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Show for u64 {
     fn show(&self) -> String {
         self.to_string()
     }

@@ -6,5 +6,7 @@ pub mod cookie_vault;
 pub mod extractor;
 pub mod fetcher;
 pub mod judge;
+pub mod provider;
 pub mod search_engine;
 pub mod store;
+pub mod tool_source;

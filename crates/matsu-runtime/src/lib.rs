@@ -1,8 +1,10 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
 
+pub mod agentic_loop;
 pub mod agents;
 pub mod bodies;
 pub mod body;
+pub mod chat;
 pub mod context;
 pub mod cursors;
 pub mod dispatch;

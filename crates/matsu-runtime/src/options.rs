@@ -27,6 +27,8 @@ pub struct RuntimeOptions {
     pub expiry: Expiry,
     /// How long a wait is held at most, unless its request says otherwise.
     pub hold_max: Duration,
+    /// The same for a call whose caller is fed with progress, and may be kept alive by it.
+    pub hold_max_progress: Duration,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -46,6 +48,7 @@ impl RuntimeOptions {
             workers: Workers::All,
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,
+            hold_max_progress: HOLD_MAX,
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),

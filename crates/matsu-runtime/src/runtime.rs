@@ -110,6 +110,12 @@ impl Runtime {
         self.inner.options.hold_max
     }
 
+    /// The same for a call that its caller hears progress of.
+    #[must_use]
+    pub fn hold_max_progress(&self) -> Duration {
+        self.inner.options.hold_max_progress
+    }
+
     #[must_use]
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors
@@ -197,6 +203,7 @@ impl Runtime {
             pid: options.pid,
             version: options.version.clone(),
             started_at: self.inner.started_at,
+            limits: (options.workers == Workers::All).then(|| options.limits.clone()),
         }
     }
 

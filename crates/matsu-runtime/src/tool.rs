@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use matsu_core::id::TaskId;
 
-pub use context::{NativeTasks, ToolContext, Watched};
+pub use context::{NativeTasks, ToolContext, Watched, Workplace};
 pub use entry::{Annotations, ToolEntry, Toolset};
 pub use error::ToolError;
 

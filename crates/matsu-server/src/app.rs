@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Tokens;
 use crate::auth::login::LoginCodes;
+use crate::auth::refusals::Refusals;
 use crate::http::Streams;
 
 /// Renders the metrics of this process in Prometheus' text format.
@@ -48,9 +49,11 @@ pub struct App {
 struct Inner {
     options: AppOptions,
     tokens: Tokens,
+    refusals: Refusals,
     login_codes: LoginCodes,
     streams: Streams,
     doctor: OnceLock<Doctor>,
+    names: OnceLock<Vec<String>>,
     hand_over: HandOver,
     presence: Presence,
 }
@@ -60,13 +63,16 @@ impl App {
     pub fn new(options: AppOptions) -> Self {
         let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
         let presence = Presence::new(*options.runtime.clock());
+        let refusals = Refusals::new(*options.runtime.clock());
         let login_codes = LoginCodes::new(*options.runtime.clock());
         Self {
             inner: Arc::new(Inner {
                 tokens,
+                refusals,
                 login_codes,
                 streams: Streams::default(),
                 doctor: OnceLock::new(),
+                names: OnceLock::new(),
                 presence,
                 hand_over: HandOver::default(),
                 options,
@@ -110,6 +116,11 @@ impl App {
     }
 
     #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.inner.refusals
+    }
+
+    #[must_use]
     pub fn login_codes(&self) -> &LoginCodes {
         &self.inner.login_codes
     }
@@ -117,6 +128,16 @@ impl App {
     #[must_use]
     pub fn streams(&self) -> &Streams {
         &self.inner.streams
+    }
+
+    /// Under which names requests may come, besides those of loopback. The first list counts.
+    pub fn answer_to(&self, names: Vec<String>) {
+        let _ = self.inner.names.set(names);
+    }
+
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        self.inner.names.get().map_or(&[], Vec::as_slice)
     }
 
     /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.

@@ -1,5 +1,6 @@
 //! MCP: the same handlers behind the socket, stdio and Streamable HTTP. The only folder that knows rmcp.
 
+pub mod bounded_lines;
 mod handler;
 pub mod http;
 mod instructions;

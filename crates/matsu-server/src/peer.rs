@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use axum::extract::{Extension, Request};
 use axum::middleware::Next;
 use axum::response::Response;
-use matsu_core::ports::agent::Places;
 use matsu_runtime::agents::RunSeat;
+use matsu_runtime::tool::Workplace;
 use tokio::net::UnixStream;
 
 use crate::app::App;
@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 64;
 pub struct Peer {
     pub run: Option<RunSeat>,
     /// The directory of a person at a terminal; a process of a run has no say in where others may work.
-    pub places: Places,
+    pub workplace: Workplace,
 }
 
 /// Names the directory that a command was started in.
@@ -32,8 +32,8 @@ pub const DIRECTORY: &str = "matsu-directory";
 pub async fn note(Extension(run): Extension<Option<RunSeat>>, mut request: Request, next: Next) -> Response {
     let directory = request.headers().get(DIRECTORY).and_then(|value| value.to_str().ok()).map(PathBuf::from);
     let directory = directory.filter(|_| run.is_none());
-    let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
-    request.extensions_mut().insert(Peer { run, places });
+    let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory };
+    request.extensions_mut().insert(Peer { run, workplace });
     next.run(request).await
 }
 

@@ -48,6 +48,13 @@ impl Problem {
             ErrorCode::StoreUnavailable | ErrorCode::StoreBusy | ErrorCode::ServerRestarted => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            ErrorCode::ProviderAuth
+            | ErrorCode::ProviderRateLimited
+            | ErrorCode::ProviderRefused
+            | ErrorCode::ProviderUnavailable
+            | ErrorCode::ContextOverflow
+            | ErrorCode::LoopRepeats
+            | ErrorCode::LoopIterations => StatusCode::BAD_GATEWAY,
             ErrorCode::TaskStopped
             | ErrorCode::TaskBlocked
             | ErrorCode::TaskPaused

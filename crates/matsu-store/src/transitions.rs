@@ -32,6 +32,7 @@ pub mod standing;
 pub mod steer;
 pub mod stop;
 pub mod tokens;
+pub mod transcripts;
 pub mod update_job;
 
 /// An unfinished job, spelled as in the partial index so that both planners recognise it. Not by its state: then

@@ -8,6 +8,7 @@ mod journal;
 mod request;
 mod script;
 mod serve;
+pub mod strict;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,13 @@ pub use script::{Part, Reply, Rule, Script, When};
 
 /// Decides what is answered. Called once for each request to a model, in the order they come.
 pub type Author = Box<dyn FnMut(&Asked) -> Reply + Send>;
+
+/// Whether requests are checked before they are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manners {
+    Easy,
+    Strict,
+}
 
 /// Ends with its owner.
 pub struct ModelServer {
@@ -52,11 +60,24 @@ impl ModelServer {
         Self::on(0, author)
     }
 
+    /// Answers by the script's rules, and refuses with 400 what the real vendors refuse.
+    ///
+    /// # Errors
+    /// No free port, or no thread.
+    pub fn strict(script: Script) -> Result<Self> {
+        let mut script = script;
+        Self::open(0, Box::new(move |asked| script.reply(asked)), Manners::Strict)
+    }
+
     /// The same on a port that was chosen by somebody else.
     ///
     /// # Errors
     /// The port is taken, or no thread.
     pub fn on(port: u16, author: Author) -> Result<Self> {
+        Self::open(port, author, Manners::Easy)
+    }
+
+    fn open(port: u16, author: Author, manners: Manners) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).context("no port for the model server")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -65,7 +86,7 @@ impl ModelServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let kept = Arc::clone(&journal);
         let thread = std::thread::Builder::new().name("model-server".to_owned()).spawn(move || {
-            runtime.block_on(serve::serve(listener, author, kept, stopped));
+            runtime.block_on(serve::serve(listener, (author, manners), kept, stopped));
             // Streams that hang are ended with their tasks.
             runtime.shutdown_background();
         })?;

@@ -61,6 +61,8 @@ pub enum Command {
     /// What installed hooks call
     #[command(hide = true)]
     Hook { event: HookEvent },
+    /// Talk to models that use tools
+    Chat(Chat),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -240,6 +242,25 @@ pub struct Call {
 }
 
 #[derive(Args)]
+pub struct Chat {
+    /// Who answers when nobody is named
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Go on with a chat, by its id or its name
+    #[arg(long, value_name = "CHAT")]
+    pub chat: Option<String>,
+    /// Which of Matsu's own tools models are offered: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// Take one question from stdin, print the answer and end; with --json every event is a line
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: the system prompt
+    #[arg(long, value_name = "TEXT", requires = "once")]
+    pub system: Option<String>,
+}
+
+#[derive(Args)]
 pub struct Worker {
     /// How many searches run at once
     #[arg(long, value_name = "N")]
@@ -258,8 +279,14 @@ pub struct Tasks {
     #[arg(long)]
     pub kind: Option<String>,
     /// At most this many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
+    /// Those after the place where an earlier list ended
+    #[arg(long, value_name = "PLACE")]
+    pub after: Option<i64>,
+    /// All of them, however many
+    #[arg(long, conflicts_with_all = ["limit", "after"])]
+    pub all: bool,
 }
 
 #[derive(Args)]

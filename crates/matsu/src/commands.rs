@@ -11,6 +11,7 @@ mod agents;
 mod apply;
 mod backup;
 mod call;
+mod chat;
 mod completions;
 mod config;
 mod connect;
@@ -60,6 +61,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
         Command::Connect(args) => connect::run(&quiet(&global)?, &args),
         Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
+        Command::Chat(args) => chat::run(&quiet(&global)?, args).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use matsu_adapters::agents::{CliHost, HostOptions};
+use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
 use matsu_runtime::agents::AgentRuns;
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
+use matsu_runtime::chat::Roster;
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
@@ -37,6 +39,7 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
     options.hold_max = config.hold_max();
+    options.hold_max_progress = config.hold_max_progress();
     options.role = role.node;
     options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     options.version = role.version;
@@ -54,6 +57,16 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
         clock: Clock::system(),
     }))
+}
+
+/// The models that are configured, in the order in which they speak.
+pub fn roster(config: &Config) -> Result<Roster> {
+    let open = |provider: ProviderConfig| {
+        let name = provider.name.clone();
+        providers::open(provider, Clock::system()).map_err(|error| anyhow::anyhow!("providers.{name}: {error}"))
+    };
+    let models = config.providers()?.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+    Ok(Roster::new(models, config.default_model()))
 }
 
 /// What jobs this process can run. The test kinds only where they were asked for.

@@ -3,12 +3,15 @@
 
 pub mod keys;
 pub mod layers;
+pub mod providers;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use matsu_adapters::mcp_host::McpConfig;
+use matsu_adapters::providers::ProviderConfig;
 use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
 use matsu_store::Synchronous;
@@ -18,6 +21,9 @@ use crate::connect::Homes;
 use crate::paths::Paths;
 
 pub use layers::Layers;
+
+/// What an MCP server is given of our environment; everything else stays here.
+const CHILD_VARIABLES: &[&str] = &["HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER"];
 
 /// Everything a process needs to know to start.
 #[derive(Clone, Debug)]
@@ -116,6 +122,12 @@ impl Config {
         self.layers.text("server.listen")
     }
 
+    /// Names under which the server may be asked for.
+    pub fn names(&self) -> Vec<String> {
+        let names = self.layers.text("server.names").split(',').map(str::trim);
+        names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
     pub fn port(&self) -> u16 {
         u16::try_from(self.layers.number("server.port")).unwrap_or(0)
     }
@@ -126,6 +138,10 @@ impl Config {
 
     pub fn hold_max(&self) -> Duration {
         Duration::from_secs(self.layers.number("wait.hold_max"))
+    }
+
+    pub fn hold_max_progress(&self) -> Duration {
+        Duration::from_secs(self.layers.number("wait.hold_max_progress"))
     }
 
     pub fn log_level(&self) -> &str {
@@ -160,6 +176,38 @@ impl Config {
             agent_chat: of("slots.agent_chat"),
             ..SlotLimits::for_cores(of("slots.cpu"))
         }
+    }
+}
+
+/// Whose presence this process is. A secret: it is read where it is handed on and kept nowhere.
+pub fn session_token() -> Option<String> {
+    std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty())
+}
+
+/// Models, and the servers whose tools they use.
+impl Config {
+    /// Everybody who can be asked.
+    pub fn providers(&self) -> Result<Vec<ProviderConfig>> {
+        providers::all(&self.layers.providers, &|name| std::env::var(name).ok())
+    }
+
+    pub fn default_model(&self) -> Option<String> {
+        Some(self.layers.text("chat.default_model")).filter(|name| *name != "none").map(str::to_owned)
+    }
+
+    /// The servers whose tools models may use. Without a file there are none.
+    pub fn mcp_servers(&self) -> Result<McpConfig> {
+        let environment =
+            CHILD_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+        let file = Path::new(self.layers.text("mcp.servers_file"));
+        let servers = if file.exists() {
+            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            McpConfig::parse(&text, &|name| std::env::var(name).ok())
+                .map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?
+        } else {
+            Vec::new()
+        };
+        Ok(McpConfig { servers, environment: environment.collect() })
     }
 }
 

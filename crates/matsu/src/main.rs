@@ -12,6 +12,7 @@ mod logging;
 mod paths;
 mod process;
 mod relay;
+mod terminal_chat;
 
 use std::process::ExitCode;
 use std::time::Duration;

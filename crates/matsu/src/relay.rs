@@ -11,9 +11,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
-use matsu_core::limits::{DAEMON_START_MAX, IDLE_EXIT};
+use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX, IDLE_EXIT};
+use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
 use matsu_server::mcp::socket::{Greeting, Preamble};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,18 +43,11 @@ pub enum Ended {
     NoDaemon,
 }
 
-type Daemon = (Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf);
+type Daemon = (BoundedLines<OwnedReadHalf>, OwnedWriteHalf);
 
 impl Relay {
     pub fn new(config: &Config, global: &Global, args: &Mcp) -> Self {
-        let preamble = Preamble {
-            version: VERSION.to_owned(),
-            instance: NodeId::mint(Clock::system().now()).to_string(),
-            tools: args.tools.clone(),
-            hold: args.hold,
-            roots: args.root.iter().filter_map(|root| std::path::absolute(root).ok()).collect(),
-            cwd: std::env::current_dir().ok(),
-        };
+        let preamble = preamble(args);
         Self { config: config.clone(), preamble, daemon_arguments: daemon_arguments(config, global, args) }
     }
 
@@ -64,27 +58,36 @@ impl Relay {
     ) -> Result<Ended> {
         let Some(mut daemon) = self.reach().await? else { return Ok(Ended::NoDaemon) };
         // Bytes, not text: what is no text is the daemon's to refuse.
-        let mut client = BufReader::new(client_in).split(b'\n');
+        let mut client = BoundedLines::new(client_in);
         let mut frames = Frames::default();
         // Once, before the first frame: a signal between two frames must not be lost.
         let told_to_end = told_to_end();
         tokio::pin!(told_to_end);
         loop {
             tokio::select! {
-                line = client.next_segment() => {
-                    let Some(line) = line.context("cannot read from the client")? else { return Ok(Ended::ClientLeft) };
-                    frames.heard_from_client(&line);
-                    if send(&mut daemon.1, &line).await.is_err() {
-                        daemon = self.replace(&mut frames, &mut client_out).await?;
-                    }
-                }
-                line = daemon.0.next_line() => match line {
-                    Ok(Some(line)) => {
-                        if frames.heard_from_daemon(&line) {
-                            send(&mut client_out, line.as_bytes()).await.context("cannot write to the client")?;
+                line = client.next() => match line.context("cannot read from the client")? {
+                    Line::Whole(line) => {
+                        frames.heard_from_client(&line);
+                        if send(&mut daemon.1, &line).await.is_err() {
+                            daemon = self.replace(&mut frames, &mut client_out).await?;
                         }
                     }
-                    Ok(None) | Err(_) => daemon = self.replace(&mut frames, &mut client_out).await?,
+                    Line::TooLong => {
+                        tracing::warn!(bytes_max = FRAME_BYTES_MAX, "a frame of the client is too long");
+                        send(&mut client_out, frames::too_long().as_bytes()).await.context("cannot write to the client")?;
+                    }
+                    Line::End => return Ok(Ended::ClientLeft),
+                },
+                line = daemon.0.next() => match line {
+                    Ok(Line::Whole(line)) => {
+                        if frames.heard_from_daemon(&line) {
+                            send(&mut client_out, &line).await.context("cannot write to the client")?;
+                        }
+                    }
+                    // Whose answer the long one was is not known any more: all that are open are answered for it.
+                    Ok(Line::TooLong | Line::End) | Err(_) => {
+                        daemon = self.replace(&mut frames, &mut client_out).await?;
+                    }
                 },
                 () = &mut told_to_end => return Ok(Ended::ClientLeft),
             }
@@ -134,9 +137,9 @@ impl Relay {
     async fn greet(&self, stream: UnixStream) -> Result<Daemon> {
         let (reader, mut writer) = stream.into_split();
         send(&mut writer, &serde_json::to_vec(&self.preamble)?).await?;
-        let mut lines = BufReader::new(reader).lines();
-        let line = lines.next_line().await?.context("the daemon hung up")?;
-        let greeting: Greeting = serde_json::from_str(&line)?;
+        let mut lines = BoundedLines::new(reader);
+        let Line::Whole(line) = lines.next().await? else { anyhow::bail!("the daemon hung up") };
+        let greeting: Greeting = serde_json::from_slice(&line)?;
         if let Some(error) = greeting.error {
             anyhow::bail!(error);
         }
@@ -175,6 +178,20 @@ async fn send(to: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> std::io::Resul
     to.write_all(line).await?;
     to.write_all(b"\n").await?;
     to.flush().await
+}
+
+/// What a client is known by: the daemon hears it from a relay, and `--no-daemon` tells itself.
+pub fn preamble(args: &Mcp) -> Preamble {
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    Preamble {
+        version: VERSION.to_owned(),
+        instance: NodeId::mint(Clock::system().now()).to_string(),
+        tools: args.tools.clone(),
+        hold: args.hold,
+        roots: args.root.iter().map(absolute).collect(),
+        cwd: std::env::current_dir().ok(),
+        session_token: crate::config::session_token(),
+    }
 }
 
 /// The same store and settings as ours, in a process of its own.

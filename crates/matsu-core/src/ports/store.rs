@@ -13,6 +13,7 @@ pub mod runs;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
+pub mod transcripts;
 pub mod upkeep;
 
 use std::sync::Arc;
@@ -28,9 +29,9 @@ pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
-    JobUpdate, Order, OrderKind,
+    JobUpdate, Order, OrderKind, ProgressNote,
 };
-pub use nodes::{NewNode, NodeStore};
+pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
 pub use runs::{
     AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
@@ -43,7 +44,10 @@ pub use tasks::{
     Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
     TaskStore,
 };
-pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
+pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
+pub use upkeep::{
+    ChangeBatch, ChangeStore, PruneRule, Pruned, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore,
+};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
@@ -60,6 +64,7 @@ pub trait Store:
     + ChatStore
     + SessionStore
     + NotificationStore
+    + TranscriptStore
     + Send
     + Sync
 {

@@ -1,12 +1,12 @@
 //! What surrounds one call: who asks, how long it may be held, and where progress goes.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::id::TaskId;
-use matsu_core::ports::agent::Places;
 use matsu_core::principal::Principal;
 use matsu_core::task::JobCounts;
 
@@ -48,14 +48,23 @@ pub struct ToolContext {
     pub caller: CancellationToken,
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,
+    pub workplace: Arc<Workplace>,
+    /// What the connection presented, as it came; nobody has checked it.
+    pub session_token: Option<Arc<str>>,
     pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
-    /// Where the caller works: its project, and what it means by a relative directory.
-    pub places: Places,
     /// The client's own name for this very call; a repetition of the call carries the same.
     pub call_key: Option<String>,
     /// The run of an agent that the call comes from.
     pub run: Option<RunSeat>,
+}
+
+/// Where the caller works, as its own side says. A wish, not a right: what may be touched is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workplace {
+    /// Folders its work may lie in; empty: nothing was said.
+    pub roots: Vec<PathBuf>,
+    pub cwd: Option<PathBuf>,
 }
 
 /// Whether the caller can follow a native task. It says so with every request.
@@ -75,9 +84,10 @@ impl ToolContext {
             instance: None,
             caller: CancellationToken::new(),
             hold_max: None,
+            workplace: Arc::default(),
+            session_token: None,
             watched: Arc::default(),
             tasks: NativeTasks::Unknown,
-            places: Places::default(),
             call_key: None,
             run: None,
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
-use matsu_core::ports::agent::{RunRefusal, RunWish};
+use matsu_core::ports::agent::{Places, RunRefusal, RunWish};
 use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
 
@@ -106,7 +106,8 @@ pub struct Started {
 /// What a wish says about its caller.
 pub fn wish_of(cx: &ToolContext) -> RunWish {
     let mode_max = cx.run.as_ref().map(|run| run.mode);
-    let places = cx.run.as_ref().map_or_else(|| cx.places.clone(), |run| run.places.clone());
+    let own = || Places { roots: cx.workplace.roots.clone(), cwd: cx.workplace.cwd.clone() };
+    let places = cx.run.as_ref().map_or_else(own, |run| run.places.clone());
     RunWish { places, mode_max, ..RunWish::default() }
 }
 

@@ -4,6 +4,9 @@
 mod faulty_store;
 mod fixtures;
 
+mod agentic_loop;
+mod budget;
+mod chat;
 mod delegation;
 mod misbehaviour;
 mod order;

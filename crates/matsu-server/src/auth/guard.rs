@@ -15,8 +15,8 @@ use crate::problem::Problem;
 
 /// The TCP door: the right Host, no foreign Origin, a live token.
 pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    if let Err(problem) = check_host(request.headers()).and_then(|()| check_origin(request.headers())) {
-        tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
+    if let Err(problem) = check_host(app.names(), request.headers()).and_then(|()| check_origin(request.headers())) {
+        app.refusals().note(request.uri().path(), problem.detail());
         return problem.into_response();
     }
     if is_open(request.method(), request.uri().path()) {
@@ -34,7 +34,7 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
             next.run(request).await
         }
         Err(problem) => {
-            tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
+            app.refusals().note(request.uri().path(), problem.detail());
             problem.into_response()
         }
     }
@@ -57,9 +57,9 @@ fn is_open(method: &Method, path: &str) -> bool {
 }
 
 /// A browser that was led here under another name sends that name; a page of ours never does.
-fn check_host(headers: &HeaderMap) -> Result<(), Problem> {
+fn check_host(names: &[String], headers: &HeaderMap) -> Result<(), Problem> {
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if is_loopback(host) {
+    if is_loopback(host) || names.iter().any(|name| name.eq_ignore_ascii_case(host_name(host))) {
         Ok(())
     } else {
         Err(Problem::new(ErrorCode::Forbidden, "the Host header is not this server's"))
@@ -78,11 +78,15 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 fn is_loopback(authority: &str) -> bool {
-    let name = match authority.strip_prefix('[') {
+    matches!(host_name(authority), "127.0.0.1" | "localhost" | "::1")
+}
+
+/// Without the port.
+fn host_name(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(""),
         None => authority.split(':').next().unwrap_or(""),
-    };
-    matches!(name, "127.0.0.1" | "localhost" | "::1")
+    }
 }
 
 async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), Problem> {

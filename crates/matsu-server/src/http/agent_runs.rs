@@ -1,5 +1,7 @@
 //! Runs of agents over REST: which there are, starting one, following it, answering it, its patch.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
@@ -89,7 +91,7 @@ pub fn context(app: &App, caller: Caller, peer: Option<Extension<Peer>>) -> Tool
     let Extension(peer) = peer.unwrap_or_default();
     ToolContext {
         caller: app.shutdown().clone(),
-        places: peer.places,
+        workplace: Arc::new(peer.workplace),
         run: peer.run,
         ..ToolContext::of(app.runtime().clone(), caller.principal)
     }

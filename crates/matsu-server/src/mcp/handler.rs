@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use matsu_core::ports::agent::Places;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry};
+use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
@@ -45,8 +44,9 @@ pub struct Connection {
     pub caller: Option<Caller>,
     pub offer: Offer,
     pub hold_max: Option<Duration>,
-    /// The client's project.
-    pub places: Places,
+    pub workplace: Arc<Workplace>,
+    /// Whose presence every call of this connection is, unless it says otherwise.
+    pub session_token: Option<Arc<str>>,
     /// The run whose process has connected.
     pub run: Option<RunSeat>,
 }
@@ -77,13 +77,20 @@ impl McpHandler {
         Ok(ToolContext {
             instance: Some(instance),
             caller: context.ct.clone(),
-            hold_max: self.connection.hold_max,
+            hold_max: self.hold_max(context),
+            workplace: Arc::clone(&self.connection.workplace),
+            session_token: self.connection.session_token.clone(),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
-            places: self.connection.places.clone(),
             call_key: call_key(context),
             run: self.connection.run.clone(),
             ..ToolContext::of(self.app.runtime().clone(), principal)
         })
+    }
+
+    /// What was said about this very client comes first. Others are held longer if progress keeps their calls alive.
+    fn hold_max(&self, context: &RequestContext<RoleServer>) -> Option<Duration> {
+        let fed = || context.meta.get_progress_token().map(|_| self.app.runtime().hold_max_progress());
+        self.connection.hold_max.or_else(fed)
     }
 
     /// Runs the call, and speaks while it lasts if the caller wants to hear.

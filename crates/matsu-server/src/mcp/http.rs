@@ -9,7 +9,6 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use matsu_core::limits::BODY_BYTES_MAX;
-use matsu_core::ports::agent::Places;
 use matsu_runtime::dispatch::presets::Offer;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -24,8 +23,14 @@ const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
-    let connection =
-        Connection { caller: None, offer: Offer::default(), hold_max: None, places: Places::default(), run: None };
+    let connection = Connection {
+        caller: None,
+        offer: Offer::default(),
+        hold_max: None,
+        workplace: Arc::default(),
+        session_token: None,
+        run: None,
+    };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))
 }

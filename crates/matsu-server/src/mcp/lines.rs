@@ -13,14 +13,13 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 
+use super::bounded_lines::{BoundedLines, Line};
+
 pub(super) struct Lines<R, W> {
-    reader: BufReader<R>,
-    line: Vec<u8>,
-    /// The line was longer than is kept; how long it is does not matter any more.
-    too_long: bool,
+    reader: BoundedLines<R>,
     writer: Arc<Mutex<Option<Writer<W>>>>,
     /// An answer that is not handed to the writer yet, and whether the writer has all of the last one behind it. A
     /// reader may be dropped at any await; what it owes must outlive it.
@@ -44,32 +43,7 @@ struct Head {
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
     pub fn new(reader: R, writer: W) -> Self {
         let writer = Arc::new(Mutex::new(Some(Writer { to: writer, pending: Vec::new() })));
-        Self { reader: BufReader::new(reader), line: Vec::new(), too_long: false, writer, refusal: None, unsent: false }
-    }
-
-    /// Reads on until `line` is whole; `None` at the end of the stream. May be dropped and called again at any time.
-    async fn fill_line(&mut self) -> Option<()> {
-        loop {
-            let available = match self.reader.fill_buf().await {
-                Ok([]) => return None,
-                Ok(available) => available,
-                Err(error) => {
-                    tracing::debug!(%error, "a stream broke");
-                    return None;
-                }
-            };
-            let newline = available.iter().position(|byte| *byte == b'\n');
-            let taken = newline.map_or(available.len(), |at| at + 1);
-            if self.line.len() + taken > FRAME_BYTES_MAX {
-                self.too_long = true;
-            } else if !self.too_long {
-                self.line.extend_from_slice(&available[..taken]);
-            }
-            self.reader.consume(taken);
-            if newline.is_some() {
-                return Some(());
-            }
-        }
+        Self { reader: BoundedLines::new(reader), writer, refusal: None, unsent: false }
     }
 
     /// Says what is owed; `None` if nobody can hear it any more.
@@ -87,24 +61,30 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         self.unsent = false;
         Some(())
     }
+}
 
-    /// The line as a message; how it is refused if it is none.
-    #[expect(clippy::result_large_err, reason = "one frame at a time, and never in a hot loop")]
-    fn take_line(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, TxJsonRpcMessage<RoleServer>> {
-        let line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.too_long) {
-            let message = format!("a frame may have at most {FRAME_BYTES_MAX} bytes");
-            return Err(TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(message, None), None));
-        }
-        let text = line.trim_ascii();
-        if text.is_empty() {
-            return Ok(None);
-        }
-        match serde_json::from_slice(text) {
-            Ok(message) => Ok(Some(message)),
-            Err(error) => refusal(text, &error).map_or(Ok(None), Err),
-        }
+/// What a line says.
+enum Heard {
+    Message(Box<RxJsonRpcMessage<RoleServer>>),
+    /// It is no message, and whoever sent it is told.
+    Refused(Box<TxJsonRpcMessage<RoleServer>>),
+    Nothing,
+}
+
+fn hear(line: &[u8]) -> Heard {
+    let text = line.trim_ascii();
+    if text.is_empty() {
+        return Heard::Nothing;
     }
+    match serde_json::from_slice(text) {
+        Ok(message) => Heard::Message(Box::new(message)),
+        Err(error) => refusal(text, &error).map_or(Heard::Nothing, |refusal| Heard::Refused(Box::new(refusal))),
+    }
+}
+
+fn too_long() -> TxJsonRpcMessage<RoleServer> {
+    let message = format!("a frame may have at most {FRAME_BYTES_MAX} bytes");
+    TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(message, None), None)
 }
 
 /// `None`: nobody expects an answer.
@@ -147,11 +127,19 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             self.refuse().await?;
-            self.fill_line().await?;
-            match self.take_line() {
-                Ok(Some(message)) => return Some(message),
-                Ok(None) => {}
-                Err(refusal) => self.refusal = Some(refusal),
+            let heard = match self.reader.next().await {
+                Ok(Line::Whole(line)) => hear(&line),
+                Ok(Line::TooLong) => Heard::Refused(Box::new(too_long())),
+                Ok(Line::End) => return None,
+                Err(error) => {
+                    tracing::debug!(%error, "a stream broke");
+                    return None;
+                }
+            };
+            match heard {
+                Heard::Message(message) => return Some(*message),
+                Heard::Refused(refusal) => self.refusal = Some(*refusal),
+                Heard::Nothing => {}
             }
         }
     }

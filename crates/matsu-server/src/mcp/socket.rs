@@ -2,12 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use matsu_core::id::NodeId;
-use matsu_core::ports::agent::Places;
 use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -20,8 +20,8 @@ use crate::app::App;
 /// A preamble is one short line; whoever sends more is no relay of ours.
 const PREAMBLE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What a relay says first.
-#[derive(Debug, Serialize, Deserialize)]
+/// What a relay says first. Not to be printed: it may carry a secret.
+#[derive(Serialize, Deserialize)]
 pub struct Preamble {
     pub version: String,
     /// Tells relays of the same user apart.
@@ -30,12 +30,15 @@ pub struct Preamble {
     pub tools: String,
     /// Seconds this client can be held.
     pub hold: Option<u64>,
-    /// The client's project.
+    /// Folders that the client's work may lie in; empty: nothing was said about it.
     #[serde(default)]
     pub roots: Vec<PathBuf>,
     /// Where the client was started.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
+    /// Whose presence the client is, where an agent was started by somebody of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_token: Option<String>,
 }
 
 /// What the daemon answers.
@@ -61,7 +64,7 @@ where
     let reader = limited.into_inner();
     let connection = serde_json::from_str::<Preamble>(&line)
         .map_err(|error| format!("the preamble cannot be read: {error}"))
-        .and_then(|preamble| connection(&preamble, run));
+        .and_then(|preamble| connection(preamble, run));
     let error = connection.as_ref().err().cloned();
     let greeting = Greeting { version: app.version().to_owned(), error };
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
@@ -72,37 +75,27 @@ where
     Ok(())
 }
 
-fn connection(preamble: &Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
+fn connection(preamble: Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
     Ok(Connection {
         caller: Some(local_caller(&preamble.instance)),
         offer: Offer::parse(&preamble.tools)?,
         hold_max: preamble.hold.map(Duration::from_secs),
-        places: Places { roots: preamble.roots.clone(), cwd: preamble.cwd.clone() },
+        workplace: Arc::new(Workplace { roots: preamble.roots, cwd: preamble.cwd }),
+        session_token: preamble.session_token.map(Arc::from),
         run,
     })
-}
-
-/// What a client says that starts the server itself.
-pub struct Here {
-    pub tools: String,
-    pub hold: Option<u64>,
-    pub places: Places,
 }
 
 /// Speaks MCP in this very process, for `--no-daemon`.
 ///
 /// # Errors
 /// A toolset that does not exist.
-pub async fn serve_here<R, W>(app: App, here: Here, reader: R, writer: W) -> Result<(), String>
+pub async fn serve_here<R, W>(app: App, preamble: Preamble, reader: R, writer: W) -> Result<(), String>
 where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let instance = NodeId::mint(app.runtime().clock().now()).to_string();
-    let Here { tools, hold, places } = here;
-    let (roots, cwd) = (places.roots, places.cwd);
-    let preamble = Preamble { version: app.version().to_owned(), instance, tools, hold, roots, cwd };
-    serve(app, connection(&preamble, None)?, reader, writer).await;
+    serve(app, connection(preamble, None)?, reader, writer).await;
     Ok(())
 }
 

@@ -12,3 +12,4 @@ pub mod sessions;
 pub mod stopping;
 pub mod tasks;
 pub mod tokens;
+pub mod transcripts;

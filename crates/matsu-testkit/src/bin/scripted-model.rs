@@ -22,15 +22,18 @@ fn main() -> Result<()> {
     say(&server.url())?;
     let mut printed = 0;
     let ended = std::thread::spawn(|| std::io::stdin().lock().read_to_end(&mut Vec::new()));
-    while !ended.is_finished() {
+    loop {
+        let is_last = ended.is_finished();
         // Looked at again now and then, because the input may end while nobody asks.
         server.wait_for_count(Duration::from_millis(200), printed + 1);
         for request in server.requests().into_iter().skip(printed) {
             printed += 1;
             say(&serde_json::to_string(&request)?)?;
         }
+        if is_last {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 fn say(line: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 mod anthropic;
 mod chat;
 mod gemini;
+mod ollama;
 mod responses;
 
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ pub trait WireFormat: Send + Sync {
 }
 
 pub static FORMATS: &[&dyn WireFormat] =
-    &[&anthropic::AnthropicMessages, &responses::OpenaiResponses, &chat::OpenaiChat, &gemini::Gemini];
+    &[&anthropic::AnthropicMessages, &responses::OpenaiResponses, &chat::OpenaiChat, &gemini::Gemini, &ollama::Ollama];
 
 /// What is to be said, to whom.
 pub struct Answer<'a> {

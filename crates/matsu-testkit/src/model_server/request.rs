@@ -13,6 +13,7 @@ pub enum Format {
     OpenaiResponses,
     OpenaiChat,
     Gemini,
+    Ollama,
 }
 
 /// A request to a model.

@@ -15,11 +15,12 @@ use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::Author;
 use super::formats::{Answer, FORMATS, WireFormat};
 use super::journal::Journal;
 use super::request::{Asked, Fate, Recorded};
 use super::script::{Part, Reply};
+use super::strict;
+use super::{Author, Manners};
 
 /// Longer than any conversation of a test.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -28,15 +29,16 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 struct Desk {
     author: Arc<Mutex<Author>>,
     journal: Arc<Journal>,
+    manners: Manners,
 }
 
 pub(super) async fn serve(
     listener: TcpListener,
-    author: Author,
+    (author, manners): (Author, Manners),
     journal: Arc<Journal>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let desk = Desk { author: Arc::new(Mutex::new(author)), journal };
+    let desk = Desk { author: Arc::new(Mutex::new(author)), journal, manners };
     let router = Router::new().fallback(answer).with_state(desk);
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     // Not a graceful shutdown: answers that hang would never let go.
@@ -54,6 +56,8 @@ async fn answer(State(desk): State<Desk>, request: Request) -> Response {
     let is_post = head.method == axum::http::Method::POST;
     let format = FORMATS.iter().copied().find(|format| is_post && format.claims(path));
     let asked = format.map(|format| format.asked(path, &body));
+    let strict = asked.as_ref().filter(|_| desk.manners == Manners::Strict);
+    let complaint = strict.and_then(|asked| strict::complaint(asked.format, &body));
     let number = desk.journal.record(Recorded {
         method: head.method.to_string(),
         path: path.to_owned(),
@@ -64,7 +68,13 @@ async fn answer(State(desk): State<Desk>, request: Request) -> Response {
     });
     let ending = Ending { journal: Arc::clone(&desk.journal), number, fate: Fate::ClientLeft };
     match (format, asked) {
-        (Some(format), Some(asked)) => reply(&desk, format, &asked, ending).await,
+        (Some(format), Some(asked)) => {
+            let said = match complaint {
+                Some(words) => Reply::error(400, &words),
+                None => (desk.author.lock().unwrap_or_else(PoisonError::into_inner))(&asked),
+            };
+            reply(said, format, &asked, ending).await
+        }
         _ => small_talk(path, ending),
     }
 }
@@ -82,8 +92,7 @@ fn small_talk(path: &str, mut ending: Ending) -> Response {
     }
 }
 
-async fn reply(desk: &Desk, format: &dyn WireFormat, asked: &Asked, mut ending: Ending) -> Response {
-    let reply = (desk.author.lock().unwrap_or_else(PoisonError::into_inner))(asked);
+async fn reply(reply: Reply, format: &dyn WireFormat, asked: &Asked, mut ending: Ending) -> Response {
     let opening = |text: &str| {
         let parts = [Part::Text(text.to_owned())];
         format.opening(&Answer { model: &asked.model, number: ending.number, parts: &parts })

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Context, print_json, print_table};
 use crate::cli::ConfigCommand;
 use crate::config::keys::{KEYS, Kind};
+use crate::config::providers::FIELDS;
 use crate::config::without_password;
 
 pub fn run(cx: &Context, what: &ConfigCommand) -> Result<ExitCode> {
@@ -47,5 +48,15 @@ fn reference() {
             Kind::Word(words) => words.join(" or "),
         };
         say!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
+    }
+    say!("\n## Models\n");
+    say!(
+        "One section `[providers.NAME]` of the file for each. `gemini`, `chatgpt` and `claude` need none once their key is"
+    );
+    say!("in the environment. A key is never written here.\n");
+    say!("| field | meaning |");
+    say!("|---|---|");
+    for field in FIELDS {
+        say!("| `{}` | {} |", field.name, field.meaning);
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use matsu_core::node::NodeRole;
-use matsu_core::ports::agent::Places;
 use matsu_runtime::Workers;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_server::app::TestJobs;
@@ -40,7 +39,8 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     let opened = compose::open_store(config).await?;
     let agents = compose::agents(config);
     let role = Role {
-        node: NodeRole::Serve,
+        // Who runs no jobs is no server: others would leave it a share of the work.
+        node: if lock.is_some() { NodeRole::Serve } else { NodeRole::Command },
         workers: if lock.is_some() { Workers::All } else { Workers::None },
         bodies: compose::bodies(&agents, args.test_jobs),
         agents,
@@ -56,12 +56,9 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
         metrics: Arc::new(String::new),
         test_jobs: TestJobs::Hidden,
     });
-    let roots = args.root.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
-    let places = Places { roots, cwd: std::env::current_dir().ok() };
-    let here = socket::Here { tools: args.tools.clone(), hold: args.hold, places };
     let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let served = tokio::select! {
-        served = socket::serve_here(app.clone(), here, stdin, stdout) => served,
+        served = socket::serve_here(app.clone(), relay::preamble(args), stdin, stdout) => served,
         () = relay::told_to_end() => Ok(()),
     };
     service.stop().await;

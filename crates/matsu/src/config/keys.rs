@@ -24,6 +24,9 @@ pub struct Key {
     pub meaning: &'static str,
 }
 
+/// Who is on this machine needs no other name for it.
+pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
+
 const SLOT: Kind = Kind::Number { min: 1, max: 1_000 };
 
 /// One line for each setting; a test checks that the code reads every one of them.
@@ -32,7 +35,7 @@ pub const KEYS: &[Key] = &[
         name: "store.url",
         kind: Kind::Text,
         default: Paths::default_store,
-        meaning: "the store: memory:, sqlite:PATH or postgres://…",
+        meaning: "the store: memory:, sqlite:PATH or postgres://… (without TLS: a local server, or a tunnel)",
     },
     Key {
         name: "store.synchronous",
@@ -50,7 +53,13 @@ pub const KEYS: &[Key] = &[
         name: "server.listen",
         kind: Kind::Text,
         default: |_| "127.0.0.1".to_owned(),
-        meaning: "the address to listen on",
+        meaning: "the address to listen on; beyond loopback only together with server.names",
+    },
+    Key {
+        name: "server.names",
+        kind: Kind::Text,
+        default: |_| LOOPBACK_NAMES.to_owned(),
+        meaning: "host names and addresses under which requests may come, separated by commas",
     },
     Key {
         name: "server.port",
@@ -63,6 +72,12 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Number { min: 1, max: 3_600 },
         default: |_| HOLD_MAX.as_secs().to_string(),
         meaning: "a waiting call is held at most this many seconds",
+    },
+    Key {
+        name: "wait.hold_max_progress",
+        kind: Kind::Number { min: 1, max: 3_600 },
+        default: |_| HOLD_MAX.as_secs().to_string(),
+        meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
     },
     Key {
         name: "agents.roots",
@@ -94,6 +109,18 @@ pub const KEYS: &[Key] = &[
         kind: SLOT,
         default: |_| std::thread::available_parallelism().map_or(1, usize::from).to_string(),
         meaning: "jobs at once that only compute; by default the number of cores",
+    },
+    Key {
+        name: "chat.default_model",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "which provider answers when nobody is named; none: such a line is a note",
+    },
+    Key {
+        name: "mcp.servers_file",
+        kind: Kind::Text,
+        default: |paths| paths.data_dir.join("mcp.json").display().to_string(),
+        meaning: "a JSON file with mcpServers, whose tools models may use in chats",
     },
     Key {
         name: "log.level",

@@ -39,13 +39,15 @@ pub struct Setting {
 #[derive(Clone, Debug)]
 pub struct Layers {
     settings: BTreeMap<&'static str, Setting>,
+    /// Sections of the file, by provider.
+    pub providers: super::providers::Sections,
 }
 
 impl Layers {
     pub fn defaults(paths: &Paths) -> Self {
         let settings =
             KEYS.iter().map(|key| (key.name, Setting { value: (key.default)(paths), source: Source::Default }));
-        Self { settings: settings.collect() }
+        Self { settings: settings.collect(), providers: BTreeMap::new() }
     }
 
     /// Unknown keys are errors: a setting that is not read is worse than none.
@@ -55,6 +57,11 @@ impl Layers {
         let mut found = Vec::new();
         flatten("", &toml::Value::Table(table), &mut found);
         for (name, value) in found {
+            if let Some(dotted) = name.strip_prefix("providers.") {
+                let value = value.with_context(|| format!("{}: {name} must be a single value", file.display()))?;
+                super::providers::take(&mut self.providers, dotted, value, file)?;
+                continue;
+            }
             let Some(key) = KEYS.iter().find(|key| key.name == name) else {
                 bail!("{}: there is no setting {name}{}", file.display(), suggestion(&name));
             };
@@ -133,7 +140,8 @@ fn flatten(prefix: &str, value: &toml::Value, found: &mut Vec<(String, Option<St
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Boolean(yes) => Some((if *yes { "on" } else { "off" }).to_owned()),
-        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) => None,
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Datetime(_) | toml::Value::Array(_) => None,
     };
     found.push((prefix.to_owned(), text));
 }

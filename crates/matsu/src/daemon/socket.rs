@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::config::Config;
+use crate::config::keys::LOOPBACK_NAMES;
 use anyhow::{Context, Result, bail};
 use tokio::net::{TcpListener, UnixListener};
 
@@ -30,11 +32,18 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener> {
 }
 
 /// Binds the port, or the next free one.
-pub async fn bind_tcp(listen: &str, port: u16) -> Result<TcpListener> {
+///
+/// Beyond loopback only if somebody has said under which names it will be asked for: whoever has not thought of that
+/// did not mean to open it to the network. A token is needed there as everywhere.
+pub async fn bind_tcp(config: &Config) -> Result<TcpListener> {
+    let (listen, port) = (config.listen(), config.port());
     let address: std::net::IpAddr =
         listen.parse().with_context(|| format!("{listen} is not an IP address to listen on"))?;
-    if !address.is_loopback() {
-        bail!("listening on {listen} would open Matsu to the network; only loopback addresses are served");
+    if !address.is_loopback() && config.layers.text("server.names") == LOOPBACK_NAMES {
+        bail!(
+            "listening on {listen} opens Matsu to the network; set server.names to the names or addresses under which \
+             it will be asked for (for instance MATSU_SERVER_NAMES=build.example.org), or listen on 127.0.0.1"
+        );
     }
     let last = if port == 0 { 0 } else { port.saturating_add(PORTS_TRIED) };
     let mut refusal = None;

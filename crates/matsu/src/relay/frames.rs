@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use matsu_core::limits::FRAME_BYTES_MAX;
 use serde_json::{Value, json};
 
 /// The id of a handshake that the relay repeats; its answer is not for the client.
@@ -36,9 +37,9 @@ impl Frames {
     }
 
     /// Whether the client shall see this.
-    pub fn heard_from_daemon(&mut self, line: &str) -> bool {
+    pub fn heard_from_daemon(&mut self, line: &[u8]) -> bool {
         // Only answers matter here; the rest of a frame is skipped over and copied nowhere.
-        let Ok(frame) = serde_json::from_str::<Head>(line) else { return true };
+        let Ok(frame) = serde_json::from_slice::<Head>(line) else { return true };
         match frame.id {
             Some(id) if frame.method.is_none() => {
                 self.open.remove(&id.to_string());
@@ -76,6 +77,12 @@ impl Frames {
     }
 }
 
+/// The answer to a frame that was not read to its end. Its id is not known.
+pub fn too_long() -> String {
+    let message = format!("a frame may have at most {FRAME_BYTES_MAX} bytes");
+    json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } }).to_string()
+}
+
 /// The part of a frame that says whose it is.
 #[derive(serde::Deserialize)]
 struct Head {
@@ -101,7 +108,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
         ]);
-        assert!(frames.heard_from_daemon(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
         let answers = frames.give_up();
         assert_eq!(answers.len(), 1);
         let answer: Value = serde_json::from_str(&answers[0]).unwrap();
@@ -115,12 +122,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         ]);
-        assert!(frames.heard_from_daemon(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
+        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
         let lines = frames.handshake();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("\"x\":1") && lines[0].contains(OWN_ID));
-        assert!(!frames.heard_from_daemon(&format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#)));
-        assert!(frames.heard_from_daemon(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
+        assert!(!frames.heard_from_daemon(format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#).as_bytes()));
+        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
     }
 
     #[test]

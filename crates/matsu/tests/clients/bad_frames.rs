@@ -1,5 +1,6 @@
 //! Frames on stdin that no proper client writes: refused, and the connection goes on.
 
+use matsu_core::limits::FRAME_BYTES_MAX;
 use serde_json::json;
 
 use crate::home::Home;
@@ -49,6 +50,11 @@ fn survives(args: &[&str]) {
         .request("tools/call", &json!({ "name": "cancel_task", "arguments": { "task_id": "x".repeat(5 << 20) } }));
     let answer = client.answer(id);
     assert!(answer["error"].is_object() || answer["result"]["isError"] == true, "{answer:.200}");
+    // Longer than any frame may be: dropped as it comes, so it costs no memory.
+    client.bytes(&vec![b'x'; FRAME_BYTES_MAX + 1]);
+    let answer = client.next();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(-32600)), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains(&FRAME_BYTES_MAX.to_string()), "{answer}");
     assert_eq!(client.call("get_task_status", &json!({}))["ok"], true);
 }
 

@@ -39,9 +39,19 @@ impl Home {
         command
     }
 
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub fn serve(&self) -> Daemon {
+        self.serve_with(&[])
+    }
+
+    /// With settings in its environment.
+    pub fn serve_with(&self, settings: &[(&str, &str)]) -> Daemon {
         let log = std::fs::File::create(self.folder.path().join("daemon.log")).unwrap();
         let mut command = self.command(&["serve", "--test-jobs"]);
+        command.envs(settings.iter().copied());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let pid = child.id();
         let mut daemon = Daemon { child, log: self.folder.path().join("daemon.log"), http: None };

@@ -7,10 +7,12 @@
     reason = "tests start processes, look at the real clock and read the environment"
 )]
 
+mod agent_runs;
 mod agents;
 mod bad_frames;
 mod doors;
 mod handles;
+mod hold;
 mod home;
 mod http;
 mod native;

@@ -11,7 +11,9 @@
 )]
 
 mod api;
+mod care;
 mod chaos;
+mod chat;
 mod commands;
 mod config;
 mod connect;
@@ -23,6 +25,8 @@ mod home;
 mod nodes;
 mod page;
 mod process;
+mod readme;
 mod serve;
+mod soak;
 mod stores;
 mod suspend;

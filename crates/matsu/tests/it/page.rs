@@ -156,6 +156,21 @@ fn the_page_comes_under_a_strict_policy_and_shows_nothing_by_itself() {
 }
 
 #[test]
+fn beyond_loopback_only_under_names_that_were_said() {
+    let home = Home::sqlite();
+    let refused = home.run(&["serve", "--port", "0", "--listen", "0.0.0.0"]);
+    assert!(refused.code == 1 && refused.err.contains("server.names"), "{refused:?}");
+    let home = home.with_variable("MATSU_SERVER_NAMES", "build.example.org");
+    let daemon = home.serve_with(&["--listen", "127.0.0.1"]);
+    let ask = |host: &str| {
+        let (host, auth) = (format!("Host: {host}"), format!("Authorization: Bearer {}", daemon.api.token));
+        daemon.api.send_raw("GET", "/api/v1/tasks", &[&host, &auth], b"").unwrap().status
+    };
+    assert_eq!((ask("build.example.org:7878"), ask("127.0.0.1")), (200, 200));
+    assert_eq!(ask("evil.example.org"), 403);
+}
+
+#[test]
 fn the_document_names_every_route_and_its_answers_fit() {
     let home = Home::sqlite();
     let daemon = home.serve();

@@ -21,7 +21,7 @@ impl WireFormat for Gemini {
         let contents = array(body, "contents");
         let last = contents.last().map(|content| array(content, "parts")).unwrap_or_default();
         let tools = array(body, "tools").iter().flat_map(|tool| array(tool, "functionDeclarations"));
-        let (model, method) = path.rsplit('/').next().and_then(|name| name.split_once(':')).unwrap_or_default();
+        let (model, method) = path.rsplit('/').next().and_then(|name| name.rsplit_once(':')).unwrap_or_default();
         Asked {
             format: self.format(),
             model: model.to_owned(),

@@ -1,0 +1,108 @@
+//! One live connection to one server: the handshake before anything else, then its tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use rmcp::model::{ProtocolVersion, Tool};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService};
+use tokio::sync::Mutex;
+
+use super::child::{self, Child};
+use super::config::{ServerConfig, Transport};
+use super::handler::{Ears, Handler};
+use super::http;
+
+/// A server that is fetched on first use may take its time.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+pub struct Connection {
+    pub peer: Peer<RoleClient>,
+    pub ears: Arc<Ears>,
+    pub tools: Mutex<Arc<[Tool]>>,
+    /// Gone once it is closed.
+    inner: Mutex<Option<Inner>>,
+    clock: Clock,
+}
+
+struct Inner {
+    service: RunningService<RoleClient, Handler>,
+    child: Option<Child>,
+}
+
+impl Connection {
+    pub async fn open(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, String> {
+        let ears = Arc::new(Ears::default());
+        let handler = Handler(Arc::clone(&ears));
+        let (service, child) = match &config.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                let (child, out, input) = child::start(command, args, cwd.as_deref(), environment, env)?;
+                match greet(handler, (out, input), clock).await {
+                    Ok(service) => (service, Some(child)),
+                    Err(words) => {
+                        child.end(clock).await;
+                        return Err(words);
+                    }
+                }
+            }
+            Transport::Http { url, headers } => (greet(handler, http::transport(url, headers)?, clock).await?, None),
+        };
+        let peer = service.peer().clone();
+        let connection = Self {
+            peer,
+            ears,
+            tools: Mutex::new(Arc::from([])),
+            inner: Mutex::new(Some(Inner { service, child })),
+            clock,
+        };
+        if let Err(words) = connection.read_tools().await {
+            connection.close().await;
+            return Err(words);
+        }
+        Ok(connection)
+    }
+
+    /// Reads the list of tools anew.
+    pub async fn read_tools(&self) -> Result<(), String> {
+        let listed = self.clock.within(CONNECT_MAX, self.peer.list_all_tools()).await;
+        let listed = listed.ok_or("does not list its tools")?;
+        let mut tools = listed.map_err(|error| format!("cannot list its tools: {error}"))?;
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        *self.tools.lock().await = tools.into();
+        Ok(())
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
+    /// Closes its input, and sees its process out.
+    pub async fn close(&self) {
+        let Some(Inner { mut service, child }) = self.inner.lock().await.take() else { return };
+        let _ = service.close_with_timeout(CLOSE_MAX).await;
+        drop(service);
+        if let Some(child) = child {
+            child.end(self.clock).await;
+        }
+    }
+}
+
+/// Probes for the modern era and falls back; nothing else is sent before that is settled.
+async fn greet<T, E, A>(
+    handler: Handler,
+    transport: T,
+    clock: Clock,
+) -> Result<RunningService<RoleClient, Handler>, String>
+where
+    T: rmcp::transport::IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    };
+    let greeted = clock.within(CONNECT_MAX, handler.serve_with_lifecycle(transport, mode)).await;
+    let greeted = greeted.ok_or_else(|| format!("did not greet within {} s", CONNECT_MAX.as_secs()))?;
+    greeted.map_err(|error| format!("the handshake failed: {error}"))
+}

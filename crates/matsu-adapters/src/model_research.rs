@@ -1,0 +1,9 @@
+//! Research by a model: claims and stances, when a provider is configured for them. What a page says is data; the
+//! model is told so, and its answer must have the asked-for shape or it counts for nothing.
+
+mod claims;
+mod judge;
+mod question;
+
+pub use claims::ModelClaims;
+pub use judge::ModelJudge;

@@ -1,0 +1,68 @@
+//! One question to a model with one answer in JSON: bounded in time, asked again once if it is not of the right shape.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use matsu_core::clock::Clock;
+use matsu_core::history::{Entry, Item};
+use matsu_core::ports::claim_maker::ModelError;
+use matsu_core::ports::provider::{ModelEvent, ModelRequest, OutputShape, Provider};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// A second try after an answer of the wrong shape.
+const TRIES: u32 = 2;
+
+pub struct Question {
+    pub name: &'static str,
+    pub instructions: &'static str,
+    pub schema: Value,
+    pub data: Value,
+}
+
+pub async fn ask<T: DeserializeOwned>(
+    provider: &Arc<dyn Provider>,
+    clock: Clock,
+    question: &Question,
+) -> Result<T, ModelError> {
+    let mut wrong = String::new();
+    for _ in 0..TRIES {
+        let said = clock.within(ANSWER_MAX, once(provider, clock, question)).await;
+        let said = said.ok_or_else(|| ModelError::Unavailable("no answer within 60 s".to_owned()))??;
+        match serde_json::from_str(json_in(&said)) {
+            Ok(answer) => return Ok(answer),
+            Err(error) => wrong = error.to_string(),
+        }
+    }
+    Err(ModelError::Malformed(wrong))
+}
+
+async fn once(provider: &Arc<dyn Provider>, clock: Clock, question: &Question) -> Result<String, ModelError> {
+    let now = clock.now();
+    let shape = OutputShape { name: question.name.to_owned(), schema: question.schema.clone() };
+    let system =
+        format!("{} Answer with JSON of this schema and nothing else: {}", question.instructions, shape.schema);
+    let history = vec![Entry::system(system, now), Entry::user(question.data.to_string(), now)];
+    let request = ModelRequest { history: history.into(), tools: Arc::from([]), output: Some(shape) };
+    let failed = |error: matsu_core::ports::provider::ProviderError| ModelError::Unavailable(error.to_string());
+    let mut stream = provider.begin(request).await.map_err(failed)?;
+    while let Some(event) = stream.next().await {
+        if let ModelEvent::End(turn) = event.map_err(failed)? {
+            let texts = turn.items.iter().filter_map(|item| match item {
+                Item::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            return Ok(texts.collect());
+        }
+    }
+    Err(ModelError::Unavailable("the answer broke off".to_owned()))
+}
+
+/// Models like to wrap JSON in a fence.
+fn json_in(text: &str) -> &str {
+    let text = text.trim();
+    let inside = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
+    inside.and_then(|inside| inside.strip_suffix("```")).unwrap_or(text).trim()
+}

@@ -1,0 +1,124 @@
+//! Ollama's own chat: one message per result, arguments as objects, no ids.
+
+use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
+use matsu_core::ports::provider::{ModelRequest, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::{attributed, instructions, is_own, legal_name, object_arguments, plain_result, put, spoken, user_text};
+use crate::providers::config::ProviderConfig;
+use crate::providers::decoders::ollama::OllamaDecoder;
+use crate::providers::schema;
+use crate::providers::wire::{Decoder, Framing, Reader, Wire};
+
+pub struct Ollama;
+
+impl Wire for Ollama {
+    fn name(&self) -> &'static str {
+        "ollama"
+    }
+
+    fn base_url(&self) -> &'static str {
+        "http://127.0.0.1:11434"
+    }
+
+    fn path(&self, _model: &str) -> String {
+        "/api/chat".to_owned()
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
+
+    fn format_history(&self, history: &[Entry], reader: &Reader) -> Value {
+        let mut messages = Vec::new();
+        if let Some(text) = instructions(history, reader) {
+            messages.push(json!({ "role": "system", "content": text }));
+        }
+        for step in steps(history) {
+            match &step {
+                Step::User(said) => messages.push(user(said)),
+                Step::Assistant { model, maker, parts } => {
+                    messages.extend(assistant(&step, model, is_own(*maker, reader), parts, reader));
+                    messages.extend(step.calls().map(result));
+                }
+            }
+        }
+        Value::Array(messages)
+    }
+
+    fn body(&self, config: &ProviderConfig, request: &ModelRequest) -> Value {
+        let mut body = Map::new();
+        body.insert("model".to_owned(), json!(config.model));
+        body.insert("messages".to_owned(), self.format_history(&request.history, &Reader::of(config)));
+        body.insert("stream".to_owned(), json!(true));
+        if !request.tools.is_empty() {
+            body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+        }
+        put(&mut body, "format", request.output.as_ref().map(|output| output.schema.clone()));
+        put(&mut body, "think", config.effort.as_ref().map(|effort| json!(effort)));
+        let mut options = Map::new();
+        // Without it the server cuts the history at its own small default, and says nothing.
+        put(&mut options, "num_ctx", config.context_tokens.map(|tokens| json!(tokens)));
+        put(&mut options, "num_predict", config.output_tokens.map(|tokens| json!(tokens)));
+        put(&mut body, "options", (!options.is_empty()).then_some(Value::Object(options)));
+        Value::Object(body)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(OllamaDecoder::default())
+    }
+}
+
+fn user(said: &[Said<'_>]) -> Value {
+    let text = said.iter().filter_map(user_text).collect::<Vec<_>>().join("\n\n");
+    let images = said.iter().filter_map(|said| match said {
+        Said::Image { data, .. } => Some(json!(data)),
+        _ => None,
+    });
+    let images: Vec<Value> = images.collect();
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!("user"));
+    message.insert("content".to_owned(), json!(text));
+    put(&mut message, "images", (!images.is_empty()).then_some(Value::Array(images)));
+    Value::Object(message)
+}
+
+fn assistant(step: &Step<'_>, model: &str, own: bool, parts: &[Part<'_>], reader: &Reader) -> Option<Value> {
+    let (mut text, mut thoughts) = (String::new(), String::new());
+    for part in parts {
+        match part {
+            Part::Other(Item::Thinking { text, .. }) if own => thoughts.push_str(text),
+            Part::Other(item) => text.push_str(spoken(item).unwrap_or_default()),
+            Part::Call(_) => {}
+        }
+    }
+    let calls: Vec<Value> = step.calls().map(call).collect();
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let content = if text.is_empty() { String::new() } else { attributed(&text, model, reader).into_owned() };
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!("assistant"));
+    message.insert("content".to_owned(), json!(content));
+    put(&mut message, "thinking", (!thoughts.is_empty()).then(|| json!(thoughts)));
+    put(&mut message, "tool_calls", (!calls.is_empty()).then_some(Value::Array(calls)));
+    Some(Value::Object(message))
+}
+
+fn call(call: &CallWithResult<'_>) -> Value {
+    json!({ "function": { "name": legal_name(call.name), "arguments": object_arguments(call.arguments) } })
+}
+
+fn result(call: &CallWithResult<'_>) -> Value {
+    json!({ "role": "tool", "tool_name": legal_name(call.name), "content": plain_result(call) })
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    let function =
+        json!({ "name": spec.name, "description": spec.description, "parameters": schema::object(&spec.input) });
+    json!({ "type": "function", "function": function })
+}

@@ -1,0 +1,231 @@
+//! A transcript as every wire format needs it: each call together with exactly one result, in call order.
+//!
+//! This is where "no result without its call, no call without its result" is made true, once for all formats. A call
+//! that has no result yet is given one that says so; a result that came after somebody else had spoken is told at its
+//! own place as text, for there is no other place where it would be both lawful and new.
+
+use std::collections::HashMap;
+
+use super::{Entry, Item, Maker, Role};
+
+/// What a call without a result is sent with.
+pub const NO_RESULT_YET: &str = "No result: the call was interrupted, or is still running.";
+
+/// One step of the conversation, in the order it is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step<'a> {
+    User(Vec<Said<'a>>),
+    Assistant {
+        /// Who spoke, by its name in the chat.
+        model: &'a str,
+        maker: Option<&'a Maker>,
+        /// In the order they were made.
+        parts: Vec<Part<'a>>,
+    },
+}
+
+/// What an assistant's step holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part<'a> {
+    /// Anything but a call.
+    Other(&'a Item),
+    Call(CallWithResult<'a>),
+}
+
+impl Step<'_> {
+    /// The calls of an assistant's step, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &CallWithResult<'_>> {
+        let parts = match self {
+            Self::Assistant { parts, .. } => parts.as_slice(),
+            Self::User(_) => &[],
+        };
+        parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            Part::Other(_) => None,
+        })
+    }
+}
+
+/// What a user's step holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said<'a> {
+    Text(&'a str),
+    Image {
+        media_type: &'a str,
+        data: &'a str,
+    },
+    /// A tool's answer that came late.
+    Late(CallWithResult<'a>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallWithResult<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub arguments: &'a serde_json::Value,
+    pub signature: Option<&'a str>,
+    pub result: &'a str,
+    pub is_error: bool,
+}
+
+/// The steps of a valid history. Its system prompt is not among them; [`system_prompt`] has it.
+#[must_use]
+pub fn steps(history: &[Entry]) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    let answers = prompt_answers(history);
+    let calls = all_calls(history);
+    for entry in history {
+        match entry.role {
+            Role::System => {}
+            Role::User => push_user(&mut steps, entry.content.iter().filter_map(said).collect()),
+            Role::Tool => push_user(&mut steps, late(entry, &answers, &calls)),
+            Role::Assistant => steps.push(Step::Assistant {
+                model: entry.model.as_deref().unwrap_or_default(),
+                maker: entry.maker.as_ref(),
+                parts: entry.content.iter().map(|item| part(item, &answers)).collect(),
+            }),
+        }
+    }
+    steps
+}
+
+/// What stands before everything.
+#[must_use]
+pub fn system_prompt(history: &[Entry]) -> Option<String> {
+    let first = history.first().filter(|entry| entry.role == Role::System)?;
+    Some(first.spoken()).filter(|text| !text.trim().is_empty())
+}
+
+type Answers<'a> = HashMap<&'a str, (&'a str, bool)>;
+
+/// Results that came before anybody spoke again, by call id.
+fn prompt_answers(history: &[Entry]) -> Answers<'_> {
+    let mut answers = HashMap::new();
+    let mut open: Vec<&str> = Vec::new();
+    for entry in history {
+        match entry.role {
+            Role::Assistant => {
+                open = entry.content.iter().filter_map(call_id).collect();
+            }
+            Role::Tool => {
+                for item in &entry.content {
+                    if let Item::ToolResult { id, content, is_error, .. } = item
+                        && open.contains(&id.as_str())
+                    {
+                        answers.insert(id.as_str(), (content.as_str(), *is_error));
+                    }
+                }
+            }
+            Role::User | Role::System => open.clear(),
+        }
+    }
+    answers
+}
+
+fn call_id(item: &Item) -> Option<&str> {
+    match item {
+        Item::ToolCall { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+fn all_calls(history: &[Entry]) -> HashMap<&str, &Item> {
+    history.iter().flat_map(|entry| &entry.content).filter_map(|item| Some((call_id(item)?, item))).collect()
+}
+
+fn part<'a>(item: &'a Item, answers: &Answers<'a>) -> Part<'a> {
+    with_result(item, answers).map_or(Part::Other(item), Part::Call)
+}
+
+fn with_result<'a>(call: &'a Item, answers: &Answers<'a>) -> Option<CallWithResult<'a>> {
+    let Item::ToolCall { id, name, arguments, signature } = call else { return None };
+    let (result, is_error) = answers.get(id.as_str()).copied().unwrap_or((NO_RESULT_YET, true));
+    Some(CallWithResult { id, name, arguments, signature: signature.as_deref(), result, is_error })
+}
+
+/// The results of a tool entry that were not sent with their calls.
+fn late<'a>(entry: &'a Entry, answers: &Answers<'a>, calls: &HashMap<&'a str, &'a Item>) -> Vec<Said<'a>> {
+    let results = entry.content.iter().filter_map(|item| {
+        let Item::ToolResult { id, content, is_error, .. } = item else { return None };
+        if answers.contains_key(id.as_str()) {
+            return None;
+        }
+        let call = with_result(calls.get(id.as_str())?, answers)?;
+        Some(Said::Late(CallWithResult { result: content, is_error: *is_error, ..call }))
+    });
+    results.collect()
+}
+
+fn said(item: &Item) -> Option<Said<'_>> {
+    match item {
+        Item::Text { text, .. } => Some(Said::Text(text)),
+        Item::Image { media_type, data } => Some(Said::Image { media_type, data }),
+        Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Thinking { .. } => None,
+    }
+}
+
+/// Two user entries in a row are one step: a note, and the question that follows it.
+fn push_user<'a>(steps: &mut Vec<Step<'a>>, said: Vec<Said<'a>>) {
+    if said.is_empty() {
+        return;
+    }
+    match steps.last_mut() {
+        Some(Step::User(before)) => before.extend(said),
+        _ => steps.push(Step::User(said)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Timestamp;
+
+    const NOW: Timestamp = Timestamp::from_millis(1);
+
+    fn call(id: &str) -> Item {
+        Item::ToolCall { id: id.to_owned(), name: "look".to_owned(), arguments: json!({}), signature: None }
+    }
+
+    fn result(id: &str, content: &str) -> Item {
+        Item::ToolResult { id: id.to_owned(), name: "look".to_owned(), content: content.to_owned(), is_error: false }
+    }
+
+    fn results<'a>(step: &'a Step<'_>) -> Vec<(&'a str, &'a str)> {
+        step.calls().map(|call| (call.id, call.result)).collect()
+    }
+
+    #[test]
+    fn results_stand_in_call_order_and_a_missing_one_is_said() {
+        let history = [
+            Entry::user("u", NOW),
+            Entry::assistant("m", vec![call("a"), call("b"), call("c")], NOW),
+            Entry::tool(vec![result("c", "3"), result("a", "1")], NOW),
+        ];
+        let steps = steps(&history);
+        assert_eq!(results(&steps[1]), [("a", "1"), ("b", NO_RESULT_YET), ("c", "3")]);
+        assert_eq!(steps.len(), 2);
+    }
+
+    #[test]
+    fn a_late_result_is_told_where_it_came() {
+        let history = [
+            Entry::assistant("m", vec![call("a")], NOW),
+            Entry::assistant("m", vec![Item::text("it runs")], NOW),
+            Entry::tool(vec![result("a", "done")], NOW),
+        ];
+        let steps = steps(&history);
+        assert_eq!(results(&steps[0]), [("a", NO_RESULT_YET)]);
+        assert!(
+            matches!(&steps[2], Step::User(said) if matches!(&said[..], [Said::Late(call)] if call.result == "done"))
+        );
+    }
+
+    #[test]
+    fn notes_and_the_question_after_them_are_one_step() {
+        let history = [Entry::system("s", NOW), Entry::user("note", NOW), Entry::user("question", NOW)];
+        assert_eq!(steps(&history), [Step::User(vec![Said::Text("note"), Said::Text("question")])]);
+        assert_eq!(system_prompt(&history).as_deref(), Some("s"));
+    }
+}

@@ -1,0 +1,85 @@
+//! A model somewhere: a history and tools go in, a stream of what it says comes out.
+//!
+//! Dropping the stream ends the call. A stream ends with [`ModelEvent::End`] or with an error, never silently: a
+//! connection that closes without the vendor's own end mark is [`ProviderFault::Truncated`].
+
+mod fault;
+mod turn;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::Stream;
+use serde_json::Value;
+
+pub use fault::{ProviderError, ProviderFault, WaitedFor};
+pub use turn::{ModelEvent, ModelTurn, Price, TurnEnd, Usage};
+
+use crate::history::{Entry, Maker};
+
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ProviderError>> + Send>>;
+
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// What it is called in chats and in configuration.
+    fn name(&self) -> &str;
+
+    /// Wire format and vendor's model.
+    fn maker(&self) -> Maker;
+
+    fn limits(&self) -> ModelLimits;
+
+    /// What it costs, if the configuration says so.
+    fn price(&self) -> Option<Price>;
+
+    /// Begins a turn. Returns once the vendor has accepted the request.
+    ///
+    /// # Errors
+    /// Whatever kept the vendor from beginning to answer.
+    async fn begin(&self, request: ModelRequest) -> Result<ModelStream, ProviderError>;
+}
+
+/// What fits into a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelLimits {
+    /// Tokens of history and answer together.
+    pub context_tokens: u64,
+    /// Tokens of one answer.
+    pub output_tokens: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// Validated and cut to the window; its system prompt is its first entry.
+    pub history: Arc<[Entry]>,
+    pub tools: Arc<[ToolSpec]>,
+    /// The answer shall be JSON of this shape.
+    pub output: Option<OutputShape>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputShape {
+    /// Letters, digits, `_` and `-`.
+    pub name: String,
+    pub schema: Value,
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Matches `^[A-Za-z0-9_-]{1,64}$`.
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of an object.
+    pub input: Value,
+    pub danger: Danger,
+}
+
+/// What a call may do, by the word of whoever offers the tool. A hint, not a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Danger {
+    ReadOnly,
+    Writes,
+    Destructive,
+}

@@ -1,0 +1,86 @@
+//! A chat with models: its name, its system prompt, and the answers under way. What was said is in its history.
+
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+use crate::history::Entry;
+use crate::id::ChatId;
+use crate::principal::Principal;
+use crate::words::words;
+
+words! {
+    /// Where a chat is held. One in a terminal that died is offered back there.
+    pub enum ChatPlace {
+        Terminal = "terminal",
+        Page = "page",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Transcript {
+    pub chat_id: ChatId,
+    pub owner: Principal,
+    /// What a person calls it; unique among the owner's.
+    pub name: Option<String>,
+    pub system_prompt: Option<String>,
+    pub models: Vec<String>,
+    pub place: ChatPlace,
+    /// The last entry's number; the chat's revision.
+    pub last_seq: i64,
+    pub ended: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewTranscript {
+    pub chat_id: ChatId,
+    pub owner: Principal,
+    pub models: Vec<String>,
+    pub place: ChatPlace,
+    pub created_at: Timestamp,
+}
+
+/// An entry and its number in the chat.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoredEntry {
+    pub seq: i64,
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// What a model has said so far, kept in case nobody is left to say the rest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub model: String,
+    pub entries: Vec<Entry>,
+}
+
+/// What a chat cannot be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a name has 1 to 100 characters on one line")]
+pub struct BadName;
+
+/// A name as it is stored. It is a label in the owner's own list and never a path.
+///
+/// # Errors
+/// Empty, too long, or with control characters.
+pub fn check_name(name: &str) -> Result<String, BadName> {
+    let name = name.trim();
+    let fits = (1..=100).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if fits { Ok(name.to_owned()) } else { Err(BadName) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_labels() {
+        assert_eq!(check_name("  ../../etc/passwd "), Ok("../../etc/passwd".to_owned()), "no path, just a label");
+        assert_eq!(check_name("天気"), Ok("天気".to_owned()));
+        for bad in ["", "   ", "a\nb", &"x".repeat(101)] {
+            assert_eq!(check_name(bad), Err(BadName));
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Chats of people with models: who is meant, what each of them is shown, and how their answers are kept.
+//!
+//! What a person said is stored before anybody is asked. While models answer, what has arrived is stored as a draft at
+//! most every two seconds; when the last word is spoken the answer takes the draft's place in one transaction.
+
+mod answering;
+pub mod export;
+pub mod live;
+pub mod mentions;
+mod own_tools;
+mod room;
+pub mod roster;
+pub mod shown;
+mod sketch;
+mod sources;
+
+pub use answering::{Answered, Telling};
+pub use live::{ChatTools, LiveChats};
+pub use mentions::{Addressed, UnknownMention};
+pub use own_tools::OwnTools;
+pub use room::{ChatError, Posted, Room, Rooms};
+pub use roster::Roster;
+pub use sources::Together;

@@ -1,0 +1,158 @@
+//! Models that answer at once, each from the same snapshot; what they say is stored in the order of the roster.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::SelectAll;
+use matsu_core::clock::Clock;
+use matsu_core::history::{Entry, rename_taken_ids};
+use matsu_core::id::ChatId;
+use matsu_core::limits::DRAFT_EVERY;
+use matsu_core::ports::provider::Provider;
+use matsu_core::ports::store::{AppendEntries, Store, StoreError};
+use matsu_core::transcript::Draft;
+use tokio::time::Instant;
+
+use super::sketch::Sketch;
+use crate::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
+
+/// Is told who says what, as it happens.
+pub type Telling<'a> = &'a mut (dyn FnMut(&str, &Event) + Send);
+
+/// How one model's answer ended.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub model: String,
+    pub result: Arc<AgenticLoopResult>,
+    /// Why it could not be stored, if it could not.
+    pub unsaved: Option<String>,
+}
+
+pub struct Answering<'a> {
+    pub store: &'a Arc<dyn Store>,
+    pub clock: Clock,
+    pub chat_id: &'a ChatId,
+    /// What every one of them is shown.
+    pub snapshot: &'a [Entry],
+    pub speakers: Vec<Arc<dyn Provider>>,
+    pub options: LoopOptions,
+}
+
+struct Voice {
+    name: String,
+    sketch: Sketch,
+    changed: bool,
+    result: Option<Arc<AgenticLoopResult>>,
+}
+
+impl Answering<'_> {
+    pub async fn run(self, tell: Telling<'_>) -> Vec<Answered> {
+        let mut streams = SelectAll::new();
+        for (at, speaker) in self.speakers.iter().enumerate() {
+            let stream = execute_with_tools(Arc::clone(speaker), self.snapshot, self.options.clone());
+            streams.push(stream.map(move |event| (at, event)).boxed());
+        }
+        let voice = |speaker: &Arc<dyn Provider>| Voice {
+            name: speaker.name().to_owned(),
+            sketch: Sketch::new(speaker.name(), speaker.maker()),
+            changed: false,
+            result: None,
+        };
+        let mut voices: Vec<Voice> = self.speakers.iter().map(voice).collect();
+        let (mut answered, mut saving) = (Vec::new(), Saving::new(self.clock));
+        loop {
+            tokio::select! {
+                next = streams.next() => match next {
+                    None => return answered,
+                    Some((at, event)) => {
+                        let Some(voice) = voices.get_mut(at) else { continue };
+                        tell(&voice.name, &event);
+                        voice.sketch.take(&event, self.clock.now());
+                        voice.changed = true;
+                        saving.wish();
+                        if let Event::Done(result) = event {
+                            voice.result = Some(result);
+                            // It may have to wait for those before it; till then it is safe as a draft.
+                            self.save_drafts(&mut voices, &mut saving, tell).await;
+                            self.store_finished(&mut voices, &mut answered).await;
+                        }
+                    }
+                },
+                () = saving.due() => self.save_drafts(&mut voices, &mut saving, tell).await,
+            }
+        }
+    }
+
+    async fn save_drafts(&self, voices: &mut [Voice], saving: &mut Saving, tell: Telling<'_>) {
+        for voice in voices.iter_mut().filter(|voice| voice.changed) {
+            voice.changed = false;
+            let entries = voice.result.as_ref().map_or(voice.sketch.entries(), |result| &result.history_delta);
+            let draft = Draft { model: voice.name.clone(), entries: entries.to_vec() };
+            let saved = self.store.save_draft(self.chat_id, draft, self.clock.now()).await;
+            if let Err(error) = saved
+                && saving.is_first_failure()
+            {
+                let words = format!("what is being said cannot be saved right now: {error}");
+                tell(&voice.name, &Event::Notice(words));
+            }
+        }
+        saving.done();
+    }
+
+    /// Stores the answers that are whole, as far as nobody before them is still speaking.
+    async fn store_finished(&self, voices: &mut [Voice], answered: &mut Vec<Answered>) {
+        while let Some(voice) = voices.get_mut(answered.len())
+            && let Some(result) = voice.result.clone()
+        {
+            voice.changed = false;
+            let unsaved = self.store_answer(&voice.name, &result).await.err().map(|error| error.to_string());
+            answered.push(Answered { model: voice.name.clone(), result, unsaved });
+        }
+    }
+
+    async fn store_answer(&self, model: &str, result: &AgenticLoopResult) -> Result<(), StoreError> {
+        let stored = self.store.entries(self.chat_id, 0, u32::MAX).await?;
+        let before: Vec<Entry> = stored.into_iter().map(|stored| stored.entry).collect();
+        // Two who answered at once may have given their calls the same ids.
+        let entries = rename_taken_ids(result.history_delta.clone(), &before, self.clock.now());
+        let finishes = Some(model.to_owned());
+        let now = self.clock.now();
+        self.store.append_entries(AppendEntries { chat_id: self.chat_id.clone(), entries, finishes, now }).await?;
+        Ok(())
+    }
+}
+
+/// At most one save in an interval, and always one after the last change.
+struct Saving {
+    clock: Clock,
+    last: Option<Instant>,
+    wished: bool,
+    failed: bool,
+}
+
+impl Saving {
+    fn new(clock: Clock) -> Self {
+        Self { clock, last: None, wished: false, failed: false }
+    }
+
+    fn wish(&mut self) {
+        self.wished = true;
+    }
+
+    async fn due(&self) {
+        if !self.wished {
+            std::future::pending::<()>().await;
+        }
+        let next = self.last.map_or_else(|| self.clock.instant(), |last| last + DRAFT_EVERY);
+        self.clock.sleep_until(next).await;
+    }
+
+    fn done(&mut self) {
+        self.wished = false;
+        self.last = Some(self.clock.instant());
+    }
+
+    fn is_first_failure(&mut self) -> bool {
+        !std::mem::replace(&mut self.failed, true)
+    }
+}

@@ -1,0 +1,110 @@
+//! A chat as a file for people (Markdown) and for programs (JSON).
+
+use std::fmt::Write;
+
+use matsu_core::history::{Entry, Item, Role};
+use matsu_core::transcript::Transcript;
+use serde_json::{Value, json};
+
+/// Everything, and in a shape that can be read back.
+#[must_use]
+pub fn to_json(transcript: &Transcript, entries: &[Entry]) -> Value {
+    json!({
+        "name": transcript.name,
+        "models": transcript.models,
+        "system_prompt": transcript.system_prompt,
+        "created_at": transcript.created_at.to_string(),
+        "entries": entries,
+    })
+}
+
+#[must_use]
+pub fn to_markdown(transcript: &Transcript, entries: &[Entry]) -> String {
+    let mut text = format!("# {}\n", transcript.name.as_deref().unwrap_or("Chat"));
+    if let Some(prompt) = &transcript.system_prompt {
+        let _ = write!(text, "\n> {}\n", prompt.replace('\n', "\n> "));
+    }
+    for entry in entries {
+        let who = match entry.role {
+            Role::User => "You",
+            Role::Assistant => entry.model.as_deref().unwrap_or("model"),
+            Role::Tool => "Tools",
+            Role::System => "System",
+        };
+        let _ = write!(text, "\n## {who} ({})\n", entry.at);
+        for item in &entry.content {
+            write_item(&mut text, item);
+        }
+    }
+    text
+}
+
+fn write_item(text: &mut String, item: &Item) {
+    let _ = match item {
+        Item::Text { text: said, .. } => write!(text, "\n{said}\n"),
+        Item::ToolCall { name, arguments, .. } => write!(text, "\n`{name}` with `{arguments}`\n"),
+        Item::ToolResult { name, content, is_error, .. } => {
+            let failed = if *is_error { ", failed" } else { "" };
+            let fence = fence(content);
+            write!(text, "\n`{name}`{failed}:\n\n{fence}\n{content}\n{fence}\n")
+        }
+        Item::Image { media_type, .. } => write!(text, "\n(an image, {media_type})\n"),
+        Item::Thinking { .. } => Ok(()),
+    };
+}
+
+/// Longer than any row of backticks inside.
+fn fence(content: &str) -> String {
+    let longest = content.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use matsu_core::clock::Timestamp;
+    use matsu_core::history::parse;
+    use matsu_core::id::ChatId;
+    use matsu_core::principal::Principal;
+    use matsu_core::transcript::ChatPlace;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_794_704_523_000);
+
+    #[test]
+    fn both_forms_hold_what_was_said() {
+        let transcript = Transcript {
+            chat_id: ChatId::from_text("chat_1"),
+            owner: Principal::local_user(),
+            name: Some("Plans".into()),
+            system_prompt: Some("Be brief.\nBe kind.".into()),
+            models: vec!["m".into()],
+            place: ChatPlace::Terminal,
+            last_seq: 3,
+            ended: false,
+            created_at: NOW,
+            updated_at: NOW,
+        };
+        let call = Item::ToolCall { id: "c".into(), name: "look".into(), arguments: json!({"q": 1}), signature: None };
+        let result =
+            Item::ToolResult { id: "c".into(), name: "look".into(), content: "```x```".into(), is_error: true };
+        let entries = [
+            Entry::user("hi", NOW),
+            Entry::assistant("m", vec![Item::text("ok"), call], NOW),
+            Entry::tool(vec![result], NOW),
+        ];
+        let markdown = to_markdown(&transcript, &entries);
+        for part in [
+            "# Plans",
+            "> Be brief.\n> Be kind.",
+            "## You (2026-11-15T01:02:03Z)\n\nhi",
+            "## m",
+            "`look` with",
+            "failed:\n\n````\n```x```\n````",
+        ] {
+            assert!(markdown.contains(part), "{part}: {markdown}");
+        }
+        let json = to_json(&transcript, &entries);
+        assert_eq!(parse(&json["entries"], NOW).unwrap(), entries);
+    }
+}

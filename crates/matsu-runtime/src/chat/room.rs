@@ -1,0 +1,235 @@
+//! Rooms: where people and models meet. A room is one stored chat with the models that may speak in it.
+
+use std::sync::Arc;
+
+use matsu_core::clock::Clock;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::history::{Entry, rename_taken_ids};
+use matsu_core::id::ChatId;
+use matsu_core::ports::provider::Provider;
+use matsu_core::ports::store::{AppendEntries, Change, Describe, Store, StoreError};
+use matsu_core::principal::Principal;
+use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
+
+use super::answering::{Answered, Answering, Telling};
+use super::mentions::{self, Addressed, UnknownMention};
+use super::roster::Roster;
+use crate::agentic_loop::LoopOptions;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChatError {
+    #[error(transparent)]
+    Unknown(#[from] UnknownMention),
+    #[error("there is no model {0}; see providers in the configuration")]
+    NoModel(String),
+    #[error(transparent)]
+    Name(#[from] matsu_core::transcript::BadName),
+    #[error("say something")]
+    Blank,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ChatError {
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Unknown(_) | Self::NoModel(_) | Self::Name(_) | Self::Blank => ErrorCode::InvalidParams,
+        }
+    }
+}
+
+/// Everything that opening a room needs.
+#[derive(Clone)]
+pub struct Rooms {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub roster: Roster,
+}
+
+impl Rooms {
+    /// A new chat. With no models named, all of them may speak.
+    ///
+    /// # Errors
+    /// A name that no model has; the store.
+    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<Room, ChatError> {
+        if let Some(unknown) = models.iter().find(|name| self.roster.get(name).is_none()) {
+            return Err(ChatError::NoModel(unknown.clone()));
+        }
+        let roster = self.roster.only(models);
+        let now = self.clock.now();
+        let new = NewTranscript {
+            chat_id: ChatId::mint(now),
+            owner: owner.clone(),
+            models: roster.names().into_iter().map(str::to_owned).collect(),
+            place,
+            created_at: now,
+        };
+        let transcript = self.store.open_transcript(new).await?;
+        Ok(Room { rooms: self.clone(), roster, transcript })
+    }
+
+    /// A chat that exists. Answers that were cut off by a crash become part of it.
+    ///
+    /// # Errors
+    /// There is none, it is somebody else's, or the store.
+    pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<Room, ChatError> {
+        let room = self.look_into(owner, id).await?;
+        room.recover().await?;
+        let transcript = self.store.transcript(id).await?;
+        Ok(Room { transcript, ..room })
+    }
+
+    /// The same without touching anything: answers may be under way.
+    ///
+    /// # Errors
+    /// There is none, it is somebody else's, or the store.
+    pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<Room, ChatError> {
+        let transcript = self.store.transcript(id).await?;
+        if transcript.owner != *owner {
+            return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
+        }
+        Ok(Room { rooms: self.clone(), roster: self.roster.only(&transcript.models), transcript })
+    }
+}
+
+/// What became of something said.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// Its number in the chat.
+    pub seq: i64,
+    /// Who is to answer, in order; nobody: it is a note.
+    pub speakers: Vec<String>,
+}
+
+pub struct Room {
+    rooms: Rooms,
+    pub roster: Roster,
+    pub transcript: Transcript,
+}
+
+impl Room {
+    #[must_use]
+    pub fn id(&self) -> &ChatId {
+        &self.transcript.chat_id
+    }
+
+    /// Stores what a person says, and finds out who is meant. Nothing is stored if a mention is nobody's.
+    ///
+    /// # Errors
+    /// An unknown mention, nothing said, the store.
+    pub async fn post(&self, text: &str) -> Result<Posted, ChatError> {
+        if text.trim().is_empty() {
+            return Err(ChatError::Blank);
+        }
+        let speakers = match mentions::read(text, &self.roster.names(), self.roster.default())? {
+            Addressed::Models(names) => names,
+            Addressed::Note => Vec::new(),
+        };
+        let seq = self.append(vec![Entry::user(text, self.rooms.clock.now())], None).await?;
+        Ok(Posted { seq, speakers })
+    }
+
+    /// Lets those who are meant answer. Each sees the chat as it was when the person had spoken.
+    ///
+    /// # Errors
+    /// The store. What a model or a tool does wrong is part of its answer.
+    pub async fn answer(
+        &self,
+        posted: &Posted,
+        options: LoopOptions,
+        tell: Telling<'_>,
+    ) -> Result<Vec<Answered>, ChatError> {
+        let speakers: Vec<Arc<dyn Provider>> =
+            posted.speakers.iter().filter_map(|name| self.roster.get(name).cloned()).collect();
+        let snapshot = self.snapshot(posted.seq).await?;
+        let answering = Answering {
+            store: &self.rooms.store,
+            clock: self.rooms.clock,
+            chat_id: self.id(),
+            snapshot: &snapshot,
+            speakers,
+            options,
+        };
+        Ok(answering.run(tell).await)
+    }
+
+    /// What was said, oldest first.
+    ///
+    /// # Errors
+    /// The store.
+    pub async fn entries(&self) -> Result<Vec<Entry>, ChatError> {
+        let stored = self.rooms.store.entries(self.id(), 0, u32::MAX).await?;
+        Ok(stored.into_iter().map(|stored| stored.entry).collect())
+    }
+
+    async fn snapshot(&self, upto_seq: i64) -> Result<Vec<Entry>, ChatError> {
+        let prompt = self.transcript.system_prompt.as_ref();
+        let prompt = prompt.map(|text| Entry::system(text.as_str(), self.transcript.created_at));
+        let stored = self.rooms.store.entries(self.id(), 0, u32::MAX).await?;
+        let said = stored.into_iter().filter(|stored| stored.seq <= upto_seq).map(|stored| stored.entry);
+        Ok(prompt.into_iter().chain(said).collect())
+    }
+
+    async fn append(&self, entries: Vec<Entry>, finishes: Option<String>) -> Result<i64, StoreError> {
+        let now = self.rooms.clock.now();
+        let chat_id = self.id().clone();
+        self.rooms.store.append_entries(AppendEntries { chat_id, entries, finishes, now }).await
+    }
+
+    /// Puts what others wrote into the chat: a file that was exported before, for instance.
+    ///
+    /// # Errors
+    /// The store.
+    pub async fn import(&self, entries: Vec<Entry>) -> Result<(), ChatError> {
+        self.append(entries, None).await?;
+        Ok(())
+    }
+
+    /// Answers that nobody finished are kept as far as they came.
+    async fn recover(&self) -> Result<(), ChatError> {
+        for draft in self.rooms.store.drafts(self.id()).await? {
+            let before = self.entries().await?;
+            let entries = rename_taken_ids(draft.entries, &before, self.rooms.clock.now());
+            self.change(Change::Reopened).await?;
+            self.append(entries, Some(draft.model)).await?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// Not a name, taken by another chat, or the store.
+    pub async fn name(&mut self, name: &str, replace: bool) -> Result<(), ChatError> {
+        let name = check_name(name)?;
+        let change = if replace { Change::TakeName(name) } else { Change::Name(name) };
+        self.transcript = self.change(change).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The store.
+    pub async fn set_system_prompt(&mut self, prompt: Option<String>) -> Result<(), ChatError> {
+        self.transcript = self.change(Change::SystemPrompt(prompt)).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The store.
+    pub async fn end(&mut self) -> Result<(), ChatError> {
+        self.transcript = self.change(Change::Ended).await?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// The store.
+    pub async fn reopen(&mut self) -> Result<(), ChatError> {
+        self.transcript = self.change(Change::Reopened).await?;
+        Ok(())
+    }
+
+    async fn change(&self, change: Change) -> Result<Transcript, StoreError> {
+        let (chat_id, now) = (self.id().clone(), self.rooms.clock.now());
+        self.rooms.store.describe_transcript(Describe { chat_id, change, now }).await
+    }
+}

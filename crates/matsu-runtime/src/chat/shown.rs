@@ -1,0 +1,107 @@
+//! A transcript as people read it: who said what, with the tools they used folded into it.
+
+use matsu_core::clock::Timestamp;
+use matsu_core::history::{Entry, Item, Role};
+use matsu_core::transcript::StoredEntry;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownMessage {
+    pub id: String,
+    pub seq: i64,
+    pub role: Role,
+    pub model: Option<String>,
+    pub content: String,
+    pub tools: Vec<ShownTool>,
+    pub state: ShownState,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownTool {
+    pub id: String,
+    pub name: String,
+    pub arguments: Value,
+    /// Absent while it runs.
+    pub result: Option<String>,
+    pub is_error: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownState {
+    Complete,
+    /// More is to come.
+    Running,
+}
+
+/// Tool entries become part of the message whose calls they answer.
+#[must_use]
+pub fn shown(entries: &[StoredEntry], state: ShownState) -> Vec<ShownMessage> {
+    let mut messages: Vec<ShownMessage> = Vec::new();
+    for StoredEntry { seq, entry } in entries {
+        match entry.role {
+            Role::Tool => answer(&mut messages, entry),
+            Role::User | Role::Assistant | Role::System => messages.push(message(*seq, entry, state)),
+        }
+    }
+    messages
+}
+
+fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
+    let tools = entry.content.iter().filter_map(|item| match item {
+        Item::ToolCall { id, name, arguments, .. } => Some(ShownTool {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+            result: None,
+            is_error: false,
+        }),
+        _ => None,
+    });
+    ShownMessage {
+        id: entry.id.as_str().to_owned(),
+        seq,
+        role: entry.role,
+        model: entry.model.clone(),
+        content: entry.spoken(),
+        tools: tools.collect(),
+        state,
+        at: entry.at,
+    }
+}
+
+fn answer(messages: &mut [ShownMessage], entry: &Entry) {
+    for item in &entry.content {
+        let Item::ToolResult { id, content, is_error, .. } = item else { continue };
+        let tool = messages.iter_mut().rev().flat_map(|message| &mut message.tools).find(|tool| tool.id == *id);
+        if let Some(tool) = tool {
+            tool.result = Some(content.clone());
+            tool.is_error = *is_error;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn results_are_folded_into_the_message_that_asked() {
+        let now = Timestamp::from_millis(1);
+        let call = Item::ToolCall { id: "c".into(), name: "look".into(), arguments: json!({}), signature: None };
+        let result = Item::ToolResult { id: "c".into(), name: "look".into(), content: "seen".into(), is_error: true };
+        let entries = [
+            Entry::user("hi", now),
+            Entry::assistant("m", vec![Item::text("hm"), call], now),
+            Entry::tool(vec![result], now),
+            Entry::assistant("m", vec![Item::text("ok")], now),
+        ];
+        let stored: Vec<StoredEntry> =
+            entries.into_iter().zip(1..).map(|(entry, seq)| StoredEntry { seq, entry }).collect();
+        let messages = shown(&stored, ShownState::Complete);
+        assert_eq!(messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!((messages[1].tools[0].result.as_deref(), messages[1].tools[0].is_error), (Some("seen"), true));
+    }
+}

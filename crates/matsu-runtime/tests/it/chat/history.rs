@@ -1,0 +1,83 @@
+//! What is stored, loaded, validated and left out.
+
+use matsu_core::clock::Timestamp;
+use matsu_core::history::{Entry, parse};
+use matsu_core::ports::provider::ModelLimits;
+use matsu_core::principal::Principal;
+use matsu_runtime::chat::{ChatError, Rooms, export};
+use matsu_testkit::fake_model::{FakeModel, Turn};
+use serde_json::json;
+
+use super::{plain, room, rooms, say, spoken};
+use crate::fixtures::me;
+
+const NOW: Timestamp = Timestamp::from_millis(1);
+
+#[test]
+fn b14_validation_rejects_everything_that_is_not_a_transcript() {
+    let call = json!({"type": "tool_call", "id": "a", "name": "n", "arguments": {}});
+    let result = json!({"type": "tool_result", "id": "b", "name": "n", "content": ""});
+    let refused = [
+        json!([{"role": "gemini", "content": []}]),
+        json!([{"role": "user"}]),
+        json!([{"role": "user", "content": [{"type": "smell"}]}]),
+        json!([{"role": "tool", "content": [{"type": "text", "text": "x"}]}]),
+        json!([{"role": "tool", "content": [{"type": "tool_result", "name": "n", "content": ""}]}]),
+        json!([{"role": "assistant", "model": "m", "content": [call]}, {"role": "tool", "content": [result]}]),
+    ];
+    for history in refused {
+        assert!(parse(&history, NOW).is_err(), "{history}");
+    }
+}
+
+async fn two_named(rooms: &Rooms) {
+    for name in ["plans", "ideas"] {
+        let mut room = room(rooms).await;
+        say(&room, &format!("note in {name}"), plain(rooms)).await;
+        room.set_system_prompt(Some(format!("prompt of {name}"))).await.unwrap();
+        room.name(name, false).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b22_what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
+    let model = FakeModel::new("m", [Turn::says(&["hi"])]).shared();
+    let rooms = rooms(&[&model]).await;
+    two_named(&rooms).await;
+    let listed = rooms.store.transcripts(&me()).await.unwrap();
+    let plans = listed.iter().find(|transcript| transcript.name.as_deref() == Some("plans")).unwrap();
+    let loaded = rooms.enter(&me(), &plans.chat_id).await.unwrap();
+    assert_eq!(loaded.transcript.system_prompt.as_deref(), Some("prompt of plans"));
+    assert_eq!(spoken(&loaded).await[0].1, "note in plans");
+
+    let mut other = room(&rooms).await;
+    let taken = other.name("plans", false).await.unwrap_err();
+    assert!(matches!(taken, ChatError::Store(_)), "{taken}");
+    assert_eq!(rooms.store.transcript(&plans.chat_id).await.unwrap().name.as_deref(), Some("plans"));
+    other.name("../../etc/passwd", false).await.unwrap();
+    assert!(other.name("a\nb", false).await.is_err());
+
+    let stranger = Principal::from_text("token:stranger");
+    assert!(rooms.enter(&stranger, &plans.chat_id).await.is_err(), "a chat is its owner's");
+    let exported = export::to_json(&loaded.transcript, &loaded.entries().await.unwrap());
+    assert_eq!(parse(&exported["entries"], NOW).unwrap(), loaded.entries().await.unwrap());
+    let old = parse(&json!([{"role": "user", "content": "written long ago"}]), NOW).unwrap();
+    other.import(old).await.unwrap();
+    assert_eq!(spoken(&other).await[0].1, "written long ago");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b24_old_turns_are_left_out_of_what_is_sent_and_kept_in_what_is_stored() {
+    let mut model = FakeModel::new("m", [Turn::says(&["answer"])]);
+    model.limits = ModelLimits { context_tokens: 350, output_tokens: 100 };
+    let model = model.shared();
+    let rooms = rooms(&[&model]).await;
+    let mut room = room(&rooms).await;
+    room.set_system_prompt(Some("Be brief.".to_owned())).await.unwrap();
+    for _ in 0..4 {
+        say(&room, &format!("@m {}", "word ".repeat(60)), plain(&rooms)).await;
+    }
+    let sent: Vec<Entry> = model.histories().pop().unwrap();
+    assert_eq!((sent.len(), sent[0].spoken().as_str()), (4, "Be brief."), "the prompt, one old turn, the question");
+    assert_eq!(room.entries().await.unwrap().len(), 8);
+}

@@ -1,0 +1,89 @@
+//! Transcripts of chats with models.
+
+use matsu_core::history::{Entry, Item};
+use matsu_core::id::ChatId;
+use matsu_core::ports::store::{AppendEntries, Change, Describe, StoreError};
+use matsu_core::principal::Principal;
+use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, Transcript};
+
+use crate::harness::TestStore;
+
+async fn open(t: &TestStore) -> Transcript {
+    let new = NewTranscript {
+        chat_id: ChatId::mint(t.now()),
+        owner: Principal::local_user(),
+        models: vec!["gemini".to_owned(), "claude".to_owned()],
+        place: ChatPlace::Terminal,
+        created_at: t.now(),
+    };
+    t.store.open_transcript(new).await.unwrap()
+}
+
+fn append(t: &TestStore, id: &ChatId, entries: Vec<Entry>, finishes: Option<&str>) -> AppendEntries {
+    AppendEntries { chat_id: id.clone(), entries, finishes: finishes.map(str::to_owned), now: t.now() }
+}
+
+async fn describe(t: &TestStore, id: &ChatId, change: Change) -> Result<Transcript, StoreError> {
+    t.store.describe_transcript(Describe { chat_id: id.clone(), change, now: t.now() }).await
+}
+
+pub async fn what_was_appended_is_read_back_in_order(t: TestStore) {
+    let chat = open(&t).await;
+    assert_eq!((chat.models.len(), chat.last_seq, chat.ended), (2, 0, false));
+    let answer = Entry::assistant("gemini", vec![Item::text("松\u{0}\n\"x\"")], t.now());
+    let said = vec![Entry::user("hello", t.now()), answer];
+    assert_eq!(t.store.append_entries(append(&t, &chat.chat_id, said.clone(), None)).await.unwrap(), 2);
+    let third = Entry::user("again", t.now());
+    assert_eq!(t.store.append_entries(append(&t, &chat.chat_id, vec![third.clone()], None)).await.unwrap(), 3);
+    let read = t.store.entries(&chat.chat_id, 0, 100).await.unwrap();
+    assert_eq!(read.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(read[..2].iter().map(|stored| stored.entry.clone()).collect::<Vec<_>>(), said);
+    assert_eq!(t.store.entries(&chat.chat_id, 2, 100).await.unwrap()[0].entry, third);
+    assert_eq!(t.store.transcript(&chat.chat_id).await.unwrap().last_seq, 3);
+    let nowhere = ChatId::from_text("chat_nope");
+    assert!(matches!(t.store.transcript(&nowhere).await, Err(StoreError::NotFound { .. })));
+}
+
+pub async fn a_draft_is_replaced_and_goes_with_its_answer(t: TestStore) {
+    let chat = open(&t).await;
+    let draft = |model: &str, text: &str| Draft {
+        model: model.to_owned(),
+        entries: vec![Entry::assistant(model, vec![Item::text(text)], t.now())],
+    };
+    for draft in [draft("gemini", "one"), draft("gemini", "one two"), draft("claude", "un")] {
+        t.store.save_draft(&chat.chat_id, draft, t.now()).await.unwrap();
+    }
+    let drafts = t.store.drafts(&chat.chat_id).await.unwrap();
+    let said: Vec<String> = drafts.iter().map(|draft| draft.entries[0].spoken()).collect();
+    assert_eq!(said, ["un", "one two"]);
+    let whole = drafts[1].entries.clone();
+    t.store.append_entries(append(&t, &chat.chat_id, whole, Some("gemini"))).await.unwrap();
+    let left = t.store.drafts(&chat.chat_id).await.unwrap();
+    assert_eq!(left.iter().map(|draft| draft.model.as_str()).collect::<Vec<_>>(), ["claude"]);
+}
+
+pub async fn a_name_is_the_owners_own_and_taken_only_on_purpose(t: TestStore) {
+    let (first, second) = (open(&t).await.chat_id, open(&t).await.chat_id);
+    describe(&t, &first, Change::Name("plans".to_owned())).await.unwrap();
+    let refused = describe(&t, &second, Change::Name("plans".to_owned())).await;
+    assert!(matches!(refused, Err(StoreError::Refused { .. })), "{refused:?}");
+    assert_eq!(
+        describe(&t, &second, Change::TakeName("plans".to_owned())).await.unwrap().name.as_deref(),
+        Some("plans")
+    );
+    assert_eq!(t.store.transcript(&first).await.unwrap().name, None);
+    let prompt = Change::SystemPrompt(Some("Be brief.".to_owned()));
+    assert_eq!(describe(&t, &first, prompt).await.unwrap().system_prompt.as_deref(), Some("Be brief."));
+    let listed = t.store.transcripts(&Principal::local_user()).await.unwrap();
+    assert_eq!(listed.len(), 2);
+    assert!(t.store.transcripts(&Principal::from_text("token:other")).await.unwrap().is_empty());
+}
+
+pub async fn an_ended_chat_takes_nothing_until_it_is_opened_again(t: TestStore) {
+    let chat = open(&t).await.chat_id;
+    assert!(describe(&t, &chat, Change::Ended).await.unwrap().ended);
+    let said = || append(&t, &chat, vec![Entry::user("hello", t.now())], None);
+    assert!(matches!(t.store.append_entries(said()).await, Err(StoreError::Closed { .. })));
+    assert!(!describe(&t, &chat, Change::Reopened).await.unwrap().ended);
+    t.store.append_entries(said()).await.unwrap();
+}

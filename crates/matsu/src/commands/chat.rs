@@ -1,0 +1,178 @@
+//! `matsu chat`: talk to models that use tools; with --once, one question from stdin and one answer.
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use matsu_adapters::mcp_host::McpHost;
+use matsu_core::clock::Clock;
+use matsu_core::node::NodeRole;
+use matsu_core::ports::tool_source::ToolSource;
+use matsu_core::principal::Principal;
+use matsu_core::transcript::ChatPlace;
+use matsu_runtime::agentic_loop::{Event, KeptOutputs, LoopOptions, StopReason};
+use matsu_runtime::chat::{OwnTools, Room, Rooms, Together};
+use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::{Bodies, Workers};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::Context;
+use crate::cli::Chat;
+use crate::compose::{self, Role, VERSION};
+use crate::terminal_chat::approval::AtTerminal;
+use crate::terminal_chat::opening::{self, Locks, Opening};
+use crate::terminal_chat::{Input, Session};
+
+pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
+    let config = &cx.config;
+    let roster = compose::roster(config)?;
+    if roster.names().is_empty() {
+        bail!(
+            "no model is configured; set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add a \
+             [providers.NAME] section to the configuration"
+        );
+    }
+    let default = args.model.clone().or_else(|| config.default_model());
+    if let Some(name) = default.as_ref().filter(|name| roster.get(name).is_none()) {
+        bail!("there is no model {name}; there are {}", roster.names().join(", "));
+    }
+    let opened = compose::open_store(config).await?;
+    let role = Role {
+        node: NodeRole::Command,
+        workers: Workers::None,
+        bodies: Bodies::default(),
+        version: VERSION.to_owned(),
+    };
+    let runtime = compose::runtime(config, &opened, role);
+    let offer = Offer::parse(&args.tools).map_err(anyhow::Error::msg)?;
+    let (store, clock) = (Arc::clone(&opened.store), Clock::system());
+    let rooms = Rooms { store, clock, roster: roster.with_default(default) };
+    let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&offer), clock));
+    let own: Arc<dyn ToolSource> = Arc::new(OwnTools::new(runtime, Principal::local_user(), offer));
+    if args.once {
+        return once(cx, &args, &rooms, &host, own).await;
+    }
+    sit(cx, &args, rooms, host, own).await
+}
+
+async fn sit(
+    cx: &Context,
+    args: &Chat,
+    rooms: Rooms,
+    host: Arc<McpHost>,
+    own: Arc<dyn ToolSource>,
+) -> Result<ExitCode> {
+    let input = Input::start(cx.config.paths.data_dir.join("chat_lines"))?;
+    let locks = Locks(cx.config.paths.data_dir.join("chats"));
+    let opening = Opening { chat: args.chat.clone() };
+    let held = opening::open(&rooms, &locks, &input, &opening).await?;
+    if input.is_terminal {
+        say!("{} · /help", rooms.roster.names().iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(" "));
+    }
+    let session = Session {
+        approver: Arc::new(AtTerminal::new(input.clone())),
+        outputs: Arc::new(KeptOutputs::default()),
+        calls: Vec::new(),
+        spent: crate::terminal_chat::session::Spent::default(),
+        clock: rooms.clock,
+        own: vec![own],
+        rooms,
+        locks,
+        input,
+        held,
+        host,
+    };
+    session.run().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One question from stdin, one answer to stdout. What needs a person's word is refused.
+async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc<dyn ToolSource>) -> Result<ExitCode> {
+    let mut question = String::new();
+    std::io::stdin().read_to_string(&mut question).context("cannot read the question from stdin")?;
+    let mut room = match &args.chat {
+        Some(wanted) => opening::load(rooms, wanted).await?,
+        None => rooms.open(&Principal::local_user(), &[], ChatPlace::Page).await?,
+    };
+    if let Some(prompt) = &args.system {
+        room.set_system_prompt(Some(prompt.clone())).await?;
+    }
+    let posted = room.post(&question).await?;
+    if posted.speakers.is_empty() {
+        bail!("nobody is meant: name a model with --model, or configure chat.default_model");
+    }
+    let cancel = CancellationToken::new();
+    let servers: Arc<dyn ToolSource> = host.for_chat(room.id().as_str());
+    let options = LoopOptions {
+        tools: Some(Arc::new(Together::new(vec![own, servers]))),
+        cancel: cancel.clone(),
+        ..LoopOptions::new(rooms.clock)
+    };
+    let printed = cx.json;
+    let mut tell = |model: &str, event: &Event| {
+        if printed {
+            say!("{}", event_json(model, event));
+        }
+    };
+    let answered = {
+        let answering = room.answer(&posted, options, &mut tell);
+        tokio::pin!(answering);
+        loop {
+            tokio::select! {
+                answered = &mut answering => break answered?,
+                () = crate::relay::told_to_end() => cancel.cancel(),
+            }
+        }
+    };
+    host.close_all().await;
+    finish(cx, &mut room, &answered).await
+}
+
+async fn finish(cx: &Context, room: &mut Room, answered: &[matsu_runtime::chat::Answered]) -> Result<ExitCode> {
+    let failed = answered.iter().any(|answer| answer.result.stop_reason != StopReason::EndTurn);
+    for answer in answered {
+        let result = &answer.result;
+        if cx.json {
+            say!(
+                "{}",
+                json!({
+                    "type": "result",
+                    "model": answer.model,
+                    "chat_id": room.id(),
+                    "text": result.final_text,
+                    "stop_reason": result.stop_reason,
+                    "error": result.error.as_ref().map(|error| error.message.clone()),
+                    "error_code": result.error.as_ref().map(|error| error.code),
+                    "usage": result.usage,
+                    "cost_micros": result.cost_micros,
+                })
+            );
+        } else {
+            say!("{}", result.final_text);
+            if let Some(error) = &result.error {
+                eprintln!("matsu: {} ({})", error.message, error.code);
+            }
+        }
+    }
+    room.end().await?;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// One line for programs.
+fn event_json(model: &str, event: &Event) -> Value {
+    match event {
+        Event::Text(text) => json!({ "type": "text", "model": model, "text": text }),
+        Event::Thinking(text) => json!({ "type": "thinking", "model": model, "text": text }),
+        Event::ToolCall { id, name, arguments } => {
+            json!({ "type": "tool_call", "model": model, "id": id, "name": name, "arguments": arguments })
+        }
+        Event::Asked { id, name } => json!({ "type": "asked", "model": model, "id": id, "name": name }),
+        Event::ToolResult { id, name, content, is_error } => json!({
+            "type": "tool_result", "model": model, "id": id, "name": name, "content": content, "is_error": is_error,
+        }),
+        Event::Notice(text) => json!({ "type": "notice", "model": model, "text": text }),
+        Event::Done(result) => json!({ "type": "done", "model": model, "stop_reason": result.stop_reason }),
+    }
+}

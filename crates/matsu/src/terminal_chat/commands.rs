@@ -1,0 +1,215 @@
+//! What begins with a slash. Adding a command: an arm here, a line in the help.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use matsu_core::history::Role;
+use matsu_core::principal::Principal;
+use matsu_core::transcript::ChatPlace;
+use matsu_runtime::agentic_loop::Policy;
+use matsu_runtime::agentic_loop::spending::in_money;
+use matsu_runtime::chat::export;
+
+use super::clipboard;
+use super::opening;
+use super::session::Session;
+
+/// Whether the chat goes on.
+pub enum Next {
+    Go,
+    Leave,
+}
+
+const HELP: &str = "\
+@NAME …              ask that model; several names, or @all; without a mention it is a note
+/model [NAME|none]   who answers when nobody is named
+/system [TEXT|clear] the system prompt
+/history list        your named chats       /history new   a new chat
+/history save NAME   name this chat         /history load NAME
+/export md|json FILE the chat as a file     /copy [N]      the N-th newest answer to the clipboard
+/tools [N]           what models can call; or the N-th call in full
+/approve [TOOL allow|ask|deny]
+/cost                what this sitting has used
+/exit                leave; everything is kept
+Ctrl-C stops an answer and keeps what came.";
+
+pub async fn run(session: &mut Session, line: &str) -> Result<Next> {
+    let (command, rest) = line.split_once(char::is_whitespace).map_or((line, ""), |(word, rest)| (word, rest.trim()));
+    match command {
+        "/help" => show!("{HELP}"),
+        "/exit" | "/quit" => return Ok(Next::Leave),
+        "/model" => model(session, rest)?,
+        "/system" => system(session, rest).await?,
+        "/history" => history(session, rest).await?,
+        "/export" => export_to(session, rest).await?,
+        "/copy" => copy(session, rest).await?,
+        "/tools" => tools(session, rest).await?,
+        "/approve" => approve(session, rest)?,
+        "/cost" => cost(session),
+        other => bail!("there is no {other}; /help lists the commands"),
+    }
+    Ok(Next::Go)
+}
+
+fn model(session: &mut Session, name: &str) -> Result<()> {
+    let roster = &session.held.room.roster;
+    match name {
+        "" => {
+            for known in roster.names() {
+                let mark = if roster.default() == Some(known) { "*" } else { " " };
+                let made = roster.get(known).map(|model| model.maker());
+                show!(
+                    "{mark} @{known}  {}",
+                    made.map_or_else(String::new, |made| format!("{} ({})", made.model, made.wire))
+                );
+            }
+        }
+        "none" => session.held.room.roster = roster.with_default(None),
+        name => {
+            let name = name.trim_start_matches('@');
+            if roster.get(name).is_none() {
+                bail!("nobody here is called {name}; /model lists them");
+            }
+            session.held.room.roster = roster.with_default(Some(name.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+async fn system(session: &mut Session, text: &str) -> Result<()> {
+    match text {
+        "" => show!("{}", session.held.room.transcript.system_prompt.as_deref().unwrap_or("(none)")),
+        "clear" => session.held.room.set_system_prompt(None).await?,
+        text => session.held.room.set_system_prompt(Some(text.to_owned())).await?,
+    }
+    Ok(())
+}
+
+async fn history(session: &mut Session, rest: &str) -> Result<()> {
+    let (what, name) = rest.split_once(char::is_whitespace).map_or((rest, ""), |(what, name)| (what, name.trim()));
+    match what {
+        "list" => {
+            for transcript in session.rooms.store.transcripts(&Principal::local_user()).await? {
+                if let Some(name) = &transcript.name {
+                    show!("{name}  ({} entries, {})", transcript.last_seq, transcript.updated_at);
+                }
+            }
+        }
+        "save" => save(session, name).await?,
+        "load" => {
+            let room = opening::load(&session.rooms, name).await?;
+            replace(session, session.locks.hold(room)?).await?;
+            show!("({} entries)", session.held.room.transcript.last_seq);
+        }
+        "new" => {
+            let room = session.rooms.open(&Principal::local_user(), &[], ChatPlace::Terminal).await?;
+            replace(session, session.locks.hold(room)?).await?;
+        }
+        _ => bail!("say /history list, save NAME, load NAME or new"),
+    }
+    Ok(())
+}
+
+/// A name that another chat has is taken from it only if the person says so.
+async fn save(session: &mut Session, name: &str) -> Result<()> {
+    let taken =
+        session.rooms.store.transcripts(&Principal::local_user()).await?.into_iter().any(|transcript| {
+            transcript.name.as_deref() == Some(name) && transcript.chat_id != *session.held.room.id()
+        });
+    if taken && !session.input.confirm(&format!("There is a chat named {name}. Take its name?")).await {
+        bail!("not saved; the other chat keeps its name");
+    }
+    session.held.room.name(name, taken).await?;
+    show!("(saved as {name})");
+    Ok(())
+}
+
+/// Another chat takes the place of this one, which is kept.
+async fn replace(session: &mut Session, held: opening::Held) -> Result<()> {
+    let mut before = std::mem::replace(&mut session.held, held);
+    let id = before.room.id().clone();
+    session.host.close_chat(id.as_str()).await;
+    before.room.end().await?;
+    session.locks.forget(&id);
+    session.calls.clear();
+    Ok(())
+}
+
+async fn export_to(session: &Session, rest: &str) -> Result<()> {
+    let Some((form, file)) = rest.split_once(char::is_whitespace) else {
+        bail!("say /export md FILE or /export json FILE")
+    };
+    let entries = session.held.room.entries().await?;
+    let transcript = &session.held.room.transcript;
+    let text = match form {
+        "md" => export::to_markdown(transcript, &entries),
+        "json" => format!("{:#}\n", export::to_json(transcript, &entries)),
+        other => bail!("{other} is no form; there are md and json"),
+    };
+    let path = Path::new(file.trim());
+    if path.exists() && !session.input.confirm(&format!("{} exists. Overwrite it?", path.display())).await {
+        bail!("not written");
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    show!("(written to {})", path.display());
+    Ok(())
+}
+
+async fn copy(session: &Session, rest: &str) -> Result<()> {
+    let nth: usize = if rest.is_empty() { 0 } else { rest.parse().context("say /copy N, 0 is the newest answer")? };
+    let entries = session.held.room.entries().await?;
+    let answers =
+        entries.iter().rev().filter(|entry| entry.role == Role::Assistant && !entry.spoken().trim().is_empty());
+    let answer = answers.skip(nth).map(matsu_core::history::Entry::spoken).next();
+    let answer = answer.context("there are not that many answers")?;
+    if session.input.is_terminal {
+        show!("{}({} characters copied)", clipboard::sequence(&answer), answer.chars().count());
+    } else {
+        show!("{answer}");
+    }
+    Ok(())
+}
+
+async fn tools(session: &Session, rest: &str) -> Result<()> {
+    if !rest.is_empty() {
+        let nth: usize = rest.trim_start_matches('#').parse().context("say /tools N, the number of a call")?;
+        let call = nth.checked_sub(1).and_then(|at| session.calls.get(at)).context("there is no such call")?;
+        show!("{} {:#}", call.name, call.arguments);
+        if let Some((content, is_error)) = &call.result {
+            show!("{}{content}", if *is_error { "failed: " } else { "" });
+        }
+        return Ok(());
+    }
+    let offered = session.offered().await;
+    for tool in &offered.tools {
+        show!("{}  {}", tool.name, tool.description.lines().next().unwrap_or_default());
+    }
+    for note in &offered.notes {
+        show!("({note})");
+    }
+    Ok(())
+}
+
+fn approve(session: &Session, rest: &str) -> Result<()> {
+    let Some((tool, word)) = rest.split_once(char::is_whitespace) else {
+        for (tool, policy) in session.approver.all() {
+            show!("{tool}  {policy:?}");
+        }
+        show!("(what can destroy is asked for, everything else is allowed)");
+        return Ok(());
+    };
+    let policy = match word.trim() {
+        "allow" => Policy::Allow,
+        "ask" => Policy::Ask,
+        "deny" => Policy::Deny,
+        other => bail!("{other} is no policy; there are allow, ask and deny"),
+    };
+    session.approver.set(tool, policy);
+    Ok(())
+}
+
+fn cost(session: &Session) {
+    let spent = session.spent;
+    let money = spent.micros.map_or_else(|| "no price is configured".to_owned(), in_money);
+    show!("{} tokens in, {} out; {money}", spent.input_tokens, spent.output_tokens);
+}
