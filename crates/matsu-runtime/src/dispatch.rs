@@ -70,6 +70,21 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
     Reply::Done { body, is_error }
 }
 
+/// An outcome in its envelope, and whether it is an error.
+pub(crate) fn envelope(
+    entry: &ToolEntry,
+    cx: &ToolContext,
+    outcome: Result<Map<String, Value>, ToolError>,
+) -> (Value, bool) {
+    match outcome {
+        Ok(mut fields) => {
+            fields.insert("ok".to_owned(), Value::Bool(true));
+            (Value::Object(fields), false)
+        }
+        Err(error) => (refuse(entry, cx, &error), true),
+    }
+}
+
 /// Permission, gate, limits, the check of the arguments, the tool: in this order.
 async fn admitted(
     entry: &ToolEntry,
@@ -128,11 +143,15 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
         tracing::info!(error.id = %error_id, tool = entry.name, code = %error.code, detail = %error.message, "tool call refused");
         error.message.as_str()
     };
+    let mut details = error.details.clone();
+    if let Some(details) = details.as_object_mut() {
+        details.entry("retryable").or_insert_with(|| error.code.is_retryable().into());
+    }
     json!({
         "ok": false,
         "error_code": error.code.as_str(),
         "error": message,
         "error_id": error_id.as_str(),
-        "details": error.details,
+        "details": details,
     })
 }

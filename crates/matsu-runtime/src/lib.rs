@@ -1,6 +1,7 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
 
 pub mod agentic_loop;
+pub mod agents;
 pub mod bodies;
 pub mod body;
 pub mod chat;

@@ -8,6 +8,7 @@ use matsu_core::limits::{
     HOLD_MAX, NATIVE_WAIT_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD, TOMBSTONE_KEPT,
 };
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
 
@@ -21,6 +22,8 @@ pub struct RuntimeOptions {
     pub clock: Clock,
     pub limits: SlotLimits,
     pub bodies: Bodies,
+    /// The command lines of this machine. Absent: no agent is known.
+    pub agents: Option<Arc<dyn AgentHost>>,
     pub workers: Workers,
     pub expiry: Expiry,
     /// How long a wait is held at most, unless its request says otherwise.
@@ -43,6 +46,7 @@ impl RuntimeOptions {
             clock,
             limits,
             bodies,
+            agents: None,
             workers: Workers::All,
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,

@@ -12,10 +12,12 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::change::Topic;
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{NodeId, SessionId};
+use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{NewNode, Store};
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::wake::Hub;
 
+use crate::agents::LiveRuns;
 use crate::body::Bodies;
 use crate::cursors::Cursors;
 use crate::dispatch::signal::News;
@@ -48,6 +50,7 @@ struct Inner {
     open_waits: Arc<OpenWaits>,
     snapshots: Arc<Snapshots>,
     running: Running,
+    live_runs: Arc<LiveRuns>,
     claiming: AtomicBool,
     /// A node that the store does not know must not claim: nobody would ever find it dead.
     registered: AtomicBool,
@@ -70,6 +73,7 @@ impl Runtime {
             open_waits: Arc::default(),
             snapshots,
             running: Running::default(),
+            live_runs: Arc::default(),
             claiming: AtomicBool::new(true),
             registered: AtomicBool::new(false),
             nodes_at_work: AtomicU32::new(1),
@@ -139,6 +143,18 @@ impl Runtime {
     #[must_use]
     pub fn bodies(&self) -> &Bodies {
         &self.inner.options.bodies
+    }
+
+    /// The command lines of this machine, if this process knows any.
+    #[must_use]
+    pub fn agents(&self) -> Option<&Arc<dyn AgentHost>> {
+        self.inner.options.agents.as_ref()
+    }
+
+    /// The runs of agents that go on in this process.
+    #[must_use]
+    pub fn live_runs(&self) -> &Arc<LiveRuns> {
+        &self.inner.live_runs
     }
 
     #[must_use]

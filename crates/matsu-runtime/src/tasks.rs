@@ -14,7 +14,9 @@ use matsu_core::job::NewJob;
 use matsu_core::job::end::clip;
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{Enqueue, Enqueued, InsertedTask, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{
+    Enqueue, Enqueued, InsertedTask, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+};
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, Task};
 
@@ -93,6 +95,20 @@ impl Runtime {
         }
         task.title = clip(&task.title, TITLE_CHARS_MAX);
         Ok(self.store().insert_task(task).await?)
+    }
+
+    /// As [`Runtime::submit`], for a run that belongs to a conversation.
+    ///
+    /// # Errors
+    /// As [`Runtime::submit`]; a conversation that cannot be taken as the store says.
+    pub(crate) async fn submit_run(
+        &self,
+        mut task: NewTask,
+        session: Option<SessionClaim>,
+    ) -> Result<InsertedTask, TaskError> {
+        check_jobs(&task.jobs)?;
+        task.title = clip(&task.title, TITLE_CHARS_MAX);
+        Ok(self.store().insert_run(task, session).await?)
     }
 
     /// Adds jobs to a task, all or none.

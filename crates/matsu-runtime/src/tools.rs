@@ -5,21 +5,31 @@ mod cancel_task;
 mod get_next_action;
 mod get_notifications;
 mod get_task_status;
+mod list_agents;
 mod logout;
 mod report_completed;
+mod run_start;
 mod send_message;
 mod task_report;
+mod use_agent;
+mod use_agents;
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use matsu_core::id::TaskId;
+use matsu_core::task::Task;
+
 use crate::native_task::Arrived;
-use crate::tool::ToolEntry;
+use crate::tool::{ToolContext, ToolEntry};
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
     vec![
+        ToolEntry::of::<list_agents::ListAgents>(),
+        ToolEntry::of::<use_agent::UseAgent>(),
+        ToolEntry::of::<use_agents::UseAgents>(),
         ToolEntry::of::<get_task_status::GetTaskStatus>(),
         ToolEntry::of::<cancel_task::CancelTask>(),
         ToolEntry::of::<authenticate::Authenticate>(),
@@ -44,6 +54,17 @@ pub fn wait_is_over(arrived: &Arrived) -> Value {
     };
     fields.insert("ok".to_owned(), Value::Bool(true));
     Value::Object(fields)
+}
+
+/// What a run that went on as a native task ends with, as the tool that started it would have answered.
+pub async fn run_is_over(cx: &ToolContext, task: &Task) -> (Value, bool) {
+    let Some(entry) = TOOLS.iter().find(|tool| tool.name == "use_agent") else { return (Value::Null, true) };
+    let outcome = run_start::end_of_run(cx, task).await;
+    let fields = outcome.map(|started| match serde_json::to_value(started) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    });
+    crate::dispatch::envelope(entry, cx, fields)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ pub mod hung_up;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::extract::Extension;
+use axum::middleware::from_fn;
 use axum::serve::{Listener, ListenerExt};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
@@ -21,6 +23,7 @@ use crate::app::{App, Presence};
 use crate::doors::hung_up::{Carried, Noticing};
 use crate::http::{Door, router};
 use crate::mcp;
+use crate::peer;
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
@@ -47,17 +50,21 @@ pub async fn serve_socket(app: App, listener: UnixListener) {
 
 /// A relay begins with its preamble, which is JSON; no HTTP method begins with a brace.
 async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
+    let run = peer::run_of(&app, &stream);
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     match reader.fill_buf().await {
         Ok([b'{', ..]) => {
             let _present = Presence::enter(&app);
-            if let Err(error) = mcp::socket::converse(app.clone(), reader, writer).await {
+            if let Err(error) = mcp::socket::converse(app.clone(), run, reader, writer).await {
                 tracing::debug!(%error, "a relay broke off");
             }
         }
         Ok([]) | Err(_) => {}
-        Ok(_) => converse(app, router, tokio::io::join(reader, writer)).await,
+        Ok(_) => {
+            let router = router.layer(from_fn(peer::note)).layer(Extension(run));
+            converse(app, router, tokio::io::join(reader, writer)).await;
+        }
     }
 }
 

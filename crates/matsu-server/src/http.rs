@@ -1,5 +1,6 @@
 //! The routes. One file per resource, one line each here.
 
+mod agent_runs;
 mod chats;
 mod control;
 mod doctor;
@@ -47,6 +48,7 @@ fn api() -> Resource {
     Resource::default()
         .merge(tasks::routes())
         .merge(task_wait::routes())
+        .merge(agent_runs::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
         .merge(summary::routes())

@@ -50,12 +50,15 @@ impl Client {
             node: NodeRole::Command,
             workers: Workers::None,
             bodies: Bodies::default(),
+            agents: compose::agents(config),
             version: VERSION.to_owned(),
         };
         let runtime = compose::runtime(config, &opened, role);
         // Nothing may read as running that no live process holds.
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
-            opened.store.reap_node(&dead, runtime.clock().now()).await?;
+            if !runtime.has_live_runs_of(&dead).await? {
+                opened.store.reap_node(&dead, runtime.clock().now()).await?;
+            }
         }
         let mut listening = JoinSet::new();
         let ears = runtime.clone();
@@ -84,6 +87,12 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// As [`Client::post`], for what depends on the directory the command was started in.
+    pub async fn post_from_here(&self, path: &str, body: Value) -> Result<Value> {
+        let here = std::env::current_dir().ok().map(|here| here.display().to_string());
+        self.call_from(Method::POST, path, Some(body), here).await
+    }
+
     pub async fn patch(&self, path: &str, body: Value) -> Result<Value> {
         self.call(Method::PATCH, path, Some(body)).await
     }
@@ -93,7 +102,14 @@ impl Client {
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
-        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        self.call_from(method, path, body, None).await
+    }
+
+    async fn call_from(&self, method: Method, path: &str, body: Option<Value>, here: Option<String>) -> Result<Value> {
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+        if let Some(here) = here {
+            request = request.header(matsu_server::peer::DIRECTORY, here);
+        }
         let request = match body {
             None => request.body(Body::empty())?,
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string()))?,

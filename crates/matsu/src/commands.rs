@@ -7,6 +7,8 @@ macro_rules! say {
     };
 }
 
+mod agents;
+mod apply;
 mod backup;
 mod call;
 mod chat;
@@ -16,10 +18,12 @@ mod connect;
 mod doctor;
 mod hook;
 mod limits;
+mod logs;
 mod mcp;
 mod migrate;
 mod open;
 mod retry;
+mod run;
 mod serve;
 mod status;
 mod stop;
@@ -64,6 +68,12 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Migrate => migrate::run(&quiet(&global)?).await,
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
+        // Taken by `main`, before there is a runtime.
+        Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
+        Command::Run(args) => run::run(&quiet(&global)?, args).await,
+        Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,
+        Command::Apply(args) => apply::run(&quiet(&global)?, &args).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use matsu_adapters::agents::{CliHost, HostOptions};
 use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::AgentHost;
+use matsu_runtime::agents::AgentRuns;
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
@@ -21,6 +24,7 @@ pub struct Role {
     pub node: NodeRole,
     pub workers: Workers,
     pub bodies: Bodies,
+    pub agents: Arc<dyn AgentHost>,
     pub version: String,
 }
 
@@ -31,6 +35,7 @@ pub async fn open_store(config: &Config) -> Result<Opened> {
 
 pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
+    options.agents = Some(role.agents);
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
     options.hold_max = config.hold_max();
@@ -40,6 +45,19 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     options.version = role.version;
     Runtime::new(options)
+}
+
+/// The command lines of this machine.
+pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
+    Arc::new(CliHost::new(HostOptions {
+        data_dir: config.paths.data_dir.clone(),
+        definitions: config.agent_definitions(),
+        roots: config.agent_roots(),
+        mode_max: config.agent_mode_max(),
+        environment: config.environment.clone(),
+        matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        clock: Clock::system(),
+    }))
 }
 
 /// The models that are configured, in the order in which they speak.
@@ -53,9 +71,12 @@ pub fn roster(config: &Config) -> Result<Roster> {
 }
 
 /// What jobs this process can run. The test kinds only where they were asked for.
-pub fn bodies(test_jobs: bool) -> Bodies {
-    let bodies = Bodies::default();
-    if test_jobs { bodies.with(Noop).with(Sleep).with(SleepingAgent) } else { bodies }
+pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
+    let runs = AgentRuns::new(Arc::clone(agents));
+    if test_jobs {
+        return Bodies::default().with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
+    }
+    Bodies::default().with(runs)
 }
 
 /// Whether one version comes after another, by their numbers.

@@ -9,6 +9,7 @@ pub mod error;
 pub mod jobs;
 pub mod nodes;
 pub mod notifications;
+pub mod runs;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
@@ -32,6 +33,9 @@ pub use jobs::{
 };
 pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
+pub use runs::{
+    AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
+};
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
 };
@@ -52,6 +56,7 @@ pub trait Store:
     + JobStore
     + NodeStore
     + SpendingStore
+    + RunStore
     + ChangeStore
     + TokenStore
     + UpkeepStore

@@ -12,6 +12,7 @@ use matsu_core::principal::Principal;
 use matsu_core::session::Session;
 use matsu_core::task::JobCounts;
 
+use crate::agents::RunSeat;
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
 use crate::sessions::Delivery;
@@ -67,6 +68,10 @@ pub struct ToolContext {
     pub session_token: Option<Arc<str>>,
     pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
+    /// The client's own name for this very call; a repetition of the call carries the same.
+    pub call_key: Option<String>,
+    /// The run of an agent that the call comes from.
+    pub run: Option<RunSeat>,
 }
 
 /// Where the caller works, as its own side says. A wish, not a right: what may be touched is configured.
@@ -101,6 +106,8 @@ impl ToolContext {
             hold_max: None,
             watched: Arc::default(),
             tasks: NativeTasks::Unknown,
+            call_key: None,
+            run: None,
             runtime,
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
+use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
@@ -24,7 +25,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 
 use super::instructions::INSTRUCTIONS;
-use super::native::{TaskDesk, outcome};
+use super::native::TaskDesk;
 use crate::app::App;
 use crate::auth::{Caller, PresentedSession};
 use crate::doors::hung_up::Carried;
@@ -32,6 +33,9 @@ use crate::doors::hung_up::Carried;
 /// A call that takes longer says so, if its caller asked for progress; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// A longer name is nobody's.
+const CALL_KEY_BYTES_MAX: usize = 200;
 
 /// What is answered here.
 const METHODS: &[&str] =
@@ -48,6 +52,8 @@ pub struct Connection {
     pub session_token: Option<Arc<str>>,
     /// Tells this connection from every other. Over HTTP, where connections say nothing, this process.
     pub id: String,
+    /// The run whose process has connected.
+    pub run: Option<RunSeat>,
 }
 
 /// Replies that may yet turn out to be lost: a client can cancel a request that was already answered.
@@ -85,6 +91,8 @@ impl McpHandler {
             session_token: self.presented(context),
             connection: self.connection_of(context),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
+            call_key: call_key(context),
+            run: self.connection.run.clone(),
             ..ToolContext::new(self.app.runtime().clone(), principal)
         })
     }
@@ -174,6 +182,12 @@ impl McpHandler {
     }
 }
 
+/// A client that names its own calls repeats the name when it repeats the call.
+fn call_key(context: &RequestContext<RoleServer>) -> Option<String> {
+    let key = context.meta.get("claudecode/toolUseId")?.as_str()?;
+    (1..=CALL_KEY_BYTES_MAX).contains(&key.len()).then(|| format!("claudecode/{key}"))
+}
+
 /// Whose token came with this request.
 ///
 /// # Errors
@@ -259,7 +273,10 @@ impl ServerHandler for McpHandler {
     ) -> Result<GetTaskResult, ErrorData> {
         let desk = self.desk(&context)?;
         match desk.find(&request.task_id).await? {
-            NativeLookup::Found(native) => Ok(desk.shown(&native.task, outcome(&native))),
+            NativeLookup::Found(native) => {
+                let outcome = desk.outcome(&native).await;
+                Ok(desk.shown(&native.task, outcome))
+            }
             NativeLookup::Expired(status) => Ok(desk.expired(&request.task_id, status)),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::id::NodeId;
+use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
@@ -53,7 +54,7 @@ pub struct Greeting {
 ///
 /// # Errors
 /// A stream that breaks before the greeting.
-pub async fn converse<R, W>(app: App, reader: R, mut writer: W) -> io::Result<()>
+pub async fn converse<R, W>(app: App, run: Option<RunSeat>, reader: R, mut writer: W) -> io::Result<()>
 where
     R: AsyncBufRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -63,7 +64,7 @@ where
     limited.read_line(&mut line).await?;
     let reader = limited.into_inner();
     let connection = match serde_json::from_str::<Preamble>(&line) {
-        Ok(preamble) => connection(&app, preamble).await,
+        Ok(preamble) => connection(&app, preamble, run).await,
         Err(error) => Err(format!("the preamble cannot be read: {error}")),
     };
     let error = connection.as_ref().err().cloned();
@@ -77,7 +78,7 @@ where
 }
 
 /// Whoever opens the socket is the store's own user, unless a session token says that it is less.
-async fn connection(app: &App, preamble: Preamble) -> Result<Connection, String> {
+async fn connection(app: &App, preamble: Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
     let mut caller = local_caller(&preamble.instance);
     let mut offer = Offer::parse(&preamble.tools)?;
     if let Some(token) = &preamble.session_token {
@@ -97,6 +98,7 @@ async fn connection(app: &App, preamble: Preamble) -> Result<Connection, String>
         // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
         // what went out over one that broke may never have arrived.
         id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),
+        run,
     })
 }
 
@@ -109,7 +111,7 @@ where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let connection = connection(&app, preamble).await?;
+    let connection = connection(&app, preamble, None).await?;
     serve(app, connection, reader, writer).await;
     Ok(())
 }

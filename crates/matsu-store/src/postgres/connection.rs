@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0003_failed_tasks.sql"),
     include_str!("../../migrations/postgres/0004_transcripts.sql"),
     include_str!("../../migrations/postgres/0005_engine_care.sql"),
+    include_str!("../../migrations/postgres/0006_runs.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -8,7 +8,12 @@ use crate::paths::Paths;
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Text,
-    Number { min: u64, max: u64 },
+    /// As `Text`, but may be empty.
+    MaybeText,
+    Number {
+        min: u64,
+        max: u64,
+    },
     Word(&'static [&'static str]),
 }
 
@@ -74,6 +79,18 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Number { min: 1, max: 3_600 },
         default: |_| HOLD_MAX.as_secs().to_string(),
         meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
+    },
+    Key {
+        name: "agents.roots",
+        kind: Kind::MaybeText,
+        default: |_| String::new(),
+        meaning: "directories that agents may work in, separated by colons; the first is where they work by default",
+    },
+    Key {
+        name: "agents.mode_max",
+        kind: Kind::Word(&["read-only", "workspace-write", "full"]),
+        default: |_| "read-only".to_owned(),
+        meaning: "what a run of an agent may be allowed to touch: nothing, its directory, or whatever you may",
     },
     Key {
         name: "slots.network_client",
@@ -166,7 +183,7 @@ impl Key {
     pub fn complaint(&self, value: &str) -> Option<String> {
         match self.kind {
             Kind::Text if value.is_empty() => Some("must not be empty".to_owned()),
-            Kind::Text => None,
+            Kind::Text | Kind::MaybeText => None,
             Kind::Number { min, max } => match value.parse::<u64>() {
                 Ok(number) if (min..=max).contains(&number) => None,
                 _ => Some(format!("must be a whole number from {min} to {max}, got {value:?}")),

@@ -22,6 +22,11 @@ impl Home {
         Self { folder: tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap() }
     }
 
+    /// Somewhere in this home.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub fn data_dir(&self) -> PathBuf {
         self.folder.path().join("data")
     }

@@ -28,6 +28,11 @@ impl Client {
     pub fn start_with(home: &Home, args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat());
         command.envs(settings.iter().copied());
+        Self::of(command)
+    }
+
+    /// Any command that speaks MCP.
+    pub fn of(mut command: std::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let (sender, frames) = channel();
@@ -45,7 +50,12 @@ impl Client {
 
     /// One that has shaken hands as clients did before 2026-07-28.
     pub fn legacy(home: &Home, args: &[&str]) -> Self {
-        let mut client = Self::start(home, args);
+        Self::shaken(home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat()))
+    }
+
+    /// As [`Client::legacy`], for any command.
+    pub fn shaken(command: std::process::Command) -> Self {
+        let mut client = Self::of(command);
         client.shake_hands();
         client
     }
