@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod care;
 mod chaos;
 mod chat;
 mod commands;
@@ -26,5 +27,6 @@ mod page;
 mod process;
 mod readme;
 mod serve;
+mod soak;
 mod stores;
 mod suspend;
