@@ -11,6 +11,7 @@ mod measure;
 mod peers;
 mod processes;
 mod report;
+mod research_data;
 mod rows;
 mod usage;
 mod verdict;

@@ -8,9 +8,12 @@ mod enqueue_to_start;
 mod growth_history;
 mod growth_queue;
 mod growth_waiters;
+mod local_search;
 mod memory_per_waiter;
 mod start_and_idle;
 mod tool_call_cpu;
+mod page_extraction;
+mod stance_judge;
 mod wake_http;
 mod woken_at_once;
 
@@ -36,6 +39,9 @@ pub const ROWS: &[Row] = &[
     Row { name: "dispatch-overhead", run: dispatch_overhead::run },
     Row { name: "tool-call-cpu", run: tool_call_cpu::run },
     Row { name: "start-and-idle", run: start_and_idle::run },
+    Row { name: "page-extraction", run: page_extraction::run },
+    Row { name: "stance-judge", run: stance_judge::run },
+    Row { name: "local-search", run: local_search::run },
     Row { name: "growth-queue", run: growth_queue::run },
     Row { name: "growth-history", run: growth_history::run },
     Row { name: "growth-waiters", run: growth_waiters::run },

@@ -2,6 +2,12 @@
 //! core; nothing here decides what a task becomes.
 
 pub mod agents;
+pub mod browser;
+pub mod engines;
+pub mod extract;
+pub mod fetch;
+mod http;
+pub mod judge;
 pub mod mcp_host;
 pub mod model_research;
 pub mod providers;
