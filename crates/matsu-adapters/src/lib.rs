@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod browser;
+pub mod claims;
 pub mod engines;
 pub mod extract;
 pub mod fetch;

@@ -11,6 +11,7 @@ pub mod dispatch;
 pub mod native_task;
 pub mod options;
 pub mod queue;
+pub mod research;
 pub mod runtime;
 pub mod sessions;
 pub mod snapshots;

@@ -40,6 +40,9 @@ struct TasksWait {
     ids: Vec<TaskId>,
     since: BTreeMap<TaskId, i64>,
     wait_for: WaitFor,
+    /// The tool that the wait began with; its answer is what the wait ends with.
+    #[serde(default)]
+    tool: String,
 }
 
 /// A stored task as a native one.
@@ -50,10 +53,14 @@ pub struct NativeTask {
     pub arrived: Option<Arrived>,
 }
 
-/// What a wait waited for.
+/// What a wait that is over was about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    Tasks(Vec<TaskId>),
+    Tasks {
+        /// The tool that the wait began with.
+        tool: String,
+        ids: Vec<TaskId>,
+    },
     NextAction,
 }
 
@@ -62,8 +69,13 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn defer_wait(&self, request: &WaitRequest, since: BTreeMap<TaskId, i64>) -> Result<TaskId, TaskError> {
-        let config = TasksWait { ids: request.ids.clone(), since, wait_for: request.wait_for };
+    pub async fn defer_wait(
+        &self,
+        tool: &str,
+        request: &WaitRequest,
+        since: BTreeMap<TaskId, i64>,
+    ) -> Result<TaskId, TaskError> {
+        let config = TasksWait { ids: request.ids.clone(), since, wait_for: request.wait_for, tool: tool.to_owned() };
         self.submit_wait(&request.owner, &WaitConfig::Tasks(config)).await
     }
 

@@ -13,6 +13,7 @@ use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
 
 use crate::body::Bodies;
+use crate::research::ResearchKit;
 use crate::sessions::SessionOptions;
 
 /// The parts and settings of a [`crate::Runtime`].
@@ -29,6 +30,8 @@ pub struct RuntimeOptions {
     /// How long a wait is held at most, unless its request says otherwise.
     pub hold_max: Duration,
     pub sessions: SessionOptions,
+    /// What research is done with; absent where this process does none.
+    pub research: Option<Arc<ResearchKit>>,
     /// The same for a call whose caller is fed with progress, and may be kept alive by it.
     pub hold_max_progress: Duration,
     pub role: NodeRole,
@@ -51,6 +54,7 @@ impl RuntimeOptions {
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,
             sessions: SessionOptions::default(),
+            research: None,
             hold_max_progress: HOLD_MAX,
             role: NodeRole::Serve,
             host: String::new(),

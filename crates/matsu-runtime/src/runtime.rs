@@ -23,6 +23,7 @@ use crate::cursors::Cursors;
 use crate::dispatch::signal::News;
 use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::running::Running;
+use crate::research::{ResearchKit, Told};
 use crate::sessions::{SessionOptions, Sight, Waiters};
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
@@ -48,6 +49,7 @@ struct Inner {
     started_at: Timestamp,
     cursors: Cursors,
     open_waits: Arc<OpenWaits>,
+    told: Told,
     snapshots: Arc<Snapshots>,
     running: Running,
     live_runs: Arc<LiveRuns>,
@@ -71,6 +73,7 @@ impl Runtime {
             started_at,
             cursors: Cursors::default(),
             open_waits: Arc::default(),
+            told: Told::default(),
             snapshots,
             running: Running::default(),
             live_runs: Arc::default(),
@@ -157,6 +160,12 @@ impl Runtime {
         &self.inner.live_runs
     }
 
+    /// What research is done with, where this process does any.
+    #[must_use]
+    pub fn research(&self) -> Option<&Arc<ResearchKit>> {
+        self.inner.options.research.as_ref()
+    }
+
     #[must_use]
     pub fn hold_max(&self) -> Duration {
         self.inner.options.hold_max
@@ -212,6 +221,11 @@ impl Runtime {
 
     pub(crate) fn set_nodes_at_work(&self, nodes: u32) {
         self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
+    }
+
+    /// What readers of research tasks have been shown.
+    pub(crate) fn told(&self) -> &Told {
+        &self.inner.told
     }
 
     /// Calls that are held open at the moment, in this process.

@@ -10,6 +10,7 @@ mod jobs;
 mod nodes;
 mod openapi;
 mod projects;
+mod research;
 mod session;
 mod sessions;
 mod summary;
@@ -51,6 +52,7 @@ fn api() -> Resource {
         .merge(agent_runs::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
+        .merge(research::routes())
         .merge(summary::routes())
         .merge(tokens::routes())
         .merge(tools::routes())

@@ -63,6 +63,8 @@ impl Problem {
             | ErrorCode::BudgetExhausted
             | ErrorCode::SessionConflict
             | ErrorCode::AgentNotInstalled
+            | ErrorCode::AuthRequired
+            | ErrorCode::CalibrationError
             | ErrorCode::SessionEnded
             | ErrorCode::NothingToDo
             | ErrorCode::AgentReportedFailure
@@ -75,7 +77,12 @@ impl Problem {
             | ErrorCode::AgentNoResult
             | ErrorCode::AgentTurnLimit
             | ErrorCode::AgentQuota
-            | ErrorCode::AgentNoReport => StatusCode::BAD_GATEWAY,
+            | ErrorCode::AgentNoReport
+            | ErrorCode::AllEnginesBlocked
+            | ErrorCode::SerpSearchFailed
+            | ErrorCode::AllFetchesFailed
+            | ErrorCode::PipelineError
+            | ErrorCode::PipelineTimeout => StatusCode::BAD_GATEWAY,
             ErrorCode::StoreNewer | ErrorCode::JobPanicked | ErrorCode::JobTimeout | ErrorCode::InternalError => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -1,5 +1,6 @@
 //! The store ports on top of the transitions: each method is one line that names its transition.
 
+mod research;
 mod sessions;
 mod transcripts;
 

@@ -5,3 +5,4 @@ pub mod fake_model;
 pub mod fake_tools;
 pub mod model_server;
 pub mod test_site;
+pub mod web;

@@ -56,6 +56,22 @@ pub enum Command {
     Retry(TaskArg),
     /// Call a tool and print its answer
     Call(Call),
+    /// The product in ten seconds, with nothing configured
+    Demo,
+    /// Research a question: search, read, weigh, and show claims with their sources
+    Research(Research),
+    /// Pages that need a person: list them, hand over cookies, settle them
+    #[command(subcommand)]
+    Auth(Auth),
+    /// Correct what research found: domains, claims, evidence
+    Feedback(Feedback),
+    /// How far the judge can be trusted, and going back to an earlier calibration
+    #[command(subcommand)]
+    Calibration(Calibration),
+    /// Remove evidence that no task reaches
+    Gc(Gc),
+    /// Write a task with its evidence, as Markdown or JSON
+    Export(Export),
     /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
     Connect(Connect),
     /// What installed hooks call
@@ -338,4 +354,96 @@ pub enum TokenCommand {
     List,
     /// Revoke a token; it opens nothing from now on
     Revoke { id: String },
+}
+
+#[derive(Args)]
+pub struct Research {
+    /// The question
+    pub question: String,
+    /// What to search for; the question itself if none is given
+    #[arg(long = "query", value_name = "QUERY")]
+    pub queries: Vec<String>,
+    /// Search the documents in this folder
+    #[arg(long = "dir", value_name = "DOCS")]
+    pub folders: Vec<PathBuf>,
+    /// Only these engines
+    #[arg(long = "engine", value_name = "NAME")]
+    pub engines: Vec<String>,
+    /// Pages to be read at most
+    #[arg(long, value_name = "N")]
+    pub max_pages: Option<u32>,
+    /// Write the report to this file, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub enum Auth {
+    /// Pages that wait for a person
+    List,
+    /// The door is open: the searches it held up go on
+    Done(AuthTarget),
+    /// Leave those pages out
+    Skip(AuthTarget),
+    /// Keep cookies for a domain, read from standard input: a Cookie header or a cookies.txt
+    Cookies {
+        /// The registrable domain, such as example.org
+        domain: String,
+    },
+}
+
+#[derive(Args)]
+pub struct AuthTarget {
+    /// An item's id (iq_…) or a domain
+    pub target: String,
+}
+
+#[derive(Args)]
+pub struct Feedback {
+    /// domain_block, domain_unblock, domain_clear_override, claim_reject, claim_restore, edge_correct; none lists the log
+    pub action: Option<String>,
+    /// The domain pattern, claim or edge
+    pub target: Option<String>,
+    /// For edge_correct: supports, refutes or neutral
+    #[arg(long, value_name = "RELATION")]
+    pub relation: Option<String>,
+    /// Why; kept in the log
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub enum Calibration {
+    /// Judges, versions and scores
+    Show,
+    /// Put an earlier version in force again
+    Rollback {
+        /// The judge
+        source: String,
+        /// The version; the one before by default
+        #[arg(long)]
+        version: Option<u32>,
+        /// Why; kept in the log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Args)]
+pub struct Gc {
+    /// Only say what would go
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args)]
+pub struct Export {
+    /// The task's id
+    pub task: String,
+    /// markdown or json
+    #[arg(long, default_value = "markdown", value_parser = ["markdown", "json"])]
+    pub format: String,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }

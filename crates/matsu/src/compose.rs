@@ -1,5 +1,7 @@
 //! The composition root: the only place that names concrete types and puts them together.
 
+mod research;
+
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -11,6 +13,7 @@ use matsu_core::ports::agent::AgentHost;
 use matsu_runtime::agents::AgentRuns;
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
+use matsu_runtime::research::{SearchJob, VerifyJob};
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
@@ -33,7 +36,7 @@ pub async fn open_store(config: &Config) -> Result<Opened> {
     Ok(matsu_store::open(config.store_url(), options).await?)
 }
 
-pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
+pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> {
     let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
     options.agents = Some(role.agents);
     options.workers = role.workers;
@@ -44,7 +47,8 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Runtime {
     options.role = role.node;
     options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     options.version = role.version;
-    Runtime::new(options)
+    options.research = Some(Arc::new(research::kit(config)?));
+    Ok(Runtime::new(options))
 }
 
 /// The command lines of this machine.
@@ -73,10 +77,11 @@ pub fn roster(config: &Config) -> Result<Roster> {
 /// What jobs this process can run. The test kinds only where they were asked for.
 pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
     let runs = AgentRuns::new(Arc::clone(agents));
+    let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
     if test_jobs {
-        return Bodies::default().with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
+        return bodies.with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
     }
-    Bodies::default().with(runs)
+    bodies.with(runs)
 }
 
 /// Whether one version comes after another, by their numbers.

@@ -158,6 +158,69 @@ impl Config {
         Duration::from_secs(self.layers.number("wait.hold_max_progress"))
     }
 
+    /// A text that may be switched off by its default word.
+    fn unless(&self, name: &str, off: &str) -> Option<&str> {
+        Some(self.layers.text(name)).filter(|value| *value != off)
+    }
+
+    fn list(&self, name: &str, mark: char) -> Vec<String> {
+        let parts = self.unless(name, "none").unwrap_or_default().split(mark).map(str::trim);
+        parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    }
+
+    pub fn research_folders(&self) -> Vec<PathBuf> {
+        self.list("research.folders", ':').into_iter().map(PathBuf::from).collect()
+    }
+
+    pub fn searxng(&self) -> Option<&str> {
+        self.unless("research.searxng", "off")
+    }
+
+    pub fn openalex(&self) -> Option<&str> {
+        self.unless("research.openalex", "off")
+    }
+
+    pub fn browser_debug(&self) -> Option<&str> {
+        self.unless("research.browser_debug", "off")
+    }
+
+    pub fn contact(&self) -> Option<String> {
+        self.unless("research.contact", "none").map(str::to_owned)
+    }
+
+    pub fn allowed_hosts(&self) -> Vec<String> {
+        self.list("research.allow_hosts", ',')
+    }
+
+    pub fn primary_domains(&self) -> Vec<String> {
+        self.list("research.primary_domains", ',')
+    }
+
+    pub fn fetch_step(&self) -> Duration {
+        Duration::from_millis(self.layers.number("research.step_ms"))
+    }
+
+    pub fn fetch_daily_max(&self) -> Option<u32> {
+        u32::try_from(self.layers.number("research.daily_max")).ok().filter(|most| *most > 0)
+    }
+
+    pub fn search_time_max(&self) -> Duration {
+        Duration::from_secs(self.layers.number("research.search_time_max"))
+    }
+
+    pub fn auth_kept(&self) -> Duration {
+        Duration::from_secs(self.layers.number("research.auth_kept"))
+    }
+
+    /// The browser to be used, if any; `find` looks for one on the search path.
+    pub fn browser_program(&self, find: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+        match self.layers.text("research.browser") {
+            "off" => None,
+            "auto" => find(&std::env::var("PATH").unwrap_or_default()),
+            path => Some(PathBuf::from(path)),
+        }
+    }
+
     pub fn log_level(&self) -> &str {
         self.layers.text("log.level")
     }

@@ -339,9 +339,9 @@ fn containers(row: &mut Vec<f32>, page: &Blocks, sums: &[Sum], alike: &[f32], at
     let mut near = [0.0_f32; GROUPS + TAGS];
     for (distance, scope) in chain.iter().enumerate() {
         let value = 1.0 / count(distance + 1);
-        for group in 0..GROUPS {
-            if scope.marks & (1 << group) != 0 && near[group] == 0.0 {
-                near[group] = value;
+        for (group, near) in near.iter_mut().take(GROUPS).enumerate() {
+            if scope.marks & (1 << group) != 0 && *near == 0.0 {
+                *near = value;
             }
         }
         let tag = GROUPS + scope.tag as usize;

@@ -58,6 +58,11 @@ pub fn output<T: JsonSchema>() -> Value {
     })
 }
 
+/// For a field that is written as null where there is nothing to say: any type will do.
+pub fn nullable(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({})
+}
+
 fn derived<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;

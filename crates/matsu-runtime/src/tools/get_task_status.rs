@@ -254,7 +254,7 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
     let reply = lending(cx, cx.runtime.wait_for_tasks(request.clone(), &cx.caller)).await?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();
-        return Ok(Answer::Deferred(cx.runtime.defer_wait(&request, known).await?));
+        return Ok(Answer::Deferred(cx.runtime.defer_wait(GetTaskStatus::NAME, &request, known).await?));
     }
     Ok(Answer::Done(reply))
 }

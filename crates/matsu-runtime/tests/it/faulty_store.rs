@@ -1,5 +1,6 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
+mod research;
 mod sessions;
 mod transcripts;
 

@@ -2,6 +2,8 @@
 
 pub mod changes;
 pub mod chats;
+pub mod corrections;
+pub mod evidence;
 pub mod fences;
 pub mod notifications;
 pub mod queue;

@@ -25,7 +25,7 @@ pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
         );
         return Html(frame("en", "For members", &body)).into_response();
     }
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic realm=\"members\"")], "").into_response();
     }
     (StatusCode::FOUND, [(header::LOCATION, format!("/login?next=/members/{number}"))]).into_response()

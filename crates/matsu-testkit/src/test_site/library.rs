@@ -200,7 +200,7 @@ impl Page {
     }
 
     fn position(self) -> &'static str {
-        if self.site % 2 == 0 { self.words().statement } else { self.words().denial }
+        if self.site.is_multiple_of(2) { self.words().statement } else { self.words().denial }
     }
 
     /// Paragraphs of the main text; every page turns them another way.

@@ -46,7 +46,7 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
         agents,
         version: VERSION.to_owned(),
     };
-    let runtime = compose::runtime(config, &opened, role);
+    let runtime = compose::runtime(config, &opened, role)?;
     let service = runtime.start();
     let app = App::new(AppOptions {
         runtime,

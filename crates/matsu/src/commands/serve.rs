@@ -48,7 +48,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         agents,
         version: version.clone(),
     };
-    let runtime = compose::runtime(&config, &opened, role);
+    let runtime = compose::runtime(&config, &opened, role)?;
     let recorder = PrometheusBuilder::new().install_recorder().context("metrics were started twice")?;
     let app = App::new(AppOptions {
         runtime,

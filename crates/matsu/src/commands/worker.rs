@@ -31,7 +31,7 @@ pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
         agents,
         version: VERSION.to_owned(),
     };
-    let runtime = compose::runtime(&config, &opened, role);
+    let runtime = compose::runtime(&config, &opened, role)?;
     let service = runtime.start();
     say!("matsu works as {}", runtime.node());
     tokio::select! {

@@ -1,6 +1,8 @@
 //! The table of all settings: name, kind, default, meaning. The reference is made from it.
 
-use matsu_core::limits::{CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, HOLD_MAX, SESSION_KEPT};
+use matsu_core::limits::{
+    AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, HOLD_MAX, SEARCH_TIME_MAX, SESSION_KEPT,
+};
 
 use crate::paths::Paths;
 
@@ -110,6 +112,78 @@ pub const KEYS: &[Key] = &[
         kind: SLOT,
         default: |_| std::thread::available_parallelism().map_or(1, usize::from).to_string(),
         meaning: "jobs at once that only compute; by default the number of cores",
+    },
+    Key {
+        name: "research.folders",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "folders that the engine local searches where the client names none, separated by colons",
+    },
+    Key {
+        name: "research.searxng",
+        kind: Kind::Text,
+        default: |_| "off".to_owned(),
+        meaning: "address of a SearXNG instance to search the web with",
+    },
+    Key {
+        name: "research.openalex",
+        kind: Kind::Text,
+        default: |_| "off".to_owned(),
+        meaning: "address of OpenAlex, https://api.openalex.org, to search scholarly works with",
+    },
+    Key {
+        name: "research.contact",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "an e-mail address that is sent to services which ask polite callers for one",
+    },
+    Key {
+        name: "research.browser",
+        kind: Kind::Text,
+        default: |_| "auto".to_owned(),
+        meaning: "the Chromium for pages that need scripts: auto, off, or its path",
+    },
+    Key {
+        name: "research.browser_debug",
+        kind: Kind::Text,
+        default: |_| "off".to_owned(),
+        meaning: "debugging port of your own browser, such as 127.0.0.1:9222, to take cookies from when a login is done",
+    },
+    Key {
+        name: "research.allow_hosts",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "hosts that may be fetched although they are not public, as host or host:port, separated by commas",
+    },
+    Key {
+        name: "research.primary_domains",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "domains that count as primary sources besides the built-in ones, separated by commas",
+    },
+    Key {
+        name: "research.step_ms",
+        kind: Kind::Number { min: 0, max: 600_000 },
+        default: |_| "2000".to_owned(),
+        meaning: "milliseconds between two requests to one site; robots.txt may ask for more",
+    },
+    Key {
+        name: "research.daily_max",
+        kind: Kind::Number { min: 0, max: 1_000_000 },
+        default: |_| "200".to_owned(),
+        meaning: "requests to one site on one day; 0 is no bound",
+    },
+    Key {
+        name: "research.auth_kept",
+        kind: Kind::Number { min: 1, max: 604_800 },
+        default: |_| AUTH_KEPT.as_secs().to_string(),
+        meaning: "seconds that a page waits for a person to log in",
+    },
+    Key {
+        name: "research.search_time_max",
+        kind: Kind::Number { min: 1, max: 86_400 },
+        default: |_| SEARCH_TIME_MAX.as_secs().to_string(),
+        meaning: "seconds after which a search ends with what it has",
     },
     Key {
         name: "chat.default_model",

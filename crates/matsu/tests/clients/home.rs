@@ -15,11 +15,26 @@ const START_MAX: Duration = Duration::from_secs(30);
 
 pub struct Home {
     folder: TempDir,
+    settings: Vec<(String, String)>,
 }
 
 impl Home {
     pub fn new() -> Self {
-        Self { folder: tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap() }
+        let folder = tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap();
+        Self { folder, settings: Vec::new() }
+    }
+
+    /// With this setting for every process of this home.
+    pub fn set(&mut self, variable: &str, value: &str) {
+        self.settings.push((variable.to_owned(), value.to_owned()));
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(variable, value)| (variable.as_str(), value.as_str()))
     }
 
     /// Somewhere in this home.
@@ -35,7 +50,7 @@ impl Home {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_matsu"));
         command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
-        command.env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
+        command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
         command
     }
 

@@ -18,5 +18,6 @@ mod http;
 mod native;
 mod python;
 mod relay;
+mod research;
 mod sessions;
 mod stdio;

@@ -26,6 +26,7 @@ mod nodes;
 mod page;
 mod process;
 mod readme;
+mod research;
 mod serve;
 mod soak;
 mod stores;
