@@ -1,5 +1,7 @@
 //! Looks at everything that can be wrong, and says what to do about it: for `matsu doctor` and for the page.
 
+mod models;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -81,7 +83,15 @@ impl Findings {
 }
 
 pub async fn look(config: &Config) -> Findings {
-    Findings(vec![store(config).await, daemon(config).await, port(config).await, secrets(config), clock()])
+    Findings(vec![
+        store(config).await,
+        daemon(config).await,
+        port(config).await,
+        secrets(config),
+        clock(),
+        models::providers(config),
+        models::servers(config).await,
+    ])
 }
 
 async fn store(config: &Config) -> Finding {
