@@ -34,10 +34,11 @@ async fn a_slow_call_goes_on_as_a_task_and_its_answer_comes_later() {
     assert!(offered.tools.iter().any(|tool| tool.name == "get_task_status"), "{offered:?}");
     let task = daemon.api.submit(vec![sleep(5_000)]);
     let began = Instant::now();
-    let answer = match call(&servers, json!({ "task_id": task, "timeout": 30, "wait_for": "finished" })).await {
-        ToolReply::Later(answer) => answer,
-        ToolReply::Now(answer) => panic!("a wait of five seconds is to go on as a task, got {answer:?}"),
-    };
+    let answer =
+        match call(&servers, json!({ "task_id": task, "timeout": 30, "since": 1, "wait_for": "finished" })).await {
+            ToolReply::Later(answer) => answer,
+            ToolReply::Now(answer) => panic!("a wait of five seconds is to go on as a task, got {answer:?}"),
+        };
     assert!(began.elapsed() < Duration::from_millis(4_500), "the loop is free again after {:?}", began.elapsed());
     let answer = answer.await;
     assert!(!answer.is_error && answer.content.contains(&task), "{answer:?}");
@@ -52,7 +53,7 @@ async fn giving_up_a_task_cancels_it_at_its_server() {
     let servers = host.for_chat("a");
     servers.offer().await;
     let task = daemon.api.submit(vec![sleep(60_000)]);
-    let reply = call(&servers, json!({ "task_id": task, "timeout": 50, "wait_for": "finished" })).await;
+    let reply = call(&servers, json!({ "task_id": task, "timeout": 50, "since": 1, "wait_for": "finished" })).await;
     assert!(matches!(reply, ToolReply::Later(_)));
     drop(reply);
     host.close_all().await;
