@@ -70,6 +70,30 @@ pub struct Job {
     pub seq: i64,
 }
 
+/// A job as lists show it: without its input and checkpoint, and with the beginning of its output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobSummary {
+    pub id: JobId,
+    pub task_id: Option<TaskId>,
+    pub kind: JobKind,
+    pub priority: Priority,
+    pub slot: Slot,
+    pub state: JobState,
+    pub error_code: Option<String>,
+    pub error_message: Option<String>,
+    pub queued_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub attempt: i64,
+    pub failures: u32,
+    pub owner_node: Option<NodeId>,
+    pub progress_json: Option<String>,
+    /// At most `RESULT_HEAD_BYTES_MAX` characters.
+    pub output_head: Option<String>,
+    pub output_bytes: Option<i64>,
+    pub seq: i64,
+}
+
 /// A job to be queued.
 #[derive(Clone, Debug)]
 pub struct NewJob {

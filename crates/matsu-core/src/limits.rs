@@ -51,6 +51,7 @@ limits! {
     DELAY_MAX: Duration = Duration::from_secs(30 * 60), "a job can be put off by at most this; one that seems to be by more runs at once, for the clock was set back";
     ERROR_MESSAGE_CHARS_MAX: usize = 1_000, "characters kept of a job's error message";
     TITLE_CHARS_MAX: usize = 200, "characters kept of a task's title";
+    TASK_CONFIG_BYTES_MAX: usize = 64 * 1024, "bytes of a task's settings";
     JOB_INPUT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one job's input";
     JOB_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024, "bytes of one job's output";
     PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
@@ -71,6 +72,12 @@ limits! {
     RESULT_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a finished agent task that nobody read is kept this long";
     RESULT_KEPT_IN_MEMORY: Duration = Duration::from_secs(3600), "a finished agent task is kept this long after its end in a memory store";
     TOMBSTONE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "an expired id still answers with its end for this long";
+    DAEMON_LOG_BYTES_MAX: u64 = 5 * 1024 * 1024, "bytes of the daemon's log file; a longer one is put aside, and one such is kept";
+    REFUSALS_LOGGED_MAX: u32 = 10, "refused requests that are logged one by one in each span";
+    REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(10), "the span; what was refused beyond that is logged as a number";
+    SECONDS_SET_ASIDE: u32 = 5, "seconds of a task's budget that a running job sets aside at a time";
+    HOUSE_JOBS_KEPT: Duration = Duration::from_secs(24 * 3600), "a finished job of the house, which belongs to no task, is kept this long";
+    REVOKED_TOKENS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a revoked token is still listed for this long";
     SWEEP_EVERY: Duration = Duration::from_secs(60), "how often expired rows are removed";
     SWEEP_ROWS_MAX: u32 = 500, "rows that one sweep removes in one transaction";
     WRITE_BATCH_MAX: usize = 256, "operations that share one commit";
@@ -145,6 +152,12 @@ impl Show for Duration {
 }
 
 impl Show for u32 {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Show for u64 {
     fn show(&self) -> String {
         self.to_string()
     }

@@ -19,7 +19,7 @@ words! {
     pub enum NodeRole {
         Serve = "serve",
         Worker = "worker",
-        /// A command that opened the store for a moment.
+        /// Has the store open and runs no jobs: a command, or a client's own server beside a daemon.
         Command = "command",
     }
 }

@@ -14,6 +14,8 @@ pub struct Token {
     pub principal: Principal,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
+    /// Position in the list of all tokens; the cursor of its pages.
+    pub seq: i64,
 }
 
 /// A token to be stored.

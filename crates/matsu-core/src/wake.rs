@@ -159,6 +159,9 @@ impl Drop for Subscription {
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -2,6 +2,7 @@
 //! taken for dead cannot touch the job that somebody else runs by now.
 
 mod mending;
+mod meter;
 mod notes;
 mod permits;
 
@@ -13,13 +14,15 @@ use matsu_core::budget::BudgetUnit;
 use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobEnd, Lease};
 use matsu_core::limits::{CHECKPOINT_BYTES_MAX, JOB_OUTPUT_BYTES_MAX, PROGRESS_BYTES_MAX};
-use matsu_core::ports::store::{JobUpdate, Reservation, StoreError};
+use matsu_core::ports::store::{JobUpdate, ProgressNote, Reservation, StoreError};
 
 use crate::runtime::Runtime;
 use crate::stop_signal::StopSignal;
 
 pub use mending::Mend;
 pub(crate) use mending::mend;
+pub use meter::Spend;
+pub(crate) use meter::{close as close_meter, fill as fill_meter, open as open_meter};
 pub use notes::Notes;
 
 /// One attempt at one job. Cheap to clone, so that parts of a body can share it.
@@ -48,7 +51,7 @@ impl JobContext {
         JobEnd::Cancelled { code: None, output_json: None }
     }
 
-    /// Says where the job stands. Written at most once a second; of what comes in between the last one wins.
+    /// Says where the job stands. Shown at most once a second for each task; of what comes in between the last one wins.
     pub async fn progress(&self, message: &str) {
         // Quotes and escapes at most double a text of ASCII; longer ones are cut by the check below.
         let message = clip(message, PROGRESS_BYTES_MAX / 4);
@@ -62,9 +65,8 @@ impl JobContext {
             tracing::warn!(job.id = %self.lease.job_id, bytes = text.len(), "progress is too large to be shown");
             return;
         }
-        if let Some(text) = self.notes.offer_progress(text, self.runtime.clock().instant()) {
-            write_progress(&self.runtime, &self.lease, &self.notes, text).await;
-        }
+        self.notes.set_progress(text);
+        write_due_progress(&self.runtime).await;
     }
 
     /// Where the next attempt would go on.
@@ -86,11 +88,12 @@ impl JobContext {
         self.update(JobUpdate::PartialOutput(text)).await
     }
 
-    /// Sets aside some of the task's budget before it is spent. May grant less than was asked for.
+    /// Sets aside some of the task's budget before it is spent. May grant less than was asked for, but never nothing.
+    /// Of most kinds the runtime itself counts the seconds ([`matsu_core::job::JobKind::is_metered`]).
     ///
     /// # Errors
-    /// As the store's.
-    pub async fn reserve(&self, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
+    /// As the store's; `Closed` with `BUDGET_EXHAUSTED` when nothing is left: end with what there is.
+    pub async fn set_aside(&self, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
         self.runtime.store().reserve(&self.lease, unit, amount).await
     }
 
@@ -118,13 +121,18 @@ fn bounded(value: &Value, bytes_max: usize, what: &str) -> Result<String, StoreE
     Ok(text)
 }
 
-/// Writes progress whose turn it is. What the store could not take waits for the next turn, unless newer came.
-pub(crate) async fn write_progress(runtime: &Runtime, lease: &Lease, notes: &Notes, text: String) {
-    let update = JobUpdate::Progress(text.clone());
-    match runtime.store().update_job(lease, update, runtime.clock().now()).await {
-        Ok(()) => {}
+/// Writes the progress of every task whose turn it is, all jobs of a task together. What the store could not take
+/// waits for the next turn, unless newer came.
+pub(crate) async fn write_due_progress(runtime: &Runtime) {
+    let due = runtime.running().take_due_progress(runtime.clock().instant());
+    if due.is_empty() {
+        return;
+    }
+    let notes: Vec<ProgressNote> = due.iter().map(|(note, _)| note.clone()).collect();
+    match runtime.store().note_progress(&notes, runtime.clock().now()).await {
+        Ok(lost) if lost.is_empty() => {}
         // The orders will say the same; there is no reason to wait for them.
-        Err(StoreError::LeaseLost(_)) => runtime.look_for_orders(),
-        Err(_) => notes.put_back_progress(text),
+        Ok(_) => runtime.look_for_orders(),
+        Err(_) => due.into_iter().for_each(|(note, notes)| notes.put_back_progress(note.progress_json)),
     }
 }

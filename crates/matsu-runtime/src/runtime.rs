@@ -187,6 +187,7 @@ impl Runtime {
             pid: options.pid,
             version: options.version.clone(),
             started_at: self.inner.started_at,
+            limits: (options.workers == Workers::All).then(|| options.limits.clone()),
         }
     }
 

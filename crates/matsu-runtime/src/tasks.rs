@@ -12,7 +12,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::NewJob;
 use matsu_core::job::end::clip;
-use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TITLE_CHARS_MAX};
+use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{Enqueue, Enqueued, InsertedTask, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
 use matsu_core::principal::Principal;
@@ -82,6 +82,11 @@ impl Runtime {
     /// `Invalid` or `LimitExceeded` for what cannot be taken; a closed parent or a reused key as the store says.
     pub async fn submit(&self, mut task: NewTask) -> Result<InsertedTask, TaskError> {
         check_jobs(&task.jobs)?;
+        if task.config_json.len() > TASK_CONFIG_BYTES_MAX {
+            let bytes = task.config_json.len();
+            let message = format!("the task's settings of {bytes} bytes are larger than {TASK_CONFIG_BYTES_MAX}");
+            return Err(TaskError::LimitExceeded(message));
+        }
         task.title = clip(&task.title, TITLE_CHARS_MAX);
         Ok(self.store().insert_task(task).await?)
     }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Tokens;
 use crate::auth::login::LoginCodes;
+use crate::auth::refusals::Refusals;
 use crate::http::Streams;
 
 /// Renders the metrics of this process in Prometheus' text format.
@@ -48,6 +49,7 @@ pub struct App {
 struct Inner {
     options: AppOptions,
     tokens: Tokens,
+    refusals: Refusals,
     login_codes: LoginCodes,
     streams: Streams,
     doctor: OnceLock<Doctor>,
@@ -61,10 +63,12 @@ impl App {
     pub fn new(options: AppOptions) -> Self {
         let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
         let presence = Presence::new(*options.runtime.clock());
+        let refusals = Refusals::new(*options.runtime.clock());
         let login_codes = LoginCodes::new(*options.runtime.clock());
         Self {
             inner: Arc::new(Inner {
                 tokens,
+                refusals,
                 login_codes,
                 streams: Streams::default(),
                 doctor: OnceLock::new(),
@@ -109,6 +113,11 @@ impl App {
     #[must_use]
     pub fn tokens(&self) -> &Tokens {
         &self.inner.tokens
+    }
+
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.inner.refusals
     }
 
     #[must_use]

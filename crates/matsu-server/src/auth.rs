@@ -4,6 +4,7 @@ pub mod caller;
 pub mod guard;
 pub mod login;
 pub mod page_session;
+pub mod refusals;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,12 +90,12 @@ impl Tokens {
         Ok(found)
     }
 
-    /// Revokes a token; from the next request on it opens nothing here.
+    /// Revokes a token of this principal; from the next request on it opens nothing here.
     ///
     /// # Errors
-    /// An unknown id.
-    pub async fn revoke(&self, id: &TokenId) -> Result<(), StoreError> {
-        self.store.revoke_token(id, self.clock.now()).await?;
+    /// An unknown id, or somebody else's.
+    pub async fn revoke(&self, of: &Principal, id: &TokenId) -> Result<(), StoreError> {
+        self.store.revoke_token(of, id, self.clock.now()).await?;
         self.lock().retain(|_, (_, token)| token.id != *id);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What goes over the wire: hand-written twins of the core's types, so that a change inside cannot change the API.
 
 use matsu_core::clock::Timestamp;
-use matsu_core::job::{Job, JobKind, JobState, Priority};
+use matsu_core::job::{JobKind, JobState, JobSummary, Priority};
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 use matsu_core::node::Node;
 use matsu_core::page::Page;
@@ -124,15 +124,15 @@ pub struct JobBody {
     pub progress: Option<String>,
     /// The first of it; `output_bytes` says how much there is.
     pub output: Option<String>,
-    pub output_bytes: Option<usize>,
+    pub output_bytes: Option<i64>,
     pub owner_node: Option<String>,
     pub queued_at: String,
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
 }
 
-impl From<&Job> for JobBody {
-    fn from(job: &Job) -> Self {
+impl From<&JobSummary> for JobBody {
+    fn from(job: &JobSummary) -> Self {
         Self {
             id: job.id.to_string(),
             task_id: job.task_id.as_ref().map(ToString::to_string),
@@ -145,8 +145,8 @@ impl From<&Job> for JobBody {
             error_code: job.error_code.clone(),
             error_message: job.error_message.clone(),
             progress: job.progress_json.clone(),
-            output: job.output_json.as_deref().map(head),
-            output_bytes: job.output_json.as_ref().map(String::len),
+            output: job.output_head.as_deref().map(head),
+            output_bytes: job.output_bytes,
             owner_node: job.owner_node.as_ref().map(ToString::to_string),
             queued_at: time(job.queued_at),
             started_at: job.started_at.map(time),

@@ -12,14 +12,14 @@ use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
-use matsu_core::job::{Job, Lease};
+use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reassign, Reservation, SetStatus,
-    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore,
-    TokenStore, UpkeepStore,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned, Reassign,
+    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
+    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -34,14 +34,15 @@ use crate::sqlite::Sqlite;
 use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
 use crate::transitions::expire::{Expire, MarkRead};
 use crate::transitions::guard::Guarded;
-use crate::transitions::nodes::{Beat, ReadNodes, ReapNode, Register};
+use crate::transitions::nodes::{Beat, ReadNodes, ReadSlots, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
-    CountUnfinished, ListJobs, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary, ReadTask, ReadTasks,
+    CountUnfinished, ListJobs, ListSummaries, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary, ReadTask,
+    ReadTasks,
 };
 use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
-use crate::transitions::tokens::{InsertToken, ReadTokens, RevokeToken, TokenByHash};
-use crate::transitions::update_job::UpdateJob;
+use crate::transitions::tokens::{InsertToken, ListTokens, RevokeToken, TokenByHash};
+use crate::transitions::update_job::{NoteProgress, UpdateJob};
 
 /// A driver.
 pub enum Backend {
@@ -160,6 +161,10 @@ impl JobStore for SqlStore {
         self.write(UpdateJob { lease: lease.clone(), update, now }).await
     }
 
+    async fn note_progress(&self, notes: &[ProgressNote], now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        self.write(NoteProgress { notes: notes.to_vec(), now }).await
+    }
+
     async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError> {
         self.write(ParkForInput { lease: lease.clone(), question_json: question_json.to_owned(), now }).await
     }
@@ -178,6 +183,10 @@ impl JobStore for SqlStore {
 
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError> {
         self.read(ListJobs { filter: filter.clone(), page: page.clone() }).await
+    }
+
+    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError> {
+        self.read(ListSummaries { filter: filter.clone(), page: page.clone() }).await
     }
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
@@ -204,6 +213,10 @@ impl NodeStore for SqlStore {
 
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         self.read(ReadNodes).await
+    }
+
+    async fn slots(&self) -> Result<Vec<SlotUse>, StoreError> {
+        self.read(ReadSlots).await
     }
 
     async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
@@ -268,8 +281,11 @@ impl ChangeStore for SqlStore {
         self.read(CursorNow).await
     }
 
-    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError> {
-        self.write(Prune { changes_before, keys_before }).await
+    async fn prune(&self, rule: PruneRule, rows_max: u32) -> Result<Pruned, StoreError> {
+        if let Backend::Sqlite(sqlite) = &*self.backend {
+            sqlite.sweep_locks().await?;
+        }
+        self.write(Prune { rule, rows_max }).await
     }
 }
 
@@ -283,12 +299,12 @@ impl TokenStore for SqlStore {
         self.read(TokenByHash(secret_hash.to_owned())).await
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        self.read(ReadTokens).await
+    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError> {
+        self.read(ListTokens { of: of.clone(), page: page.clone() }).await
     }
 
-    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
-        self.write(RevokeToken { id: id.clone(), now }).await
+    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+        self.write(RevokeToken { of: of.clone(), id: id.clone(), now }).await
     }
 }
 

@@ -72,6 +72,13 @@ impl Sqlite {
         Ok(others.filter(|id| self.nodes.is_free(id)).collect())
     }
 
+    /// Removes lock files that no node owns: their process died before its row was written, or after it was removed.
+    pub async fn sweep_locks(&self) -> Result<(), StoreError> {
+        let known: Vec<NodeId> = self.read(ReadNodes).await?.into_iter().map(|node| node.id).collect();
+        self.nodes.sweep(&known);
+        Ok(())
+    }
+
     /// After its row is gone, its lock file may go too.
     pub fn forget_node(&self, id: &NodeId) {
         self.nodes.remove(id);

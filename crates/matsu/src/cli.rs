@@ -209,8 +209,14 @@ pub struct Tasks {
     #[arg(long)]
     pub kind: Option<String>,
     /// At most this many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
+    /// Those after the place where an earlier list ended
+    #[arg(long, value_name = "PLACE")]
+    pub after: Option<i64>,
+    /// All of them, however many
+    #[arg(long, conflicts_with_all = ["limit", "after"])]
+    pub all: bool,
 }
 
 #[derive(Args)]

@@ -24,6 +24,11 @@ impl Paths {
         self.data_dir.join("token")
     }
 
+    /// The log of a daemon that a client started.
+    pub fn daemon_log(&self) -> PathBuf {
+        self.data_dir.join("daemon.log")
+    }
+
     pub fn server_json(&self) -> PathBuf {
         self.data_dir.join("server.json")
     }

@@ -95,6 +95,7 @@ pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample
         pid: std::process::id(),
         version: String::new(),
         started_at: clock.now(),
+        limits: None,
     };
     house.store().register_node(new).await?;
     let mut left = samples;

@@ -37,6 +37,18 @@ impl JobKind {
         }
     }
 
+    /// Whether the runtime counts its seconds against the task's budget, and ends it when they are spent.
+    #[must_use]
+    pub fn is_metered(self) -> bool {
+        match self {
+            Self::AgentRun | Self::Cleanup | Self::Reindex | Self::Sleep => true,
+            // They count their own, and end in their own words with what they have.
+            Self::Search | Self::Verify => false,
+            // It is over before there is anything to count.
+            Self::Noop => false,
+        }
+    }
+
     /// Own errors that are retried before the job is failed.
     #[must_use]
     pub fn failures_max(self) -> u32 {

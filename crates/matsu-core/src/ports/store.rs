@@ -28,9 +28,9 @@ pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
-    JobUpdate, Order, OrderKind,
+    JobUpdate, Order, OrderKind, ProgressNote,
 };
-pub use nodes::{NewNode, NodeStore};
+pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
@@ -41,7 +41,9 @@ pub use tasks::{
     TaskStore,
 };
 pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
-pub use upkeep::{ChangeBatch, ChangeStore, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore};
+pub use upkeep::{
+    ChangeBatch, ChangeStore, PruneRule, Pruned, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore,
+};
 
 /// Everything the runtime asks of a backend.
 #[async_trait]

@@ -3,24 +3,24 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::time::Instant;
-
-use matsu_core::limits::PROGRESS_EVERY;
-
 use super::Mend;
+use super::meter::{Meter, Spend};
 
 #[derive(Debug, Default)]
 pub struct Notes {
     inner: Mutex<Inner>,
     /// Held while a bracket opens and while mends are worked off, so that neither sees half of the other.
     brackets: tokio::sync::Mutex<()>,
+    /// Held by the part of the body that has, or is to have, the one inner permit of the job.
+    inner_turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     progress: Option<String>,
-    last_progress_at: Option<Instant>,
     partial_output: Option<String>,
+    /// The task's seconds; `None` where they are not limited.
+    meter: Option<Meter>,
     /// Waits for descendants that are open; they may be nested.
     lent: u32,
     is_parked: bool,
@@ -28,35 +28,17 @@ struct Inner {
     mends: Vec<Mend>,
 }
 
-impl Inner {
-    fn is_due(&self, now: Instant) -> bool {
-        self.last_progress_at.is_none_or(|last| now.saturating_duration_since(last) >= PROGRESS_EVERY)
-    }
-
-    fn take_due(&mut self, now: Instant) -> Option<String> {
-        if !self.is_due(now) {
-            return None;
-        }
-        let due = self.progress.take()?;
-        self.last_progress_at = Some(now);
-        Some(due)
-    }
-}
-
 impl Notes {
-    /// Takes note of progress, and returns it if its turn has come.
-    pub fn offer_progress(&self, text: String, now: Instant) -> Option<String> {
-        let mut inner = self.lock();
-        inner.progress = Some(text);
-        inner.take_due(now)
+    /// Progress that waits for its turn.
+    pub fn set_progress(&self, text: String) {
+        self.lock().progress = Some(text);
     }
 
-    /// Progress that has waited long enough.
-    pub fn take_due_progress(&self, now: Instant) -> Option<String> {
-        self.lock().take_due(now)
+    #[must_use]
+    pub fn has_progress(&self) -> bool {
+        self.lock().progress.is_some()
     }
 
-    /// Whatever progress is left, at the end.
     pub fn take_progress(&self) -> Option<String> {
         self.lock().progress.take()
     }
@@ -95,6 +77,24 @@ impl Notes {
 
     pub async fn brackets(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.brackets.lock().await
+    }
+
+    pub async fn inner_turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.inner_turn.lock().await
+    }
+
+    pub(super) fn with_meter<T>(&self, look: impl FnOnce(&mut Option<Meter>) -> T) -> T {
+        look(&mut self.lock().meter)
+    }
+
+    #[must_use]
+    pub fn has_meter(&self) -> bool {
+        self.lock().meter.is_some()
+    }
+
+    /// A second of the body's life was spent.
+    pub fn spend_second(&self) -> Spend {
+        self.lock().meter.as_mut().map_or(Spend::Enough, Meter::tick)
     }
 
     pub fn add_mend(&self, mend: Mend) {

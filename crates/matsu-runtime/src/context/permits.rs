@@ -13,12 +13,28 @@ use crate::stop_signal::StopWord;
 use super::mending::{Mend, MendOnDrop};
 use super::{JobContext, Notes};
 
+tokio::task_local! {
+    /// Set while the future that is polled runs under an inner permit of its job.
+    static INSIDE: ();
+}
+
 impl JobContext {
-    /// Runs `work` while holding a permit of an inner slot; waits for one first. A job holds at most one at a time.
+    /// Runs `work` while holding a permit of an inner slot; waits for one first. A job holds at most one at a time:
+    /// parts of its body that run side by side take turns.
     ///
     /// # Errors
-    /// As the store's; `LeaseLost` also when the job is told to abort while it waits. `work` has not begun then.
+    /// As the store's; `LeaseLost` also when the job is told to abort while it waits; `LimitExceeded` inside the `work`
+    /// of another permit, where waiting for a turn would never end. `work` has not begun then.
     pub async fn with_permit<T>(&self, slot: Slot, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        if INSIDE.try_with(|()| ()).is_ok() {
+            let message = format!("a job that holds an inner permit cannot take one of {slot} as well");
+            return Err(StoreError::LimitExceeded(message));
+        }
+        let _turn = tokio::select! {
+            biased;
+            turn = self.notes.inner_turn() => turn,
+            _ = self.stop.told_at_least(StopWord::Abort) => return Err(self.aborted()),
+        };
         // Before asking: a permit that is freed right after a refusal would otherwise be slept through.
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
         // Before taking: the answer to a permit that was taken can be dropped. Freeing what is not held is harmless.
@@ -30,12 +46,10 @@ impl JobContext {
                 () = subscription.woken() => {}
                 // Another process may free one without a word.
                 () = self.runtime.clock().sleep(TICK) => {}
-                _ = self.stop.told_at_least(StopWord::Abort) => {
-                    return Err(StoreError::LeaseLost(self.lease.job_id.clone()));
-                }
+                _ = self.stop.told_at_least(StopWord::Abort) => return Err(self.aborted()),
             }
         }
-        let value = work.await;
+        let value = INSIDE.scope((), work).await;
         if Mend::FreePermit(slot).apply(&self.runtime, &self.lease).await.is_ok() {
             mend.done();
         }
@@ -100,6 +114,12 @@ impl JobContext {
     async fn take_permit(&self, slot: Slot, permits_max: u32) -> Result<bool, StoreError> {
         let _bracket = self.notes.brackets().await;
         let _was_held = self.notes.take_mend(Mend::FreePermit(slot));
+        for other in Slot::ALL.iter().filter(|other| **other != slot) {
+            // A part of the body was dropped with this one; the job cannot hold both.
+            if self.notes.take_mend(Mend::FreePermit(*other)) {
+                Mend::FreePermit(*other).apply(&self.runtime, &self.lease).await?;
+            }
+        }
         self.runtime.store().take_inner_permit(&self.lease, slot, permits_max).await
     }
 
@@ -109,12 +129,14 @@ impl JobContext {
                 biased;
                 () = subscription.woken() => {}
                 () = self.runtime.clock().sleep(TICK) => {}
-                _ = self.stop.told_at_least(StopWord::Abort) => {
-                    return Err(StoreError::LeaseLost(self.lease.job_id.clone()));
-                }
+                _ = self.stop.told_at_least(StopWord::Abort) => return Err(self.aborted()),
             }
         }
         Ok(())
+    }
+
+    fn aborted(&self) -> StoreError {
+        StoreError::LeaseLost(self.lease.job_id.clone())
     }
 }
 

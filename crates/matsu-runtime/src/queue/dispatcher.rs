@@ -21,6 +21,7 @@ use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobFilter, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
 
+use crate::context::close_meter;
 use crate::runtime::Runtime;
 use crate::upkeep::outage::Outage;
 
@@ -110,7 +111,7 @@ impl<'a> Dispatcher<'a> {
             self.ended.push_back(ended);
         }
         while let Some((lease, _)) = self.ended.front() {
-            write_last_progress(self.runtime, lease).await;
+            last_words(self.runtime, lease).await;
             if let Some((lease, end)) = self.ended.pop_front() {
                 self.note(lease, end);
             }
@@ -256,10 +257,12 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// The last word of a job is shown with its end; that it may be lost with the store is no harm.
-async fn write_last_progress(runtime: &Runtime, lease: &Lease) {
-    let Some(text) = runtime.running().notes(lease).and_then(|notes| notes.take_progress()) else { return };
-    let written = runtime.store().update_job(lease, JobUpdate::Progress(text), runtime.clock().now()).await;
+/// What a body leaves behind that must be written before its end. That it may be lost with the store is no harm.
+async fn last_words(runtime: &Runtime, lease: &Lease) {
+    let Some(notes) = runtime.running().notes(lease) else { return };
+    close_meter(runtime, lease, &notes).await;
+    let Some(text) = notes.take_progress() else { return };
+    let written = runtime.store().update_job(lease, JobUpdate::LastProgress(text), runtime.clock().now()).await;
     tracing::trace!(job.id = %lease.job_id, ok = written.is_ok(), "last progress");
 }
 

@@ -30,7 +30,7 @@ fn returned(kind: JobKind, cause: Option<Cause>, end: JobEnd, partial: Option<St
     match (cause, end) {
         // Whatever it was told, it has a result.
         (_, end @ JobEnd::Completed { .. }) => end,
-        (Some(cause @ Cause::Timeout { .. }), JobEnd::Failed { output_json, .. }) => {
+        (Some(cause @ (Cause::Timeout { .. } | Cause::Budget)), JobEnd::Failed { output_json, .. }) => {
             stopped(kind, cause, output_json.or(partial))
         }
         // "I was told to stop and did": why it was told decides.
@@ -58,10 +58,17 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
             let message = format!("the job ran longer than the {seconds_max} s it may");
             failed(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
+        Cause::Budget => budget_spent(output_json),
         // The kind decides, as it does for an owner that crashed; nothing is counted against the job. A lease that is
         // really lost refuses this, one that only seemed so gives its job back.
         Cause::Shutdown | Cause::LeaseLost => JobEnd::OwnerLost,
     }
+}
+
+/// The end of a job whose task has no second left to run.
+pub(crate) fn budget_spent(output_json: Option<String>) -> JobEnd {
+    let message = "the task has spent the seconds it may run".to_owned();
+    failed(ErrorCode::BudgetExhausted, message, Retry::Never, output_json)
 }
 
 /// An output that cannot be stored must not keep its job from ending.
@@ -124,6 +131,9 @@ mod tests {
             (JobKind::AgentRun, Some(Cause::Shutdown), Killed, JobEnd::OwnerLost),
             (JobKind::Search, None, Killed, JobEnd::OwnerLost),
             (JobKind::Search, Some(Cause::LeaseLost), Killed, JobEnd::OwnerLost),
+            (JobKind::Search, Some(Cause::Budget), Returned(done()), done()),
+            (JobKind::Search, Some(Cause::Budget), stop(), budget_spent(Some("half".to_owned()))),
+            (JobKind::AgentRun, Some(Cause::Budget), Killed, budget_spent(Some("half".to_owned()))),
             (JobKind::Search, None, Panicked("oh".to_owned()), panicked()),
             (JobKind::Search, None, Returned(JobEnd::AwaitingAuth), JobEnd::AwaitingAuth),
         ];

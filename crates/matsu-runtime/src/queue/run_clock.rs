@@ -20,6 +20,8 @@ pub enum Cause {
     Pause,
     /// It ran longer than it may.
     Timeout { seconds_max: u64 },
+    /// Its task has spent the seconds it may run.
+    Budget,
     /// Somebody else owns the job now, or nobody: nothing more can be written.
     LeaseLost,
     /// This process ends.
@@ -112,6 +114,20 @@ impl RunClock {
                 None
             }
             (OrderKind::EndSoon | OrderKind::Yield | OrderKind::Abort, _) => None,
+        }
+    }
+
+    /// The task's last seconds: a result that comes soon still counts.
+    pub fn budget_low(&mut self) -> Option<Act> {
+        matches!(self.phase, Phase::Running).then(|| self.end(Cause::Budget, StopWord::EndSoon))
+    }
+
+    /// The task's seconds are spent. A stop that is under way is only made harder.
+    pub fn budget_over(&mut self) -> Option<Act> {
+        match self.phase {
+            Phase::Running => Some(self.abort(Cause::Budget)),
+            Phase::Ending { cause, .. } => Some(self.abort(cause)),
+            Phase::Aborting { .. } | Phase::Killed { .. } => None,
         }
     }
 

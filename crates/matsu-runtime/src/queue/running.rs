@@ -1,17 +1,19 @@
 //! The bodies this process runs, as those see them who may stop them. The dispatchers put in and take out; the
 //! ticker and the orders only speak to what is there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use matsu_core::id::TaskId;
 use matsu_core::job::{JobKind, Lease};
-use matsu_core::ports::store::{Order, OrderKind};
+use matsu_core::limits::PROGRESS_EVERY;
+use matsu_core::ports::store::{Order, OrderKind, ProgressNote};
 use matsu_core::slot::Slot;
 
-use crate::context::Notes;
+use crate::context::{Notes, Spend};
 use crate::stop_signal::StopSpeaker;
 
 use super::run_clock::{Act, Cause, Counting, RunClock};
@@ -23,10 +25,13 @@ pub struct Running {
     /// Attempts for which a body was started, until the store has answered for their end. A dispatcher that breaks
     /// loses what it knew; an attempt that was begun must not be begun again all the same.
     begun: Mutex<HashSet<Lease>>,
+    /// When progress of a task, or of a job without one, was last shown.
+    shown: Mutex<HashMap<String, Instant>>,
 }
 
 pub struct RunningJob {
     pub lease: Lease,
+    pub task_id: Option<TaskId>,
     pub kind: JobKind,
     pub slot: Slot,
     pub clock: RunClock,
@@ -43,6 +48,11 @@ pub struct Ended {
 }
 
 impl RunningJob {
+    /// Jobs of one task take turns together.
+    fn speaks_as(&self) -> &str {
+        self.task_id.as_ref().map_or(self.lease.job_id.as_str(), TaskId::as_str)
+    }
+
     fn act(&self, act: Act) {
         match act {
             Act::Say(word) => self.speaker.say(word),
@@ -112,9 +122,15 @@ impl Running {
     pub fn tick(&self) {
         for job in self.lock().iter_mut() {
             let counting = if job.notes.is_parked() { Counting::StandsStill } else { Counting::Runs };
-            if let Some(act) = job.clock.tick(counting) {
-                job.act(act);
+            let mut acts = vec![job.clock.tick(counting)];
+            if counting == Counting::Runs {
+                acts.push(match job.notes.spend_second() {
+                    Spend::Enough => None,
+                    Spend::Low => job.clock.budget_low(),
+                    Spend::Over => job.clock.budget_over(),
+                });
             }
+            acts.into_iter().flatten().for_each(|act| job.act(act));
         }
     }
 
@@ -158,14 +174,30 @@ impl Running {
         });
     }
 
-    /// Progress that waited for its turn, by job.
+    /// Progress of all tasks whose turn has come, which begins anew with that.
     #[must_use]
-    pub fn due_progress(&self, now: Instant) -> Vec<(Lease, Arc<Notes>, String)> {
+    pub fn take_due_progress(&self, now: Instant) -> Vec<(ProgressNote, Arc<Notes>)> {
         let jobs = self.lock();
-        let due = jobs.iter().filter_map(|job| {
-            job.notes.take_due_progress(now).map(|text| (job.lease.clone(), Arc::clone(&job.notes), text))
-        });
-        due.collect()
+        let mut turns = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whose turn is over is as good as one that never had any.
+        turns.retain(|_, shown_at| now.saturating_duration_since(*shown_at) < PROGRESS_EVERY);
+        let speaking = jobs.iter().filter(|job| job.notes.has_progress() && !turns.contains_key(job.speaks_as()));
+        let due: Vec<_> = speaking
+            .filter_map(|job| {
+                let note = ProgressNote { lease: job.lease.clone(), progress_json: job.notes.take_progress()? };
+                Some((note, Arc::clone(&job.notes), job.speaks_as().to_owned()))
+            })
+            .collect();
+        turns.extend(due.iter().map(|(_, _, who)| (who.clone(), now)));
+        due.into_iter().map(|(note, notes, _)| (note, notes)).collect()
+    }
+
+    /// Bodies whose seconds are counted.
+    #[must_use]
+    pub fn metered(&self) -> Vec<(Lease, Arc<Notes>)> {
+        let jobs = self.lock();
+        let metered = jobs.iter().filter(|job| job.notes.has_meter());
+        metered.map(|job| (job.lease.clone(), Arc::clone(&job.notes))).collect()
     }
 
     /// Bodies that left something to be mended.

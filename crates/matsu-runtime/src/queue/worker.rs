@@ -17,7 +17,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, Lease, Retry};
 use matsu_core::limits::{LINGER, SHUTDOWN_GRACE, STORE_CLOSE_MAX, TICK};
 use matsu_core::slot::Slot;
 
-use crate::context::{JobContext, Notes};
+use crate::context::{JobContext, Notes, open_meter};
 use crate::options::Workers;
 use crate::runtime::Runtime;
 use crate::stop_signal::StopSpeaker;
@@ -41,20 +41,21 @@ impl Crew {
         let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
         let (speaker, stop) = StopSpeaker::new();
         let notes = Arc::new(Notes::default());
-        let (kind, slot) = (job.kind, job.slot);
+        let (kind, slot, task_id) = (job.kind, job.slot, job.task_id.clone());
         let body = runtime.bodies().of(kind);
         // A body that panics here would take its dispatcher along, and after that the next one.
         let bound = body.as_ref().map(|body| catch_unwind(AssertUnwindSafe(|| body.run_seconds_max(&job))));
         let clock = RunClock::new(bound.and_then(|bound| bound.ok().flatten()));
         let context = JobContext::new(runtime.clone(), job, lease.clone(), stop, Arc::clone(&notes));
         let task = self.bodies.spawn(async move {
-            match body {
-                Some(body) => body.run(context).await,
-                None => no_body(kind),
+            let Some(body) = body else { return no_body(kind) };
+            match open_meter(&context).await {
+                Some(end) => end,
+                None => body.run(context).await,
             }
         });
         self.leases.insert(task.id(), lease.clone());
-        runtime.running().insert(RunningJob { lease, kind, slot, clock, speaker, task, notes });
+        runtime.running().insert(RunningJob { lease, task_id, kind, slot, clock, speaker, task, notes });
     }
 
     #[must_use]

@@ -6,7 +6,7 @@ use matsu_core::limits::{ORDERS_PAUSE, TICK};
 use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
 
-use crate::context::{mend, write_progress};
+use crate::context::{fill_meter, mend, write_due_progress};
 use crate::runtime::Runtime;
 
 use super::outage::Outage;
@@ -34,9 +34,10 @@ async fn look(runtime: &Runtime) -> Result<(), StoreError> {
         // What could not be mended is tried again at the next look.
         let _is_left = mend(runtime, &lease, &notes).await;
     }
-    for (lease, notes, text) in runtime.running().due_progress(runtime.clock().instant()) {
-        write_progress(runtime, &lease, &notes, text).await;
+    for (lease, notes) in runtime.running().metered() {
+        fill_meter(runtime, &lease, &notes).await;
     }
+    write_due_progress(runtime).await;
     let leases = runtime.running().leases();
     if leases.is_empty() {
         return Ok(());

@@ -1,7 +1,9 @@
 //! Removes what has outlived its time, a bounded number of rows at once.
 
-use matsu_core::limits::{CHANGES_KEPT, IDEMPOTENCY_KEPT, SWEEP_EVERY, SWEEP_ROWS_MAX};
-use matsu_core::ports::store::StoreError;
+use matsu_core::limits::{
+    CHANGES_KEPT, HOUSE_JOBS_KEPT, IDEMPOTENCY_KEPT, REVOKED_TOKENS_KEPT, SWEEP_EVERY, SWEEP_ROWS_MAX,
+};
+use matsu_core::ports::store::{PruneRule, StoreError};
 
 use crate::runtime::Runtime;
 
@@ -29,6 +31,12 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
             break;
         }
     }
-    runtime.store().prune(now.minus(CHANGES_KEPT), now.minus(IDEMPOTENCY_KEPT)).await?;
+    let rule = PruneRule {
+        changes_before: now.minus(CHANGES_KEPT),
+        keys_before: now.minus(IDEMPOTENCY_KEPT),
+        house_jobs_before: now.minus(HOUSE_JOBS_KEPT),
+        revoked_before: now.minus(REVOKED_TOKENS_KEPT),
+    };
+    while runtime.store().prune(rule, SWEEP_ROWS_MAX).await?.has_more {}
     Ok(())
 }

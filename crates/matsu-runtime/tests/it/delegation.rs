@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::job::{JobEnd, JobKind, JobState};
+use matsu_core::ports::store::StoreError;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::JobContext;
@@ -146,5 +147,96 @@ async fn a_question_frees_the_permit_and_stops_the_clock() {
     answered.cancel();
     until(&store, &clock, &asking, JobState::Completed).await;
     assert_eq!(only_job(&store, &asking).await.attempt, job.attempt);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn inner_permits_of_one_job_take_turns_and_never_nest() {
+    let (store, clock) = memory().await;
+    let body = scripted(JobKind::Search, |cx| async move {
+        let clock = *cx.runtime().clock();
+        let inside = AtomicUsize::new(0);
+        let part = async |slot| {
+            let work = async {
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "the other part waits for its turn");
+                clock.sleep(Duration::from_secs(1)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+            };
+            cx.with_permit(slot, work).await.expect("a permit");
+        };
+        tokio::join!(part(Slot::Browser), part(Slot::Llm), part(Slot::Browser));
+        let nested = cx.with_permit(Slot::Browser, cx.with_permit(Slot::Llm, async {})).await.expect("the outer one");
+        assert!(matches!(nested, Err(StoreError::LimitExceeded(_))), "{nested:?}");
+        // A part that was dropped has freed what it held before another takes something else.
+        let dropped = cx.with_permit(Slot::Browser, clock.sleep(Duration::from_secs(3_600)));
+        assert!(clock.within(Duration::from_millis(100), dropped).await.is_none());
+        part(Slot::Llm).await;
+        done()
+    });
+    let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
+    let service = runtime.start();
+    let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
+    let task = finished(&runtime, &id).await;
+    assert_eq!(task.counts.completed, 1, "{:?}", jobs_of(&store, &id).await);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nested_waits_lend_the_permit_until_the_last_has_ended() {
+    let (store, clock) = memory().await;
+    let body = scripted(JobKind::Search, |cx| async move {
+        let clock = *cx.runtime().clock();
+        let outer = async {
+            let inner = cx.waiting_for_descendants(clock.sleep(Duration::from_secs(5)));
+            inner.await.expect("no permit is needed yet");
+            clock.sleep(Duration::from_secs(15)).await;
+        };
+        cx.waiting_for_descendants(outer).await.expect("a permit again");
+        clock.sleep(Duration::from_secs(10)).await;
+        done()
+    });
+    let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
+    let service = runtime.start();
+    let waiting = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
+    clock.sleep(Duration::from_secs(7)).await;
+    let during = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1_000)]).await.id;
+    assert_eq!(finished(&runtime, &during).await.status, TaskStatus::Completed);
+    assert!(clock.now().since(START) < Duration::from_secs(10), "the inner wait has ended, the outer one has not");
+    clock.sleep(Duration::from_secs(14)).await;
+    let after = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1)]).await.id;
+    clock.sleep(Duration::from_secs(3)).await;
+    assert_eq!(only_job(&store, &after).await.state, JobState::Queued, "now the permit is taken again");
+    finished(&runtime, &waiting).await;
+    assert_eq!(finished(&runtime, &after).await.status, TaskStatus::Completed);
+    service.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_question_lets_its_job_run_on_and_ask_again() {
+    let (store, clock) = memory().await;
+    let body = scripted(JobKind::AgentRun, |cx| async move {
+        let clock = *cx.runtime().clock();
+        let unanswered = cx.ask(r#"{"question":1}"#, std::future::pending::<()>());
+        assert!(clock.within(Duration::from_secs(5), unanswered).await.is_none());
+        clock.sleep(Duration::from_secs(10)).await;
+        // Asked, dropped and asked again at once: nobody had the time to put right what was left behind.
+        let dropped = cx.ask(r#"{"question":2}"#, std::future::pending::<()>());
+        assert!(clock.within(Duration::from_millis(1), dropped).await.is_none());
+        cx.ask(r#"{"question":3}"#, clock.sleep(Duration::from_secs(5))).await.expect("an answer");
+        done()
+    });
+    let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
+    let service = runtime.start();
+    let asking = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
+    until(&store, &clock, &asking, JobState::AwaitingInput).await;
+    clock.sleep(Duration::from_secs(7)).await;
+    assert_eq!(only_job(&store, &asking).await.state, JobState::Running, "the question is withdrawn");
+    let other = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1)]).await.id;
+    clock.sleep(Duration::from_secs(3)).await;
+    assert_eq!(only_job(&store, &other).await.state, JobState::Queued, "and the permit is its own again");
+    until(&store, &clock, &asking, JobState::AwaitingInput).await;
+    assert_eq!(finished(&runtime, &other).await.status, TaskStatus::Completed);
+    let job = until(&store, &clock, &asking, JobState::Completed).await;
+    assert_eq!(job.attempt, 1);
     service.stop().await;
 }

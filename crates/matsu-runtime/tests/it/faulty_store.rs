@@ -3,24 +3,26 @@
 mod sessions;
 mod transcripts;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
-use matsu_core::change::ChangeCursor;
-use matsu_core::clock::Timestamp;
+use matsu_core::change::{ChangeCursor, Topic};
+use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{JobId, NodeId, SessionId, TaskId, TokenId};
-use matsu_core::job::{Job, Lease};
+use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, Reassign, Reservation, SetStatus,
-    SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore,
-    TokenStore, UpkeepStore,
+    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned, Reassign,
+    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
+    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -35,6 +37,8 @@ pub struct FaultyStore {
     plan: Mutex<Plan>,
     trace: AtomicU64,
     calls: AtomicU64,
+    calls_of: Mutex<HashMap<&'static str, u64>>,
+    is_chattering: AtomicBool,
 }
 
 /// What goes wrong.
@@ -66,7 +70,14 @@ enum Fault {
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, plan: Mutex::new(Plan::Nothing), trace: AtomicU64::new(0), calls: AtomicU64::new(0) })
+        Arc::new(Self {
+            inner,
+            plan: Mutex::new(Plan::Nothing),
+            trace: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            calls_of: Mutex::default(),
+            is_chattering: AtomicBool::new(false),
+        })
     }
 
     pub fn set(&self, plan: Plan) {
@@ -80,6 +91,16 @@ impl FaultyStore {
 
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// How often this was called.
+    pub fn calls_of(&self, name: &str) -> u64 {
+        self.calls_of.lock().expect("counts").get(name).copied().unwrap_or(0)
+    }
+
+    /// From now on other nodes have something to say a thousand times a second.
+    pub fn chatter(&self) {
+        self.is_chattering.store(true, Ordering::Relaxed);
     }
 
     fn fault(&self, name: &'static str) -> Fault {
@@ -111,6 +132,7 @@ impl FaultyStore {
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        *self.calls_of.lock().expect("counts").entry(name).or_default() += 1;
         let heard =
             name.bytes().fold(self.trace(), |trace, byte| (trace ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         self.trace.store(heard, Ordering::Relaxed);
@@ -139,6 +161,10 @@ impl Store for FaultyStore {
     }
 
     async fn foreign_change(&self) -> ForeignChange {
+        if self.is_chattering.load(Ordering::Relaxed) {
+            Clock::system().sleep(Duration::from_millis(1)).await;
+            return ForeignChange::Topics(vec![Topic::from_text("task/elsewhere")]);
+        }
         self.inner.foreign_change().await
     }
 }
@@ -196,6 +222,10 @@ impl JobStore for FaultyStore {
         self.pass("update_job", self.inner.update_job(lease, update, now)).await
     }
 
+    async fn note_progress(&self, notes: &[ProgressNote], now: Timestamp) -> Result<Vec<JobId>, StoreError> {
+        self.pass("note_progress", self.inner.note_progress(notes, now)).await
+    }
+
     async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError> {
         self.pass("park_for_input", self.inner.park_for_input(lease, question_json, now)).await
     }
@@ -214,6 +244,10 @@ impl JobStore for FaultyStore {
 
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError> {
         self.pass("list_jobs", self.inner.list_jobs(filter, page)).await
+    }
+
+    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError> {
+        self.pass("job_summaries", self.inner.job_summaries(filter, page)).await
     }
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
@@ -237,6 +271,10 @@ impl NodeStore for FaultyStore {
 
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         self.pass("nodes", self.inner.nodes()).await
+    }
+
+    async fn slots(&self) -> Result<Vec<SlotUse>, StoreError> {
+        self.pass("slots", self.inner.slots()).await
     }
 
     async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
@@ -293,8 +331,8 @@ impl ChangeStore for FaultyStore {
         self.pass("change_cursor", self.inner.change_cursor()).await
     }
 
-    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError> {
-        self.pass("prune", self.inner.prune(changes_before, keys_before)).await
+    async fn prune(&self, rule: PruneRule, rows_max: u32) -> Result<Pruned, StoreError> {
+        self.pass("prune", self.inner.prune(rule, rows_max)).await
     }
 }
 
@@ -308,12 +346,12 @@ impl TokenStore for FaultyStore {
         self.pass("token_by_hash", self.inner.token_by_hash(secret_hash)).await
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        self.pass("tokens", self.inner.tokens()).await
+    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError> {
+        self.pass("tokens", self.inner.tokens(of, page)).await
     }
 
-    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
-        self.pass("revoke_token", self.inner.revoke_token(id, now)).await
+    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("revoke_token", self.inner.revoke_token(of, id, now)).await
     }
 }
 

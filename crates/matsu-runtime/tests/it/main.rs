@@ -5,6 +5,7 @@ mod faulty_store;
 mod fixtures;
 
 mod agentic_loop;
+mod budget;
 mod chat;
 mod delegation;
 mod misbehaviour;

@@ -142,3 +142,24 @@ async fn progress_of_a_body_that_falls_silent_is_shown_all_the_same() {
     assert_eq!(only_job(&store, &id).await.progress_json.as_deref(), Some(r#"{"message":"second"}"#));
     service.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_all_jobs_of_a_task_is_shown_once_a_second() {
+    let (store, clock) = memory().await;
+    let limits = matsu_core::slot::SlotLimits { network_client: 20, ..matsu_core::slot::SlotLimits::for_cores(1) };
+    let runtime = runtime_with(&store, clock, limits, bodies());
+    let service = runtime.start();
+    let input = r#"{"ms":10000,"progress_every_ms":10}"#;
+    let jobs = (0..20).map(|_| job(&clock, JobKind::Sleep, input)).collect();
+    let id = submit(&runtime, TaskKind::Research, jobs).await.id;
+    clock.sleep(Duration::from_secs(5)).await;
+    let revision = runtime.read(&me(), &id).await.expect("a task").revision;
+    assert!((5..=9).contains(&revision), "20 jobs that spoke for five seconds made {revision} revisions");
+    let shown = jobs_of(&store, &id).await;
+    assert!(shown.iter().all(|job| job.progress_json.is_some()), "and everyone is heard");
+    let task = finished(&runtime, &id).await;
+    assert_eq!(task.counts.completed, 20);
+    let last = jobs_of(&store, &id).await;
+    assert!(last.iter().all(|job| job.progress_json.as_deref() == Some(r#"{"slept_ms":10000}"#)), "{last:?}");
+    service.stop().await;
+}

@@ -110,3 +110,13 @@ async fn finished_tasks_expire_as_the_rule_says() {
         service.stop().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn settings_beyond_the_bound_are_refused() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let mut large = task(&clock, TaskKind::Agent, Vec::new());
+    large.config_json = format!(r#"{{"text":"{}"}}"#, "x".repeat(matsu_core::limits::TASK_CONFIG_BYTES_MAX));
+    let refused = runtime.submit(large).await;
+    assert!(matches!(refused, Err(matsu_runtime::TaskError::LimitExceeded(_))), "{refused:?}");
+}

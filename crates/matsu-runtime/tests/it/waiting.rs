@@ -1,6 +1,7 @@
 //! Waits through the runtime: what they return, when, and what they cost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -9,11 +10,13 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::id::TaskId;
 use matsu_core::job::JobKind;
 use matsu_core::limits::{COLLECT_FOR, HOLD_MAX, WAITS_PER_PRINCIPAL_MAX};
+use matsu_core::ports::store::Store;
 use matsu_core::principal::Principal;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::status::{ReturnedBecause, WaitFor, WaitRequest};
 use matsu_runtime::{InstanceId, TaskError, WaitError};
 
+use crate::faulty_store::FaultyStore;
 use crate::fixtures::*;
 
 #[tokio::test(start_paused = true)]
@@ -233,4 +236,20 @@ async fn an_interrupt_and_a_caller_who_leaves_end_the_wait() {
     let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request, &caller), later(caller.clone()));
     assert!(matches!(reply, Err(WaitError::CallerGone)));
     assert_eq!(store.hub().sleepers(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_of_other_nodes_do_not_put_the_safety_read_off() {
+    let (inner, clock) = memory().await;
+    let faulty = FaultyStore::new(inner);
+    let store: Arc<dyn Store> = faulty.clone();
+    faulty.chatter();
+    let runtime = runtime(&store, clock);
+    let service = runtime.start();
+    clock.sleep(Duration::from_secs(1)).await;
+    let before = faulty.calls_of("changes_since");
+    clock.sleep(Duration::from_secs(60)).await;
+    let reads = faulty.calls_of("changes_since") - before;
+    assert!((11..=13).contains(&reads), "one every five seconds, neither more nor less: {reads}");
+    service.stop().await;
 }

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 /// The TCP door: the right Host, no foreign Origin, a live token.
 pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Response {
     if let Err(problem) = check_host(app.names(), request.headers()).and_then(|()| check_origin(request.headers())) {
-        tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
+        app.refusals().note(request.uri().path(), problem.detail());
         return problem.into_response();
     }
     if is_open(request.method(), request.uri().path()) {
@@ -34,7 +34,7 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
             next.run(request).await
         }
         Err(problem) => {
-            tracing::warn!(path = request.uri().path(), reason = problem.detail(), "request refused");
+            app.refusals().note(request.uri().path(), problem.detail());
             problem.into_response()
         }
     }

@@ -58,5 +58,5 @@ async fn list(
         ..JobFilter::default()
     };
     let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().store().list_jobs(&filter, &page).await?)))
+    Ok(Json(PageBody::of(app.runtime().store().job_summaries(&filter, &page).await?)))
 }

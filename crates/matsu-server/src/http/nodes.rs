@@ -2,9 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use matsu_core::job::JobState;
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
 use matsu_core::slot::Slot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,16 +34,19 @@ async fn nodes(State(app): State<App>, _caller: Caller) -> Result<Json<NodesBody
 #[derive(Serialize, JsonSchema)]
 struct SlotBody {
     slot: Slot,
+    /// What all nodes together allow.
     limit: u32,
-    running: usize,
+    /// Permits in use.
+    taken: u32,
+    running: u32,
 }
 
 async fn slots(State(app): State<App>, _caller: Caller) -> Result<Json<ListBody<SlotBody>>, Problem> {
-    let mut items = Vec::new();
-    for slot in Slot::FOR_JOBS {
-        let filter = JobFilter { slot: Some(*slot), state: Some(JobState::Running), ..JobFilter::default() };
-        let running = app.runtime().store().list_jobs(&filter, &PageRequest::new(None, Some(200))).await?;
-        items.push(SlotBody { slot: *slot, limit: app.runtime().limits().of(*slot), running: running.items.len() });
-    }
-    Ok(Json(ListBody { items }))
+    let slots = app.runtime().store().slots().await?;
+    let items = slots.into_iter().map(|slot| {
+        let own = app.runtime().limits().of(slot.slot);
+        let limit = slot.permits_max.unwrap_or(own);
+        SlotBody { slot: slot.slot, limit, taken: slot.taken, running: slot.running }
+    });
+    Ok(Json(ListBody { items: items.collect() }))
 }

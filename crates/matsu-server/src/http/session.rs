@@ -73,13 +73,13 @@ async fn read(
 
 async fn end(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     credential: Option<axum::Extension<Credential>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Some(credential) = credential.filter(|_| page_session::is_attempted(&headers)) else {
         return Err(Problem::invalid("only a page has a session to end; see `matsu token revoke`"));
     };
-    app.tokens().revoke(&credential.token).await?;
+    app.tokens().revoke(&caller.principal, &credential.token).await?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, page_session::ended(&headers))]).into_response())
 }

@@ -75,7 +75,7 @@ async fn jobs(
 ) -> Result<Json<PageBody<JobBody>>, Problem> {
     let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
     let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
-    let page = app.runtime().store().list_jobs(&filter, &PageRequest::new(query.after, query.limit)).await?;
+    let page = app.runtime().store().job_summaries(&filter, &PageRequest::new(query.after, query.limit)).await?;
     // Here is what came out; a look at the status alone is no reading.
     app.runtime().note_read(&caller.principal, &[task.id]).await;
     Ok(Json(PageBody::of(page)))

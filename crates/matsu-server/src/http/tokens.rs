@@ -1,9 +1,12 @@
 //! Named tokens: make, list, revoke. A secret is shown once, in the answer that made it.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TokenId;
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,20 +14,32 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{ListBody, TokenBody};
+use crate::wire::{PageBody, TokenBody};
 
 pub fn routes() -> Resource {
+    let list_tokens = says("list_tokens", "Tokens, revoked ones too.").query::<ListQuery>();
     let make_token = says("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
     Resource::default()
-        .get("/tokens", says("list_tokens", "Tokens, revoked ones too.").answers::<ListBody<TokenBody>>(), list)
+        .get("/tokens", list_tokens.answers::<PageBody<TokenBody>>(), list)
         .post("/tokens", make_token.creates::<MadeBody>(), make)
         .delete("/tokens/{id}", says("revoke_token", "It opens nothing from now on."), revoke)
 }
 
-async fn list(State(app): State<App>, caller: Caller) -> Result<Json<ListBody<TokenBody>>, Problem> {
-    let tokens = app.runtime().store().tokens().await?;
-    let own = tokens.iter().filter(|token| token.principal == caller.principal);
-    Ok(Json(ListBody { items: own.map(TokenBody::from).collect() }))
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// `next` of the page before.
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<PageBody<TokenBody>>, Problem> {
+    let page = PageRequest::new(query.after, query.limit);
+    Ok(Json(PageBody::of(app.runtime().store().tokens(&caller.principal, &page).await?)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -54,14 +69,12 @@ async fn make(
 
 async fn revoke(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode, Problem> {
     let id = TokenId::from_text(id);
-    let tokens = app.runtime().store().tokens().await?;
-    let own = tokens.iter().any(|token| token.id == id && token.principal == caller.principal);
-    if !own {
-        return Err(Problem::new(
-            matsu_core::error_code::ErrorCode::ResourceNotFound,
-            format!("token {id} was not found; see `matsu token list`"),
-        ));
+    match app.tokens().revoke(&caller.principal, &id).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(StoreError::NotFound { .. }) => {
+            let message = format!("token {id} was not found; see `matsu token list`");
+            Err(Problem::new(ErrorCode::ResourceNotFound, message))
+        }
+        Err(error) => Err(error.into()),
     }
-    app.tokens().revoke(&id).await?;
-    Ok(StatusCode::NO_CONTENT)
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::StoreError;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, NoTls};
 
 use super::statement::error;
@@ -17,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0002_sessions.sql"),
     include_str!("../../migrations/postgres/0003_failed_tasks.sql"),
     include_str!("../../migrations/postgres/0004_transcripts.sql"),
+    include_str!("../../migrations/postgres/0005_engine_care.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
@@ -35,6 +37,10 @@ const CONNECTION_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(
 /// Any number that nobody else locks; keeps two nodes from migrating at once.
 const MIGRATION_LOCK: i64 = 0x6d61_7473_7531;
 
+/// Said at once: as a failure of the connection it would be tried again for ever.
+const NO_TLS: &str = "matsu speaks to PostgreSQL without TLS; use a server on this machine, or a tunnel that \
+    encrypts (ssh -L, stunnel, a VPN), and leave sslmode out of the address";
+
 /// One server, one schema in it, a pool of connections. Cheap to clone.
 #[derive(Clone)]
 pub struct Server {
@@ -49,6 +55,9 @@ impl Server {
         let (url, schema) = split_schema(url)?;
         let mut config =
             Config::from_str(&url).map_err(|error| invalid(&format!("cannot read the address: {error}")))?;
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(invalid(NO_TLS));
+        }
         config.options(format!("-c search_path={schema} {SETTINGS}"));
         config.application_name("matsu");
         config.connect_timeout(CONNECTION_WAIT_MAX);
@@ -166,6 +175,13 @@ fn split_schema(url: &str) -> Result<(String, String), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn tls_that_is_asked_for_is_refused_in_words() {
+        let refused = Server::connect("postgres://h/db?sslmode=require&schema=a").err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|text| text.contains("without TLS")));
+        assert!(Server::connect("postgres://h/db?sslmode=disable").is_ok());
+    }
 
     #[test]
     fn the_schema_is_taken_out_of_the_address() {

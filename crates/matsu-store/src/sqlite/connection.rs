@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0002_sessions.sql"),
     include_str!("../../migrations/sqlite/0003_failed_tasks.sql"),
     include_str!("../../migrations/sqlite/0004_transcripts.sql"),
+    include_str!("../../migrations/sqlite/0005_engine_care.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

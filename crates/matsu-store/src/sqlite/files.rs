@@ -150,6 +150,22 @@ fn holder_pids(_path: &Path) -> Vec<u32> {
     Vec::new()
 }
 
+/// Whether this is the file that lies there, and not one that was removed.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let inode = |meta: fs::Metadata| (meta.dev(), meta.ino());
+    match (file.metadata().map(inode), fs::metadata(path).map(inode)) {
+        (Ok(ours), Ok(there)) => ours == there,
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
 /// `nodes/<id>.lock`, one for each process that works on the store.
 pub struct NodeLocks {
     folder: PathBuf,
@@ -166,17 +182,30 @@ impl NodeLocks {
     pub fn hold(&self, id: &NodeId) -> Result<(), StoreError> {
         make_private_folder(&self.folder.join("any"))?;
         let path = self.path(id);
-        let file = open(&path)?;
-        let mut tries = 0;
-        while file.try_lock().is_err() {
-            tries += 1;
-            if tries == HOLD_TRIES {
-                return Err(internal(format_args!("the lock of {id} is taken")));
+        for _ in 0..HOLD_TRIES {
+            let file = open(&path)?;
+            // Whoever sweeps may have removed the file between its making and its locking: then the lock would be
+            // one that nobody can see.
+            if file.try_lock().is_ok() && is_at(&file, &path) {
+                self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), file);
+                return Ok(());
             }
             pause(HOLD_PAUSE);
         }
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), file);
-        Ok(())
+        Err(internal(format_args!("the lock of {id} is taken")))
+    }
+
+    /// Removes the files of nodes that are neither known nor alive.
+    pub fn sweep(&self, known: &[NodeId]) {
+        for id in self.ids().into_iter().filter(|id| !known.contains(id) && !self.is_held(id)) {
+            let path = self.path(&id);
+            // Locked while it is removed, so that its owner, if it is just starting, sees that it must begin anew.
+            if let Ok(file) = File::open(&path)
+                && file.try_lock().is_ok()
+            {
+                let _ = fs::remove_file(&path);
+            }
+        }
     }
 
     /// Whether nobody holds the lock: the node is dead. A missing file counts as free, for its owner made it first.
@@ -190,11 +219,18 @@ impl NodeLocks {
 
     /// Whether any node but ours is alive.
     pub fn others_live(&self) -> bool {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return false };
+        self.ids().iter().any(|id| !self.is_held(id) && !self.is_free(id))
+    }
+
+    /// Everyone who has a lock file.
+    fn ids(&self) -> Vec<NodeId> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let ids = names.filter_map(|name| Some(NodeId::from_text(name.strip_suffix(".lock")?)));
-        ids.filter(|id| !held.contains_key(id)).any(|id| !self.is_free(&id))
+        names.filter_map(|name| Some(NodeId::from_text(name.strip_suffix(".lock")?))).collect()
+    }
+
+    fn is_held(&self, id: &NodeId) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
     pub fn remove(&self, id: &NodeId) {

@@ -1,8 +1,7 @@
 //! The record of changes, and what grows old with it.
 
 use matsu_core::change::{Change, ChangeCursor, ChangeKind, Topic};
-use matsu_core::clock::Timestamp;
-use matsu_core::ports::store::{ChangeBatch, StoreError};
+use matsu_core::ports::store::{ChangeBatch, PruneRule, Pruned, StoreError};
 
 use crate::sql::{Columns, Sql, Transition, Tx, params};
 
@@ -17,16 +16,27 @@ const NOW: Sql = Sql::each(
     "SELECT 0, coalesce(max(seq), 0) FROM changes",
     "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807::bigint",
 );
-/// Changes lie in the order of their age, so the walk to the first young one is as long as what is pruned. The newest
-/// stays, whatever its age.
+/// Changes lie in the order of their age, so the oldest are the first. The newest stays, whatever its age.
 const PRUNE_CHANGES: Sql = Sql::each(
-    "DELETE FROM changes WHERE seq < coalesce((SELECT seq FROM changes WHERE at >= $1 ORDER BY seq LIMIT 1), \
-     (SELECT max(seq) FROM changes))",
-    "DELETE FROM changes WHERE xid < coalesce((SELECT xid FROM changes WHERE at >= $1 ORDER BY xid, seq LIMIT 1), \
-     (SELECT max(xid) FROM changes))",
+    "DELETE FROM changes WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM changes ORDER BY seq LIMIT $2) \
+     WHERE at < $1) AND seq < (SELECT max(seq) FROM changes)",
+    "DELETE FROM changes WHERE (xid, seq) IN (SELECT xid, seq FROM (SELECT xid, seq, at FROM changes \
+     ORDER BY xid, seq LIMIT $2) AS oldest WHERE at < $1) AND xid < (SELECT max(xid) FROM changes)",
 );
-const PRUNE_KEYS: Sql = Sql::both("DELETE FROM idempotency WHERE created_at < $1");
-const PRUNE_RATES: Sql = Sql::both("DELETE FROM rates WHERE next_at < $1");
+const PRUNE_KEYS: Sql = Sql::both(
+    "DELETE FROM idempotency WHERE (principal, tool, name) IN (SELECT principal, tool, name FROM idempotency \
+     WHERE created_at < $1 ORDER BY created_at LIMIT $2)",
+);
+const PRUNE_RATES: Sql =
+    Sql::both("DELETE FROM rates WHERE name IN (SELECT name FROM rates WHERE next_at < $1 LIMIT $2)");
+const PRUNE_HOUSE_JOBS: Sql = Sql::both(
+    "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE task_id IS NULL AND finished_at IS NOT NULL \
+     AND finished_at < $1 ORDER BY finished_at LIMIT $2)",
+);
+const PRUNE_TOKENS: Sql = Sql::both(
+    "DELETE FROM tokens WHERE seq IN (SELECT seq FROM tokens WHERE revoked_at IS NOT NULL AND revoked_at < $1 \
+     ORDER BY revoked_at LIMIT $2)",
+);
 
 fn cursor(c: &mut Columns<'_>) -> Result<ChangeCursor, StoreError> {
     Ok(ChangeCursor { transaction: c.int()?, row: c.int()? })
@@ -70,17 +80,27 @@ impl Transition for CursorNow {
 }
 
 pub struct Prune {
-    pub changes_before: Timestamp,
-    pub keys_before: Timestamp,
+    pub rule: PruneRule,
+    pub rows_max: u32,
 }
 
 impl Transition for Prune {
-    type Output = u64;
+    type Output = Pruned;
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
-        let changes = tx.run(&PRUNE_CHANGES, params![self.changes_before]).await?;
-        let keys = tx.run(&PRUNE_KEYS, params![self.keys_before]).await?;
-        let rates = tx.run(&PRUNE_RATES, params![self.changes_before]).await?;
-        Ok(changes + keys + rates)
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Pruned, StoreError> {
+        let rule = &self.rule;
+        let mut pruned = Pruned { rows: 0, has_more: false };
+        for (sql, before) in [
+            (&PRUNE_CHANGES, rule.changes_before),
+            (&PRUNE_KEYS, rule.keys_before),
+            (&PRUNE_RATES, rule.changes_before),
+            (&PRUNE_HOUSE_JOBS, rule.house_jobs_before),
+            (&PRUNE_TOKENS, rule.revoked_before),
+        ] {
+            let rows = tx.run(sql, params![before, self.rows_max]).await?;
+            pruned.rows += rows;
+            pruned.has_more |= rows >= u64::from(self.rows_max);
+        }
+        Ok(pruned)
     }
 }

@@ -1,6 +1,7 @@
 //! A new task with its first jobs, at most once per idempotency key.
 
 use matsu_core::change::{ChangeKind, Topic};
+use matsu_core::clock::Timestamp;
 use matsu_core::id::{AgentId, JobId, ProjectId, TaskId};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::ports::store::{InsertedTask, StoreError};
@@ -8,10 +9,12 @@ use matsu_core::task::{IdempotencyKey, JobCounts, NewTask, Task, TaskKind, TaskS
 
 use super::enqueue::insert_jobs;
 use super::ledger::{Ledger, append_change, closed};
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{Row, Sql, Transition, Tx, params};
 
-const KNOWN_KEY: Sql =
-    Sql::both("SELECT body_hash, task_id FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3");
+const KNOWN_KEY: Sql = Sql::both(
+    "SELECT body_hash, task_id, created_at FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3",
+);
+const BURIED: Sql = Sql::both("SELECT status, expired_at FROM tombstones WHERE id = $1");
 const REMEMBER_KEY: Sql = Sql::both(
     "INSERT INTO idempotency (principal, tool, name, body_hash, task_id, created_at) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (principal, tool, name) DO NOTHING",
@@ -138,15 +141,37 @@ async fn claim_key(tx: &mut Tx<'_>, key: &IdempotencyKey, new: &NewTask) -> Resu
             return Err(StoreError::Conflict(key.key.clone()));
         }
         let id = TaskId::from_text(columns.text()?);
+        let first_used_at = columns.time()?;
         let ledger = Ledger::lock(tx, [id.clone()]).await?;
         if let Some(task) = ledger.task(&id).cloned() {
             let rows = tx.rows(&FIRST_JOBS_OF, params![&id, task.created_at]).await?;
             let job_ids = rows.iter().map(|row| row.only_text().map(JobId::from_text)).collect::<Result<_, _>>()?;
             return Ok(Some(InsertedTask { task, job_ids, existed: true }));
         }
-        // Its task has expired: the key means nothing any more. Another call may see the same; one of them is first.
+        // It has expired before its key: the work was done once, and is not done again because nobody looks at it.
+        if let Some(row) = tx.row(&BURIED, params![&id]).await? {
+            let task = remembered(&row, id, new, first_used_at)?;
+            return Ok(Some(InsertedTask { task, job_ids: Vec::new(), existed: true }));
+        }
+        // Nothing is left of it: the key means nothing any more. Another call may see the same; one of them is first.
         tx.run(&FORGET_KEY, params![&key.principal, &key.tool, &key.key, &id]).await?;
     }
+}
+
+/// An expired task as far as it is known: the body is the same as then, and the tombstone has the end.
+fn remembered(row: &Row, id: TaskId, new: &NewTask, created_at: Timestamp) -> Result<Task, StoreError> {
+    let mut c = row.columns();
+    let (status, expired_at) = (c.word(TaskStatus::parse)?, c.time()?);
+    Ok(Task {
+        id,
+        status,
+        finished_revision: 1,
+        created_at,
+        updated_at: expired_at,
+        finished_at: Some(expired_at),
+        first_read_at: Some(expired_at),
+        ..new.stored(0, 0, 0)
+    })
 }
 
 /// One level below the parent, if the parent may have another child.

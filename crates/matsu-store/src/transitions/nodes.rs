@@ -4,7 +4,8 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, NodeId, TaskId};
 use matsu_core::job::{JobEnd, Lease};
 use matsu_core::node::{Node, NodeRole};
-use matsu_core::ports::store::{NewNode, StoreError};
+use matsu_core::ports::store::{NewNode, SlotUse, StoreError};
+use matsu_core::slot::Slot;
 
 use super::finish_and_claim::{Fence, ending, release, settle_one};
 use super::held;
@@ -17,6 +18,16 @@ const REGISTER: Sql =
 const BEAT: Sql = Sql::both("UPDATE nodes SET beat = beat + 1 WHERE id = $1");
 const NODES: Sql =
     Sql::both("SELECT id, role, host, pid, version, beat, started_at FROM nodes ORDER BY started_at, id");
+const WISH: Sql = Sql::both("INSERT INTO slot_wishes (slot, node_id, permits_max) VALUES ($1, $2, $3)");
+const FORGET_WISHES: Sql = Sql::both("DELETE FROM slot_wishes WHERE node_id = $1");
+/// Along the index of what is held, which is short, and not through all that ever ran.
+const RUNNING: Sql = Sql::both(concat!(
+    "SELECT slot, count(*) FROM jobs WHERE owner_node IS NOT NULL AND state = 'running' AND ",
+    held!(),
+    " GROUP BY slot"
+));
+const TAKEN: Sql = Sql::both("SELECT slot, count(*) FROM permits WHERE job_id IS NOT NULL GROUP BY slot");
+const WISHES: Sql = Sql::both("SELECT slot, min(permits_max) FROM slot_wishes GROUP BY slot");
 const FORGET: Sql = Sql::both("DELETE FROM nodes WHERE id = $1");
 const HELD_BY: Sql =
     Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND ", held!(), " ORDER BY id"));
@@ -34,7 +45,39 @@ impl Transition for Register {
         let node = &self.0;
         tx.run(&REGISTER, params![&node.id, node.role.as_str(), &node.host, node.pid, &node.version, node.started_at])
             .await?;
+        if let Some(limits) = &node.limits {
+            let wishes = Slot::ALL.iter().map(|slot| params![slot.as_str(), &node.id, limits.of(*slot)].to_vec());
+            tx.run_each(&WISH, &wishes.collect::<Vec<_>>()).await?;
+        }
         Ok(())
+    }
+}
+
+/// Where a count belongs.
+type Write = fn(&mut SlotUse, u32);
+
+pub struct ReadSlots;
+
+impl Transition for ReadSlots {
+    type Output = Vec<SlotUse>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SlotUse>, StoreError> {
+        let mut slots: Vec<SlotUse> =
+            Slot::ALL.iter().map(|slot| SlotUse { slot: *slot, permits_max: None, taken: 0, running: 0 }).collect();
+        let write: [(&Sql, Write); 3] = [
+            (&WISHES, |slot, count| slot.permits_max = Some(count)),
+            (&TAKEN, |slot, count| slot.taken = count),
+            (&RUNNING, |slot, count| slot.running = count),
+        ];
+        for (sql, write) in write {
+            for row in tx.rows(sql, params![]).await? {
+                let mut c = row.columns();
+                let name = c.word(Slot::parse)?;
+                let count = c.count()?;
+                slots.iter_mut().filter(|slot| slot.slot == name).for_each(|slot| write(slot, count));
+            }
+        }
+        Ok(slots)
     }
 }
 
@@ -117,6 +160,7 @@ impl Transition for ReapNode {
         }
         release(tx, &settled.iter().map(JobId::as_str).collect::<Vec<_>>()).await?;
         tx.run(&FORGET, params![&self.node]).await?;
+        tx.run(&FORGET_WISHES, params![&self.node]).await?;
         ledger.write(tx, self.now).await?;
         if !settled.is_empty() {
             wake_all_slots(tx);

@@ -6,9 +6,13 @@ use matsu_core::slot::Slot;
 
 use crate::sql::{Sql, Step, Tx, Value, params};
 
+/// No more than any live node allows: nodes may be configured differently, and a limit is a promise of each.
 const FREE_ONES: Sql = Sql::each(
-    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL ORDER BY n LIMIT $3",
-    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL ORDER BY n LIMIT $3 FOR UPDATE SKIP LOCKED",
+    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL \
+     AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3",
+    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND job_id IS NULL \
+     AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
+     FOR UPDATE SKIP LOCKED",
 );
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
@@ -32,6 +36,7 @@ const FREE_LEASED: Sql = Sql::both(
 );
 const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
+const HELD_BESIDE: Sql = Sql::both("SELECT slot FROM permits WHERE job_id = $1 AND slot <> $2");
 const FREE_EXTRA: Sql = Sql::each(
     "SELECT n FROM permits WHERE slot = $1 AND n > $2 AND job_id IS NULL ORDER BY n LIMIT 1",
     "SELECT n FROM permits WHERE slot = $1 AND n > $2 AND job_id IS NULL ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED",
@@ -113,6 +118,12 @@ pub async fn free_in_slot(tx: &mut Tx<'_>, lease: &Lease, slot: Slot) -> Result<
 pub async fn holds(tx: &mut Tx<'_>, lease: &Lease, slot: Slot) -> Result<bool, StoreError> {
     let row = tx.row(&HELD_IN_SLOT, params![&lease.job_id, slot.as_str()]).await?;
     Ok(row.map_or(Ok(0), |row| row.only_int())? > 0)
+}
+
+/// What a job holds besides the permit of its own slot.
+pub async fn held_inside(tx: &mut Tx<'_>, lease: &Lease, own: Slot) -> Result<Option<Slot>, StoreError> {
+    let row = tx.row(&HELD_BESIDE, params![&lease.job_id, own.as_str()]).await?;
+    row.map(|row| row.columns().word(Slot::parse)).transpose()
 }
 
 /// Takes a permit beyond the limit: who comes back from waiting for descendants must not wait for strangers.

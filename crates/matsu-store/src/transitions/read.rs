@@ -2,7 +2,7 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{Job, JobState, Lease};
+use matsu_core::job::{Job, JobState, JobSummary, Lease};
 use matsu_core::limits::TASKS_PER_WAIT_MAX;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
@@ -12,9 +12,9 @@ use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, Task, TaskStatus};
 
-use super::rows::{self, job_columns, task_columns};
+use super::rows::{self, job_columns, summary_columns, task_columns};
 use super::unfinished;
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
 const TOMBSTONE: Sql = Sql::both("SELECT owner, status, expired_at FROM tombstones WHERE id = $1");
@@ -42,10 +42,10 @@ const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
 const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
 macro_rules! job_list {
-    ($task:expr, $seq:literal, $than:literal, $end:literal, $direction:literal) => {
+    ($columns:expr, $task:expr, $seq:literal, $than:literal, $end:literal, $direction:literal) => {
         concat!(
             "SELECT ",
-            job_columns!(),
+            $columns,
             " FROM jobs WHERE ",
             $task,
             " AND (CAST($2 AS TEXT) IS NULL OR state = $2) AND (CAST($3 AS TEXT) IS NULL OR slot = $3) \
@@ -64,20 +64,34 @@ macro_rules! job_list {
         )
     };
 }
-macro_rules! job_lists {
-    ($task:expr, $seq:literal) => {
+macro_rules! in_both_orders {
+    ($columns:expr, $task:expr, $seq:literal) => {
         [
-            Sql::both(job_list!($task, $seq, " > ", "-1", "")),
-            Sql::both(job_list!($task, $seq, " < ", "9223372036854775807", " DESC")),
+            Sql::both(job_list!($columns, $task, $seq, " > ", "-1", "")),
+            Sql::both(job_list!($columns, $task, $seq, " < ", "9223372036854775807", " DESC")),
         ]
     };
 }
-/// Each in both orders, the oldest first and the newest first.
-const LIST_JOBS: [Sql; 2] = job_lists!("CAST($1 AS TEXT) IS NULL", "seq");
-const LIST_JOBS_OF_TASK: [Sql; 2] = job_lists!("task_id = $1", "seq");
-/// Unfinished ones have an index of their own. `+seq` keeps the planners from walking all of history in its order.
-const LIST_UNFINISHED: [Sql; 2] = job_lists!(concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq");
-const LIST_UNFINISHED_OF_TASK: [Sql; 2] = job_lists!(concat!("task_id = $1 AND ", unfinished!()), "+seq");
+/// The ways to list jobs, each along its own index, and in both orders: the oldest first and the newest first.
+struct JobLists {
+    all: [Sql; 2],
+    of_task: [Sql; 2],
+    unfinished: [Sql; 2],
+    unfinished_of_task: [Sql; 2],
+}
+macro_rules! job_lists {
+    ($columns:expr) => {
+        JobLists {
+            all: in_both_orders!($columns, "CAST($1 AS TEXT) IS NULL", "seq"),
+            of_task: in_both_orders!($columns, "task_id = $1", "seq"),
+            // They have an index of their own. `+seq` keeps the planners from walking all of history in its order.
+            unfinished: in_both_orders!($columns, concat!("CAST($1 AS TEXT) IS NULL AND ", unfinished!()), "+seq"),
+            unfinished_of_task: in_both_orders!($columns, concat!("task_id = $1 AND ", unfinished!()), "+seq"),
+        }
+    };
+}
+const LIST_JOBS: JobLists = job_lists!(job_columns!());
+const LIST_SUMMARIES: JobLists = job_lists!(summary_columns!());
 const QUEUE: Sql = Sql::both(concat!(
     "SELECT slot, state, count(*) FROM jobs WHERE ",
     unfinished!(),
@@ -192,35 +206,56 @@ impl Transition for ListJobs {
     type Output = Page<Job>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
-        let filter = &self.filter;
-        let unfinished = filter.state.is_some_and(|state| !state.is_finished());
-        let list = match (&filter.task_id, unfinished) {
-            (None, false) => &LIST_JOBS,
-            (Some(_), false) => &LIST_JOBS_OF_TASK,
-            (None, true) => &LIST_UNFINISHED,
-            (Some(_), true) => &LIST_UNFINISHED_OF_TASK,
-        };
-        let list = match filter.order {
-            JobOrder::OldestFirst => &list[0],
-            JobOrder::NewestFirst => &list[1],
-        };
-        let rows = tx
-            .rows(
-                list,
-                params![
-                    filter.task_id.as_ref(),
-                    filter.state.map(|state| state.as_str()),
-                    filter.slot.map(|slot| slot.as_str()),
-                    self.page.after,
-                    self.page.limit() + 1,
-                    filter.owner.as_ref(),
-                    filter.moved_since,
-                ],
-            )
-            .await?;
-        let jobs = rows.iter().map(rows::job).collect::<Result<Vec<_>, _>>()?;
+        let rows = list_jobs(tx, &LIST_JOBS, &self.filter, &self.page).await?;
+        Ok(page(rows::jobs(&rows)?, &self.page, |job| job.seq))
+    }
+}
+
+pub struct ListSummaries {
+    pub filter: JobFilter,
+    pub page: PageRequest,
+}
+
+impl Transition for ListSummaries {
+    type Output = Page<JobSummary>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<JobSummary>, StoreError> {
+        let rows = list_jobs(tx, &LIST_SUMMARIES, &self.filter, &self.page).await?;
+        let jobs = rows.iter().map(rows::summary).collect::<Result<Vec<_>, _>>()?;
         Ok(page(jobs, &self.page, |job| job.seq))
     }
+}
+
+async fn list_jobs(
+    tx: &mut Tx<'_>,
+    lists: &JobLists,
+    filter: &JobFilter,
+    page: &PageRequest,
+) -> Result<Vec<Row>, StoreError> {
+    let unfinished = filter.state.is_some_and(|state| !state.is_finished());
+    let list = match (&filter.task_id, unfinished) {
+        (None, false) => &lists.all,
+        (Some(_), false) => &lists.of_task,
+        (None, true) => &lists.unfinished,
+        (Some(_), true) => &lists.unfinished_of_task,
+    };
+    let list = match filter.order {
+        JobOrder::OldestFirst => &list[0],
+        JobOrder::NewestFirst => &list[1],
+    };
+    tx.rows(
+        list,
+        params![
+            filter.task_id.as_ref(),
+            filter.state.map(|state| state.as_str()),
+            filter.slot.map(|slot| slot.as_str()),
+            page.after,
+            page.limit() + 1,
+            filter.owner.as_ref(),
+            filter.moved_since,
+        ],
+    )
+    .await
 }
 
 /// One row more than wanted was read: it says whether there is a next page.

@@ -1,7 +1,7 @@
 //! Tasks and jobs as rows: their columns in order, and how they are read.
 
 use matsu_core::id::{JobId, NodeId, TaskId};
-use matsu_core::job::{Job, JobKind, JobState, Priority};
+use matsu_core::job::{Job, JobKind, JobState, JobSummary, Priority};
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -25,7 +25,15 @@ macro_rules! job_columns {
          progress_json, checkpoint_json"
     };
 }
-pub(crate) use {job_columns, task_columns};
+/// The head is counted in characters, which no dialect cuts in two.
+macro_rules! summary_columns {
+    () => {
+        "seq, id, task_id, kind, priority, slot, state, error_code, error_message, queued_at, started_at, \
+         finished_at, attempt, failures, owner_node, progress_json, substr(output_json, 1, 8192), \
+         CAST(octet_length(output_json) AS BIGINT)"
+    };
+}
+pub(crate) use {job_columns, summary_columns, task_columns};
 
 /// Reads a row of `task_columns!()`.
 pub fn task(row: &Row) -> Result<Task, StoreError> {
@@ -108,6 +116,40 @@ pub fn job(row: &Row) -> Result<Job, StoreError> {
     })
 }
 
+/// Reads a row of `summary_columns!()`.
+pub fn summary(row: &Row) -> Result<JobSummary, StoreError> {
+    let mut columns = row.columns();
+    let c = &mut columns;
+    Ok(JobSummary {
+        seq: c.int()?,
+        id: JobId::from_text(c.text()?),
+        task_id: c.opt_text()?.map(TaskId::from_text),
+        kind: c.word(JobKind::parse)?,
+        priority: priority(c.int()?)?,
+        slot: c.word(Slot::parse)?,
+        state: c.word(JobState::parse)?,
+        error_code: c.opt_text()?,
+        error_message: c.opt_text()?,
+        queued_at: c.time()?,
+        started_at: c.opt_time()?,
+        finished_at: c.opt_time()?,
+        attempt: c.int()?,
+        failures: c.count()?,
+        owner_node: c.opt_text()?.map(NodeId::from_text),
+        progress_json: c.opt_text()?,
+        output_head: c.opt_text()?,
+        output_bytes: c.opt_int()?,
+    })
+}
+
 fn priority(rank: i64) -> Result<Priority, StoreError> {
     Priority::from_rank(rank).ok_or_else(|| internal(format_args!("unknown priority {rank}")))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_head_in_the_statement_is_the_one_of_the_limits() {
+        assert!(summary_columns!().contains(&format!(", {})", matsu_core::limits::RESULT_HEAD_BYTES_MAX)));
+    }
 }

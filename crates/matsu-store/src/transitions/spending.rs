@@ -2,6 +2,7 @@
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::{JobState, Lease};
 use matsu_core::ports::store::{Reservation, StoreError};
@@ -77,13 +78,24 @@ impl Transition for Reserve {
         };
         let unit = self.unit.as_str();
         let amount = match tx.row(&LINE, params![&task_id, unit]).await? {
-            Some(row) => line(&row)?.grant(amount),
+            Some(row) => granted(&task_id, &line(&row)?, amount)?,
             None => amount,
         };
         tx.run(&USE, params![&task_id, unit, amount]).await?;
         let row = tx.row(&RESERVE, params![&self.lease.job_id, &task_id, unit, amount]).await?;
         let id = row.ok_or_else(|| crate::sql::internal("a reservation has no number"))?.only_int()?;
         Ok(Reservation { id, unit: self.unit, amount })
+    }
+}
+
+/// As much of a wish as the budget has left; nothing left is a refusal.
+fn granted(task_id: &TaskId, line: &BudgetLine, wish: i64) -> Result<i64, StoreError> {
+    match line.grant(wish) {
+        0 if wish > 0 => Err(StoreError::Closed {
+            code: ErrorCode::BudgetExhausted,
+            message: format!("task {task_id} has spent its budget of {} {}", line.limit, line.unit),
+        }),
+        granted => Ok(granted),
     }
 }
 
@@ -173,8 +185,10 @@ impl Transition for MovePermit {
         let lease = &self.lease;
         match self.step {
             PermitStep::TakeInner { slot, permits_max } => {
-                if permits::holds(tx, lease, slot).await? {
-                    return Ok(true);
+                match permits::held_inside(tx, lease, own).await? {
+                    Some(held) if held == slot => return Ok(true),
+                    Some(held) => return Err(one_inner_permit(held, slot)),
+                    None => {}
                 }
                 let numbers = permits::free(tx, slot, permits_max, 1).await?;
                 permits::take(tx, slot, &numbers, std::slice::from_ref(lease)).await?;
@@ -205,6 +219,11 @@ impl Transition for MovePermit {
             }
         }
     }
+}
+
+/// Two jobs that each hold what the other wants would wait for ever.
+fn one_inner_permit(held: Slot, wanted: Slot) -> StoreError {
+    StoreError::LimitExceeded(format!("a job that holds a permit of {held} cannot take one of {wanted} as well"))
 }
 
 pub struct TakeTurn {

@@ -1,14 +1,16 @@
 //! What a running job writes about itself, under its fence.
 
+use std::collections::HashMap;
+
 use matsu_core::change::ChangeKind;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::TaskId;
+use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::Lease;
-use matsu_core::ports::store::{JobUpdate, StoreError};
+use matsu_core::ports::store::{JobUpdate, ProgressNote, StoreError};
 
 use super::held;
 use super::ledger::Ledger;
-use crate::sql::{Sql, Transition, Tx, params};
+use crate::sql::{Sql, Transition, Tx, Value, params};
 
 const TASK_OF: Sql = Sql::both(concat!("SELECT task_id FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()));
 const PROGRESS: Sql =
@@ -16,6 +18,9 @@ const PROGRESS: Sql =
 const CHECKPOINT: Sql =
     Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
 const OUTPUT: Sql = Sql::both(concat!("UPDATE jobs SET output_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
+
+const TASKS_OF: Sql =
+    Sql::each("SELECT id, task_id FROM jobs WHERE id = $1", "SELECT id, task_id FROM jobs WHERE id = ANY($1)");
 
 pub struct UpdateJob {
     pub lease: Lease,
@@ -28,7 +33,7 @@ impl Transition for UpdateJob {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (sql, text) = match &self.update {
-            JobUpdate::Progress(text) => (&PROGRESS, text),
+            JobUpdate::Progress(text) | JobUpdate::LastProgress(text) => (&PROGRESS, text),
             JobUpdate::Checkpoint(text) => (&CHECKPOINT, text),
             JobUpdate::PartialOutput(text) => (&OUTPUT, text),
         };
@@ -47,6 +52,41 @@ impl Transition for UpdateJob {
         }
         ledger.write(tx, self.now).await?;
         Ok(())
+    }
+}
+
+pub struct NoteProgress {
+    pub notes: Vec<ProgressNote>,
+    pub now: Timestamp,
+}
+
+impl Transition for NoteProgress {
+    type Output = Vec<JobId>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
+        let ids: Vec<&str> = self.notes.iter().map(|note| note.lease.job_id.as_str()).collect();
+        let mut task_of = HashMap::new();
+        for row in tx.rows_of(&TASKS_OF, &ids, params![]).await? {
+            let mut c = row.columns();
+            task_of.insert(JobId::from_text(c.text()?), c.opt_text()?.map(TaskId::from_text));
+        }
+        let mut ledger = Ledger::lock(tx, task_of.values().flatten().cloned()).await?;
+        let sets: Vec<Vec<Value<'_>>> = self
+            .notes
+            .iter()
+            .map(|note| params![&note.lease.job_id, note.lease.attempt, &note.progress_json].to_vec())
+            .collect();
+        let written = tx.run_each(&PROGRESS, &sets).await?;
+        let mut lost = Vec::new();
+        for (note, rows) in self.notes.iter().zip(written) {
+            match task_of.get(&note.lease.job_id) {
+                _ if rows == 0 => lost.push(note.lease.job_id.clone()),
+                Some(Some(task_id)) => ledger.change(task_id, ChangeKind::Progress, |_| {}),
+                Some(None) | None => {}
+            }
+        }
+        ledger.write(tx, self.now).await?;
+        Ok(lost)
     }
 }
 

@@ -16,7 +16,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::session::Session;
-use matsu_core::slot::Slot;
+use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{NewTask, Task, TaskKind};
 use matsu_store::{OpenOptions, Synchronous, open};
 
@@ -67,6 +67,10 @@ impl TestStore {
     }
 
     pub async fn register(&self, id: &NodeId) {
+        self.register_with(id, None).await;
+    }
+
+    pub async fn register_with(&self, id: &NodeId, limits: Option<SlotLimits>) {
         let node = NewNode {
             id: id.clone(),
             role: NodeRole::Worker,
@@ -74,6 +78,7 @@ impl TestStore {
             pid: 1,
             version: "0".to_owned(),
             started_at: self.now(),
+            limits,
         };
         self.store.register_node(node).await.unwrap();
     }

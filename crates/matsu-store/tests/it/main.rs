@@ -40,7 +40,7 @@ on_every_backend! {
         a_child_is_one_deeper_and_bounded,
         an_idempotency_key_returns_the_first_task,
         a_repeated_key_names_the_first_jobs_only,
-        a_key_whose_task_expired_makes_one_new_task,
+        a_key_outlives_its_task_for_its_day,
         two_calls_with_one_key_at_once_make_one_task,
         pause_holds_queued_jobs_and_resume_lets_them_go,
         a_block_is_not_weakened_to_a_pause,
@@ -69,6 +69,7 @@ on_every_backend! {
         a_question_frees_the_permit_and_keeps_the_lease,
         many_claimers_never_get_the_same_job,
         kinds_that_a_node_cannot_run_are_left_alone,
+        a_list_leaves_large_texts_where_they_are,
     }
     fences {
         a_late_completion_is_refused,
@@ -81,6 +82,7 @@ on_every_backend! {
         a_cancel_that_comes_first_wins,
         a_completion_that_comes_first_wins,
         one_refused_finish_does_not_harm_its_neighbours,
+        an_old_lease_beside_a_live_one_is_refused,
     }
     stopping {
         graceful_cancels_the_queue_and_lets_running_jobs_end,
@@ -99,7 +101,10 @@ on_every_backend! {
         a_lent_permit_serves_a_descendant_and_comes_back,
         a_parked_job_regains_no_second_permit,
         inner_permits_are_bounded_and_end_with_the_job,
+        a_job_holds_one_inner_permit_at_a_time,
+        the_smallest_limit_of_all_live_nodes_counts,
         a_budget_is_never_exceeded,
+        a_spent_budget_is_a_refusal,
         what_was_not_spent_comes_back,
         turns_keep_their_distance,
         a_clock_set_back_does_not_put_turns_off,
@@ -110,11 +115,14 @@ on_every_backend! {
         reaping_twice_changes_nothing,
         a_reaped_job_of_a_stopped_task_is_cancelled,
         partial_output_survives_its_owner,
+        slots_are_counted_over_all_nodes,
     }
     changes {
         every_visible_change_is_recorded_in_order,
         a_commit_wakes_its_topics_and_a_refusal_wakes_nobody,
         pruned_changes_do_not_move_the_cursor_back,
+        what_is_too_old_goes_a_few_at_a_time,
+        progress_of_many_jobs_is_one_change_of_their_task,
         concurrent_commits_are_all_seen_by_a_cursor,
     }
     chats {
@@ -150,6 +158,7 @@ on_every_backend! {
     tokens {
         a_token_is_found_by_its_hash_until_it_is_revoked,
         a_live_name_is_taken,
+        tokens_are_listed_in_pages_and_revoked_by_their_owner,
     }
     transcripts {
         what_was_appended_is_read_back_in_order,

@@ -19,7 +19,7 @@ use crate::cli::{Global, Serve};
 use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
-use crate::daemon::announce::{self, ServerJson};
+use crate::daemon::announce::{self, ServerJson, TokenAside};
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
@@ -164,6 +164,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
 struct Doors {
     address: Option<String>,
     porters: JoinSet<()>,
+    _token_aside: Option<TokenAside>,
 }
 
 impl Doors {
@@ -172,6 +173,7 @@ impl Doors {
         announce::make_private_folder(&config.paths.data_dir)?;
         // Bound before the token is written: the token of a daemon that listens here must stay as it is.
         let unix = socket::bind_unix(&config.paths.socket())?;
+        let token_aside = TokenAside::for_store(&config.paths, config.store_url());
         announce::ensure_token(app, &config.paths).await?;
         let mut porters = JoinSet::new();
         porters.spawn(doors::serve_socket(app.clone(), unix));
@@ -184,7 +186,7 @@ impl Doors {
         }
         let (pid, version) = (std::process::id(), app.version().to_owned());
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
-        Ok(Self { address, porters })
+        Ok(Self { address, porters, _token_aside: token_aside })
     }
 }
 

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use matsu_core::limits::LIST_PAGE_MAX;
+use serde_json::{Value, json};
 
 use super::{Context, field, print_json, print_table};
 use crate::cli::Tasks;
@@ -10,41 +12,43 @@ use crate::client::Client;
 
 pub async fn run(cx: &Context, args: Tasks) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
-    let mut path = format!("/api/v1/tasks?limit={}", args.limit);
+    let mut path = format!("/api/v1/tasks?limit={}", if args.all { LIST_PAGE_MAX } else { args.limit });
     for (name, value) in [("status", &args.status), ("kind", &args.kind)] {
         if let Some(value) = value {
             path.push_str(&format!("&{name}={value}"));
         }
     }
-    let page = client.get(&path).await?;
+    let mut items = Vec::new();
+    let mut after = args.after;
+    loop {
+        let page = client.get(&after.map_or_else(|| path.clone(), |after| format!("{path}&after={after}"))).await?;
+        items.extend(page["items"].as_array().cloned().unwrap_or_default());
+        after = page["next"].as_i64();
+        if after.is_none() || !args.all {
+            break;
+        }
+    }
     if cx.json {
-        print_json(&page);
+        print_json(&json!({ "items": items, "next": after }));
         return Ok(ExitCode::SUCCESS);
     }
-    let items = page["items"].as_array().cloned().unwrap_or_default();
     if items.is_empty() {
         say!("No tasks.");
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<Vec<String>> = items
-        .iter()
-        .map(|task| {
-            let jobs = &task["jobs"];
-            let open = ["queued", "running", "awaiting_auth", "awaiting_input"];
-            let open: i64 = open.iter().filter_map(|state| jobs[*state].as_i64()).sum();
-            vec![
-                field(task, "task_id"),
-                field(task, "kind"),
-                field(task, "status"),
-                open.to_string(),
-                field(task, "created_at"),
-                field(task, "title"),
-            ]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
     print_table(&["TASK", "KIND", "STATUS", "OPEN", "CREATED", "TITLE"], &rows);
-    if !page["next"].is_null() {
-        say!("… and more; raise --limit to see them");
+    if let Some(after) = after {
+        say!("… and more: add --after {after}, or --all");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn row(task: &Value) -> Vec<String> {
+    let jobs = &task["jobs"];
+    let open = ["queued", "running", "awaiting_auth", "awaiting_input"];
+    let open: i64 = open.iter().filter_map(|state| jobs[*state].as_i64()).sum();
+    let [id, kind, status, created, title] =
+        ["task_id", "kind", "status", "created_at", "title"].map(|name| field(task, name));
+    vec![id, kind, status, open.to_string(), created, title]
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use matsu_core::limits::LIST_PAGE_MAX;
 use serde_json::json;
 
 use super::{Context, field, print_json, print_table};
@@ -22,11 +23,16 @@ pub async fn run(cx: &Context, what: TokenCommand) -> Result<ExitCode> {
             }
         }
         TokenCommand::List => {
-            let list = client.get("/api/v1/tokens").await?;
+            let mut items = Vec::new();
+            let mut after = Some(0);
+            while let Some(place) = after {
+                let page = client.get(&format!("/api/v1/tokens?limit={LIST_PAGE_MAX}&after={place}")).await?;
+                items.extend(page["items"].as_array().cloned().unwrap_or_default());
+                after = page["next"].as_i64();
+            }
             if cx.json {
-                print_json(&list);
+                print_json(&json!({ "items": items }));
             } else {
-                let items = list["items"].as_array().cloned().unwrap_or_default();
                 let columns = ["id", "name", "created_at", "revoked_at"];
                 let rows: Vec<Vec<String>> =
                     items.iter().map(|token| columns.iter().map(|name| field(token, name)).collect()).collect();

@@ -30,7 +30,7 @@ pub const KEYS: &[Key] = &[
         name: "store.url",
         kind: Kind::Text,
         default: Paths::default_store,
-        meaning: "the store: memory:, sqlite:PATH or postgres://…",
+        meaning: "the store: memory:, sqlite:PATH or postgres://… (without TLS: a local server, or a tunnel)",
     },
     Key {
         name: "store.synchronous",

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use matsu_core::clock::Clock;
@@ -63,7 +63,7 @@ pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     // The first start, another store, or a token that was revoked or lost: what it opened is closed for good.
     let id_file = file.with_extension("id");
     if let Ok(id) = fs::read_to_string(&id_file) {
-        match app.tokens().revoke(&TokenId::from_text(id.trim())).await {
+        match app.tokens().revoke(&Principal::local_user(), &TokenId::from_text(id.trim())).await {
             Ok(()) | Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -73,6 +73,53 @@ pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     let (token, secret) = app.tokens().make(&name, Principal::local_user()).await?;
     write_private(&id_file, &format!("{}\n", token.id))?;
     write_private(&file, &format!("{secret}\n"))
+}
+
+/// The token files of a data directory, put aside for as long as a store that is not to last is served from there:
+/// its token opens nothing afterwards, and the one that was there before must open its own store again.
+pub struct TokenAside {
+    paths: Paths,
+}
+
+/// What lies there beside the name.
+const ASIDE: &str = "aside";
+
+impl TokenAside {
+    /// Call only once the socket is ours: then the files are.
+    pub fn for_store(paths: &Paths, store_url: &str) -> Option<Self> {
+        // What a process that was killed had put aside.
+        bring_token_back(paths);
+        if store_url != "memory:" {
+            return None;
+        }
+        for file in token_files(paths) {
+            let _ = fs::rename(&file, aside(&file));
+        }
+        Some(Self { paths: paths.clone() })
+    }
+}
+
+impl Drop for TokenAside {
+    fn drop(&mut self) {
+        for file in token_files(&self.paths) {
+            let _ = fs::remove_file(file);
+        }
+        bring_token_back(&self.paths);
+    }
+}
+
+fn bring_token_back(paths: &Paths) {
+    for file in token_files(paths) {
+        let _ = fs::rename(aside(&file), file);
+    }
+}
+
+fn token_files(paths: &Paths) -> [PathBuf; 2] {
+    [paths.token(), paths.token().with_extension("id")]
+}
+
+fn aside(file: &Path) -> PathBuf {
+    file.with_file_name(format!("{}.{ASIDE}", file.file_name().unwrap_or_default().to_string_lossy()))
 }
 
 pub fn write_server_json(paths: &Paths, server: &ServerJson) -> Result<()> {

@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod care;
 mod chaos;
 mod chat;
 mod commands;
@@ -28,5 +29,6 @@ mod page;
 mod process;
 mod readme;
 mod serve;
+mod soak;
 mod stores;
 mod suspend;

@@ -59,13 +59,15 @@ fn three_nodes_share_the_work_and_one_limit() {
 
 #[test]
 fn a_wait_on_one_node_wakes_when_another_has_finished() {
-    let home = Home::new(Backend::Postgres).with_variable("MATSU_SLOTS_AGENT_CLI", "1");
+    let home = Home::new(Backend::Postgres).with_variable("MATSU_SLOTS_AGENT_CLI", "3");
     let daemon = home.serve();
-    // The serving node may run one job and has it; the other nodes may run more.
+    // The serving node has its share of the slot, and leaves the rest to the others, who have nothing.
     let busy = daemon.api.submit(vec![sleep(60_000)]);
     daemon.api.job_becomes(&busy, "running", SOON);
-    let roomy = home.neighbour().with_variable("MATSU_SLOTS_AGENT_CLI", "9");
-    let _workers = [0, 1].map(|_| roomy.work());
+    let _workers = [0, 1].map(|_| home.work());
+    until("all three are known", SOON, || {
+        (daemon.api.get("/api/v1/nodes")["items"].as_array().unwrap().len() == 3).then_some(())
+    });
     let warm = daemon.api.submit(vec![sleep(1)]);
     daemon.api.ended(&warm, SOON);
 
@@ -114,4 +116,25 @@ fn two_killed_nodes_are_taken_over_by_the_third() {
     }
     let ends = "SELECT count(*) FROM changes WHERE kind IN ('job_finished', 'task_status')";
     assert_eq!(numbers(&home.store, ends), tasks.len(), "each ended once");
+}
+
+#[test]
+fn the_smallest_limit_of_all_nodes_is_everybodys() {
+    let careful = Home::new(Backend::Postgres).with_variable("MATSU_SLOTS_AGENT_CLI", "2");
+    let roomy = careful.neighbour().with_variable("MATSU_SLOTS_AGENT_CLI", "50");
+    let daemon = roomy.serve();
+    let mut worker = careful.work();
+    let limit = || {
+        let slots = daemon.api.get("/api/v1/slots");
+        slots["items"].as_array().unwrap().iter().find(|slot| slot["slot"] == "agent_cli").unwrap()["limit"].clone()
+    };
+    until("the worker has its say", SOON, || (limit() == 2).then_some(()));
+    (0..20).for_each(|_| drop(daemon.api.submit(vec![sleep(300)])));
+    until("all is done", SOON, || {
+        assert!(running(&careful.store) <= 2, "{} ran at once", running(&careful.store));
+        (unfinished(&careful.store) == 0).then_some(())
+    });
+    worker.signal(rustix::process::Signal::TERM);
+    worker.ends_within(SOON);
+    assert_eq!(limit(), 50, "its say went with it");
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId, TaskId};
-use crate::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob};
+use crate::job::{Job, JobEnd, JobKind, JobState, JobSummary, Lease, NewJob};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::slot::Slot;
@@ -26,6 +26,10 @@ pub trait JobStore {
     /// Writes progress or a checkpoint under the fence.
     async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError>;
 
+    /// Shows where jobs stand, all of it in one transaction: the revision of each task grows by one, however many of
+    /// its jobs spoke. Returns the jobs whose lease is lost, of which nothing was written.
+    async fn note_progress(&self, notes: &[ProgressNote], now: Timestamp) -> Result<Vec<JobId>, StoreError>;
+
     /// A running job asks a question: it keeps its lease and its process, and frees its permit.
     async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError>;
 
@@ -39,6 +43,9 @@ pub trait JobStore {
 
     /// In the filter's order.
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
+
+    /// As [`JobStore::list_jobs`], for whoever shows a list: large texts stay where they are.
+    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError>;
 
     /// What a node must do about jobs it runs: those not listed go on as they are.
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError>;
@@ -104,11 +111,20 @@ pub struct ClaimOutcome {
     pub next_run_at: Option<Timestamp>,
 }
 
+/// Where a job stands.
+#[derive(Clone, Debug)]
+pub struct ProgressNote {
+    pub lease: Lease,
+    pub progress_json: String,
+}
+
 /// What a running job may write about itself.
 #[derive(Clone, Debug)]
 pub enum JobUpdate {
     /// Shown to whoever waits; bumps the revision.
     Progress(String),
+    /// Progress of a job whose end is about to be written, and is shown with that.
+    LastProgress(String),
     /// Where the next attempt would go on. Not visible.
     Checkpoint(String),
     /// Output so far, kept if the owner dies. Not visible.

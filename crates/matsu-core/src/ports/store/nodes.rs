@@ -5,12 +5,14 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId};
 use crate::node::{Node, NodeRole};
+use crate::slot::{Slot, SlotLimits};
 
 use super::StoreError;
 
 #[async_trait]
 pub trait NodeStore {
-    /// Makes this process known, after taking whatever proves it alive.
+    /// Makes this process known, after taking whatever proves it alive. While it is known, no slot has more permits
+    /// than it allows, on whatever node.
     async fn register_node(&self, node: NewNode) -> Result<(), StoreError>;
 
     /// Says that the node still lives. A no-op where a lock proves it.
@@ -18,6 +20,9 @@ pub trait NodeStore {
 
     /// Oldest first.
     async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
+
+    /// Every slot, in the order of [`Slot::ALL`]: what is in use and what all nodes together allow.
+    async fn slots(&self) -> Result<Vec<SlotUse>, StoreError>;
 
     /// Nodes of this store that are certainly dead. Called once a tick by one task of the process, which is what
     /// the count of unmoved heartbeats stands on.
@@ -36,4 +41,18 @@ pub struct NewNode {
     pub pid: u32,
     pub version: String,
     pub started_at: Timestamp,
+    /// What it allows of each slot. `None`: it runs no jobs, and has no say.
+    pub limits: Option<SlotLimits>,
+}
+
+/// One slot over all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotUse {
+    pub slot: Slot,
+    /// The smallest that a live node allows. `None`: no node has a say.
+    pub permits_max: Option<u32>,
+    /// Permits in use, extra ones among them.
+    pub taken: u32,
+    /// Jobs of the slot that run.
+    pub running: u32,
 }

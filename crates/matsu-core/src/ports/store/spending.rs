@@ -15,14 +15,16 @@ pub trait SpendingStore {
     /// The task's budget, by unit.
     async fn budget(&self, task: &TaskId) -> Result<Vec<BudgetLine>, StoreError>;
 
-    /// Sets aside up to `amount`; grants less, down to nothing, rather than pass the limit. A unit without a limit
-    /// is granted in full. What is not settled returns when the job ends or its owner dies.
+    /// Sets aside up to `amount`; grants less rather than pass the limit, and where nothing is left it is `Closed`
+    /// with `BUDGET_EXHAUSTED`. A unit without a limit is granted in full. What is not settled returns when the job
+    /// ends or its owner dies.
     async fn reserve(&self, lease: &Lease, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError>;
 
     /// Turns a reservation into what was really spent; the rest returns. Settling twice is `NotFound`.
     async fn settle(&self, lease: &Lease, reservation: &Reservation, spent: i64) -> Result<(), StoreError>;
 
-    /// Takes a permit of an inner slot. `false`: none is free. A job holds at most one at a time.
+    /// Takes a permit of an inner slot. `false`: none is free. A job holds at most one at a time: a second one, of
+    /// another slot, is `LimitExceeded`. Taking the same again changes nothing.
     async fn take_inner_permit(&self, lease: &Lease, slot: Slot, permits_max: u32) -> Result<bool, StoreError>;
 
     /// Gives an inner permit back. Giving back what is not held changes nothing.
@@ -43,6 +45,6 @@ pub trait SpendingStore {
 pub struct Reservation {
     pub id: i64,
     pub unit: BudgetUnit,
-    /// What was granted; may be zero.
+    /// What was granted.
     pub amount: i64,
 }

@@ -9,6 +9,7 @@ use crate::change::{Change, ChangeCursor};
 use crate::clock::Timestamp;
 use crate::id::TokenId;
 use crate::job::JobState;
+use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::slot::Slot;
 use crate::token::{NewToken, Token};
@@ -24,8 +25,29 @@ pub trait ChangeStore {
     /// A cursor after everything there is now.
     async fn change_cursor(&self) -> Result<ChangeCursor, StoreError>;
 
-    /// Removes changes, idempotency keys and spent rate rows from before these moments. Returns how many rows went.
-    async fn prune(&self, changes_before: Timestamp, keys_before: Timestamp) -> Result<u64, StoreError>;
+    /// Removes what the rule calls too old, at most `rows_max` of each sort, oldest first.
+    async fn prune(&self, rule: PruneRule, rows_max: u32) -> Result<Pruned, StoreError>;
+}
+
+/// When what nobody asks for any more is old enough to go.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneRule {
+    /// Changes recorded, and rates last used, before this.
+    pub changes_before: Timestamp,
+    /// Idempotency keys first used before this.
+    pub keys_before: Timestamp,
+    /// Jobs of the house that finished before this.
+    pub house_jobs_before: Timestamp,
+    /// Tokens revoked before this.
+    pub revoked_before: Timestamp,
+}
+
+/// What a prune removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    pub rows: u64,
+    /// Of some sort there may be more.
+    pub has_more: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,11 +64,11 @@ pub trait TokenStore {
     /// The live token whose secret has this hash. Revoked or unknown: `None`.
     async fn token_by_hash(&self, secret_hash: &str) -> Result<Option<Token>, StoreError>;
 
-    /// Oldest first, revoked ones included.
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+    /// Those of one principal, oldest first, revoked ones included.
+    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError>;
 
-    /// Revoking twice is harmless; an unknown id is `NotFound`.
-    async fn revoke_token(&self, id: &TokenId, now: Timestamp) -> Result<(), StoreError>;
+    /// Revoking twice is harmless; an unknown id, or one of another principal, is `NotFound`.
+    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError>;
 }
 
 #[async_trait]

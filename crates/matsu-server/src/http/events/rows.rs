@@ -73,7 +73,7 @@ async fn jobs(app: &App, task: &Task, moved: &Moved) -> Result<Vec<Named>, Store
     let mut after = None;
     let mut events = Vec::new();
     loop {
-        let page = app.runtime().store().list_jobs(&filter, &PageRequest::new(after, Some(200))).await?;
+        let page = app.runtime().store().job_summaries(&filter, &PageRequest::new(after, Some(200))).await?;
         let topic = format!("task/{}", task.id);
         events.extend(page.items.iter().map(|job| ("job", body(&topic, task.revision, moved.at, &JobBody::from(job)))));
         after = page.next;

@@ -26,7 +26,11 @@ fn turn(key: &str) -> TakeTurn {
 }
 
 fn refused() -> RevokeToken {
-    RevokeToken { id: TokenId::from_text("tok_unknown"), now: Timestamp::from_millis(0) }
+    RevokeToken {
+        of: matsu_core::principal::Principal::local_user(),
+        id: TokenId::from_text("tok_unknown"),
+        now: Timestamp::from_millis(0),
+    }
 }
 
 fn turns(connection: &Connection) -> i64 {

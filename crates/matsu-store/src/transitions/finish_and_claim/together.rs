@@ -21,7 +21,7 @@ const SETTLE_ALL: Sql = Sql::both(concat!(
      WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt AND jobs.state = v.was \
      AND jobs.",
     held!(),
-    " RETURNING jobs.id"
+    " RETURNING jobs.id, jobs.attempt"
 ));
 
 pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
@@ -67,10 +67,15 @@ struct Answers {
 }
 
 impl Answers {
-    /// Whether each plan was written, in order. Who says the same end twice is refused the second time.
+    /// Whether each plan was written, in order. Who says the same end twice is refused the second time, and an old
+    /// lease beside a live one of the same job every time.
     fn written(&mut self, plans: &[Option<Plan<'_>>]) -> Result<Vec<bool>, StoreError> {
-        let mut written = self.settled.iter().map(Row::only_text).collect::<Result<HashSet<_>, _>>()?;
-        Ok(plans.iter().flatten().map(|plan| written.remove(plan.lease.job_id.as_str())).collect())
+        let lease = |row: &Row| {
+            let mut c = row.columns();
+            Ok::<_, StoreError>(Lease { job_id: JobId::from_text(c.text()?), attempt: c.int()? })
+        };
+        let mut written = self.settled.iter().map(lease).collect::<Result<HashSet<_>, _>>()?;
+        Ok(plans.iter().flatten().map(|plan| written.remove(plan.lease)).collect())
     }
 }
 

@@ -15,12 +15,12 @@ fn plan(sql: &Sql) -> String {
 #[test]
 fn lists_follow_the_index_that_is_theirs() {
     for (list, wanted) in [
-        (&LIST_JOBS[0], "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
-        (&LIST_JOBS[1], "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
-        (&LIST_JOBS_OF_TASK[0], "SEARCH jobs USING INDEX jobs_by_task (task_id=? AND seq>?)"),
-        (&LIST_JOBS_OF_TASK[1], "SEARCH jobs USING INDEX jobs_by_task (task_id=? AND seq<?)"),
-        (&LIST_UNFINISHED[0], "SCAN jobs USING INDEX jobs_unfinished"),
-        (&LIST_UNFINISHED_OF_TASK[0], "SEARCH jobs USING INDEX jobs_unfinished (task_id=?)"),
+        (&LIST_JOBS.all[0], "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>?)"),
+        (&LIST_JOBS.all[1], "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
+        (&LIST_SUMMARIES.of_task[0], "SEARCH jobs USING INDEX jobs_by_task (task_id=? AND seq>?)"),
+        (&LIST_SUMMARIES.of_task[1], "SEARCH jobs USING INDEX jobs_by_task (task_id=? AND seq<?)"),
+        (&LIST_JOBS.unfinished[0], "SCAN jobs USING INDEX jobs_unfinished"),
+        (&LIST_SUMMARIES.unfinished_of_task[0], "SEARCH jobs USING INDEX jobs_unfinished (task_id=?)"),
         (&QUEUE, "SCAN jobs USING INDEX jobs_unfinished"),
         (&FAILED, "SEARCH tasks USING INDEX tasks_failed (owner=? AND finished_at>?)"),
         (&LIST_TASKS, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"),

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use matsu_core::change::{ChangeCursor, ChangeKind, Topic};
 use matsu_core::clock::Clock;
-use matsu_core::id::TaskId;
-use matsu_core::job::JobKind;
-use matsu_core::ports::store::{ChangeBatch, JobUpdate};
+use matsu_core::id::{TaskId, TokenId};
+use matsu_core::job::{Job, JobKind, JobState};
+use matsu_core::ports::store::{ChangeBatch, Enqueue, JobUpdate, ProgressNote, PruneRule, Pruned, StopTask};
+use matsu_core::principal::Principal;
+use matsu_core::task::{StopMode, StopReason};
+use matsu_core::token::NewToken;
 
 use crate::harness::{TestStore, lease};
 
@@ -65,7 +68,7 @@ pub async fn pruned_changes_do_not_move_the_cursor_back(t: TestStore) {
     t.research().await;
     let cursor = t.store.change_cursor().await.unwrap();
     t.pass(Duration::from_secs(100));
-    assert!(t.store.prune(t.now(), t.now()).await.unwrap() >= 1);
+    assert!(t.store.prune(everything_before(&t), 10).await.unwrap().rows >= 1);
     assert!(t.store.change_cursor().await.unwrap() >= cursor);
     let task = t.research().await;
     // On a server that others use as well the cursor may stand before what came just before it; never after.
@@ -80,6 +83,59 @@ pub async fn pruned_changes_do_not_move_the_cursor_back(t: TestStore) {
     };
     let kind = Clock::system().within(Duration::from_secs(30), read).await.expect("the new change is seen");
     assert_eq!(kind, ChangeKind::TaskCreated);
+}
+
+pub async fn progress_of_many_jobs_is_one_change_of_their_task(t: TestStore) {
+    let (one, two) = (t.agent(3).await, t.agent(1).await);
+    let jobs = t.claim(4).await;
+    t.store.stop_task(stop_now(&t, &two.id)).await.unwrap();
+    let before = t.task(&one.id).await.revision;
+    let note = |job: &Job| ProgressNote { lease: lease(job), progress_json: "half".to_owned() };
+    let notes: Vec<ProgressNote> = jobs.iter().map(note).collect();
+    assert_eq!(t.store.note_progress(&notes, t.now()).await.unwrap(), [jobs[3].id.clone()], "its lease is lost");
+    assert_eq!(t.task(&one.id).await.revision, before + 1);
+    assert_eq!(t.job(&jobs[2].id).await.progress_json.as_deref(), Some("half"));
+    assert_eq!(t.job(&jobs[3].id).await.progress_json, None);
+    let last = JobUpdate::LastProgress("all".to_owned());
+    t.store.update_job(&lease(&jobs[0]), last, t.now()).await.unwrap();
+    assert_eq!(t.task(&one.id).await.revision, before + 1, "shown with the end");
+}
+
+fn stop_now(t: &TestStore, id: &TaskId) -> StopTask {
+    let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
+    StopTask { task_id: id.clone(), mode, reason, now: t.now() }
+}
+
+fn everything_before(t: &TestStore) -> PruneRule {
+    let now = t.now();
+    PruneRule { changes_before: now, keys_before: now, house_jobs_before: now, revoked_before: now }
+}
+
+pub async fn what_is_too_old_goes_a_few_at_a_time(t: TestStore) {
+    let house = (0..5).map(|_| t.new_job(JobKind::Cleanup)).collect();
+    let request = Enqueue { task_id: None, jobs: house, resume_for: None, now: t.now() };
+    t.store.enqueue(request).await.unwrap();
+    let jobs = t.claim(5).await;
+    for job in &jobs[..4] {
+        assert_eq!(t.complete(job).await.unwrap(), JobState::Completed);
+    }
+    for n in 0..3 {
+        let (me, now) = (Principal::local_user(), t.now());
+        let (id, name, secret_hash) = (TokenId::mint(now), format!("t{n}"), format!("h{n}"));
+        let new = NewToken { id, name, principal: me.clone(), secret_hash, created_at: now };
+        let token = t.store.insert_token(new).await.unwrap();
+        if n > 0 {
+            t.store.revoke_token(&me, &token.id, now).await.unwrap();
+        }
+    }
+    assert_eq!(t.store.prune(everything_before(&t), 3).await.unwrap(), Pruned { rows: 0, has_more: false });
+    t.pass(Duration::from_secs(1));
+    let rule = everything_before(&t);
+    assert_eq!(t.store.prune(rule, 3).await.unwrap(), Pruned { rows: 5, has_more: true });
+    assert_eq!(t.store.prune(rule, 3).await.unwrap(), Pruned { rows: 1, has_more: false });
+    assert_eq!(t.job(&jobs[4].id).await.state, JobState::Running, "what has not finished stays");
+    assert!(t.store.token_by_hash("h0").await.unwrap().is_some(), "and so does a live token");
+    assert!(t.store.job(&jobs[0].id).await.is_err());
 }
 
 pub async fn concurrent_commits_are_all_seen_by_a_cursor(t: TestStore) {

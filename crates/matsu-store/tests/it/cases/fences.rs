@@ -2,7 +2,7 @@
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease};
-use matsu_core::ports::store::{Finish, FinishAndClaim, JobUpdate, StopTask};
+use matsu_core::ports::store::{Finish, FinishAndClaim, JobUpdate, StopTask, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 
@@ -127,6 +127,18 @@ pub async fn a_completion_that_comes_first_wins(t: TestStore) {
     assert!(stopped.was_terminal);
     assert_eq!(stopped.task.status, TaskStatus::Completed);
     assert_eq!(t.job(&job.id).await.state, JobState::Completed);
+}
+
+pub async fn an_old_lease_beside_a_live_one_is_refused(t: TestStore) {
+    t.agent(1).await;
+    let old = t.claim_one().await;
+    t.finish(&lease(&old), JobEnd::Requeue { run_at: None }).await.unwrap();
+    let live = t.claim_one().await;
+    let finishes = [&old, &live].map(|job| Finish { lease: lease(job), end: completed() });
+    // With a claim: there all ends travel in one statement where that is cheaper.
+    let request = FinishAndClaim { finishes: finishes.to_vec(), ..t.claim_request(&t.node, 1, 5) };
+    let answers = t.store.finish_and_claim(request).await.unwrap().finished;
+    assert!(matches!(&answers[..], [Err(StoreError::LeaseLost(_)), Ok(JobState::Completed)]), "{answers:?}");
 }
 
 pub async fn one_refused_finish_does_not_harm_its_neighbours(t: TestStore) {

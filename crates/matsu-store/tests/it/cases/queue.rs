@@ -8,7 +8,9 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::JobId;
 use matsu_core::job::end::Retry;
 use matsu_core::job::{JobEnd, JobKind, JobState, Priority};
-use matsu_core::ports::store::{Enqueue, EnqueuedJob, SetStatus, Steer, StopTask};
+use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{Enqueue, EnqueuedJob, JobFilter, SetStatus, Steer, StopTask};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskStatus};
 
@@ -287,4 +289,25 @@ pub async fn kinds_that_a_node_cannot_run_are_left_alone(t: TestStore) {
     assert_eq!(claim(vec![JobKind::Noop, JobKind::Search]).await, [own]);
     assert_eq!(t.job(&foreign).await.state, JobState::Queued);
     assert_eq!(claim(vec![JobKind::Verify]).await.len(), 2, "the one that waited for its time among them");
+}
+
+pub async fn a_list_leaves_large_texts_where_they_are(t: TestStore) {
+    let task = t.research().await;
+    let mut large = t.new_job(JobKind::Search);
+    large.input_json = "i".repeat(100_000);
+    t.try_enqueue(&task.id, vec![large, t.new_job(JobKind::Search)]).await.unwrap();
+    let jobs = t.claim(2).await;
+    let output = "待".repeat(20_000);
+    t.finish(&lease(&jobs[0]), JobEnd::Completed { output_json: output.clone() }).await.unwrap();
+    let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
+    let page = t.store.job_summaries(&filter, &PageRequest::new(None, Some(1))).await.unwrap();
+    let first = &page.items[0];
+    assert_eq!((&first.id, first.state, page.next), (&jobs[0].id, JobState::Completed, Some(first.seq)));
+    assert_eq!(first.output_head.as_deref(), Some(&output[..RESULT_HEAD_BYTES_MAX * '待'.len_utf8()]));
+    assert_eq!(first.output_bytes, Some(60_000));
+    let rest = t.store.job_summaries(&filter, &PageRequest::new(page.next, None)).await.unwrap();
+    let second = &rest.items[0];
+    assert_eq!((second.state, &second.output_head, second.output_bytes), (JobState::Running, &None, None));
+    let running = JobFilter { state: Some(JobState::Running), ..filter };
+    assert_eq!(t.store.job_summaries(&running, &PageRequest::default()).await.unwrap().items, rest.items);
 }

@@ -2,6 +2,7 @@
 
 use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::{JobUpdate, StopTask};
+use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 
 use crate::harness::{TestStore, lease};
@@ -68,4 +69,17 @@ pub async fn partial_output_survives_its_owner(t: TestStore) {
     t.store.update_job(&lease(&job), output, t.now()).await.unwrap();
     t.store.reap_node(&dead, t.now()).await.unwrap();
     assert_eq!(t.job(&job.id).await.output_json.as_deref(), Some("half an answer"));
+}
+
+pub async fn slots_are_counted_over_all_nodes(t: TestStore) {
+    t.agent(4).await;
+    let other = t.second_node().await;
+    t.store.finish_and_claim(t.claim_request(&t.node, 1, 9)).await.unwrap();
+    let theirs = t.store.finish_and_claim(t.claim_request(&other, 2, 9)).await.unwrap().claimed;
+    t.store.park_for_input(&lease(&theirs[0]), "{}", t.now()).await.unwrap();
+    let slot =
+        async || t.store.slots().await.unwrap().into_iter().find(|slot| slot.slot == Slot::NetworkClient).unwrap();
+    assert_eq!((slot().await.running, slot().await.taken), (2, 2), "who asks a person holds no permit");
+    t.store.reap_node(&other, t.now()).await.unwrap();
+    assert_eq!((slot().await.running, slot().await.taken), (1, 1));
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::NodeId;
 use matsu_core::job::{Job, JobKind};
-use matsu_core::slot::Slot;
+use matsu_core::ports::store::StoreError;
+use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{Task, TaskKind};
 
 use crate::harness::{TestStore, lease};
@@ -79,6 +82,30 @@ pub async fn inner_permits_are_bounded_and_end_with_the_job(t: TestStore) {
     assert!(t.store.take_inner_permit(&a, Slot::Browser, 1).await.unwrap());
 }
 
+pub async fn a_job_holds_one_inner_permit_at_a_time(t: TestStore) {
+    t.agent(1).await;
+    let job = lease(&claim(&t, 5).await[0]);
+    assert!(t.store.take_inner_permit(&job, Slot::Browser, 1).await.unwrap());
+    let second = t.store.take_inner_permit(&job, Slot::Llm, 4).await;
+    assert!(matches!(second, Err(StoreError::LimitExceeded(_))), "{second:?}");
+    t.store.free_inner_permit(&job, Slot::Browser).await.unwrap();
+    assert!(t.store.take_inner_permit(&job, Slot::Llm, 4).await.unwrap());
+}
+
+pub async fn the_smallest_limit_of_all_live_nodes_counts(t: TestStore) {
+    t.agent(9).await;
+    let careful = NodeId::mint(t.now());
+    let limits = SlotLimits { network_client: 2, browser: 1, ..SlotLimits::for_cores(1) };
+    t.register_with(&careful, Some(limits)).await;
+    assert_eq!(claim(&t, 5).await.len(), 2, "one node allows five, another two");
+    let slots = t.store.slots().await.unwrap();
+    assert_eq!(slots.iter().map(|slot| slot.slot).collect::<Vec<_>>(), Slot::ALL);
+    assert_eq!((slots[0].permits_max, slots[0].taken, slots[0].running), (Some(2), 2, 2));
+    t.store.reap_node(&careful, t.now()).await.unwrap();
+    assert_eq!(claim(&t, 5).await.len(), 3, "its promise went with it");
+    assert_eq!(t.store.slots().await.unwrap()[0].permits_max, None);
+}
+
 async fn with_budget(t: &TestStore, limit: i64, jobs: usize) -> (Task, Vec<Job>) {
     let mut new = t.new_task(TaskKind::Research);
     new.budget = vec![BudgetLine { unit: BudgetUnit::Pages, limit, used: 0 }];
@@ -92,13 +119,23 @@ pub async fn a_budget_is_never_exceeded(t: TestStore) {
     let (task, jobs) = with_budget(&t, 20, 4).await;
     let reserving = (0..40).map(|n| {
         let (t, lease) = (Arc::clone(&t), lease(&jobs[n % 4]));
-        async move { t.store.reserve(&lease, BudgetUnit::Pages, 3).await.unwrap().amount }
+        async move { t.store.reserve(&lease, BudgetUnit::Pages, 3).await.map_or(0, |reserved| reserved.amount) }
     });
     let granted: i64 = futures_util::future::join_all(reserving).await.into_iter().sum();
     assert_eq!(granted, 20);
     assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 20);
     let other = t.store.reserve(&lease(&jobs[0]), BudgetUnit::Tokens, 1_000).await.unwrap();
     assert_eq!(other.amount, 1_000, "what has no limit is granted in full");
+}
+
+pub async fn a_spent_budget_is_a_refusal(t: TestStore) {
+    let (task, jobs) = with_budget(&t, 5, 2).await;
+    assert_eq!(t.store.reserve(&lease(&jobs[0]), BudgetUnit::Pages, 9).await.unwrap().amount, 5);
+    let refused = t.store.reserve(&lease(&jobs[1]), BudgetUnit::Pages, 1).await;
+    assert!(matches!(&refused, Err(error) if error.code() == ErrorCode::BudgetExhausted), "{refused:?}");
+    t.complete(&jobs[0]).await.unwrap();
+    assert_eq!(t.store.reserve(&lease(&jobs[1]), BudgetUnit::Pages, 1).await.unwrap().amount, 1, "it came back");
+    assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 1);
 }
 
 pub async fn what_was_not_spent_comes_back(t: TestStore) {

@@ -9,7 +9,7 @@ use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
-    ExpiryRule, JobFilter, JobUpdate, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+    ExpiryRule, JobFilter, JobUpdate, PruneRule, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
 };
 use matsu_core::principal::Principal;
 use matsu_core::task::{IdempotencyKey, TaskKind, TaskStatus};
@@ -139,27 +139,43 @@ pub async fn a_repeated_key_names_the_first_jobs_only(t: TestStore) {
     assert_eq!(repeated.job_ids, made.job_ids, "a later search is not what this call asked for");
 }
 
-pub async fn a_key_whose_task_expired_makes_one_new_task(t: TestStore) {
+pub async fn a_key_outlives_its_task_for_its_day(t: TestStore) {
     let t = Arc::new(t);
-    let with_key = || {
+    let with_key = |body: &str| {
         let mut task = t.new_task(TaskKind::Agent);
-        task.idempotency = key("body");
+        task.idempotency = key(body);
         task.jobs = vec![t.new_job(JobKind::Noop)];
         task
     };
-    let first = t.store.insert_task(with_key()).await.unwrap().task;
+    let first = t.store.insert_task(with_key("body")).await.unwrap().task;
     let job = t.claim_one().await;
     t.complete(&job).await.unwrap();
     t.store.mark_read(std::slice::from_ref(&first.id), t.now()).await.unwrap();
     t.pass(Duration::from_secs(3_601));
     assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks, std::slice::from_ref(&first.id));
     let calls = (0..8).map(|_| {
-        let (t, task) = (Arc::clone(&t), with_key());
+        let (t, task) = (Arc::clone(&t), with_key("body"));
         async move { t.store.insert_task(task).await.unwrap() }
     });
-    let made = futures_util::future::join_all(calls).await;
-    assert_eq!(made.iter().filter(|made| !made.existed).count(), 1);
-    assert!(made.iter().all(|other| other.task.id == made[0].task.id && other.task.id != first.id), "{made:?}");
+    for again in futures_util::future::join_all(calls).await {
+        assert!(again.existed && again.job_ids.is_empty(), "{again:?}");
+        assert_eq!((&again.task.id, again.task.status), (&first.id, TaskStatus::Completed));
+        assert_eq!((again.task.created_at, again.task.finished_at), (first.created_at, Some(t.now())));
+    }
+    let other = t.store.insert_task(with_key("another body")).await;
+    assert!(matches!(other, Err(StoreError::Conflict(_))), "{other:?}");
+    assert!(t.claim(5).await.is_empty(), "nothing was started");
+
+    t.pass(Duration::from_secs(24 * 3_600));
+    let old = PruneRule {
+        changes_before: t.now(),
+        keys_before: t.now().minus(Duration::from_secs(24 * 3_600)),
+        house_jobs_before: t.now(),
+        revoked_before: t.now(),
+    };
+    t.store.prune(old, 10).await.unwrap();
+    let fresh = t.store.insert_task(with_key("body")).await.unwrap();
+    assert!(!fresh.existed && fresh.task.id != first.id, "its day is over");
 }
 
 pub async fn two_calls_with_one_key_at_once_make_one_task(t: TestStore) {

@@ -15,7 +15,8 @@ pub async fn connect(url: &str) -> tokio_postgres::Client {
 /// The store at `url` without any rows: cheaper than another schema.
 pub async fn emptied(url: &str) -> TestStore {
     let test = TestStore::open_at(url).await;
-    let tables = "tasks, jobs, permits, budgets, reservations, rates, changes, idempotency, nodes, tokens, tombstones";
+    let tables = "tasks, jobs, permits, budgets, reservations, rates, changes, idempotency, nodes, tokens, tombstones, \
+        slot_wishes";
     connect(url).await.batch_execute(&format!("TRUNCATE {tables}")).await.unwrap();
     test.register(&test.node).await;
     test

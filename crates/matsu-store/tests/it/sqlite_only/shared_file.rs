@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matsu_core::clock::Clock;
 use matsu_core::job::{JobKind, JobState};
-use matsu_core::ports::store::ForeignChange;
+use matsu_core::ports::store::{ForeignChange, PruneRule};
 
 use super::{fresh, url};
 use crate::harness::{TestStore, assert_lease_lost};
@@ -113,4 +113,22 @@ async fn observers_never_keep_a_new_node_from_its_lock() {
         }
     };
     tokio::join!(looking, listening, coming);
+}
+
+#[tokio::test]
+async fn lock_files_that_nobody_owns_are_swept() {
+    let (folder, path) = fresh();
+    let (a, b) = two_stores(&path).await;
+    let lock = |name: &str| folder.path().join("nodes").join(format!("{name}.lock"));
+    std::fs::write(lock("node_orphan"), "").unwrap();
+    // A process that has its lock and is about to write its row.
+    let starting = std::fs::File::create(lock("node_starting")).unwrap();
+    starting.lock().unwrap();
+    let now = a.now();
+    let rule = PruneRule { changes_before: now, keys_before: now, house_jobs_before: now, revoked_before: now };
+    a.store.prune(rule, 10).await.unwrap();
+    assert!(!lock("node_orphan").exists());
+    for kept in ["node_starting", a.node.as_str(), b.node.as_str()] {
+        assert!(lock(kept).exists(), "{kept}");
+    }
 }

@@ -79,3 +79,47 @@ fn a_database_that_comes_and_goes_costs_nothing() {
     assert!(workers.iter_mut().all(|worker| worker.has_ended().is_none()), "nobody gave up");
     assert_eq!(audit.begun_again, 0, "nobody was taken for dead");
 }
+
+/// Holds a lock that every caller needs, until all connections of the pool wait for it, and longer than a caller waits
+/// for a connection.
+const STARVE: &str = "BEGIN; LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(7); COMMIT";
+
+#[test]
+fn a_pool_without_a_free_connection_costs_time_and_nothing_else() {
+    let Some(mut dice) = dice("all connections of the pool taken") else { return };
+    let home = wide_home(Home::new(crate::home::Backend::Postgres));
+    let daemon = home.serve();
+    let mut worker = home.work();
+    let door = Door::default();
+    door.open(&daemon.api);
+    let load = Load::start(&door, &mut dice);
+    let mut refused = 0;
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(500 + dice.below(1_500)));
+        let store = home.store.clone();
+        let starving = std::thread::spawn(move || stores::ask_postgres(&store, STARVE).unwrap());
+        // More callers than connections; each is told in clear words that it is not now.
+        std::thread::sleep(Duration::from_millis(300));
+        let callers: Vec<_> = (0..40)
+            .map(|_| {
+                let api = daemon.api.clone();
+                std::thread::spawn(move || api.send("GET", "/api/v1/jobs?state=queued", None).map(|reply| reply.status))
+            })
+            .collect();
+        for caller in callers {
+            match caller.join().unwrap().expect("an answer") {
+                200 => {}
+                503 => refused += 1,
+                other => panic!("{other}"),
+            }
+        }
+        starving.join().unwrap();
+    }
+    let book = load.stop();
+    let audit = Audit::of(&daemon.api, &home.store, &book, Duration::from_secs(60));
+    println!("{refused} callers were told to come again");
+    audit.assert_clean(&book);
+    assert!(refused > 0);
+    assert!(worker.has_ended().is_none(), "nobody gave up");
+    assert_eq!(audit.begun_again, 0, "nobody was taken for dead");
+}
