@@ -18,7 +18,7 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos soak conformance test-agents setup
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis conformance test-agents setup soak
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -79,6 +79,9 @@ soak: setup ## An hour of even load (SOAK_SECONDS=300 for less): memory flat, no
 test-agents: setup ## The real AI command lines (over 1 GB, from npm) against a scripted model on loopback
 	programs=$$(scripts/agents.sh) && MATSU_TEST_AGENTS="$$programs" \
 		cargo test --locked -p matsu --test clients agents:: -- --nocapture --test-threads=1
+
+schemathesis: setup ## Property tests of the REST API against its own description
+	scripts/schemathesis.sh
 
 conformance: setup ## The official MCP suite, the Inspector and the TypeScript SDK; writes docs/conformance.md
 	scripts/conformance.sh

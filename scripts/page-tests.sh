@@ -16,6 +16,7 @@ cd ui
 if [ $# -gt 0 ]; then
   exec node --test --test-concurrency=1 --test-timeout=180000 "test/journeys/$1.test.mjs"
 fi
+for file in test/journeys/*.mjs test/unit/*.mjs; do node --check "$file"; done
 npx --no-install svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output machine
 node --test test/unit/
 node --test --test-concurrency=1 --test-timeout=180000 test/journeys/

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../ui"
 
-sources() { find . -type f \( -path './src/*' -o -path './public/*' -o -maxdepth 1 -name '*.*' \) ! -path './node_modules/*' | LC_ALL=C sort; }
+sources() { find src public index.html package-lock.json svelte.config.js tsconfig.json vite.config.js -type f | LC_ALL=C sort; }
 stamp=$(sources | xargs sha256sum | sha256sum | cut -c1-16)
 
 if [ "$(cat dist/stamp 2>/dev/null || true)" = "$stamp" ]; then exit 0; fi

@@ -183,11 +183,11 @@ for (const colorScheme of ['light', 'dark']) {
     await context.close();
     const stranger = await browser.newContext({ colorScheme });
     const door = await stranger.newPage();
-    const found = complaints(door);
+    const said = complaints(door);
     await door.goto(`${home.address}/inbox`);
     await door.getByRole('button', { name: 'Sign in' }).waitFor();
     assert.deepEqual(await axe(door), [], `the login (${colorScheme})`);
-    assert.deepEqual(found, []);
+    assert.deepEqual(said, []);
     await stranger.close();
   }));
 }

@@ -45,6 +45,8 @@ async fn list(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MakeBody {
+    /// Not blank.
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: String,
 }
 
