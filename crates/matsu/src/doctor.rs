@@ -1,5 +1,7 @@
 //! Looks at everything that can be wrong, and says what to do about it: for `matsu doctor` and for the page.
 
+mod models;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -82,8 +84,9 @@ impl Findings {
 }
 
 pub async fn look(config: &Config) -> Findings {
-    let (store, daemon, port, agents) = tokio::join!(store(config), daemon(config), port(config), agents(config));
-    Findings(vec![store, daemon, port, agents, secrets(config), clock()])
+    let (store, daemon, port, agents, servers) =
+        tokio::join!(store(config), daemon(config), port(config), agents(config), models::servers(config));
+    Findings(vec![store, daemon, port, agents, secrets(config), clock(), models::providers(config), servers])
 }
 
 async fn store(config: &Config) -> Finding {
