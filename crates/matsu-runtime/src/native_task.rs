@@ -191,7 +191,7 @@ impl Runtime {
 impl WaitConfig {
     fn arrived(self) -> Arrived {
         match self {
-            Self::Tasks(wait) => Arrived::Tasks(wait.ids),
+            Self::Tasks(wait) => Arrived::Tasks { tool: wait.tool, ids: wait.ids },
             Self::NextAction(_) => Arrived::NextAction,
         }
     }

@@ -28,7 +28,6 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use matsu_core::id::TaskId;
 use matsu_core::task::Task;
 
 use crate::native_task::Arrived;

@@ -56,7 +56,7 @@ impl Run {
         Self { cx, agent, input, checkpoint, live, output, known, seat, backlog, listens_for, is_ending: false }
     }
 
-    pub async fn to_its_end(mut self) -> JobEnd {
+    pub async fn until_it_ends(mut self) -> JobEnd {
         let clock = *self.cx.runtime().clock();
         loop {
             let flush_at = self.output.flush_at();

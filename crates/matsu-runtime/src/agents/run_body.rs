@@ -91,7 +91,7 @@ impl JobBody for AgentRuns {
 
     async fn run(&self, cx: JobContext) -> JobEnd {
         match self.start(&cx).await {
-            Ok(run) => run.to_its_end().await,
+            Ok(run) => run.until_it_ends().await,
             Err(end) => end,
         }
     }

@@ -235,7 +235,10 @@ async fn a_long_wait_becomes_a_task_that_ends_when_something_arrives() {
     let ended = look().await;
     assert_eq!(
         (ended.task.status, ended.arrived),
-        (TaskStatus::Completed, Some(Arrived::Tasks { tool: "get_task_status".to_owned(), ids: vec![task.id.clone()] }))
+        (
+            TaskStatus::Completed,
+            Some(Arrived::Tasks { tool: "get_task_status".to_owned(), ids: vec![task.id.clone()] })
+        )
     );
     assert_eq!(look().await.task.status, TaskStatus::Completed, "and stays so");
     let list = call(&cx, "get_task_status", json!({})).await;

@@ -59,11 +59,14 @@ pub struct Connection {
 /// Replies that may yet turn out to be lost: a client can cancel a request that was already answered.
 const REMEMBERED_MAX: usize = 64;
 
+/// The last replies, oldest first, and what each of them delivered.
+type Answered = VecDeque<(RequestId, Arc<Delivery>)>;
+
 #[derive(Clone)]
 pub struct McpHandler {
     app: App,
     connection: Arc<Connection>,
-    answered: Arc<Mutex<VecDeque<(RequestId, Arc<Delivery>)>>>,
+    answered: Arc<Mutex<Answered>>,
 }
 
 impl McpHandler {
