@@ -10,6 +10,9 @@ pub const SECRET: &str = "planted-login-5c1f0e7a9b3d";
 /// What the environment's keys say.
 pub const KEY: &str = "sk-test-0000000000000000000000000000";
 
+/// A tool's name and its arguments.
+type ToolCall = (String, Value);
+
 pub struct Case {
     pub name: &'static str,
     /// The variable that a key is read from.
@@ -21,7 +24,7 @@ pub struct Case {
     /// Files below the user's home that a login leaves.
     pub login: fn(url: &str) -> Vec<(&'static str, Value)>,
     /// A call of its shell, from the tools it offers.
-    pub shell: fn(command: &str, tools: &[String]) -> Option<(String, Value)>,
+    pub shell: fn(command: &str, tools: &[String]) -> Option<ToolCall>,
 }
 
 pub const CASES: &[Case] = &[CLAUDE, CODEX, GEMINI, QWEN, OPENCODE];
@@ -122,7 +125,7 @@ fn opencode(url: &str, key: &str) -> String {
     )
 }
 
-fn offered(tools: &[String], name: &str, arguments: Value) -> Option<(String, Value)> {
+fn offered(tools: &[String], name: &str, arguments: Value) -> Option<ToolCall> {
     tools.iter().find(|tool| tool.as_str() == name).map(|tool| (tool.clone(), arguments))
 }
 
