@@ -18,5 +18,5 @@ if [ $# -gt 0 ]; then
 fi
 for file in test/journeys/*.mjs test/unit/*.mjs; do node --check "$file"; done
 npx --no-install svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output machine
-node --test test/unit/
-node --test --test-concurrency=1 --test-timeout=180000 test/journeys/
+node --test test/unit/*.test.mjs
+node --test --test-concurrency=1 --test-timeout=180000 test/journeys/*.test.mjs
