@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 
 scripts/setup.sh browser
 scripts/ui.sh
+. scripts/node.sh
 target=$(cargo metadata --no-deps --offline --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 export MATSU_BIN=${MATSU_BIN:-$target/debug/matsu}
 [ -x "$MATSU_BIN" ] || cargo build --locked -p matsu
