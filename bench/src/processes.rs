@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use bench_peer::{Answer, Order};
@@ -13,6 +14,9 @@ pub struct Processes {
     matsu: PathBuf,
     honker: PathBuf,
     sqlx: PathBuf,
+    /// Built when a row first asks for it.
+    reader: OnceLock<PathBuf>,
+    target: PathBuf,
     /// The product's own program, for the rows that go over HTTP.
     pub server: PathBuf,
 }
@@ -26,8 +30,23 @@ impl Processes {
             server: build_server(&target)?,
             honker: build("honker", &target)?,
             sqlx: build("sqlx", &target)?,
+            reader: OnceLock::new(),
             own,
+            target,
         })
+    }
+
+    /// Where what the harness builds and installs is kept.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Reads pages, judges pairs and searches documents, with Matsu's code and with the crates beside it.
+    pub fn reader(&self) -> Result<&Path> {
+        if self.reader.get().is_none() {
+            let _ = self.reader.set(build("reader", &self.target)?);
+        }
+        self.reader.get().map(PathBuf::as_path).context("no reader")
     }
 
     /// Never fails the run: a peer that breaks is a line in the report.

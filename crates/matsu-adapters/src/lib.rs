@@ -1,6 +1,14 @@
 //! Everything outward: agent command lines, models, search engines, pages, MCP servers. Implements the ports of the
 //! core; nothing here decides what a task becomes.
 
+pub mod agents;
+pub mod browser;
+pub mod claims;
+pub mod engines;
+pub mod extract;
+pub mod fetch;
+mod http;
+pub mod judge;
 pub mod mcp_host;
 pub mod model_research;
 pub mod providers;

@@ -26,6 +26,12 @@ impl Topic {
         Self(format!("queue/{slot}"))
     }
 
+    /// A page waits for a person, or was settled.
+    #[must_use]
+    pub fn auth() -> Self {
+        Self("auth".to_owned())
+    }
+
     /// Whatever is published, on any topic.
     #[must_use]
     pub fn everything() -> Self {

@@ -11,6 +11,7 @@ pub mod confidence;
 pub mod document;
 pub mod domain_rule;
 pub mod evidence;
+pub mod fingerprint;
 pub mod merge;
 pub mod novelty;
 pub mod passages;

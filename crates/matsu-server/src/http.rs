@@ -1,5 +1,7 @@
 //! The routes. One file per resource, one line each here.
 
+mod agent_runs;
+mod chats;
 mod control;
 mod doctor;
 mod events;
@@ -7,7 +9,10 @@ mod health;
 mod jobs;
 mod nodes;
 mod openapi;
+mod projects;
+mod research;
 mod session;
+mod sessions;
 mod summary;
 mod task_wait;
 mod tasks;
@@ -44,14 +49,19 @@ fn api() -> Resource {
     Resource::default()
         .merge(tasks::routes())
         .merge(task_wait::routes())
+        .merge(agent_runs::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
+        .merge(research::routes())
         .merge(summary::routes())
         .merge(tokens::routes())
         .merge(tools::routes())
         .merge(events::routes())
         .merge(session::routes())
         .merge(doctor::routes())
+        .merge(projects::routes())
+        .merge(sessions::routes())
+        .merge(chats::routes())
         .merge(openapi::routes())
 }
 

@@ -41,7 +41,7 @@ impl Problem {
     fn status(&self) -> StatusCode {
         match self.code {
             ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
-            ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound => StatusCode::NOT_FOUND,
+            ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound | ErrorCode::AgentNotFound => StatusCode::NOT_FOUND,
             ErrorCode::Unauthorized | ErrorCode::SessionInvalid => StatusCode::UNAUTHORIZED,
             ErrorCode::Forbidden | ErrorCode::WrongPurpose => StatusCode::FORBIDDEN,
             ErrorCode::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
@@ -61,12 +61,28 @@ impl Problem {
             | ErrorCode::IllegalTransition
             | ErrorCode::IdempotencyConflict
             | ErrorCode::BudgetExhausted
+            | ErrorCode::SessionConflict
+            | ErrorCode::AgentNotInstalled
+            | ErrorCode::AuthRequired
+            | ErrorCode::CalibrationError
             | ErrorCode::SessionEnded
             | ErrorCode::NothingToDo
             | ErrorCode::AgentReportedFailure
             | ErrorCode::ChatEnded
             | ErrorCode::Interrupted
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
+            ErrorCode::AgentStartFailed
+            | ErrorCode::AgentExit
+            | ErrorCode::AgentApiError
+            | ErrorCode::AgentNoResult
+            | ErrorCode::AgentTurnLimit
+            | ErrorCode::AgentQuota
+            | ErrorCode::AgentNoReport
+            | ErrorCode::AllEnginesBlocked
+            | ErrorCode::SerpSearchFailed
+            | ErrorCode::AllFetchesFailed
+            | ErrorCode::PipelineError
+            | ErrorCode::PipelineTimeout => StatusCode::BAD_GATEWAY,
             ErrorCode::StoreNewer | ErrorCode::JobPanicked | ErrorCode::JobTimeout | ErrorCode::InternalError => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -3,12 +3,19 @@
 //! Lock order, which keeps PostgreSQL free of deadlocks: task rows by ascending id (through [`ledger::Ledger`]),
 //! then jobs, then permits; then chats, then sessions. SQLite has one writer and needs no locks.
 
+pub mod auth_queue;
+pub mod calibration;
 pub mod changes;
 pub mod chats;
 pub mod claim;
+pub mod cleanup;
 pub mod directory;
+pub mod engines;
 pub mod enqueue;
+pub mod evidence_read;
+pub mod evidence_rows;
 pub mod expire;
+pub mod feedback;
 pub mod finish_and_claim;
 pub mod guard;
 pub mod insert_task;
@@ -20,8 +27,12 @@ pub mod notifications;
 pub mod park;
 pub mod permits;
 pub mod read;
+pub mod record;
 pub mod report;
 pub mod rows;
+pub mod run_answers;
+pub mod run_output;
+pub mod run_sessions;
 pub mod session_rows;
 pub mod sessions;
 pub mod spending;

@@ -56,6 +56,22 @@ pub enum Command {
     Retry(TaskArg),
     /// Call a tool and print its answer
     Call(Call),
+    /// The product in ten seconds, with nothing configured
+    Demo,
+    /// Research a question: search, read, weigh, and show claims with their sources
+    Research(Research),
+    /// Pages that need a person: list them, hand over cookies, settle them
+    #[command(subcommand)]
+    Auth(Auth),
+    /// Correct what research found: domains, claims, evidence
+    Feedback(Feedback),
+    /// How far the judge can be trusted, and going back to an earlier calibration
+    #[command(subcommand)]
+    Calibration(Calibration),
+    /// Remove evidence that no task reaches
+    Gc(Gc),
+    /// Write a task with its evidence, as Markdown or JSON
+    Export(Export),
     /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
     Connect(Connect),
     /// What installed hooks call
@@ -77,6 +93,17 @@ pub enum Command {
     /// Named tokens for clients
     #[command(subcommand)]
     Token(TokenCommand),
+    /// The AI command lines that can be given work
+    Agents(Agents),
+    /// Give work to an agent and follow it
+    Run(Run),
+    /// What a run was doing; with -f as it happens
+    Logs(Logs),
+    /// Put the patch of a run into the tree it came from
+    Apply(Apply),
+    /// The parent of one run's processes; started by the daemon, never by hand
+    #[command(name = "__run", hide = true)]
+    Shim,
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -130,7 +157,7 @@ pub struct Mcp {
     /// How many seconds this client can be held in one call
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
-    /// A folder that this client's work may lie in; may be given several times
+    /// The client's project: where its agents may work. The first is where they work by default
     #[arg(long, value_name = "DIR")]
     pub root: Vec<PathBuf>,
     /// Take test jobs too
@@ -160,6 +187,65 @@ pub enum HookEvent {
     Stop,
     /// A person has written a prompt
     Prompt,
+}
+
+#[derive(Args)]
+pub struct Agents {
+    /// Also ask each whether it is logged in; fails if a definition cannot be read
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// The agent's name; see `matsu agents`
+    pub agent: String,
+    /// What it shall do; `-` reads it from stdin
+    pub message: String,
+    /// What it may touch: read-only, workspace-write or full
+    #[arg(long)]
+    pub mode: Option<String>,
+    /// A name for the conversation
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// Go on with the conversation of that name
+    #[arg(long, requires = "session")]
+    pub resume: bool,
+    #[arg(long)]
+    pub model: Option<String>,
+    /// A file with a system prompt
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// Seconds it may run
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u32>,
+    /// Print the task's id and return at once
+    #[arg(short, long)]
+    pub detach: bool,
+}
+
+#[derive(Args)]
+pub struct Logs {
+    /// The task's id
+    pub task: String,
+    /// Go on until the task has ended
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Apply {
+    /// The task's id
+    pub task: String,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// Only show the patch
+    #[arg(long)]
+    pub show: bool,
 }
 
 #[derive(Args)]
@@ -268,4 +354,96 @@ pub enum TokenCommand {
     List,
     /// Revoke a token; it opens nothing from now on
     Revoke { id: String },
+}
+
+#[derive(Args)]
+pub struct Research {
+    /// The question
+    pub question: String,
+    /// What to search for; the question itself if none is given
+    #[arg(long = "query", value_name = "QUERY")]
+    pub queries: Vec<String>,
+    /// Search the documents in this folder
+    #[arg(long = "dir", value_name = "DOCS")]
+    pub folders: Vec<PathBuf>,
+    /// Only these engines
+    #[arg(long = "engine", value_name = "NAME")]
+    pub engines: Vec<String>,
+    /// Pages to be read at most
+    #[arg(long, value_name = "N")]
+    pub max_pages: Option<u32>,
+    /// Write the report to this file, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub enum Auth {
+    /// Pages that wait for a person
+    List,
+    /// The door is open: the searches it held up go on
+    Done(AuthTarget),
+    /// Leave those pages out
+    Skip(AuthTarget),
+    /// Keep cookies for a domain, read from standard input: a Cookie header or a cookies.txt
+    Cookies {
+        /// The registrable domain, such as example.org
+        domain: String,
+    },
+}
+
+#[derive(Args)]
+pub struct AuthTarget {
+    /// An item's id (iq_…) or a domain
+    pub target: String,
+}
+
+#[derive(Args)]
+pub struct Feedback {
+    /// domain_block, domain_unblock, domain_clear_override, claim_reject, claim_restore, edge_correct; none lists the log
+    pub action: Option<String>,
+    /// The domain pattern, claim or edge
+    pub target: Option<String>,
+    /// For edge_correct: supports, refutes or neutral
+    #[arg(long, value_name = "RELATION")]
+    pub relation: Option<String>,
+    /// Why; kept in the log
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub enum Calibration {
+    /// Judges, versions and scores
+    Show,
+    /// Put an earlier version in force again
+    Rollback {
+        /// The judge
+        source: String,
+        /// The version; the one before by default
+        #[arg(long)]
+        version: Option<u32>,
+        /// Why; kept in the log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Args)]
+pub struct Gc {
+    /// Only say what would go
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args)]
+pub struct Export {
+    /// The task's id
+    pub task: String,
+    /// markdown or json
+    #[arg(long, default_value = "markdown", value_parser = ["markdown", "json"])]
+    pub format: String,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::node::NodeRole;
-use matsu_runtime::{Bodies, Workers};
+use matsu_runtime::{Service, Workers};
 use matsu_server::{App, AppOptions, Door, router};
 use serde_json::Value;
 use tokio::net::UnixStream;
@@ -23,6 +23,7 @@ use tower::ServiceExt;
 
 use crate::compose::{self, Role, VERSION};
 use crate::config::Config;
+use crate::daemon::lock::ServeLock;
 
 pub enum Client {
     /// The daemon answers.
@@ -30,9 +31,15 @@ pub enum Client {
     /// There is none; the routes run in this process.
     InProcess {
         router: Router,
-        /// Hears what others do to the store meanwhile; ends with the command.
-        _listening: JoinSet<()>,
+        /// Hears what others do to the store meanwhile, or does the work; ends with the command.
+        _beside: Beside,
     },
+}
+
+/// What goes on in this process besides the command itself.
+pub enum Beside {
+    Listening { _ears: JoinSet<()> },
+    Working { _service: Service, _lock: ServeLock },
 }
 
 impl Client {
@@ -45,21 +52,45 @@ impl Client {
                 return Ok(daemon);
             }
         }
+        Self::here(config, Workers::None).await
+    }
+
+    /// As [`Client::connect`], for a command whose work must be done: by the daemon, or else by this process, unless
+    /// another one holds the store and does it.
+    pub async fn at_work(config: &Config) -> Result<Self> {
+        let client = Self::connect(config).await?;
+        if client.has_daemon() { Ok(client) } else { Self::here(config, Workers::All).await }
+    }
+
+    async fn here(config: &Config, workers: Workers) -> Result<Self> {
+        let lock = match workers {
+            Workers::All => ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?,
+            Workers::None => None,
+        };
         let opened = compose::open_store(config).await?;
+        let agents = compose::agents(config);
         let role = Role {
             node: NodeRole::Command,
-            workers: Workers::None,
-            bodies: Bodies::default(),
+            workers: if lock.is_some() { Workers::All } else { Workers::None },
+            bodies: compose::bodies(&agents, false),
+            agents,
             version: VERSION.to_owned(),
         };
-        let runtime = compose::runtime(config, &opened, role);
+        let runtime = compose::runtime(config, &opened, role)?;
         // Nothing may read as running that no live process holds.
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
-            opened.store.reap_node(&dead, runtime.clock().now()).await?;
+            if !runtime.has_live_runs_of(&dead).await? {
+                opened.store.reap_node(&dead, runtime.clock().now()).await?;
+            }
         }
-        let mut listening = JoinSet::new();
-        let ears = runtime.clone();
-        listening.spawn(async move { ears.listen(&CancellationToken::new()).await });
+        let beside = match lock {
+            Some(lock) => Beside::Working { _service: runtime.start(), _lock: lock },
+            None => {
+                let (mut listening, ears) = (JoinSet::new(), runtime.clone());
+                listening.spawn(async move { ears.listen(&CancellationToken::new()).await });
+                Beside::Listening { _ears: listening }
+            }
+        };
         let app = App::new(AppOptions {
             runtime,
             version: VERSION.to_owned(),
@@ -68,7 +99,7 @@ impl Client {
             metrics: std::sync::Arc::new(String::new),
             test_jobs: matsu_server::app::TestJobs::Hidden,
         });
-        Ok(Self::InProcess { router: router(&app, Door::Socket), _listening: listening })
+        Ok(Self::InProcess { router: router(&app, Door::Socket), _beside: beside })
     }
 
     /// Whether a daemon answers.
@@ -84,6 +115,12 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// As [`Client::post`], for what depends on the directory the command was started in.
+    pub async fn post_from_here(&self, path: &str, body: Value) -> Result<Value> {
+        let here = std::env::current_dir().ok().map(|here| here.display().to_string());
+        self.call_from(Method::POST, path, Some(body), here).await
+    }
+
     pub async fn patch(&self, path: &str, body: Value) -> Result<Value> {
         self.call(Method::PATCH, path, Some(body)).await
     }
@@ -93,7 +130,14 @@ impl Client {
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
-        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        self.call_from(method, path, body, None).await
+    }
+
+    async fn call_from(&self, method: Method, path: &str, body: Option<Value>, here: Option<String>) -> Result<Value> {
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+        if let Some(here) = here {
+            request = request.header(matsu_server::peer::DIRECTORY, here);
+        }
         let request = match body {
             None => request.body(Body::empty())?,
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string()))?,

@@ -7,19 +7,30 @@ macro_rules! say {
     };
 }
 
+mod agents;
+mod apply;
+mod auth;
 mod backup;
+mod calibration;
 mod call;
 mod chat;
 mod completions;
 mod config;
 mod connect;
+mod demo;
 mod doctor;
+mod export;
+mod feedback;
+mod gc;
 mod hook;
 mod limits;
+mod logs;
 mod mcp;
 mod migrate;
 mod open;
+mod research;
 mod retry;
+mod run;
 mod serve;
 mod status;
 mod stop;
@@ -55,6 +66,13 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, args).await,
+        Command::Demo => demo::run(&global).await,
+        Command::Research(args) => research::run(&quiet(&global)?, args).await,
+        Command::Auth(what) => auth::run(&quiet(&global)?, what).await,
+        Command::Feedback(args) => feedback::run(&quiet(&global)?, args).await,
+        Command::Calibration(what) => calibration::run(&quiet(&global)?, what).await,
+        Command::Gc(args) => gc::run(&quiet(&global)?, args).await,
+        Command::Export(args) => export::run(&quiet(&global)?, args).await,
         Command::Connect(args) => connect::run(&quiet(&global)?, &args),
         Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Chat(args) => chat::run(&quiet(&global)?, args).await,
@@ -64,6 +82,12 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Migrate => migrate::run(&quiet(&global)?).await,
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
+        // Taken by `main`, before there is a runtime.
+        Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
+        Command::Run(args) => run::run(&quiet(&global)?, args).await,
+        Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,
+        Command::Apply(args) => apply::run(&quiet(&global)?, &args).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }

@@ -5,13 +5,17 @@ pub mod keys;
 pub mod layers;
 pub mod providers;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
+use matsu_core::language::Language;
+use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
+use matsu_runtime::SessionOptions;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
@@ -30,6 +34,10 @@ pub struct Config {
     pub layers: Layers,
     /// The user wants no colours anywhere.
     pub no_color: bool,
+    /// Where the configuration file is or would be.
+    pub file: Option<PathBuf>,
+    /// What this process was started with; runs of agents get a part of it.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// What a command says on top of the global flags.
@@ -64,8 +72,8 @@ impl Config {
         };
 
         let mut layers = Layers::defaults(&paths);
-        match file {
-            Some(file) if file.exists() || global.config.is_some() => layers.read_file(&file)?,
+        match &file {
+            Some(file) if file.exists() || global.config.is_some() => layers.read_file(file)?,
             _ => {}
         }
         layers.read_environment(|name| std::env::var(name).ok())?;
@@ -77,7 +85,10 @@ impl Config {
         ])?;
         layers.make_store_absolute()?;
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Ok(Self { paths, layers, no_color })
+        let environment = std::env::vars_os();
+        let environment =
+            environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(Self { paths, layers, no_color, file, environment: environment.collect() })
     }
 
     /// Where this user's AI clients keep their files.
@@ -131,8 +142,83 @@ impl Config {
         Duration::from_secs(self.layers.number("wait.hold_max"))
     }
 
+    pub fn sessions(&self) -> SessionOptions {
+        let seconds = |key: &str| Duration::from_secs(self.layers.number(key));
+        SessionOptions {
+            ttl: seconds("sessions.ttl"),
+            idle_end: seconds("sessions.idle_end"),
+            connect_max: seconds("sessions.connect_max"),
+            cancel_grace: seconds("sessions.cancel_grace"),
+            hold_grace: seconds("sessions.hold_grace"),
+            language: Language::parse(self.layers.text("lang")).unwrap_or(Language::English),
+        }
+    }
+
     pub fn hold_max_progress(&self) -> Duration {
         Duration::from_secs(self.layers.number("wait.hold_max_progress"))
+    }
+
+    /// A text that may be switched off by its default word.
+    fn unless(&self, name: &str, off: &str) -> Option<&str> {
+        Some(self.layers.text(name)).filter(|value| *value != off)
+    }
+
+    fn list(&self, name: &str, mark: char) -> Vec<String> {
+        let parts = self.unless(name, "none").unwrap_or_default().split(mark).map(str::trim);
+        parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    }
+
+    pub fn research_folders(&self) -> Vec<PathBuf> {
+        self.list("research.folders", ':').into_iter().map(PathBuf::from).collect()
+    }
+
+    pub fn searxng(&self) -> Option<&str> {
+        self.unless("research.searxng", "off")
+    }
+
+    pub fn openalex(&self) -> Option<&str> {
+        self.unless("research.openalex", "off")
+    }
+
+    pub fn browser_debug(&self) -> Option<&str> {
+        self.unless("research.browser_debug", "off")
+    }
+
+    pub fn contact(&self) -> Option<String> {
+        self.unless("research.contact", "none").map(str::to_owned)
+    }
+
+    pub fn allowed_hosts(&self) -> Vec<String> {
+        self.list("research.allow_hosts", ',')
+    }
+
+    pub fn primary_domains(&self) -> Vec<String> {
+        self.list("research.primary_domains", ',')
+    }
+
+    pub fn fetch_step(&self) -> Duration {
+        Duration::from_millis(self.layers.number("research.step_ms"))
+    }
+
+    pub fn fetch_daily_max(&self) -> Option<u32> {
+        u32::try_from(self.layers.number("research.daily_max")).ok().filter(|most| *most > 0)
+    }
+
+    pub fn search_time_max(&self) -> Duration {
+        Duration::from_secs(self.layers.number("research.search_time_max"))
+    }
+
+    pub fn auth_kept(&self) -> Duration {
+        Duration::from_secs(self.layers.number("research.auth_kept"))
+    }
+
+    /// The browser to be used, if any; `find` looks for one on the search path.
+    pub fn browser_program(&self, find: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+        match self.layers.text("research.browser") {
+            "off" => None,
+            "auto" => find(&std::env::var("PATH").unwrap_or_default()),
+            path => Some(PathBuf::from(path)),
+        }
     }
 
     pub fn log_level(&self) -> &str {
@@ -141,6 +227,22 @@ impl Config {
 
     pub fn logs_json(&self) -> bool {
         self.layers.text("log.format") == "json"
+    }
+
+    /// The folder of the user's own agents: beside the configuration file.
+    pub fn agent_definitions(&self) -> Option<PathBuf> {
+        Some(std::path::absolute(self.file.as_ref()?.parent()?.join("agents")).ok()?)
+    }
+
+    /// Directories that agents may work in.
+    pub fn agent_roots(&self) -> Vec<PathBuf> {
+        let roots = self.layers.text("agents.roots").split(':').filter(|root| !root.is_empty());
+        let home = self.environment.get("HOME").map(PathBuf::from).unwrap_or_default();
+        roots.map(|root| root.strip_prefix("~/").map_or_else(|| PathBuf::from(root), |root| home.join(root))).collect()
+    }
+
+    pub fn agent_mode_max(&self) -> Mode {
+        Mode::parse(self.layers.text("agents.mode_max")).unwrap_or(Mode::ReadOnly)
     }
 
     pub fn slots(&self) -> SlotLimits {

@@ -3,12 +3,17 @@
 //! Time comes in as `now`; lists come back in a stated order; an absent row is `NotFound`, never a panic.
 //! After a commit the store publishes what changed on its [`Hub`], never before.
 
+pub mod auth_queue;
+pub mod calibration;
 pub mod chats;
 pub mod directory;
 pub mod error;
+pub mod evidence;
+pub mod feedback;
 pub mod jobs;
 pub mod nodes;
 pub mod notifications;
+pub mod runs;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
@@ -23,15 +28,26 @@ use crate::change::Topic;
 use crate::id::SessionId;
 use crate::wake::Hub;
 
+pub use auth_queue::{AuthFilter, AuthOutcome, AuthQueueStore, AuthTarget, ResolveAuth, ResolvedAuth};
+pub use calibration::{CalibrationStore, EvaluationFilter, NewCalibration, RollBack, RolledBack};
 pub use chats::{ChatStore, MessageFilter, OpenedChat, Say, TakeMessages, Taken, TakenMessage};
 pub use directory::DirectoryStore;
 pub use error::StoreError;
+pub use evidence::{
+    ClaimRow, ClaimView, Cleared, EdgeView, EvidenceStore, EvidenceTotals, Materials, MaterialsWish, NewAuthItem,
+    NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, PassageRow, Recorded, Removal, SearchList, SearchRow,
+    SearchWish,
+};
+pub use feedback::{CorrectEdge, CorrectedEdge, FeedbackEntry, FeedbackStore, NewRule, SetAdoption};
 pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
     JobUpdate, Order, OrderKind, ProgressNote,
 };
 pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
+pub use runs::{
+    AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
+};
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
 };
@@ -52,9 +68,14 @@ pub trait Store:
     + JobStore
     + NodeStore
     + SpendingStore
+    + RunStore
     + ChangeStore
     + TokenStore
     + UpkeepStore
+    + EvidenceStore
+    + AuthQueueStore
+    + FeedbackStore
+    + CalibrationStore
     + DirectoryStore
     + ChatStore
     + SessionStore

@@ -3,6 +3,8 @@
 //! One judgement gives three pairs of prediction and truth, one for each relation, so that corrections alone (which
 //! only ever say "not this one, that one") are enough to learn from.
 
+pub mod fit;
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
@@ -102,7 +104,7 @@ impl CalibrationSample {
 }
 
 /// A stored evaluation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     pub id: EvaluationId,
     pub source: String,

@@ -49,6 +49,8 @@ impl SearchStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResearchConfig {
+    /// The question in full; the task's title may be cut.
+    pub question: String,
     pub priority_domains: Vec<String>,
     pub language: Option<String>,
     pub engines: Vec<String>,
@@ -81,7 +83,8 @@ pub struct SearchTally {
     /// Engines that did not, with the reason.
     pub engines_failed: Vec<EngineFailure>,
     pub ended_as: Option<SearchStatus>,
-    /// Why it ended short of what was asked.
+    /// Why it ended short of what was asked, as a code and in words.
+    pub error_code: Option<String>,
     pub notes: Vec<String>,
 }
 

@@ -43,7 +43,11 @@ fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
     let none = Map::new();
     let known = schema["properties"].as_object().unwrap_or(&none);
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if fields.get(required).is_none_or(Value::is_null) {
+        let is_there = match fields.get(required) {
+            Some(Value::Null) => known.get(required).is_some_and(is_nullable),
+            given => given.is_some(),
+        };
+        if !is_there {
             let name = join(path, required);
             let expected = known.get(required).map_or_else(|| "a value".to_owned(), expected);
             let message = format!("{name} is required: {expected}");
@@ -61,6 +65,11 @@ fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
         }
     }
     Ok(())
+}
+
+/// A schema that says nothing about the type says that null will do.
+fn is_nullable(schema: &Value) -> bool {
+    ["type", "anyOf", "enum", "const"].iter().all(|keyword| schema[*keyword].is_null())
 }
 
 fn array(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {

@@ -37,12 +37,30 @@ pub fn output<T: JsonSchema>() -> Value {
         },
         "required": ["ok", "error_code", "error", "error_id", "details"],
     });
+    // What every tool answers while its session has an order to stop that it has not acknowledged.
+    let interrupt = json!({
+        "properties": {
+            "ok": { "const": true },
+            "interrupted": { "const": true },
+            "notification": { "type": "string" },
+        },
+        "required": ["ok", "interrupted", "notification"],
+    });
     json!({
         "type": "object",
-        "properties": { "ok": { "type": "boolean" } },
+        "properties": {
+            "ok": { "type": "boolean" },
+            "notification": { "type": "string" },
+            "news": { "type": "string" },
+        },
         "required": ["ok"],
-        "anyOf": [own, error],
+        "anyOf": [own, error, interrupt],
     })
+}
+
+/// For a field that is written as null where there is nothing to say: any type will do.
+pub fn nullable(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({})
 }
 
 fn derived<T: JsonSchema>(settings: SchemaSettings) -> Value {

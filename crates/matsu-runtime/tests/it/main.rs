@@ -12,6 +12,8 @@ mod misbehaviour;
 mod order;
 mod outage;
 mod recovery;
+mod research;
+mod sessions;
 mod simulation;
 mod steering;
 mod tasks;

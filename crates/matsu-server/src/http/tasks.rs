@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use matsu_core::id::TaskId;
+use axum::http::StatusCode;
+use matsu_core::id::{AgentId, ProjectId, TaskId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
@@ -21,7 +22,9 @@ pub fn routes() -> Resource {
     let list_tasks = says("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
     let change_task = says("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
     let task_jobs = says("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
+    let make_task = says("make_task", "Gives a task to an agent.").body::<TaskWish>();
     Resource::default()
+        .post("/tasks", make_task.creates::<TaskBody>(), make)
         .get("/tasks", list_tasks.answers::<PageBody<TaskBody>>(), list)
         .get("/tasks/{id}", says("read_task", "One task.").answers::<TaskBody>(), read)
         .patch("/tasks/{id}", change_task.answers::<AnyObject>(), change)
@@ -81,6 +84,30 @@ async fn jobs(
     Ok(Json(PageBody::of(page)))
 }
 
+/// What is asked of an agent.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskWish {
+    kind: TaskKind,
+    agent_id: Option<String>,
+    /// `default`, if absent.
+    project_id: Option<String>,
+    message: Option<String>,
+}
+
+async fn make(
+    State(app): State<App>,
+    caller: Caller,
+    Json(wish): Json<TaskWish>,
+) -> Result<(StatusCode, Json<TaskBody>), Problem> {
+    let (TaskKind::Agent, Some(agent), Some(message)) = (wish.kind, wish.agent_id, wish.message) else {
+        return Err(Problem::invalid("say kind agent, agent_id and message"));
+    };
+    let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
+    let task = app.runtime().hand_task(&caller.principal, &AgentId::from_text(agent), &project, message).await?;
+    Ok((StatusCode::CREATED, Json(TaskBody::from(&task))))
+}
+
 /// What a person can make of a task.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -95,7 +122,9 @@ enum Wanted {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChangeBody {
-    status: Wanted,
+    status: Option<Wanted>,
+    /// Gives the task to another agent.
+    agent_id: Option<String>,
     /// How hard to stop; only with `cancelled` and `completed`.
     mode: Option<StopMode>,
     message: Option<String>,
@@ -108,7 +137,17 @@ async fn change(
     Json(body): Json<ChangeBody>,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let steer = match body.status {
+    if let Some(agent) = body.agent_id {
+        if body.status.is_some() || body.mode.is_some() {
+            return Err(Problem::invalid("agent_id goes alone: give the task to somebody, or change its status"));
+        }
+        let task = app.runtime().reassign(&caller.principal, &id, &AgentId::from_text(agent)).await?;
+        return Ok(Json(json!({ "task": TaskBody::from(&task) })));
+    }
+    let Some(wanted) = body.status else {
+        return Err(Problem::invalid("status says what the task shall be, or agent_id whose"));
+    };
+    let steer = match wanted {
         Wanted::Paused => Steer::Pause,
         Wanted::Blocked => Steer::Block,
         Wanted::Running => Steer::Resume,

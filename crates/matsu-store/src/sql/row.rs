@@ -58,6 +58,12 @@ pub struct Columns<'r> {
 }
 
 impl<'r> Columns<'r> {
+    /// Goes on behind the first `columns` ones.
+    pub fn skip(mut self, columns: usize) -> Self {
+        self.next += columns;
+        self
+    }
+
     fn step(&mut self) -> usize {
         self.next += 1;
         self.next - 1

@@ -5,7 +5,8 @@ use std::error::Error;
 use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{
-    AgentId, ChatId, JobId, MessageId, NodeId, NotificationId, ProjectId, SessionId, TaskId, TokenId,
+    AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, MessageId, NodeId,
+    NotificationId, PageId, ProjectId, RuleId, SampleId, SessionId, TaskId, TokenId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -106,6 +107,15 @@ from_text_newtypes!(
     NodeId,
     TokenId,
     Principal,
+    PageId,
+    FragmentId,
+    ClaimId,
+    EdgeId,
+    AuthItemId,
+    RuleId,
+    FeedbackId,
+    SampleId,
+    EvaluationId,
     ProjectId,
     AgentId,
     SessionId,

@@ -115,17 +115,26 @@ impl Transition for Settle {
         if task_id.is_none() {
             return Ok(());
         }
-        let row = tx.row(&TAKE_BACK, params![self.reservation.id, &self.lease.job_id]).await?;
-        let row =
-            row.ok_or_else(|| StoreError::NotFound { what: "reservation", id: self.reservation.id.to_string() })?;
-        // What was not set aside cannot be spent, where the limit is a promise. Tokens and money are known only
-        // afterwards, and may have passed it.
-        let spent = match self.reservation.unit {
-            BudgetUnit::Pages | BudgetUnit::Seconds => self.spent.clamp(0, self.reservation.amount),
-            BudgetUnit::Tokens | BudgetUnit::MicroCost => self.spent.max(0),
-        };
-        give_back(tx, &row, spent).await
+        settle_reservation(tx, &self.lease, &self.reservation, self.spent).await
     }
+}
+
+/// Turns a reservation into what was spent. The caller has checked the fence and holds the task's lock.
+pub async fn settle_reservation(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    reservation: &Reservation,
+    spent: i64,
+) -> Result<(), StoreError> {
+    let row = tx.row(&TAKE_BACK, params![reservation.id, &lease.job_id]).await?;
+    let row = row.ok_or_else(|| StoreError::NotFound { what: "reservation", id: reservation.id.to_string() })?;
+    // What was not set aside cannot be spent, where the limit is a promise. Tokens and money are known only
+    // afterwards, and may have passed it.
+    let spent = match reservation.unit {
+        BudgetUnit::Pages | BudgetUnit::Seconds => spent.clamp(0, reservation.amount),
+        BudgetUnit::Tokens | BudgetUnit::MicroCost => spent.max(0),
+    };
+    give_back(tx, &row, spent).await
 }
 
 /// Lowers `used` by what a deleted reservation held beyond `spent`.
@@ -156,7 +165,7 @@ pub async fn return_reservations(tx: &mut Tx<'_>, jobs: &[&str], reserved: &[Row
 }
 
 /// Slot and state of a job that this lease holds, with the row locked until the end of the transaction.
-async fn held_job(tx: &mut Tx<'_>, lease: &Lease) -> Result<(Slot, JobState), StoreError> {
+pub async fn held_job(tx: &mut Tx<'_>, lease: &Lease) -> Result<(Slot, JobState), StoreError> {
     let row = tx.row(&HELD, params![&lease.job_id, lease.attempt]).await?;
     let row = row.ok_or_else(|| StoreError::LeaseLost(lease.job_id.clone()))?;
     let mut c = row.columns();

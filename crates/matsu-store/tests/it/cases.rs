@@ -2,10 +2,13 @@
 
 pub mod changes;
 pub mod chats;
+pub mod corrections;
+pub mod evidence;
 pub mod fences;
 pub mod notifications;
 pub mod queue;
 pub mod recovery;
+pub mod runs;
 pub mod scarce;
 pub mod sessions;
 pub mod stopping;

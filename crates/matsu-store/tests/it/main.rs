@@ -117,6 +117,13 @@ on_every_backend! {
         partial_output_survives_its_owner,
         slots_are_counted_over_all_nodes,
     }
+    runs {
+        output_is_read_in_parts_from_anywhere,
+        a_late_part_of_output_is_refused,
+        a_conversation_belongs_to_one_agent_and_one_task_at_a_time,
+        a_question_is_answered_once,
+        what_a_run_said_goes_with_its_task,
+    }
     changes {
         every_visible_change_is_recorded_in_order,
         a_commit_wakes_its_topics_and_a_refusal_wakes_nobody,
@@ -124,6 +131,31 @@ on_every_backend! {
         what_is_too_old_goes_a_few_at_a_time,
         progress_of_many_jobs_is_one_change_of_their_task,
         concurrent_commits_are_all_seen_by_a_cursor,
+    }
+    evidence {
+        a_claim_leads_back_to_its_page,
+        evidence_scores_its_claim,
+        evidence_and_checkpoint_are_one,
+        late_evidence_is_refused,
+        evidence_of_a_cancelled_search_is_left_out,
+        a_private_page_is_its_owners_alone,
+        a_page_read_again_keeps_what_it_still_has,
+        claims_come_in_pages_most_confident_first,
+        the_same_claim_is_kept_once,
+        searches_are_listed_with_what_they_came_to,
+        cleaning_a_task_leaves_others_alone,
+        a_day_has_its_share,
+    }
+    corrections {
+        one_door_holds_up_many_searches,
+        an_opened_door_puts_its_searches_back,
+        a_door_that_nobody_opens_expires,
+        a_search_that_parks_behind_an_open_door_is_found,
+        the_newest_rule_counts_and_each_is_logged,
+        a_rejected_claim_says_so_and_can_be_restored,
+        a_corrected_edge_scores_anew_and_is_one_sample,
+        a_rollback_restores_the_exact_version,
+        evaluations_are_kept_as_they_were,
     }
     chats {
         an_agent_has_one_open_chat_in_a_project,

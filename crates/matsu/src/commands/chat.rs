@@ -43,6 +43,7 @@ pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
         node: NodeRole::Command,
         workers: Workers::None,
         bodies: Bodies::default(),
+        agents: compose::agents(config),
         version: VERSION.to_owned(),
     };
     let runtime = compose::runtime(config, &opened, role);

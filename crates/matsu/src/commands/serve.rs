@@ -40,13 +40,15 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let Some(lock) = take_lock(&config, &version).await? else { return Ok(ExitCode::SUCCESS) };
 
     let opened = compose::open_store(&config).await?;
+    let agents = compose::agents(&config);
     let role = Role {
         node: NodeRole::Serve,
         workers: Workers::All,
-        bodies: compose::bodies(args.test_jobs),
+        bodies: compose::bodies(&agents, args.test_jobs),
+        agents,
         version: version.clone(),
     };
-    let runtime = compose::runtime(&config, &opened, role);
+    let runtime = compose::runtime(&config, &opened, role)?;
     let recorder = PrometheusBuilder::new().install_recorder().context("metrics were started twice")?;
     let app = App::new(AppOptions {
         runtime,

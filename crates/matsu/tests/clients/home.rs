@@ -15,11 +15,31 @@ const START_MAX: Duration = Duration::from_secs(30);
 
 pub struct Home {
     folder: TempDir,
+    settings: Vec<(String, String)>,
 }
 
 impl Home {
     pub fn new() -> Self {
-        Self { folder: tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap() }
+        let folder = tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap();
+        Self { folder, settings: Vec::new() }
+    }
+
+    /// With this setting for every process of this home.
+    pub fn set(&mut self, variable: &str, value: &str) {
+        self.settings.push((variable.to_owned(), value.to_owned()));
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(variable, value)| (variable.as_str(), value.as_str()))
+    }
+
+    /// Somewhere in this home.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     pub fn data_dir(&self) -> PathBuf {
@@ -30,7 +50,7 @@ impl Home {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_matsu"));
         command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
-        command.env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
+        command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
         command
     }
 
@@ -106,6 +126,14 @@ pub struct Daemon {
 impl Daemon {
     pub fn http(&self) -> &Http {
         self.http.as_ref().unwrap()
+    }
+
+    /// Processor time it has used so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = read(Path::new(&format!("/proc/{}/stat", self.child.id()))).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+        ticks / 100.0
     }
 
     /// What it wrote to its log.

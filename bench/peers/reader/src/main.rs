@@ -1,0 +1,120 @@
+//! Reads the measuring pages with Matsu's extractor and with the crates beside it, and shows Matsu's own features to the
+//! scripts that train on them.
+//!
+//!     bench-peer-reader read READER HTML-FOLDER OUT.json [TRUTH-FOLDER]   texts by page; prints pages, seconds of CPU
+//!     bench-peer-reader rows HTML-FOLDER OUT.json                         blocks of every page, first look
+//!     bench-peer-reader context HTML-FOLDER FIRST.json OUT.json           what the second look adds
+//!     bench-peer-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
+//!     bench-peer-reader stances PAIRS.json OUT.json                       the judge's three probabilities
+//!     bench-peer-reader local FOLDER INDEX MEGABYTES                       writes that much text, indexes and asks it
+//!
+//! READER is `matsu`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were fetched from.
+
+mod local;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use matsu_adapters::extract::{self, context, features, html::Reading};
+use matsu_adapters::judge;
+use serde_json::{Map, Value, json};
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match given[..] {
+        ["read", reader, pages, out] => read(reader, pages, out, None),
+        ["read", reader, pages, out, truth] => read(reader, pages, out, Some(truth)),
+        ["rows", pages, out] => write(out, &of_pages(pages, |_, reading| {
+            let texts: Vec<&str> = reading.blocks.blocks.iter().map(|block| block.text.as_str()).collect();
+            Ok(json!({"texts": texts, "rows": features::rows(&reading.blocks, &reading.facts())}))
+        })?),
+        ["context", pages, first, out] => {
+            let first: BTreeMap<String, Vec<f32>> = serde_json::from_slice(&fs::read(first)?)?;
+            write(out, &of_pages(pages, |id, reading| {
+                let first = first.get(id).context("a page without a first look")?;
+                let rows: Vec<Vec<f32>> = context::rows(&reading.blocks, first).iter().map(|row| row.to_vec()).collect();
+                Ok(json!(rows))
+            })?)
+        }
+        ["stance-rows", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::features::row(claim, text).to_vec()))?),
+        ["stances", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::stance(claim, text)))?),
+        ["local", folder, index, megabytes] => local::measure(folder.as_ref(), index.as_ref(), megabytes.parse()?),
+        _ => bail!("see the head of bench/peers/reader/src/main.rs"),
+    }
+}
+
+fn write(out: &str, value: &Value) -> Result<()> {
+    Ok(fs::write(out, serde_json::to_vec(value)?)?)
+}
+
+fn of_pairs(pairs: &str, judge: impl Fn(&str, &str) -> Value) -> Result<Value> {
+    let pairs: Vec<(String, String)> = serde_json::from_slice(&fs::read(pairs)?)?;
+    Ok(pairs.iter().map(|(claim, text)| judge(claim, text)).collect())
+}
+
+fn of_pages(folder: &str, make: impl Fn(&str, &Reading) -> Result<Value>) -> Result<Value> {
+    let mut found = Map::new();
+    for (id, body) in pages(folder)? {
+        let reading = Reading::of(&extract::decode(&body, Some("text/html")));
+        found.insert(id.clone(), make(&id, &reading)?);
+    }
+    Ok(Value::Object(found))
+}
+
+fn pages(folder: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let id = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
+        let mut body = Vec::new();
+        flate2::read::GzDecoder::new(fs::File::open(&path)?).read_to_end(&mut body)?;
+        found.push((id.context("a page without a name")?.to_owned(), body));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read(reader: &str, folder: &str, out: &str, truth: Option<&str>) -> Result<()> {
+    let pages = pages(folder)?;
+    let addresses: Vec<Option<String>> = pages.iter().map(|(id, _)| address(truth?, id)).collect();
+    let mut texts = Map::new();
+    let began = cpu_seconds()?;
+    for ((id, body), url) in pages.iter().zip(&addresses) {
+        texts.insert(id.clone(), text(reader, body, url.as_deref())?.into());
+    }
+    let seconds = cpu_seconds()? - began;
+    println!("{}", json!({"reader": reader, "pages": pages.len(), "cpu_seconds": seconds}));
+    write(out, &Value::Object(texts))
+}
+
+fn text(reader: &str, body: &[u8], url: Option<&str>) -> Result<String> {
+    Ok(match reader {
+        "matsu" => extract::read(body, "text/html", url).map(|document| document.text).unwrap_or_default(),
+        "rs-trafilatura" => {
+            let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..Default::default() };
+            rs_trafilatura::extract_bytes_with_options(body, &options).map(|found| found.content_text).unwrap_or_default()
+        }
+        "dom_smoothie" => {
+            let html = extract::decode(body, Some("text/html"));
+            let read = dom_smoothie::Readability::new(html, None, None).ok().and_then(|mut page| page.parse().ok());
+            read.map(|page| page.text_content.to_string()).unwrap_or_default()
+        }
+        other => bail!("no reader is called {other}"),
+    })
+}
+
+fn address(truth: &str, id: &str) -> Option<String> {
+    let record: Value = serde_json::from_slice(&fs::read(Path::new(truth).join(format!("{id}.json"))).ok()?).ok()?;
+    record["url"].as_str().map(str::to_owned)
+}
+
+/// Time this thread really ran, so that a busy machine does not count.
+fn cpu_seconds() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos: f64 = stat.split(' ').next().context("an empty schedstat")?.parse()?;
+    Ok(nanos / 1e9)
+}

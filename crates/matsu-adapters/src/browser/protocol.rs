@@ -1,0 +1,102 @@
+//! The little of the DevTools protocol that a visit needs: JSON messages, each ended by a zero byte. Small because the
+//! crates that know all of it take minutes to compile, and a visit asks eight questions.
+
+use matsu_core::ports::fetcher::FetchError;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+
+/// A page of eight million characters as JSON, with room.
+const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// One page of a browser.
+pub struct Session {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    id: Option<String>,
+    last: u64,
+    status: Option<u16>,
+    /// Names of events that came while something else was waited for.
+    seen: Vec<String>,
+}
+
+impl Session {
+    pub async fn open(input: ChildStdin, output: ChildStdout) -> Result<Self, FetchError> {
+        let output = BufReader::new(output);
+        let mut session = Self { input, output, id: None, last: 0, status: None, seen: Vec::new() };
+        let made = session.ask("Target.createTarget", json!({"url": "about:blank"})).await?;
+        let target = json!({"targetId": made["targetId"], "flatten": true});
+        let attached = session.ask("Target.attachToTarget", target).await?;
+        session.id = attached["sessionId"].as_str().map(str::to_owned);
+        Ok(session)
+    }
+
+    /// The status of the last document that was loaded.
+    pub fn document_status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// Asks and waits for the answer; events on the way are noted.
+    pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, FetchError> {
+        self.last += 1;
+        let number = self.last;
+        let mut message = json!({"id": number, "method": method, "params": params});
+        if let Some(id) = &self.id {
+            message["sessionId"] = json!(id);
+        }
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(0);
+        self.input.write_all(&bytes).await.map_err(|_| gone())?;
+        loop {
+            let mut heard = self.hear().await?;
+            if heard["id"] != json!(number) {
+                continue;
+            }
+            if let Some(reason) = heard["error"]["message"].as_str() {
+                return Err(FetchError::Failed(format!("the browser refused {method}: {reason}")));
+            }
+            return Ok(heard["result"].take());
+        }
+    }
+
+    pub async fn wait_for(&mut self, event: &str) -> Result<(), FetchError> {
+        while !self.seen.iter().any(|seen| seen == event) {
+            self.hear().await?;
+        }
+        Ok(())
+    }
+
+    /// The value of an expression on the page; promises are waited for.
+    pub async fn evaluate(&mut self, expression: &str) -> Result<Value, FetchError> {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut answer = self.ask("Runtime.evaluate", params).await?;
+        Ok(answer["result"]["value"].take())
+    }
+
+    async fn hear(&mut self) -> Result<Value, FetchError> {
+        let mut bytes = Vec::new();
+        let mut bounded = (&mut self.output).take(MESSAGE_BYTES_MAX);
+        let read = bounded.read_until(0, &mut bytes).await.map_err(|_| gone())?;
+        if read == 0 || bytes.pop() != Some(0) {
+            return Err(gone());
+        }
+        let message: Value = serde_json::from_slice(&bytes).map_err(|_| gone())?;
+        if let Some(event) = message["method"].as_str() {
+            self.note(event, &message["params"]);
+        }
+        Ok(message)
+    }
+
+    fn note(&mut self, event: &str, params: &Value) {
+        if event == "Network.responseReceived" && params["type"] == "Document" {
+            self.status = params["response"]["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+        }
+        if event.starts_with("Page.") && !self.seen.iter().any(|seen| seen == event) {
+            self.seen.push(event.to_owned());
+        }
+    }
+}
+
+fn gone() -> FetchError {
+    FetchError::Failed("the browser ended before the page was read".to_owned())
+}

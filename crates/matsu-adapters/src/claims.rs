@@ -1,0 +1,3 @@
+//! Makers of claims: one file each.
+
+pub mod extractive;

@@ -1,0 +1,84 @@
+//! The index's database file: opened here, with bounded memory, thrown away and built anew if its shape is not ours.
+//! It holds nothing that the folders do not, so losing it costs time only.
+#![expect(clippy::disallowed_methods, reason = "databases are opened in connection.rs")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+/// Changes whenever the tables or the cutting of words do.
+const SHAPE: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE documents (
+  id INTEGER PRIMARY KEY,
+  folder TEXT NOT NULL,
+  path TEXT NOT NULL,
+  part INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  changed_ns INTEGER NOT NULL,
+  title TEXT NOT NULL,
+  lead TEXT NOT NULL,
+  domain TEXT NOT NULL,
+  year INTEGER,
+  UNIQUE (path, part)
+);
+CREATE INDEX documents_by_folder ON documents (folder);
+CREATE VIRTUAL TABLE words USING fts5 (
+  title, body, content = '', contentless_delete = 1, detail = full,
+  tokenize = \"unicode61 remove_diacritics 2\"
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
+CREATE TABLE common (entry TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE notes (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+/// For the one writer.
+///
+/// # Errors
+/// The file cannot be opened or built.
+pub fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    settings(&connection)?;
+    if shape_of(&connection)? != SHAPE {
+        connection.close().map_err(|(_, error)| error)?;
+        for ending in ["", "-wal", "-shm"] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            // What is not there need not be removed; what cannot be removed shows in the next line.
+            let _ = std::fs::remove_file(name);
+        }
+        let fresh = Connection::open(path)?;
+        settings(&fresh)?;
+        fresh.execute_batch(TABLES)?;
+        fresh.pragma_update(None, "user_version", SHAPE)?;
+        return Ok(fresh);
+    }
+    Ok(connection)
+}
+
+/// For a reader; the file exists.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    settings(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn shape_of(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn settings(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // The index can be built again: a crash may cost its last moments, never its shape.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "cache_size", -8_192)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 256 * 1024 * 1024)
+}

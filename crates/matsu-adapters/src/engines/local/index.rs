@@ -1,0 +1,302 @@
+//! The full-text index: one writer, readers beside it, BM25 for the order.
+//!
+//! BM25 visits every row that has a term, so a word that stands everywhere would make any question slow and adds
+//! nothing to the order. Such words are known beforehand (`common`) and left out unless a question has no others.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use matsu_core::research::merge::Hit;
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+
+use super::connection;
+use super::folders::{Found, stat};
+use super::words::{Term, index_form, terms};
+
+/// Characters kept of a part's beginning, to show.
+const LEAD_CHARS: usize = 300;
+/// A word in more than this many rows is common, and in more than this share of them.
+const COMMON_ROWS_MIN: i64 = 2_000;
+const COMMON_SHARE: i64 = 50;
+/// Rows looked at where a question has common words only.
+const UNRANKED_MAX: usize = 200;
+/// Readers kept open.
+const READERS_MAX: usize = 4;
+
+/// A document, or a part of a long one.
+#[derive(Clone, Debug)]
+pub struct Part {
+    folder: String,
+    path: String,
+    number: i64,
+    size: i64,
+    changed_ns: i64,
+    title: String,
+    pub text: String,
+    domain: String,
+    year: Option<i32>,
+}
+
+impl Part {
+    pub fn new(
+        folder: &Path,
+        found: &Found,
+        number: usize,
+        title: &str,
+        text: &str,
+        domain: &str,
+        year: Option<i32>,
+    ) -> Self {
+        Self {
+            folder: folder.to_string_lossy().into_owned(),
+            path: found.path.to_string_lossy().into_owned(),
+            number: i64::try_from(number).unwrap_or(i64::MAX),
+            size: found.size,
+            changed_ns: found.changed_ns,
+            title: title.to_owned(),
+            text: text.to_owned(),
+            domain: domain.to_owned(),
+            year,
+        }
+    }
+}
+
+/// The index file.
+pub struct Index {
+    file: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+    scanning: Mutex<()>,
+}
+
+impl Index {
+    pub fn open(file: &Path) -> rusqlite::Result<Self> {
+        let writer = Mutex::new(connection::open_writer(file)?);
+        Ok(Self { file: file.to_owned(), writer, readers: Mutex::default(), scanning: Mutex::default() })
+    }
+
+    /// Held by the one scan that runs.
+    pub fn begin_scan(&self) -> MutexGuard<'_, ()> {
+        self.scanning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let waiting = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reader = waiting.map_or_else(|| connection::open_reader(&self.file), Ok)?;
+        let found = look(&reader);
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < READERS_MAX {
+            readers.push(reader);
+        }
+        found
+    }
+
+    /// Whether one of the folders was never read to its end.
+    pub fn has_unread(&self, folders: &[PathBuf]) -> rusqlite::Result<bool> {
+        self.read(|reader| {
+            let mut known = reader.prepare_cached("SELECT 1 FROM notes WHERE name = ?1")?;
+            for folder in folders {
+                if !known.exists([note_of(&folder.to_string_lossy())])? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    pub fn note_read(&self, folder: &str) -> rusqlite::Result<()> {
+        let writer = self.writer();
+        writer.execute("INSERT OR REPLACE INTO notes (name, value) VALUES (?1, 1)", [note_of(folder)])?;
+        Ok(())
+    }
+
+    pub fn is_current(&self, found: &Found) -> rusqlite::Result<bool> {
+        let writer = self.writer();
+        let mut known = writer.prepare_cached("SELECT size, changed_ns FROM documents WHERE path = ?1 AND part = 0")?;
+        let row: Option<(i64, i64)> =
+            known.query_row([found.path.to_string_lossy()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        Ok(row == Some((found.size, found.changed_ns)))
+    }
+
+    /// Writes parts; the first part of a document replaces all that was known of it.
+    pub fn write(&self, parts: &[Part]) -> rusqlite::Result<()> {
+        let mut writer = self.writer();
+        let tx = writer.transaction()?;
+        for part in parts {
+            if part.number == 0 {
+                remove_document(&tx, &part.path)?;
+            }
+            let lead: String =
+                part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LEAD_CHARS).collect();
+            tx.prepare_cached(
+                "INSERT INTO documents (folder, path, part, size, changed_ns, title, lead, domain, year) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?
+            .execute(params![
+                part.folder,
+                part.path,
+                part.number,
+                part.size,
+                part.changed_ns,
+                part.title,
+                lead,
+                part.domain,
+                part.year
+            ])?;
+            let id = tx.last_insert_rowid();
+            tx.prepare_cached("INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)")?.execute(params![
+                id,
+                index_form(&part.title),
+                index_form(&part.text)
+            ])?;
+        }
+        tx.commit()
+    }
+
+    /// Removes the documents of a folder whose files are gone; how many there were.
+    pub fn remove_gone(&self, folder: &str) -> rusqlite::Result<usize> {
+        let (mut after, mut removed) = (0_i64, 0);
+        loop {
+            let rows = self.paths_after(folder, after)?;
+            let Some((last, _)) = rows.last() else { return Ok(removed) };
+            after = *last;
+            let gone: Vec<&String> =
+                rows.iter().map(|(_, path)| path).filter(|path| stat(path.into()).is_none()).collect();
+            let mut writer = self.writer();
+            let tx = writer.transaction()?;
+            for path in &gone {
+                remove_document(&tx, path)?;
+            }
+            tx.commit()?;
+            removed += gone.len();
+        }
+    }
+
+    fn paths_after(&self, folder: &str, after: i64) -> rusqlite::Result<Vec<(i64, String)>> {
+        let writer = self.writer();
+        let mut rows = writer.prepare_cached(
+            "SELECT id, path FROM documents WHERE folder = ?1 AND id > ?2 AND part = 0 ORDER BY id LIMIT 1000",
+        )?;
+        rows.query_map(params![folder, after], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    }
+
+    /// Finds out anew which words stand in so many rows that they say nothing. Reads the whole vocabulary, so it is
+    /// done only when the number of rows has changed by a tenth.
+    pub fn refresh_common(&self) -> rusqlite::Result<()> {
+        let mut writer = self.writer();
+        let rows: i64 = writer.query_row("SELECT count(*) FROM documents", [], |row| row.get(0))?;
+        let counted = "SELECT value FROM notes WHERE name = 'common'";
+        let before: i64 = writer.query_row(counted, [], |row| row.get(0)).optional()?.unwrap_or(0);
+        if (rows - before).abs() * 10 <= before {
+            return Ok(());
+        }
+        let limit = COMMON_ROWS_MIN.max(rows / COMMON_SHARE);
+        let tx = writer.transaction()?;
+        tx.execute("DELETE FROM common", [])?;
+        if rows > COMMON_ROWS_MIN {
+            tx.execute("INSERT INTO common SELECT term, doc FROM vocabulary WHERE doc > ?1", [limit])?;
+        }
+        tx.execute("INSERT OR REPLACE INTO notes (name, value) VALUES ('common', ?1)", [rows])?;
+        tx.commit()
+    }
+
+    /// The best documents for a question, each once.
+    pub fn search(&self, question: &str, folders: &[PathBuf], hits_max: u32) -> rusqlite::Result<Vec<Hit>> {
+        let asked = terms(question);
+        if asked.is_empty() || folders.is_empty() || hits_max == 0 {
+            return Ok(Vec::new());
+        }
+        self.read(|reader| {
+            let mut rare = Vec::new();
+            for term in &asked {
+                if !is_common(reader, term)? {
+                    rare.push(term.expression());
+                }
+            }
+            if rare.is_empty() {
+                let all: Vec<String> = asked.iter().map(Term::expression).collect();
+                return Self::unranked(reader, &all.join(" AND "), &asked, folders, hits_max);
+            }
+            let found =
+                rows(reader, &rare.join(" OR "), "ORDER BY bm25(words, 4.0, 1.0)", folders, hits_max as usize * 3)?;
+            Ok(each_once(found, hits_max))
+        })
+    }
+
+    /// A question of common words: the first rows that have them all, in the order of how often their beginning does.
+    fn unranked(
+        reader: &Connection,
+        expression: &str,
+        asked: &[Term],
+        folders: &[PathBuf],
+        hits_max: u32,
+    ) -> rusqlite::Result<Vec<Hit>> {
+        let mut found = rows(reader, expression, "", folders, UNRANKED_MAX)?;
+        let weigh = |hit: &Hit| {
+            let form = format!(" {} {} ", index_form(&hit.title), index_form(&hit.snippet));
+            let count: usize =
+                asked.iter().map(|term| form.matches(&format!(" {} ", term.entries.join(" "))).count()).sum();
+            std::cmp::Reverse(count)
+        };
+        found.sort_by_cached_key(weigh);
+        Ok(each_once(found, hits_max))
+    }
+}
+
+fn note_of(folder: &str) -> String {
+    format!("read:{folder}")
+}
+
+fn remove_document(tx: &Connection, path: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM words WHERE rowid IN (SELECT id FROM documents WHERE path = ?1)")?
+        .execute([path])?;
+    tx.prepare_cached("DELETE FROM documents WHERE path = ?1")?.execute([path])?;
+    Ok(())
+}
+
+fn is_common(reader: &Connection, term: &Term) -> rusqlite::Result<bool> {
+    let mut known = reader.prepare_cached("SELECT 1 FROM common WHERE entry = ?1")?;
+    for entry in &term.entries {
+        if !known.exists([entry])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn rows(
+    reader: &Connection,
+    expression: &str,
+    order: &str,
+    folders: &[PathBuf],
+    rows_max: usize,
+) -> rusqlite::Result<Vec<Hit>> {
+    let places = vec!["?"; folders.len()].join(", ");
+    let sql = format!(
+        "SELECT d.path, d.title, d.lead, d.domain, d.year FROM words JOIN documents d ON d.id = words.rowid \
+         WHERE words MATCH ? AND d.folder IN ({places}) {order} LIMIT {rows_max}"
+    );
+    let mut statement = reader.prepare_cached(&sql)?;
+    let values = std::iter::once(expression.to_owned()).chain(folders.iter().map(|f| f.to_string_lossy().into_owned()));
+    let hit = |row: &rusqlite::Row<'_>| {
+        let path: String = row.get(0)?;
+        Ok(Hit {
+            url: url::Url::from_file_path(&path).map(String::from).unwrap_or_default(),
+            title: row.get(1)?,
+            snippet: row.get(2)?,
+            domain: Some(row.get(3)?),
+            year: row.get(4)?,
+            ..Hit::default()
+        })
+    };
+    statement.query_map(params_from_iter(values), hit)?.collect()
+}
+
+fn each_once(found: Vec<Hit>, hits_max: u32) -> Vec<Hit> {
+    let mut seen = std::collections::HashSet::new();
+    found.into_iter().filter(|hit| seen.insert(hit.url.clone())).take(hits_max as usize).collect()
+}

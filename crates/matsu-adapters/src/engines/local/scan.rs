@@ -1,0 +1,147 @@
+//! Brings the index up to date with folders: what is gone goes, what is new or changed is read. One scan runs at a
+//! time; memory is bounded by one batch, whatever the folders hold.
+
+use std::path::{Path, PathBuf};
+
+use super::folders::{self, Found};
+use super::index::{Index, Part};
+use crate::extract;
+
+/// A text is indexed in parts of about this size, so that a book is found by its chapter.
+const PART_BYTES: usize = 128 * 1024;
+/// What must be read whole is not read beyond this size.
+const WHOLE_BYTES_MAX: i64 = 32 * 1024 * 1024;
+/// Plain text is read in pieces, and up to here.
+const TEXT_BYTES_MAX: i64 = 512 * 1024 * 1024;
+/// A batch is written when it has this many bytes or parts.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+const BATCH_PARTS: usize = 256;
+
+/// What a scan did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    pub seen: usize,
+    pub read: usize,
+    pub removed: usize,
+}
+
+/// One pass over folders.
+pub struct Scan<'a> {
+    index: &'a Index,
+    batch: Vec<Part>,
+    batch_bytes: usize,
+    done: Scanned,
+}
+
+impl<'a> Scan<'a> {
+    pub fn new(index: &'a Index) -> Self {
+        Self { index, batch: Vec::new(), batch_bytes: 0, done: Scanned::default() }
+    }
+
+    pub fn run(mut self, folders: &[PathBuf]) -> rusqlite::Result<Scanned> {
+        let _one_at_a_time = self.index.begin_scan();
+        for folder in folders {
+            let name = folder.to_string_lossy().into_owned();
+            self.done.removed += self.index.remove_gone(&name)?;
+            folders::walk(folder, &mut |found| self.visit(folder, &found))?;
+            self.write()?;
+            self.index.note_read(&name)?;
+        }
+        if self.done.read + self.done.removed > 0 {
+            self.index.refresh_common()?;
+        }
+        Ok(self.done)
+    }
+
+    fn visit(&mut self, folder: &Path, found: &Found) -> rusqlite::Result<()> {
+        self.done.seen += 1;
+        if self.index.is_current(found)? {
+            return Ok(());
+        }
+        self.done.read += 1;
+        let Some(media_type) = folders::media_type(&found.path) else { return Ok(()) };
+        match media_type {
+            "text/plain" => self.read_in_pieces(folder, found),
+            _ => self.read_whole(folder, found, media_type),
+        }
+    }
+
+    fn read_whole(&mut self, folder: &Path, found: &Found, media_type: &str) -> rusqlite::Result<()> {
+        let body =
+            if found.size <= WHOLE_BYTES_MAX { std::fs::read(&found.path).unwrap_or_default() } else { Vec::new() };
+        let domain = super::domain_of_document(folder, &body, media_type);
+        // A file that cannot be read stands in the index with its name alone, so that it is not tried at every search.
+        let document = extract::read(&body, media_type, None).unwrap_or_default();
+        let title = if document.title.is_empty() { file_title(&found.path) } else { document.title };
+        for (number, text) in pieces(&document.text).enumerate() {
+            self.add(Part::new(folder, found, number, &title, text, &domain, document.year))?;
+        }
+        Ok(())
+    }
+
+    fn read_in_pieces(&mut self, folder: &Path, found: &Found) -> rusqlite::Result<()> {
+        use std::io::{BufRead, Read};
+        let domain = super::domain_of_folder(folder);
+        let title = file_title(&found.path);
+        let Ok(file) = std::fs::File::open(&found.path) else { return Ok(()) };
+        let bytes_max = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
+        let mut lines = std::io::BufReader::new(file.take(bytes_max));
+        let mut number = 0;
+        loop {
+            let mut piece = Vec::with_capacity(PART_BYTES);
+            // A piece ends at a line break, unless there is none in all of it.
+            let mut limited = lines.by_ref().take(PART_BYTES as u64);
+            let read = limited.read_to_end(&mut piece).unwrap_or(0);
+            if read == PART_BYTES {
+                let _ = lines.by_ref().take(PART_BYTES as u64).read_until(b'\n', &mut piece);
+            }
+            if read == 0 && number > 0 {
+                return Ok(());
+            }
+            let text = extract::decode(&piece, None);
+            self.add(Part::new(folder, found, number, &title, &text, &domain, None))?;
+            number += 1;
+            if read < PART_BYTES {
+                return Ok(());
+            }
+        }
+    }
+
+    fn add(&mut self, part: Part) -> rusqlite::Result<()> {
+        self.batch_bytes += part.text.len();
+        self.batch.push(part);
+        if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_PARTS {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> rusqlite::Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        self.batch_bytes = 0;
+        if batch.is_empty() { Ok(()) } else { self.index.write(&batch) }
+    }
+}
+
+/// A text in parts that end at a line break where there is one; an empty text is one empty part.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        if text.len() <= PART_BYTES {
+            rest = None;
+            return Some(text);
+        }
+        let mut end = PART_BYTES;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
+        rest = Some(&text[end..]);
+        Some(&text[..end])
+    })
+}
+
+fn file_title(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,82 @@
+//! SearXNG, the metasearch engine that people run themselves, over its JSON API. The instance must allow the format
+//! `json`; one that does not answers 403, which reads as blocked.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::research::merge::Hit;
+use serde::Deserialize;
+
+use super::service::Service;
+
+pub const NAME: &str = "searxng";
+
+/// One SearXNG instance.
+#[derive(Clone, Debug)]
+pub struct Searxng {
+    service: Service,
+}
+
+impl Searxng {
+    /// # Errors
+    /// The address cannot be used.
+    pub fn new(base: &str, user_agent: &str) -> Result<Self, EngineError> {
+        Ok(Self { service: Service::new(base, user_agent)? })
+    }
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    results: Vec<Row>,
+    /// Pairs of name and reason.
+    #[serde(default)]
+    unresponsive_engines: Vec<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    url: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default, rename = "publishedDate")]
+    published: Option<String>,
+}
+
+#[async_trait]
+impl SearchEngine for Searxng {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::Remote { step: Duration::from_secs(1) }
+    }
+
+    async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
+        let mut pairs = vec![("q", request.query.as_str()), ("format", "json")];
+        if let Some(language) = &request.language {
+            pairs.push(("language", language));
+        }
+        let found: Found = self.service.ask("search", &pairs).await?;
+        if found.results.is_empty() && !found.unresponsive_engines.is_empty() {
+            let names: Vec<&str> =
+                found.unresponsive_engines.iter().filter_map(|e| e.first()).map(String::as_str).collect();
+            return Err(EngineError::Failed(format!("none of its engines answered ({})", names.join(", "))));
+        }
+        Ok(found.results.into_iter().take(request.hits_max as usize).map(hit).collect())
+    }
+}
+
+fn hit(row: Row) -> Hit {
+    Hit {
+        url: row.url,
+        title: row.title.unwrap_or_default(),
+        snippet: row.content.unwrap_or_default(),
+        year: row.published.and_then(|date| date.get(..4)?.parse().ok()),
+        ..Hit::default()
+    }
+}

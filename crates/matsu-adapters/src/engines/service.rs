@@ -1,0 +1,56 @@
+//! What engines over HTTP share: one bounded request for JSON, and what its failure means.
+
+use std::time::Duration;
+
+use matsu_core::ports::fetcher::FetchError;
+use matsu_core::ports::search_engine::EngineError;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::fetch::answer::Answer;
+use crate::http;
+
+const TIME_MAX: Duration = Duration::from_secs(20);
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A service that answers with JSON.
+#[derive(Clone, Debug)]
+pub struct Service {
+    client: reqwest::Client,
+    base: Url,
+}
+
+impl Service {
+    /// # Errors
+    /// `Failed`: `base` is no http address, or the TLS library could not start.
+    pub fn new(base: &str, user_agent: &str) -> Result<Self, EngineError> {
+        let base = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let base = base.ok_or_else(|| EngineError::Failed("its address is not an http address".to_owned()))?;
+        let client = http::service_client(user_agent, TIME_MAX);
+        let client = client.map_err(|error| EngineError::Failed(error.to_string()))?;
+        Ok(Self { client, base })
+    }
+
+    /// One request. `path` is joined below the base.
+    ///
+    /// # Errors
+    /// Named for what the caller does next.
+    pub async fn ask<T: DeserializeOwned>(&self, path: &str, pairs: &[(&str, &str)]) -> Result<T, EngineError> {
+        let mut url = self.base.clone();
+        let below = format!("{}/{path}", url.path().trim_end_matches('/'));
+        url.set_path(&below);
+        url.query_pairs_mut().extend_pairs(pairs);
+        let request = self.client.get(url).header("accept", "application/json");
+        let answer = Answer::read(request, BYTES_MAX).await.map_err(|error| match error {
+            FetchError::TooLarge => EngineError::Failed("its answer is larger than allowed".to_owned()),
+            other => EngineError::Failed(other.to_string()),
+        })?;
+        match answer.status {
+            200..=299 => serde_json::from_slice(&answer.body)
+                .map_err(|_| EngineError::Failed("its answer is not the JSON it promises".to_owned())),
+            429 => Err(EngineError::RateLimited { retry_after: answer.retry_after() }),
+            401 | 403 => Err(EngineError::Blocked(format!("status {}", answer.status))),
+            status => Err(EngineError::Failed(format!("status {status}"))),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The main text of an HTML page.
+//!
+//! Our own block model decides, with `dom_smoothie`'s reading as one of the things it knows. Where it is in doubt, which
+//! is mostly on shops, lists and forums, `rs-trafilatura` is asked and has the last word: it knows those best and is
+//! too slow for every page. Both are quadratic in nesting depth, so a page nested deeper than `DEPTH_MAX` is left to
+//! the model alone.
+
+use std::panic::AssertUnwindSafe;
+
+use dom_query::Document as Dom;
+use dom_smoothie::Readability;
+use matsu_core::ports::extractor::ExtractError;
+use matsu_core::research::document::{Document, Heading};
+
+use super::blocks::{Blocks, DEPTH_MAX, Kind};
+use super::declared::Declared;
+use super::features::PageFacts;
+use super::model::{self, KEEP};
+
+/// Above this doubt the other extractor is asked.
+const DOUBT_MAX: f32 = 0.36;
+/// Less text than this is no main text; everything else is tried.
+const TEXT_MIN: usize = 250;
+/// Pages beyond these are left to the model alone.
+const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
+const BASE_BYTES_MAX: usize = 1536 * 1024;
+/// Equal blocks of at least this length are one block that the page shows twice.
+const REPEATED_CHARS_MIN: usize = 60;
+
+/// A page, flattened, with everything the model is told.
+pub struct Reading {
+    pub blocks: Blocks,
+    pub declared: Declared,
+    pub second_opinion: String,
+}
+
+impl Reading {
+    #[must_use]
+    pub fn of(html: &str) -> Self {
+        let dom = Dom::from(html);
+        let blocks = Blocks::of(&dom);
+        let declared = Declared::of(&dom);
+        let may_ask = blocks.depth <= DEPTH_MAX && blocks.blocks.len() <= SECOND_OPINION_BLOCKS_MAX;
+        let second_opinion = if may_ask { second_opinion(dom) } else { String::new() };
+        Self { blocks, declared, second_opinion }
+    }
+
+    #[must_use]
+    pub fn facts(&self) -> PageFacts<'_> {
+        PageFacts {
+            title: &self.declared.title,
+            description: &self.declared.description,
+            second_opinion: &self.second_opinion,
+            declared_types: &self.declared.types,
+        }
+    }
+}
+
+fn second_opinion(dom: Dom) -> String {
+    let read = || Some(Readability::with_document(dom, None, None).ok()?.parse().ok()?.text_content.to_string());
+    // A page that breaks the other extractor has no second opinion.
+    std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
+}
+
+/// Reads a page. `url` helps the other extractor to tell kinds of pages apart.
+///
+/// # Errors
+/// `Empty` if there is no text at all.
+pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
+    let reading = Reading::of(html);
+    let verdict = model::judge(&reading.blocks, &reading.facts());
+    let mut text = kept(&reading.blocks, &verdict.probabilities);
+    let is_meagre = text.body.chars().count() < TEXT_MIN;
+    if (verdict.doubt > DOUBT_MAX || is_meagre) && html.len() <= BASE_BYTES_MAX && reading.blocks.depth <= DEPTH_MAX {
+        let base = base_text(html, url);
+        if !base.trim().is_empty() && (!is_meagre || base.len() > text.body.len()) {
+            text = Text::of_lines(&base, &reading.blocks);
+        }
+    }
+    if text.body.chars().count() < TEXT_MIN
+        && let Some(body) = &reading.declared.body
+        && body.len() > text.body.len()
+    {
+        text = Text::of_lines(body, &reading.blocks);
+    }
+    if text.body.is_empty() {
+        text = Text::of_lines(&reading.second_opinion, &reading.blocks);
+    }
+    if text.body.is_empty() {
+        return Err(ExtractError::Empty);
+    }
+    let declared = reading.declared;
+    Ok(Document {
+        title: declared.title,
+        text: text.body,
+        headings: text.headings,
+        language: declared.language,
+        year: declared.year,
+        authors: declared.authors,
+        doi: declared.doi,
+        declared_url: declared.url,
+    })
+}
+
+fn base_text(html: &str, url: Option<&str>) -> String {
+    let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..rs_trafilatura::Options::default() };
+    let read = || rs_trafilatura::extract_with_options(html, &options).ok().map(|found| found.content_text);
+    std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
+}
+
+/// A text that is being put together.
+#[derive(Default)]
+struct Text {
+    body: String,
+    headings: Vec<Heading>,
+}
+
+impl Text {
+    fn push(&mut self, line: &str, kind: Kind) {
+        if !self.body.is_empty() {
+            self.body.push('\n');
+        }
+        if let Kind::Heading(level) = kind {
+            self.headings.push(Heading { at: self.body.len(), level, text: line.to_owned() });
+        }
+        self.body.push_str(line);
+    }
+
+    /// A text of lines; those that are headings of the page are headings here.
+    fn of_lines(lines: &str, page: &Blocks) -> Self {
+        let headings: std::collections::HashMap<&str, Kind> = page
+            .blocks
+            .iter()
+            .filter(|block| matches!(block.kind, Kind::Heading(_)))
+            .map(|block| (block.text.as_str(), block.kind))
+            .collect();
+        let mut text = Self::default();
+        for line in lines.lines() {
+            let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            if !line.is_empty() {
+                text.push(&line, headings.get(line.as_str()).copied().unwrap_or(Kind::Other));
+            }
+        }
+        text
+    }
+}
+
+/// The blocks that are main text, each long one once.
+fn kept(page: &Blocks, probabilities: &[f32]) -> Text {
+    let mut text = Text::default();
+    let mut seen = std::collections::HashSet::new();
+    for (block, p) in page.blocks.iter().zip(probabilities) {
+        // Only what is kept counts as shown: the copy that is kept may be the second one.
+        if *p > KEEP && (block.text.len() < REPEATED_CHARS_MIN || seen.insert(block.text.as_str())) {
+            text.push(&block.text, block.kind);
+        }
+    }
+    text
+}

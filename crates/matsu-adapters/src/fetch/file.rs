@@ -1,0 +1,47 @@
+//! Documents in the owner's folders, as the fetcher reads them: only inside a folder the request names, after every
+//! link was followed, so that no name and no link leads out.
+
+use std::path::{Path, PathBuf};
+
+use matsu_core::ports::fetcher::{FetchError, FetchRequest, FetchedPage};
+use matsu_core::research::evidence::PageOrigin;
+use url::Url;
+
+use crate::engines::local;
+
+/// Reads a `file:` address. `configured` are the folders of searches that name none.
+///
+/// # Errors
+/// `Refused` for anything outside of the folders or not found by `local`; `Status(404)` for what is gone.
+pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) -> Result<FetchedPage, FetchError> {
+    let refused = |why: &str| FetchError::Refused(why.to_owned());
+    if !request.engines.iter().any(|engine| engine == local::NAME) {
+        return Err(refused("a file address is read only if the engine local found it"));
+    }
+    let path = Url::parse(&request.url).ok().and_then(|url| url.to_file_path().ok());
+    let path = path.ok_or_else(|| refused("not the address of a file"))?;
+    let real = path.canonicalize().map_err(|_| FetchError::Status(404))?;
+    let folder = enclosing(&real, &local::folders_of(&request.folders, configured))
+        .ok_or_else(|| refused("outside of the folders of this search"))?;
+    let media_type = local::media_type(&real).ok_or_else(|| refused("not a kind of document that is read"))?;
+    let size = real.metadata().map_err(|_| FetchError::Status(404))?.len();
+    if size > bytes_max as u64 {
+        return Err(FetchError::TooLarge);
+    }
+    let body = std::fs::read(&real).map_err(|error| FetchError::Failed(error.kind().to_string()))?;
+    let domain = local::domain_of_document(&folder, &body, media_type);
+    Ok(FetchedPage {
+        url: request.url.clone(),
+        body,
+        media_type: media_type.to_owned(),
+        etag: None,
+        last_modified: None,
+        origin: PageOrigin::Local,
+        is_private: true,
+        domain: Some(domain),
+    })
+}
+
+fn enclosing(path: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
+    folders.iter().find(|folder| path.starts_with(folder)).cloned()
+}

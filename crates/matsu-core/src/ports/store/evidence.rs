@@ -1,0 +1,273 @@
+//! The evidence graph: what searches write under their lease, and what readers see of it.
+//!
+//! A page that belongs to somebody is seen by nobody else: every read names its reader. What a job wrote that was
+//! cancelled is left out of every read.
+
+use async_trait::async_trait;
+
+use crate::clock::Timestamp;
+use crate::id::{AuthItemId, ClaimId, FragmentId, JobId, PageId, TaskId};
+use crate::job::{Job, Lease, Priority};
+use crate::principal::Principal;
+use crate::research::auth::AuthType;
+use crate::research::breaker::Breaker;
+use crate::research::evidence::{Claim, Edge, Extraction, Fragment, SourcePage};
+use crate::research::search::{SearchStatus, SearchTally};
+use crate::research::stance::Stance;
+
+use super::{Reservation, StoreError};
+
+#[async_trait]
+pub trait EvidenceStore {
+    /// Writes what one step of a search found, with the checkpoint behind it, all or nothing and under the fence. So
+    /// what a dead attempt left behind is exactly what its checkpoint speaks of, and the next attempt goes on from it.
+    async fn record(&self, lease: &Lease, evidence: NewEvidence, now: Timestamp) -> Result<Recorded, StoreError>;
+
+    /// The page that this reader may use for an address, the reader's own before anybody's.
+    async fn page_by_url(&self, reader: &Principal, url: &str) -> Result<Option<SourcePage>, StoreError>;
+
+    /// The passages of a page as it was last read, in order.
+    async fn fragments_of(&self, page: &PageId) -> Result<Vec<Fragment>, StoreError>;
+
+    /// Passages of all pages the task has reached, with the domain of their page, in id order; at most `rows_max`.
+    async fn passages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<PassageRow>, StoreError>;
+
+    /// Claims of one search, oldest first, with the domain each was found on.
+    async fn claims_of_search(&self, search: &JobId) -> Result<Vec<ClaimRow>, StoreError>;
+
+    /// Searches of a task and what they came to, as far as the wish goes.
+    async fn searches(&self, task: &TaskId, wish: SearchWish) -> Result<SearchList, StoreError>;
+
+    /// Sums over the task's evidence.
+    async fn evidence_totals(&self, task: &TaskId) -> Result<EvidenceTotals, StoreError>;
+
+    /// Claims with their evidence, most confident first.
+    async fn materials(&self, task: &TaskId, wish: MaterialsWish) -> Result<Materials, StoreError>;
+
+    /// Removes the task's claims, their edges, its result lists and checkpoints. Pages and fragments stay.
+    async fn clear_task(&self, task: &TaskId, now: Timestamp) -> Result<Cleared, StoreError>;
+
+    /// What no task reaches: edges without an end, fragments and pages without a reader. Removed unless it is only a
+    /// look. Idempotent.
+    async fn orphans(&self, removal: Removal) -> Result<Cleared, StoreError>;
+
+    async fn breaker(&self, engine: &str) -> Result<Breaker, StoreError>;
+
+    async fn set_breaker(&self, engine: &str, breaker: &Breaker) -> Result<(), StoreError>;
+
+    /// Counts one more use of something that is bounded by day. `false`: the day's share is used up.
+    async fn take_daily(&self, key: &str, uses_max: u32, now: Timestamp) -> Result<bool, StoreError>;
+}
+
+/// What one step found. Everything empty but the checkpoint is a plain checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct NewEvidence {
+    pub hits: Vec<NewHit>,
+    pub page: Option<NewPage>,
+    /// Pages that were read before and serve this task too.
+    pub reused: Vec<PageId>,
+    pub claims: Vec<NewClaim>,
+    pub edges: Vec<NewEdge>,
+    pub auth: Option<NewAuthItem>,
+    /// What a reservation really cost.
+    pub spent: Vec<(Reservation, i64)>,
+    pub tally: Option<SearchTally>,
+    pub checkpoint_json: Option<String>,
+}
+
+/// One line of a result list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewHit {
+    pub engine: String,
+    pub rank: u32,
+    pub url: String,
+    pub title: String,
+    pub snippet: String,
+}
+
+/// A page that was read, with its passages. One that is known by address and owner is brought up to date and keeps
+/// its id; passages that it still has keep theirs.
+#[derive(Clone, Debug)]
+pub struct NewPage {
+    pub page: SourcePage,
+    pub fragments: Vec<Fragment>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewClaim {
+    pub id: ClaimId,
+    pub text: String,
+    pub quote: String,
+    /// By its hash on the page of the same step, or on a page read before.
+    pub fragment_id: FragmentId,
+    pub extraction: Extraction,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewEdge {
+    pub claim_id: ClaimId,
+    pub fragment_id: FragmentId,
+    pub stance: Stance,
+    pub probability: f64,
+    pub relation: crate::research::evidence::Relation,
+    /// Whose judgement it is.
+    pub source: String,
+    pub calibration_version: u32,
+}
+
+/// A closed door. One that stands already for this owner and address is joined.
+#[derive(Clone, Debug)]
+pub struct NewAuthItem {
+    pub url: String,
+    pub domain: String,
+    pub auth_type: AuthType,
+    pub priority: Priority,
+    pub expires_at: Timestamp,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    pub page_id: Option<PageId>,
+    /// Claims that were new in the task.
+    pub claims: u32,
+    pub edges: u32,
+    pub auth_item: Option<AuthItemId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PassageRow {
+    pub fragment_id: FragmentId,
+    pub page_id: PageId,
+    pub domain: String,
+    pub text: String,
+    pub sketch: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct ClaimRow {
+    pub claim: Claim,
+    pub domain: String,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SearchWish {
+    /// Only those that were queued, started, parked or ended at or after this.
+    pub changed_since: Option<Timestamp>,
+    pub rows_max: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct SearchRow {
+    pub job: Job,
+    pub tally: Option<SearchTally>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SearchList {
+    /// Unfinished ones first, in the order they start; then finished ones, newest first.
+    pub rows: Vec<SearchRow>,
+    /// Over all searches of the task, listed or not.
+    pub counts: Vec<(SearchStatus, i64)>,
+    /// Verify jobs that are not finished, as queued and running.
+    pub verifying: (i64, i64),
+}
+
+impl SearchList {
+    #[must_use]
+    pub fn count(&self, status: SearchStatus) -> i64 {
+        self.counts.iter().filter(|(counted, _)| *counted == status).map(|(_, count)| count).sum()
+    }
+
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvidenceTotals {
+    pub pages: i64,
+    pub primary_pages: i64,
+    pub fragments: i64,
+    pub claims: i64,
+    pub verified_claims: i64,
+    pub refuted_claims: i64,
+}
+
+impl EvidenceTotals {
+    /// The share of pages that are primary sources; 0 of none.
+    #[must_use]
+    pub fn primary_ratio(&self) -> f64 {
+        if self.pages == 0 {
+            return 0.0;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of pages are small")]
+        let ratio = self.primary_pages as f64 / self.pages as f64;
+        crate::research::confidence::round3(ratio)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Only {
+    #[default]
+    All,
+    /// Controversy above zero.
+    Contested,
+    /// Not rejected by a person.
+    Adopted,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaterialsWish {
+    pub only: Only,
+    /// In thousandths.
+    pub confidence_min: Option<u32>,
+    pub after: Option<i64>,
+    pub rows_max: u32,
+}
+
+/// One claim as readers see it.
+#[derive(Clone, Debug)]
+pub struct ClaimView {
+    pub claim: Claim,
+    /// In thousandths, as stored with the claim whenever its edges change.
+    pub confidence: u32,
+    pub uncertainty: u32,
+    pub controversy: u32,
+    /// The origin first, then what others say, strongest first.
+    pub edges: Vec<EdgeView>,
+    /// Where the list goes on behind it.
+    pub cursor: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct EdgeView {
+    pub edge: Edge,
+    pub fragment: Fragment,
+    pub page: SourcePage,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Materials {
+    pub claims: Vec<ClaimView>,
+    pub next: Option<i64>,
+    /// How many claims the filter lets through in all.
+    pub total: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Cleared {
+    pub claims: u64,
+    pub edges: u64,
+    pub hits: u64,
+    pub fragments: u64,
+    pub pages: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// Only count.
+    DryRun,
+    Remove,
+}

@@ -1,0 +1,25 @@
+//! Research: a search as stages that a crash cannot undo, and a verification that lets other domains speak.
+//!
+//! Every stage ends in one [`record`](matsu_core::ports::store::EvidenceStore::record): evidence, costs and checkpoint
+//! together. Whoever takes a job over goes on from there; nothing is fetched twice and nothing counted twice.
+
+pub(crate) mod access;
+mod asking;
+mod halt;
+mod kit;
+pub mod materials;
+mod meter;
+mod pages;
+mod reading;
+pub(crate) mod recalibration;
+mod search_job;
+mod selecting;
+mod state;
+pub mod status_view;
+mod told;
+mod verify_job;
+
+pub use kit::{ResearchKit, ResearchSettings};
+pub use search_job::SearchJob;
+pub(crate) use told::{Horizon, Told};
+pub use verify_job::VerifyJob;

@@ -1,0 +1,52 @@
+//! What the research tools check alike: whose task it is, and which engines there are.
+
+use serde_json::json;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
+use matsu_core::task::{Task, TaskKind};
+
+use crate::tasks::TaskError;
+use crate::tool::{ToolContext, ToolError};
+
+/// The caller's research task.
+pub async fn research_task(cx: &ToolContext, id: &str) -> Result<Task, ToolError> {
+    let id = TaskId::from_text(id);
+    let task = cx.runtime.read(&cx.principal, &id).await.map_err(|error| not_found(&id, error))?;
+    if task.kind == TaskKind::Research {
+        return Ok(task);
+    }
+    let message = format!("{id} is a task of kind {}; use get_task_status for it", task.kind);
+    Err(ToolError::param("task_id", "id of a research task", id.as_str(), message))
+}
+
+/// In the words of research, where the way out is `create_task`.
+pub fn not_found(id: &TaskId, error: TaskError) -> ToolError {
+    match error {
+        TaskError::NotFound(_) => ToolError {
+            details: json!({ "task_id": id.as_str() }),
+            ..ToolError::new(ErrorCode::TaskNotFound, format!("task {id} was not found; create one with create_task"))
+        },
+        error => error.into(),
+    }
+}
+
+/// Refuses the first engine that this process does not have.
+pub fn check_engines(cx: &ToolContext, field: &str, named: &[String]) -> Result<(), ToolError> {
+    let known: Vec<&str> = cx.runtime.research().map_or_else(Vec::new, |kit| kit.engine_names().collect());
+    match named.iter().enumerate().find(|(_, name)| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some((at, name)) => {
+            let expected = format!("one of {}", known.join(", "));
+            let message = format!("{field}[{at}]: there is no engine {name}; configured are {}", known.join(", "));
+            Err(ToolError::param(&format!("{field}[{at}]"), &expected, name, message))
+        }
+    }
+}
+
+/// Tells the caller's instance how far it has been told.
+pub fn stage(cx: &ToolContext, task: &TaskId, revision: i64) {
+    if let Some(instance) = &cx.instance {
+        cx.runtime.cursors().stage(instance, task, revision);
+    }
+}

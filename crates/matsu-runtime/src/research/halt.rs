@@ -1,0 +1,65 @@
+//! Why a search stops before it is done, and what that makes of it.
+
+use std::time::Duration;
+
+use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{JobEnd, Retry};
+use matsu_core::limits::{GRACE, TICK};
+use matsu_core::ports::store::StoreError;
+
+use crate::context::JobContext;
+use crate::stop_signal::StopWord;
+
+/// Told to end soon, a body still has this long: a little less than what the engine grants, so that it can write down
+/// what it has.
+const LAST_MOMENT: Duration = GRACE.saturating_sub(TICK.saturating_mul(4));
+
+/// Something that ends the work on a search.
+#[derive(Debug)]
+pub enum Halt {
+    /// Nothing of this attempt counts any more.
+    LeaseLost,
+    /// A pause or a shutdown: go on from the checkpoint another time.
+    Stopped,
+    /// What it has must do: with the code and the words for why.
+    Enough { code: ErrorCode, why: String },
+    /// The job's own error. `retry` says whether it may pass.
+    Failed { code: ErrorCode, why: String, retry: Retry },
+    /// Every address that is left must wait.
+    NotBefore(Timestamp),
+    /// Every address that is left is behind a closed door.
+    Doors,
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::LeaseLost(_) => Self::LeaseLost,
+            // The store may be back for the next attempt, which goes on from the checkpoint.
+            error => Self::Failed { code: error.code(), why: error.to_string(), retry: Retry::IfAllowed },
+        }
+    }
+}
+
+/// Returns when the body must leave its work, and how.
+pub async fn told(cx: &JobContext) -> Halt {
+    let word = cx.stop.told_to_stop().await;
+    if word == StopWord::EndSoon {
+        let more = tokio::select! {
+            biased;
+            word = cx.stop.told_at_least(StopWord::Shutdown) => Some(word),
+            () = cx.runtime().clock().sleep(LAST_MOMENT) => None,
+        };
+        if more.is_none() {
+            let why = "the task was stopped before the search was done".to_owned();
+            return Halt::Enough { code: ErrorCode::TaskStopped, why };
+        }
+    }
+    Halt::Stopped
+}
+
+/// A job's own error as its end.
+pub fn failed(code: ErrorCode, why: &str, retry: Retry, output_json: Option<String>) -> JobEnd {
+    JobEnd::Failed { code: code.to_string(), message: why.to_owned(), retry, output_json }
+}

@@ -1,0 +1,274 @@
+//! What a research task has to show: claims with their evidence, as data or as prose with numbered sources.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use matsu_core::job::end::clip;
+use matsu_core::ports::store::{ClaimView, EdgeView};
+use matsu_core::research::evidence::{Adoption, Relation};
+
+/// Characters of one claim's text or quote in a list.
+const TEXT_SHOWN_MAX: usize = 300;
+/// Characters of a fragment in a list.
+const FRAGMENT_SHOWN_MAX: usize = 500;
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ClaimReport {
+    pub id: String,
+    pub text: String,
+    pub confidence: f64,
+    pub uncertainty: f64,
+    pub controversy: f64,
+    /// Passages of other domains that support or refute it.
+    pub evidence_count: usize,
+    pub has_refutation: bool,
+    /// adopted or rejected
+    pub adoption: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejection_reason: Option<String>,
+    /// extractive or model
+    pub extraction: String,
+    pub origin: OriginReport,
+    pub evidence: Vec<EvidenceReport>,
+    /// Edges that say neither yes nor no.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub neutral_edge_ids: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct OriginReport {
+    pub edge_id: String,
+    pub fragment_id: String,
+    pub quote: String,
+    pub url: String,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EvidenceReport {
+    pub edge_id: String,
+    /// supports or refutes
+    pub relation: String,
+    pub probability: f64,
+    pub fragment_id: String,
+    pub url: String,
+    pub title: String,
+    pub domain: String,
+    pub is_primary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub year: Option<i32>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_corrected: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FragmentReport {
+    pub id: String,
+    pub text: String,
+    pub heading: String,
+    pub page_id: String,
+    pub url: String,
+    pub offset: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct GraphReport {
+    pub nodes: Vec<GraphNode>,
+    pub edges: Vec<GraphEdge>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct GraphNode {
+    pub id: String,
+    /// claim, fragment or page
+    pub kind: String,
+    pub label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct GraphEdge {
+    pub id: String,
+    pub source: String,
+    pub target: String,
+    /// origin, supports, refutes, neutral or part_of
+    pub relation: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+}
+
+/// A figure that is stored in thousandths.
+fn from_thousandths(value: u32) -> f64 {
+    f64::from(value) / 1000.0
+}
+
+impl ClaimReport {
+    #[must_use]
+    pub fn of(view: &ClaimView) -> Self {
+        let claim = &view.claim;
+        let origin = view.edges.iter().find(|edge| edge.edge.relation == Relation::Origin);
+        let telling = |edge: &&EdgeView| matches!(edge.edge.relation, Relation::Supports | Relation::Refutes);
+        let evidence: Vec<EvidenceReport> = view.edges.iter().filter(telling).map(EvidenceReport::of).collect();
+        let neutral = view.edges.iter().filter(|edge| edge.edge.relation == Relation::Neutral);
+        Self {
+            id: claim.id.to_string(),
+            text: clip(&claim.text, TEXT_SHOWN_MAX),
+            confidence: from_thousandths(view.confidence),
+            uncertainty: from_thousandths(view.uncertainty),
+            controversy: from_thousandths(view.controversy),
+            evidence_count: evidence.len(),
+            has_refutation: evidence.iter().any(|edge| edge.relation == Relation::Refutes.as_str()),
+            adoption: claim.adoption.to_string(),
+            rejection_reason: claim.rejection_reason.clone(),
+            extraction: claim.extraction.to_string(),
+            origin: origin.map_or_else(OriginReport::default, |edge| OriginReport {
+                edge_id: edge.edge.id.to_string(),
+                fragment_id: edge.fragment.id.to_string(),
+                quote: clip(&claim.quote, TEXT_SHOWN_MAX),
+                url: edge.page.url.clone(),
+            }),
+            evidence,
+            neutral_edge_ids: neutral.map(|edge| edge.edge.id.to_string()).collect(),
+        }
+    }
+}
+
+impl EvidenceReport {
+    fn of(view: &EdgeView) -> Self {
+        Self {
+            edge_id: view.edge.id.to_string(),
+            relation: view.edge.relation.to_string(),
+            probability: matsu_core::research::confidence::round3(view.edge.probability),
+            fragment_id: view.fragment.id.to_string(),
+            url: view.page.url.clone(),
+            title: clip(&view.page.title, 120),
+            domain: view.page.domain.clone(),
+            is_primary: view.page.is_primary,
+            year: view.page.year,
+            is_corrected: view.edge.is_corrected,
+        }
+    }
+}
+
+/// The fragments these claims stand on, each once.
+#[must_use]
+pub fn fragments(claims: &[ClaimView]) -> Vec<FragmentReport> {
+    let mut reports: Vec<FragmentReport> = Vec::new();
+    for edge in claims.iter().flat_map(|claim| &claim.edges) {
+        if reports.iter().any(|known| known.id == edge.fragment.id.as_str()) {
+            continue;
+        }
+        reports.push(FragmentReport {
+            id: edge.fragment.id.to_string(),
+            text: clip(&edge.fragment.text, FRAGMENT_SHOWN_MAX),
+            heading: edge.fragment.heading.clone(),
+            page_id: edge.page.id.to_string(),
+            url: edge.page.url.clone(),
+            offset: edge.fragment.offset,
+        });
+    }
+    reports
+}
+
+/// Claims, fragments and pages as nodes, and what joins them.
+#[must_use]
+pub fn graph(claims: &[ClaimView]) -> GraphReport {
+    let mut graph = GraphReport::default();
+    for view in claims {
+        graph.node(view.claim.id.as_str(), "claim", &view.claim.text, Some(from_thousandths(view.confidence)), None);
+        for edge in &view.edges {
+            let (fragment, page) = (edge.fragment.id.as_str(), edge.page.id.as_str());
+            if graph.node(fragment, "fragment", &edge.fragment.text, None, None) {
+                graph.edges.push(GraphEdge {
+                    id: format!("{fragment}/{page}"),
+                    source: fragment.to_owned(),
+                    target: page.to_owned(),
+                    relation: "part_of".to_owned(),
+                    probability: None,
+                });
+            }
+            graph.node(page, "page", &edge.page.title, None, Some(edge.page.url.clone()));
+            graph.edges.push(GraphEdge {
+                id: edge.edge.id.to_string(),
+                source: fragment.to_owned(),
+                target: view.claim.id.to_string(),
+                relation: edge.edge.relation.to_string(),
+                probability: Some(matsu_core::research::confidence::round3(edge.edge.probability)),
+            });
+        }
+    }
+    graph
+}
+
+impl GraphReport {
+    /// `true`: it was not there yet.
+    fn node(&mut self, id: &str, kind: &str, label: &str, confidence: Option<f64>, url: Option<String>) -> bool {
+        if self.nodes.iter().any(|node| node.id == id) {
+            return false;
+        }
+        let (id, kind, label) = (id.to_owned(), kind.to_owned(), clip(label, 80));
+        self.nodes.push(GraphNode { id, kind, label, confidence, url });
+        true
+    }
+}
+
+/// Markdown: each claim with what speaks for and against it, and the sources numbered in the order they are met.
+#[must_use]
+pub fn narrative(question: &str, claims: &[ClaimView], total: i64) -> String {
+    let mut sources: Vec<(String, String)> = Vec::new();
+    let mut number = |edge: &EdgeView| {
+        let url = &edge.page.url;
+        let at = sources.iter().position(|(known, _)| known == url).unwrap_or_else(|| {
+            sources.push((url.clone(), edge.page.title.clone()));
+            sources.len() - 1
+        });
+        format!("[{}]", at + 1)
+    };
+    let mut text = format!("# {}\n\n", one_line(question));
+    if claims.is_empty() {
+        text.push_str("No claims were found.\n");
+    }
+    for view in claims {
+        let mut cited = |relation| {
+            let mut numbers: Vec<String> =
+                view.edges.iter().filter(|edge| edge.edge.relation == relation).map(&mut number).collect();
+            numbers.dedup();
+            numbers.concat()
+        };
+        let (origin, support, against) = (cited(Relation::Origin), cited(Relation::Supports), cited(Relation::Refutes));
+        let claim = one_line(&clip(&view.claim.text, TEXT_SHOWN_MAX));
+        let confidence = from_thousandths(view.confidence);
+        text.push_str(&format!("- {claim} {origin} (confidence {confidence:.3}"));
+        if !support.is_empty() {
+            text.push_str(&format!("; supported by {support}"));
+        }
+        if !against.is_empty() {
+            text.push_str(&format!("; refuted by {against}"));
+        }
+        if view.claim.adoption == Adoption::Rejected {
+            text.push_str("; rejected by a person");
+        }
+        text.push_str(")\n");
+    }
+    let shown = i64::try_from(claims.len()).unwrap_or(i64::MAX);
+    if total > shown {
+        text.push_str(&format!("\n{shown} of {total} claims; the rest with next_cursor.\n"));
+    }
+    text.push_str("\n## Sources\n\n");
+    for (n, (url, title)) in sources.iter().enumerate() {
+        text.push_str(&format!("{}. {} <{url}>\n", n + 1, one_line(title)));
+    }
+    text
+}
+
+/// Page text is data: a line break in it must not become structure.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

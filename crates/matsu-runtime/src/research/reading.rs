@@ -1,0 +1,279 @@
+//! The reading of pages: one after the other, each in two steps that are recorded apart. First the page with its
+//! passages, then its claims; a crash between them costs no second fetch.
+
+use matsu_core::budget::BudgetUnit;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::{ClaimId, PageId};
+use matsu_core::job::{Priority, Retry};
+use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimRequest, ModelError};
+use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, Reservation, StoreError};
+use matsu_core::research::auth::AuthStatus;
+use matsu_core::research::evidence::Fragment;
+use matsu_core::research::passages::is_near;
+use matsu_core::research::quote::find_quote;
+
+use super::halt::Halt;
+use super::pages::{Reader, Reading};
+use super::search_job::Search;
+use super::selecting::{domain_of, is_ruled_out};
+use super::state::{Candidate, SearchState, Unread};
+
+/// An address that failed for a reason that may pass is tried this often.
+const TRIES_MAX: u32 = 2;
+
+impl Search<'_> {
+    /// Reads until there is enough, nothing new, or nothing left.
+    pub(super) async fn read_all(&mut self) -> Result<(), Halt> {
+        self.load_sketches().await?;
+        loop {
+            if self.state.unread.is_some() {
+                self.make_claims().await?;
+                if self.state.novelty.look() {
+                    self.is_exhausted = true;
+                    return Ok(());
+                }
+            }
+            if self.state.tally.pages_fetched >= self.pages_max {
+                return Ok(());
+            }
+            let now = self.cx.runtime().clock().now();
+            if let Some(candidate) = self.state.take_next(now) {
+                self.read_one(candidate).await?;
+            } else if let Some(at) = self.state.next_moment() {
+                return Err(Halt::NotBefore(at));
+            } else if !self.open_doors().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Which passages the task has already, so that what is new can be told.
+    async fn load_sketches(&mut self) -> Result<(), Halt> {
+        let rows_max = matsu_core::limits::VERIFY_PASSAGES_MAX;
+        let known = self.cx.runtime().store().passages_of(&self.task.id, rows_max).await?;
+        self.sketches = known.into_iter().map(|row| row.sketch).collect();
+        Ok(())
+    }
+
+    async fn read_one(&mut self, candidate: Candidate) -> Result<(), Halt> {
+        let store = self.cx.runtime().store();
+        let rules = store.rules(&self.task.owner).await?;
+        if is_ruled_out(&rules, &candidate.hit) {
+            return self.give_up(None, "blocked by a rule", &candidate).await;
+        }
+        // Two searches that want the same page at once: the second finds it read.
+        let turnstile = self.kit.turnstile(&format!("page/{}/{}", self.task.owner, candidate.hit.url));
+        let _one_at_a_time = turnstile.lock().await;
+        let reader = Reader { cx: self.cx, kit: self.kit, owner: &self.task.owner, folders: &self.config.folders };
+        if let Some(page) = reader.known(&candidate).await? {
+            return self.reuse(page, None).await;
+        }
+        let reserved = match self.cx.set_aside(BudgetUnit::Pages, 1).await {
+            Ok(reserved) => reserved,
+            Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
+                let why = "the task's pages are used up".to_owned();
+                return Err(Halt::Enough { code, why });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match reader.read(&candidate).await? {
+            Reading::Known(page) => self.reuse(*page, Some(reserved)).await,
+            Reading::Fresh(page) => self.keep(*page, reserved).await,
+            Reading::Door { auth_type, url } => {
+                let item = self.door(&candidate, auth_type, url);
+                self.park(candidate, item, reserved).await
+            }
+            Reading::TooOften { until } => {
+                let later = Candidate { not_before: Some(until), tries: candidate.tries + 1, ..candidate };
+                self.try_later(later, "its site said: too often", reserved).await
+            }
+            Reading::Failed(why) => {
+                let later = Candidate { tries: candidate.tries + 1, ..candidate };
+                self.try_later(later, &why, reserved).await
+            }
+            Reading::Refused(why) => self.give_up(Some(reserved), &why, &candidate).await,
+        }
+    }
+
+    /// A page that was read before: nothing is spent on it.
+    async fn reuse(
+        &mut self,
+        page: matsu_core::research::evidence::SourcePage,
+        reserved: Option<Reservation>,
+    ) -> Result<(), Halt> {
+        let fragments = self.cx.runtime().store().fragments_of(&page.id).await?;
+        let mut next = self.state.clone();
+        self.count_page(&mut next, &page.id, &page.domain, page.is_primary, &fragments);
+        let evidence = NewEvidence {
+            reused: vec![page.id],
+            spent: reserved.into_iter().map(|reserved| (reserved, 0)).collect(),
+            ..NewEvidence::default()
+        };
+        self.record(evidence, next).await
+    }
+
+    async fn keep(&mut self, new: matsu_core::ports::store::NewPage, reserved: Reservation) -> Result<(), Halt> {
+        let mut next = self.state.clone();
+        let page = &new.page;
+        self.count_page(&mut next, &page.id, &page.domain, page.is_primary, &new.fragments);
+        let evidence = NewEvidence { page: Some(new), spent: vec![(reserved, 1)], ..NewEvidence::default() };
+        self.record(evidence, next).await
+    }
+
+    /// Takes note of a page and of which of its passages say something new.
+    fn count_page(
+        &mut self,
+        next: &mut SearchState,
+        page_id: &PageId,
+        domain: &str,
+        is_primary: bool,
+        fragments: &[Fragment],
+    ) {
+        let mut new = Vec::new();
+        for fragment in fragments {
+            let is_new = !self.sketches.iter().any(|known| is_near(*known, fragment.sketch));
+            next.novelty.note(is_new);
+            if is_new {
+                self.sketches.push(fragment.sketch);
+                new.push(fragment.position);
+            }
+        }
+        next.tally.pages_fetched += 1;
+        next.tally.useful_fragments += u32::try_from(new.len()).unwrap_or(u32::MAX);
+        next.unread = Some(Unread { page_id: page_id.clone(), domain: domain.to_owned(), is_primary, new });
+    }
+
+    /// The claims of the page that was stored last.
+    async fn make_claims(&mut self) -> Result<(), Halt> {
+        let Some(unread) = self.state.unread.clone() else { return Ok(()) };
+        let fragments = self.cx.runtime().store().fragments_of(&unread.page_id).await?;
+        let mut claims = Vec::new();
+        for fragment in &fragments {
+            claims.extend(self.claims_of(fragment).await?);
+        }
+        let mut next = self.state.clone();
+        next.unread = None;
+        if !claims.is_empty() {
+            next.note_domain(&unread.domain, unread.is_primary);
+        }
+        next.tally.claims += u32::try_from(claims.len()).unwrap_or(u32::MAX);
+        self.record(NewEvidence { claims, ..NewEvidence::default() }, next).await?;
+        self.say_progress().await;
+        Ok(())
+    }
+
+    /// What the maker says of one fragment, as far as its quotes stand there.
+    async fn claims_of(&self, fragment: &Fragment) -> Result<Vec<NewClaim>, Halt> {
+        let maker = &self.kit.claim_maker;
+        let request = ClaimRequest {
+            question: self.config.question.clone(),
+            query: self.input.query.clone(),
+            heading: fragment.heading.clone(),
+            fragment: fragment.text.clone(),
+        };
+        let drafts = match maker.slot() {
+            Some(slot) => self.cx.with_permit(slot, maker.claims(&request)).await?,
+            None => maker.claims(&request).await,
+        };
+        let drafts = match drafts {
+            Ok(drafts) => drafts,
+            // One answer that cannot be used costs this fragment's claims, a model that is away costs the job.
+            Err(ModelError::Malformed(why)) => {
+                tracing::info!(%why, "a model's claims were dropped");
+                Vec::new()
+            }
+            Err(error @ ModelError::Unavailable(_)) => {
+                let (code, why) = (ErrorCode::PipelineError, error.to_string());
+                return Err(Halt::Failed { code, why, retry: Retry::IfAllowed });
+            }
+        };
+        let now = self.cx.runtime().clock().now();
+        let proven = drafts.into_iter().filter_map(|draft| {
+            let quote = find_quote(&fragment.text, &draft.quote)?.to_owned();
+            Some(NewClaim {
+                id: ClaimId::mint(now),
+                text: draft.text.trim().to_owned(),
+                quote,
+                fragment_id: fragment.id.clone(),
+                extraction: maker.extraction(),
+            })
+        });
+        Ok(proven.filter(|claim| !claim.text.is_empty()).take(CLAIMS_PER_FRAGMENT_MAX).collect())
+    }
+
+    fn door(&self, candidate: &Candidate, auth_type: matsu_core::research::auth::AuthType, url: String) -> NewAuthItem {
+        let domain = domain_of(&candidate.hit);
+        let suffixes = self.kit.settings.primary_suffixes.iter().map(String::as_str);
+        let is_primary = matsu_core::research::address::is_primary(&domain, suffixes);
+        let now = self.cx.runtime().clock().now();
+        NewAuthItem {
+            domain: matsu_core::research::address::domain_of(&url).unwrap_or(domain),
+            url,
+            auth_type,
+            priority: if is_primary { Priority::High } else { self.cx.job.priority },
+            expires_at: now.plus(self.kit.settings.auth_kept),
+        }
+    }
+
+    /// Leaves an address to a person and goes on with the others.
+    async fn park(&mut self, candidate: Candidate, item: NewAuthItem, reserved: Reservation) -> Result<(), Halt> {
+        let mut next = self.state.clone();
+        // The door stands where the redirects led; that is the address a person will open.
+        let mut parked = candidate;
+        parked.hit.url.clone_from(&item.url);
+        next.parked.push(parked);
+        let evidence = NewEvidence { auth: Some(item), spent: vec![(reserved, 0)], ..NewEvidence::default() };
+        self.record(evidence, next).await
+    }
+
+    async fn try_later(&mut self, candidate: Candidate, why: &str, reserved: Reservation) -> Result<(), Halt> {
+        if candidate.tries >= TRIES_MAX {
+            return self.give_up(Some(reserved), why, &candidate).await;
+        }
+        let mut next = self.state.clone();
+        next.candidates.push(candidate);
+        self.record(NewEvidence { spent: vec![(reserved, 0)], ..NewEvidence::default() }, next).await
+    }
+
+    async fn give_up(&mut self, reserved: Option<Reservation>, why: &str, candidate: &Candidate) -> Result<(), Halt> {
+        let mut next = self.state.clone();
+        next.tally.pages_failed += 1;
+        next.note(&format!("{}: {why}", candidate.hit.url));
+        let spent = reserved.into_iter().map(|reserved| (reserved, 0)).collect();
+        self.record(NewEvidence { spent, ..NewEvidence::default() }, next).await
+    }
+
+    /// Puts addresses whose doors were opened back on the list, and drops those that nobody will open. `false`:
+    /// nothing is left to be read.
+    async fn open_doors(&mut self) -> Result<bool, Halt> {
+        if self.state.parked.is_empty() {
+            return Ok(false);
+        }
+        let doors = self.cx.runtime().store().doors_of(&self.cx.lease.job_id).await?;
+        // Of several items for one address the latest one counts.
+        let status = |candidate: &Candidate| {
+            doors.iter().rev().find(|door| door.url == candidate.hit.url).map(|door| door.status)
+        };
+        let mut next = self.state.clone();
+        let (mut opened, mut still) = (Vec::new(), Vec::new());
+        for candidate in std::mem::take(&mut next.parked) {
+            match status(&candidate) {
+                Some(AuthStatus::Completed) => opened.push(candidate),
+                Some(AuthStatus::Pending) => still.push(candidate),
+                Some(AuthStatus::Skipped | AuthStatus::Expired) | None => {
+                    next.tally.pages_failed += 1;
+                    next.note(&format!("{}: left out, nobody logged in", candidate.hit.url));
+                }
+            }
+        }
+        next.parked = still;
+        let (any_opened, any_left) = (!opened.is_empty(), !next.parked.is_empty());
+        next.candidates.extend(opened);
+        self.record(NewEvidence::default(), next).await?;
+        match (any_opened, any_left) {
+            (true, _) => Ok(true),
+            (false, true) => Err(Halt::Doors),
+            (false, false) => Ok(false),
+        }
+    }
+}

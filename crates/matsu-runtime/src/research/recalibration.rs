@@ -1,0 +1,50 @@
+//! Learning from corrections: a new fit every ten samples, and back to the version in force if it is worse.
+
+use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{NewCalibration, RollBack};
+use matsu_core::research::calibration::fit::fit;
+use matsu_core::research::calibration::{Calibration, REFIT_EVERY, SAMPLES_MIN, brier, is_degraded};
+
+use crate::runtime::Runtime;
+
+/// Samples that a fit looks at.
+const SAMPLES_MAX: u32 = 2_000;
+
+/// Fits a source anew when enough samples have come since the last time.
+///
+/// # Errors
+/// As the store's.
+pub async fn recalibrate(runtime: &Runtime, source: &str) -> Result<(), StoreError> {
+    let store = runtime.store();
+    let samples = store.samples(source, SAMPLES_MAX).await?;
+    if samples.len() < SAMPLES_MIN || samples.len() % REFIT_EVERY != 0 {
+        return Ok(());
+    }
+    let pairs: Vec<(f64, bool)> = samples.iter().flat_map(|sample| sample.pairs()).collect();
+    let Some(fitted) = fit(&pairs) else { return Ok(()) };
+    let in_force = store.calibration(source).await?;
+    let (calibration, now) = (fitted.calibration, runtime.clock().now());
+    let new = NewCalibration {
+        source: source.to_owned(),
+        calibration,
+        samples_used: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        brier_before: fitted.brier_before,
+        brier_after: fitted.brier_after,
+        now,
+    };
+    store.add_calibration(new).await?;
+    let Some(in_force) = in_force else { return Ok(()) };
+    if is_degraded(brier_of(&in_force.calibration, &fitted.held_out), fitted.brier_after) {
+        let reason = "worse than the version in force on held-out samples".to_owned();
+        let request = RollBack { source: source.to_owned(), version: Some(in_force.version), reason, now };
+        store.roll_back(request).await?;
+        tracing::warn!(source, version = in_force.version, "a new calibration was worse and was rolled back");
+    }
+    Ok(())
+}
+
+/// How a calibration does on these pairs.
+fn brier_of(calibration: &Calibration, pairs: &[(f64, bool)]) -> f64 {
+    let calibrated: Vec<(f64, bool)> = pairs.iter().map(|(p, y)| (calibration.apply(*p), *y)).collect();
+    brier(&calibrated)
+}

@@ -1,0 +1,266 @@
+//! A search as a job: engines, selection, reading, and what came of it. Each step is recorded; the body can be dropped
+//! at any await, and whoever runs the job next goes on from the last record.
+
+use async_trait::async_trait;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::JobId;
+use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
+use matsu_core::ports::search_engine::EngineRequest;
+use matsu_core::ports::store::{Enqueue, NewEvidence, NewHit, StoreError, TaskLookup};
+use matsu_core::research::merge::merge;
+use matsu_core::research::satisfaction::is_satisfied;
+use matsu_core::research::search::{PAGES_PER_SEARCH, ResearchConfig, SearchInput, SearchStatus};
+use matsu_core::slot::Slot;
+use matsu_core::task::Task;
+
+use crate::body::JobBody;
+use crate::context::JobContext;
+use crate::stop_signal::StopWord;
+
+use super::asking;
+use super::halt::{Halt, failed, told};
+use super::kit::ResearchKit;
+use super::meter::Meter;
+use super::selecting::select;
+use super::state::SearchState;
+use super::verify_job::VerifyInput;
+
+/// Runs searches.
+pub struct SearchJob;
+
+#[async_trait]
+impl JobBody for SearchJob {
+    fn kind(&self) -> JobKind {
+        JobKind::Search
+    }
+
+    /// The meter beside the work knows the bound, and ends the search with what it has.
+    fn run_seconds_max(&self, _job: &Job) -> Option<u32> {
+        None
+    }
+
+    async fn run(&self, cx: JobContext) -> JobEnd {
+        let Some(kit) = cx.runtime().research().cloned() else {
+            return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
+        };
+        let mut search = match Search::open(&cx, &kit).await {
+            Ok(search) => search,
+            Err(halt) => return halt.end_of(None),
+        };
+        let meter = Meter::new(&cx, kit.settings.search_time_max);
+        let halt = tokio::select! {
+            biased;
+            halt = told(&cx) => Err(halt),
+            done = search.work() => done,
+            halt = meter.run() => Err(halt),
+        };
+        if let Err(error) = meter.close().await {
+            tracing::debug!(%error, "the last seconds could not be settled");
+        }
+        search.end(halt).await
+    }
+}
+
+/// One search at work.
+pub struct Search<'a> {
+    pub(super) cx: &'a JobContext,
+    pub(super) kit: &'a ResearchKit,
+    pub(super) task: Box<Task>,
+    pub(super) config: ResearchConfig,
+    pub(super) input: SearchInput,
+    pub(super) state: SearchState,
+    pub(super) pages_max: u32,
+    /// Of the task's passages; not part of the checkpoint, for the store knows them.
+    pub(super) sketches: Vec<u64>,
+    pub(super) is_exhausted: bool,
+}
+
+impl<'a> Search<'a> {
+    async fn open(cx: &'a JobContext, kit: &'a ResearchKit) -> Result<Self, Halt> {
+        let defect = |why: String| Halt::Failed { code: ErrorCode::InternalError, why, retry: Retry::Never };
+        let Some(task_id) = &cx.job.task_id else { return Err(defect("a search belongs to a task".to_owned())) };
+        let TaskLookup::Found(task) = cx.runtime().store().task(task_id).await? else {
+            return Err(Halt::LeaseLost);
+        };
+        let input: SearchInput = serde_json::from_str(&cx.job.input_json).map_err(|error| defect(error.to_string()))?;
+        let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
+        let state = SearchState::from_checkpoint(cx.job.checkpoint_json.as_deref());
+        let pages_max = input.pages_max.unwrap_or(PAGES_PER_SEARCH);
+        Ok(Self { cx, kit, task, config, input, state, pages_max, sketches: Vec::new(), is_exhausted: false })
+    }
+
+    async fn work(&mut self) -> Result<(), Halt> {
+        if self.state.is_done {
+            return Ok(());
+        }
+        if !self.state.is_selected {
+            self.find().await?;
+        }
+        self.read_all().await
+    }
+
+    /// Asks the engines and makes the list of what is to be read.
+    async fn find(&mut self) -> Result<(), Halt> {
+        self.cx.progress("searching").await;
+        let named = if self.input.engines.is_empty() { &self.config.engines } else { &self.input.engines };
+        let request = EngineRequest {
+            query: self.input.query.clone(),
+            language: self.config.language.clone(),
+            hits_max: (self.pages_max * 2).clamp(10, 50),
+            owner: self.task.owner.clone(),
+            folders: self.config.folders.clone(),
+        };
+        let runtime = self.cx.runtime();
+        let answers = asking::ask(runtime, self.kit, named, &request).await?;
+        let rules = runtime.store().rules(&self.task.owner).await?;
+        let hits = answers.lists.iter().flat_map(|(engine, hits)| {
+            hits.iter().enumerate().map(move |(rank, hit)| NewHit {
+                engine: engine.clone(),
+                rank: u32::try_from(rank + 1).unwrap_or(u32::MAX),
+                url: hit.url.clone(),
+                title: hit.title.clone(),
+                snippet: hit.snippet.clone(),
+            })
+        });
+        let mut next = self.state.clone();
+        next.tally.engines = answers.lists.iter().map(|(engine, _)| engine.clone()).collect();
+        next.tally.engines_failed.clone_from(&answers.failures);
+        let hits = hits.collect();
+        next.candidates = select(merge(&answers.lists), &rules, &self.config.priority_domains);
+        next.is_selected = true;
+        self.record(NewEvidence { hits, ..NewEvidence::default() }, next).await
+    }
+
+    /// Writes evidence with the state behind it. Only then is that state ours.
+    pub(super) async fn record(&mut self, mut evidence: NewEvidence, next: SearchState) -> Result<(), Halt> {
+        evidence.tally = Some(next.tally.clone());
+        evidence.checkpoint_json = Some(next.to_checkpoint());
+        let runtime = self.cx.runtime();
+        runtime.store().record(&self.cx.lease, evidence, runtime.clock().now()).await?;
+        self.state = next;
+        Ok(())
+    }
+
+    pub(super) async fn say_progress(&self) {
+        let tally = &self.state.tally;
+        let left = u32::try_from(self.state.candidates.len()).unwrap_or(u32::MAX);
+        let total = self.pages_max.min(tally.pages_fetched.saturating_add(left));
+        self.cx.progress(&format!("fetched {} of {total} pages", tally.pages_fetched)).await;
+    }
+
+    /// What the job's end is, after the work is done or was left.
+    async fn end(mut self, worked: Result<(), Halt>) -> JobEnd {
+        let halt = match worked {
+            Ok(()) => return self.finish(None).await,
+            Err(halt) => halt,
+        };
+        if matches!(halt, Halt::Stopped | Halt::LeaseLost) {
+            return self.cx.stopped();
+        }
+        // The work may have been dropped after a record and before it knew of it: the store knows.
+        match self.cx.runtime().store().job(&self.cx.lease.job_id).await {
+            Ok(job) => self.state = SearchState::from_checkpoint(job.checkpoint_json.as_deref()),
+            Err(error) => return Halt::from(error).end_of(None),
+        }
+        match halt {
+            // A task that is being stopped waits for nobody: what was found counts.
+            Halt::Doors | Halt::NotBefore(_) if self.cx.stop.word() == StopWord::EndSoon => {
+                self.finish(Some((ErrorCode::TaskStopped, "the task was stopped".to_owned()))).await
+            }
+            Halt::Enough { code, why } if self.state.tally.pages_fetched > 0 => self.finish(Some((code, why))).await,
+            // Stopped on somebody's wish: that is no failure of the search.
+            Halt::Enough { code: ErrorCode::TaskStopped, why } => {
+                self.finish(Some((ErrorCode::TaskStopped, why))).await
+            }
+            Halt::Enough { code, why } => failed(code, &why, Retry::Never, self.output()),
+            halt => halt.end_of(self.output()),
+        }
+    }
+
+    fn output(&self) -> Option<String> {
+        serde_json::to_string(&self.state.tally).ok()
+    }
+
+    /// Writes down how it ended, hands its claims to verification, and is done.
+    async fn finish(mut self, cut_short: Option<(ErrorCode, String)>) -> JobEnd {
+        match self.write_end(cut_short).await {
+            Ok(end) => end,
+            Err(halt) => halt.end_of(self.output()),
+        }
+    }
+
+    async fn write_end(&mut self, cut_short: Option<(ErrorCode, String)>) -> Result<JobEnd, Halt> {
+        let tally = &self.state.tally;
+        if cut_short.is_none() && tally.pages_fetched == 0 && tally.pages_failed > 0 {
+            let why = tally.notes.join("; ");
+            return Ok(failed(ErrorCode::AllFetchesFailed, &why, Retry::Never, self.output()));
+        }
+        let mut next = self.state.clone();
+        next.is_done = true;
+        next.tally.ended_as = Some(if is_satisfied(tally.satisfaction()) {
+            SearchStatus::Satisfied
+        } else if self.is_exhausted {
+            SearchStatus::Exhausted
+        } else {
+            SearchStatus::Partial
+        });
+        if let Some((code, why)) = cut_short {
+            next.tally.ended_as = Some(SearchStatus::Partial);
+            next.tally.error_code = Some(code.to_string());
+            next.note(&why);
+        }
+        self.record(NewEvidence::default(), next).await?;
+        if self.state.tally.claims > 0 {
+            self.ask_for_verification().await?;
+        }
+        Ok(JobEnd::Completed { output_json: self.output().unwrap_or_else(|| "{}".to_owned()) })
+    }
+
+    async fn ask_for_verification(&self) -> Result<(), Halt> {
+        let runtime = self.cx.runtime();
+        let now = runtime.clock().now();
+        let search_id = self.cx.lease.job_id.clone();
+        let input = VerifyInput { search_id: search_id.clone() };
+        let job = NewJob {
+            id: JobId::mint(now),
+            kind: JobKind::Verify,
+            priority: self.cx.job.priority,
+            slot: Slot::Cpu,
+            input_json: serde_json::to_string(&input).unwrap_or_default(),
+            cause_id: Some(search_id.to_string()),
+            run_at: now,
+            dedupe_key: Some(format!("verify/{search_id}")),
+        };
+        let request = Enqueue { task_id: Some(self.task.id.clone()), jobs: vec![job], resume_for: None, now };
+        match runtime.store().enqueue(request).await {
+            // A task that takes no more work needs no verification.
+            Ok(_) | Err(StoreError::Closed { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Halt {
+    /// The end that this makes of a job which has nothing to finish.
+    pub(super) fn end_of(self, output_json: Option<String>) -> JobEnd {
+        match self {
+            Self::LeaseLost | Self::Stopped => JobEnd::Cancelled { code: None, output_json: None },
+            Self::Enough { code, why } => failed(code, &why, Retry::Never, output_json),
+            Self::Failed { code, why, retry } => failed(code, &why, retry, output_json),
+            Self::NotBefore(at) => JobEnd::Requeue { run_at: Some(at) },
+            Self::Doors => JobEnd::AwaitingAuth,
+        }
+    }
+}
+
+/// Notes that one search keeps at most.
+const NOTES_MAX: usize = 10;
+
+impl SearchState {
+    pub(super) fn note(&mut self, text: &str) {
+        if self.tally.notes.len() < NOTES_MAX {
+            self.tally.notes.push(matsu_core::job::end::clip(text, 300));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Where a search stands: its checkpoint. Small enough to be written after every page.
+
+use serde::{Deserialize, Serialize};
+
+use matsu_core::clock::Timestamp;
+use matsu_core::id::PageId;
+use matsu_core::research::merge::Hit;
+use matsu_core::research::novelty::Novelty;
+use matsu_core::research::search::SearchTally;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchState {
+    /// The engines have been asked and the list is made.
+    pub is_selected: bool,
+    /// What is left to be read, next one first.
+    pub candidates: Vec<Candidate>,
+    /// A page that was fetched and stored, but whose claims are not made yet.
+    pub unread: Option<Unread>,
+    /// Addresses behind closed doors.
+    pub parked: Vec<Candidate>,
+    pub novelty: Novelty,
+    pub tally: SearchTally,
+    /// Nothing is left to be done.
+    pub is_done: bool,
+}
+
+/// An address to be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Candidate {
+    pub hit: Hit,
+    pub engines: Vec<String>,
+    /// Tries that failed and may succeed another time.
+    pub tries: u32,
+    /// Its site said "too often": not before this.
+    pub not_before: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Unread {
+    pub page_id: PageId,
+    pub domain: String,
+    pub is_primary: bool,
+    /// Which of its passages were new in the task, by position.
+    pub new: Vec<u32>,
+}
+
+impl SearchState {
+    /// Reads a checkpoint; none, or one that cannot be read, begins anew.
+    pub fn from_checkpoint(text: Option<&str>) -> Self {
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    pub fn to_checkpoint(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
+    }
+
+    /// The next address whose time has come, taken from the list.
+    pub fn take_next(&mut self, now: Timestamp) -> Option<Candidate> {
+        let ready = self.candidates.iter().position(|candidate| candidate.not_before.is_none_or(|at| at <= now))?;
+        Some(self.candidates.remove(ready))
+    }
+
+    /// When the first of those that must wait may be asked again.
+    pub fn next_moment(&self) -> Option<Timestamp> {
+        self.candidates.iter().filter_map(|candidate| candidate.not_before).min()
+    }
+
+    pub fn note_domain(&mut self, domain: &str, is_primary: bool) {
+        if !self.tally.domains.iter().any(|known| known == domain) {
+            self.tally.domains.push(domain.to_owned());
+        }
+        self.tally.has_primary_source |= is_primary;
+    }
+}

@@ -1,0 +1,285 @@
+//! A research task as its clients see it: searches, queue, metrics, budget, closed doors, warnings.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use std::collections::BTreeMap;
+
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::clock::Timestamp;
+use matsu_core::job::end::clip;
+use matsu_core::job::{Job, JobState, Priority};
+use matsu_core::limits::{AUTH_LISTED_MAX, SEARCHES_LISTED_MAX};
+use matsu_core::ports::store::{AuthFilter, EvidenceTotals, SearchList, SearchRow, SearchWish, StoreError};
+use matsu_core::research::auth::{AuthItem, AuthPressure};
+use matsu_core::research::search::{ResearchConfig, SearchInput, SearchStatus, SearchTally};
+use matsu_core::task::{StopReason, Task, TaskStatus};
+
+use crate::runtime::Runtime;
+
+use super::told::Horizon;
+
+/// Entries of the queue that one reply lists.
+const QUEUE_LISTED_MAX: usize = 50;
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SearchView {
+    pub id: String,
+    pub query: String,
+    /// queued, running, satisfied, partial, exhausted, failed, cancelled, awaiting_auth
+    pub status: String,
+    pub pages_fetched: u32,
+    pub useful_fragments: u32,
+    pub harvest_rate: f64,
+    pub satisfaction_score: f64,
+    pub has_primary_source: bool,
+    pub engines: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub engines_failed: Vec<String>,
+    /// Why it failed or fell short, as a code; null if it did neither.
+    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
+    pub error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct QueueView {
+    pub depth: i64,
+    pub running: i64,
+    pub total: i64,
+    pub items: Vec<QueueItem>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct QueueItem {
+    pub id: String,
+    pub query: String,
+    /// queued, running, awaiting_auth, completed, failed, cancelled
+    pub status: String,
+    /// high, medium, low
+    pub priority: String,
+    pub created_at: String,
+    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
+    pub started_at: Option<String>,
+    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
+    pub completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Metrics {
+    pub total_searches: i64,
+    pub satisfied_count: i64,
+    pub total_pages: i64,
+    pub total_fragments: i64,
+    pub total_claims: i64,
+    pub elapsed_seconds: u64,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BudgetView {
+    pub pages_used: i64,
+    pub pages_limit: i64,
+    pub time_used_seconds: i64,
+    pub time_limit_seconds: i64,
+    pub remaining_percent: i64,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AuthView {
+    pub pending_count: usize,
+    pub high_priority_count: usize,
+    pub domains: Vec<String>,
+    pub by_auth_type: BTreeMap<String, usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_queued_at: Option<String>,
+}
+
+/// Everything a reply is made of.
+pub struct ResearchView {
+    pub config: ResearchConfig,
+    pub list: SearchList,
+    pub totals: EvidenceTotals,
+    pub budget: BudgetView,
+    pub doors: Vec<AuthItem>,
+    pub now: Timestamp,
+}
+
+impl ResearchView {
+    pub async fn read(runtime: &Runtime, task: &Task, horizon: &Horizon) -> Result<Self, StoreError> {
+        let store = runtime.store();
+        let wish = SearchWish { changed_since: horizon.at, rows_max: SEARCHES_LISTED_MAX };
+        let filter = AuthFilter {
+            owner: task.owner.clone(),
+            task_id: Some(task.id.clone()),
+            priority: None,
+            rows_max: AUTH_LISTED_MAX,
+        };
+        Ok(Self {
+            config: serde_json::from_str(&task.config_json).unwrap_or_default(),
+            list: store.searches(&task.id, wish).await?,
+            totals: store.evidence_totals(&task.id).await?,
+            budget: BudgetView::of(&store.budget(&task.id).await?),
+            doors: store.auth_items(&filter).await?,
+            now: runtime.clock().now(),
+        })
+    }
+
+    /// Searches that are news behind the horizon, and what they are remembered by.
+    pub fn searches<'a>(&'a self, horizon: &'a Horizon) -> impl Iterator<Item = (&'a SearchRow, SearchStatus)> {
+        let with_status = self.list.rows.iter().map(|row| (row, status_of(row)));
+        with_status.filter(|(row, status)| horizon.is_news(&row.job.id, *status))
+    }
+
+    pub fn queue(&self) -> QueueView {
+        let items = self.list.rows.iter().take(QUEUE_LISTED_MAX).map(|row| QueueItem::of(&row.job)).collect();
+        QueueView {
+            depth: self.list.count(SearchStatus::Queued),
+            running: self.list.count(SearchStatus::Running),
+            total: self.list.total(),
+            items,
+        }
+    }
+
+    pub fn metrics(&self, task: &Task) -> Metrics {
+        Metrics {
+            total_searches: self.list.total(),
+            satisfied_count: self.list.count(SearchStatus::Satisfied),
+            total_pages: self.totals.pages,
+            total_fragments: self.totals.fragments,
+            total_claims: self.totals.claims,
+            elapsed_seconds: task.finished_at.unwrap_or(self.now).since(task.created_at).as_secs(),
+        }
+    }
+
+    pub fn auth(&self) -> AuthView {
+        let mut domains: Vec<String> = self.doors.iter().map(|door| door.domain.clone()).collect();
+        domains.sort();
+        domains.dedup();
+        let mut by_auth_type = BTreeMap::new();
+        for door in &self.doors {
+            *by_auth_type.entry(door.auth_type.to_string()).or_default() += 1;
+        }
+        AuthView {
+            pending_count: self.doors.len(),
+            high_priority_count: self.doors.iter().filter(|door| door.priority == Priority::High).count(),
+            domains,
+            by_auth_type,
+            oldest_queued_at: self.doors.iter().map(|door| door.created_at).min().map(|at| at.to_string()),
+        }
+    }
+
+    pub fn warnings(&self, task: &Task) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let left = self.budget.remaining_percent;
+        if left < 20 {
+            warnings.push(format!("[warning] only {left} % of the budget is left"));
+        }
+        let auth = self.auth();
+        let pressure = AuthPressure { pending: auth.pending_count, high: auth.high_priority_count };
+        warnings.extend(pressure.warning());
+        let exhausted = self.list.count(SearchStatus::Exhausted);
+        if exhausted > 0 {
+            warnings.push(format!("{exhausted} searches ended because further pages said nothing new"));
+        }
+        if task.status == TaskStatus::InputRequired {
+            warnings.push("a question waits for an answer".to_owned());
+        }
+        if task.stop.is_some_and(|stop| stop.reason == StopReason::BudgetExhausted) {
+            warnings.push("[warning] the task was stopped because its budget was used up".to_owned());
+        }
+        warnings
+    }
+
+    /// What the task still waits for, in words.
+    pub fn waiting_for(&self) -> Vec<String> {
+        let (verify_queued, verify_running) = self.list.verifying;
+        let counts = [
+            (self.list.count(SearchStatus::Running), "search running", "searches running"),
+            (self.list.count(SearchStatus::Queued), "search queued", "searches queued"),
+            (self.list.count(SearchStatus::AwaitingAuth), "search awaiting a login", "searches awaiting a login"),
+            (verify_running, "verification running", "verifications running"),
+            (verify_queued, "verification queued", "verifications queued"),
+        ];
+        let some = counts.into_iter().filter(|(count, _, _)| *count > 0);
+        some.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect()
+    }
+
+    /// Seconds since anything changed, while nothing runs.
+    pub fn idle_seconds(&self, task: &Task) -> u64 {
+        if task.counts.running > 0 { 0 } else { self.now.since(task.updated_at).as_secs() }
+    }
+}
+
+/// The word that research tools have for a task's status.
+#[must_use]
+pub fn status_word(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Queued | TaskStatus::Running | TaskStatus::InputRequired => "exploring",
+        TaskStatus::Paused | TaskStatus::Blocked => "paused",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Cancelled => "cancelled",
+    }
+}
+
+fn status_of(row: &SearchRow) -> SearchStatus {
+    SearchStatus::of(row.job.state, row.tally.as_ref().and_then(|tally| tally.ended_as))
+}
+
+fn query_of(job: &Job) -> String {
+    serde_json::from_str::<SearchInput>(&job.input_json).unwrap_or_default().query
+}
+
+impl SearchView {
+    pub fn of(row: &SearchRow, status: SearchStatus) -> Self {
+        let none = SearchTally::default();
+        let tally = row.tally.as_ref().unwrap_or(&none);
+        let failures = tally.engines_failed.iter();
+        let notes = (!tally.notes.is_empty() && tally.error_code.is_some()).then(|| tally.notes.join("; "));
+        Self {
+            id: row.job.id.to_string(),
+            query: query_of(&row.job),
+            status: status.to_string(),
+            pages_fetched: tally.pages_fetched,
+            useful_fragments: tally.useful_fragments,
+            harvest_rate: tally.harvest_rate(),
+            satisfaction_score: tally.satisfaction(),
+            has_primary_source: tally.has_primary_source,
+            engines: tally.engines.clone(),
+            engines_failed: failures.map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect(),
+            error_code: row.job.error_code.clone().or_else(|| tally.error_code.clone()),
+            error: row.job.error_message.clone().or(notes).map(|text| clip(&text, 300)),
+        }
+    }
+}
+
+impl QueueItem {
+    fn of(job: &Job) -> Self {
+        let progress = job.progress_json.as_deref().filter(|_| job.state == JobState::Running);
+        let progress = progress.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+        Self {
+            id: job.id.to_string(),
+            query: query_of(job),
+            status: if job.state.is_held() { JobState::Running } else { job.state }.to_string(),
+            priority: job.priority.to_string(),
+            created_at: job.queued_at.to_string(),
+            started_at: job.started_at.map(|at| at.to_string()),
+            completed_at: job.finished_at.map(|at| at.to_string()),
+            progress: progress.and_then(|value| value["message"].as_str().map(str::to_owned)),
+        }
+    }
+}
+
+impl BudgetView {
+    fn of(lines: &[BudgetLine]) -> Self {
+        let line = |unit| lines.iter().find(|line| line.unit == unit).map_or((0, 0), |line| (line.used, line.limit));
+        let (pages_used, pages_limit) = line(BudgetUnit::Pages);
+        let (time_used_seconds, time_limit_seconds) = line(BudgetUnit::Seconds);
+        let left = |used: i64, limit: i64| if limit <= 0 { 0 } else { ((limit - used).max(0) * 100) / limit };
+        let remaining_percent = left(pages_used, pages_limit).min(left(time_used_seconds, time_limit_seconds));
+        Self { pages_used, pages_limit, time_used_seconds, time_limit_seconds, remaining_percent }
+    }
+}

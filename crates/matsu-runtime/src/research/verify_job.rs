@@ -1,0 +1,158 @@
+//! Verification: for each claim of a search, what passages of *other* domains say about it.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::JobId;
+use matsu_core::job::{Job, JobEnd, JobKind, Retry};
+use matsu_core::limits::{VERIFY_CLOSEST_MAX, VERIFY_PASSAGES_MAX};
+use matsu_core::ports::store::{ClaimRow, NewEdge, NewEvidence, PassageRow};
+use matsu_core::research::calibration::{Calibration, CalibrationVersion};
+use matsu_core::research::closeness::Closeness;
+use matsu_core::research::evidence::Relation;
+use matsu_core::research::stance::Stance;
+
+use crate::body::JobBody;
+use crate::context::JobContext;
+
+use super::halt::{Halt, failed, told};
+use super::kit::ResearchKit;
+use super::meter::Meter;
+
+/// Neutral judgements that are kept for one claim: enough for a person to correct, not more.
+const NEUTRAL_KEPT: usize = 3;
+
+/// What a verification is about.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VerifyInput {
+    pub search_id: JobId,
+}
+
+/// How far a verification has come.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct VerifyState {
+    claims_done: usize,
+    edges: u32,
+}
+
+/// Runs verifications.
+pub struct VerifyJob;
+
+#[async_trait]
+impl JobBody for VerifyJob {
+    fn kind(&self) -> JobKind {
+        JobKind::Verify
+    }
+
+    /// The meter beside the work knows the bound.
+    fn run_seconds_max(&self, _job: &Job) -> Option<u32> {
+        None
+    }
+
+    async fn run(&self, cx: JobContext) -> JobEnd {
+        let Some(kit) = cx.runtime().research().cloned() else {
+            return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
+        };
+        let Ok(input) = serde_json::from_str::<VerifyInput>(&cx.job.input_json) else {
+            return failed(ErrorCode::InternalError, "a verification names its search", Retry::Never, None);
+        };
+        let checkpoint = cx.job.checkpoint_json.as_deref();
+        let mut state: VerifyState = checkpoint.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let meter = Meter::new(&cx, kit.settings.search_time_max);
+        let done = tokio::select! {
+            biased;
+            halt = told(&cx) => Err(halt),
+            done = verify(&cx, &kit, &input, &mut state) => done,
+            halt = meter.run() => Err(halt),
+        };
+        if let Err(error) = meter.close().await {
+            tracing::debug!(%error, "the last seconds could not be settled");
+        }
+        let output = serde_json::to_string(&state).unwrap_or_default();
+        match done {
+            // What was judged counts; what was not stays unjudged.
+            Ok(()) | Err(Halt::Enough { .. }) => JobEnd::Completed { output_json: output },
+            Err(halt) => halt.end_of(Some(output)),
+        }
+    }
+}
+
+async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: &mut VerifyState) -> Result<(), Halt> {
+    let Some(task_id) = &cx.job.task_id else { return Ok(()) };
+    let store = cx.runtime().store();
+    let claims = store.claims_of_search(&input.search_id).await?;
+    let pool = store.passages_of(task_id, VERIFY_PASSAGES_MAX).await?;
+    let Some((pool, close)) = index(pool).await else { return Ok(()) };
+    let version = store.calibration(kit.judge.source()).await?;
+    while let Some(row) = claims.get(state.claims_done) {
+        let chosen = others(row, &pool, &close);
+        let edges = judge(cx, kit, row, &chosen, version.as_ref()).await?;
+        let next = VerifyState {
+            claims_done: state.claims_done + 1,
+            edges: state.edges + u32::try_from(edges.len()).unwrap_or(u32::MAX),
+        };
+        let checkpoint_json = serde_json::to_string(&next).ok();
+        let evidence = NewEvidence { edges, checkpoint_json, ..NewEvidence::default() };
+        store.record(&cx.lease, evidence, cx.runtime().clock().now()).await?;
+        *state = next;
+        cx.progress(&format!("verified {} of {} claims", state.claims_done, claims.len())).await;
+    }
+    Ok(())
+}
+
+/// Counting the words of thousands of passages takes a moment; not on the thread that others wait on.
+async fn index(pool: Vec<PassageRow>) -> Option<(Vec<PassageRow>, Closeness)> {
+    let indexed = tokio::task::spawn_blocking(move || {
+        let close = Closeness::over(pool.iter().map(|row| row.text.as_str()));
+        (pool, close)
+    });
+    indexed.await.ok()
+}
+
+/// The closest passages that are not of the claim's own domain.
+fn others<'p>(row: &ClaimRow, pool: &'p [PassageRow], close: &Closeness) -> Vec<&'p PassageRow> {
+    let ranked = close.closest(&row.claim.text, pool.len());
+    let foreign = ranked.iter().filter_map(|(at, _)| pool.get(*at)).filter(|passage| passage.domain != row.domain);
+    foreign.take(VERIFY_CLOSEST_MAX).collect()
+}
+
+async fn judge(
+    cx: &JobContext,
+    kit: &ResearchKit,
+    row: &ClaimRow,
+    passages: &[&PassageRow],
+    version: Option<&CalibrationVersion>,
+) -> Result<Vec<NewEdge>, Halt> {
+    if passages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let texts: Vec<&str> = passages.iter().map(|passage| passage.text.as_str()).collect();
+    let asked = kit.judge.stances(&row.claim.text, &texts);
+    let stances = match kit.judge.slot() {
+        Some(slot) => cx.with_permit(slot, asked).await?,
+        None => asked.await,
+    };
+    let stances = stances.map_err(|error| Halt::Failed {
+        code: ErrorCode::PipelineError,
+        why: error.to_string(),
+        retry: Retry::IfAllowed,
+    })?;
+    let calibration = version.map_or(Calibration::IDENTITY, |version| version.calibration);
+    let edges = passages.iter().zip(stances).map(|(passage, stance)| {
+        let calibrated: Stance = calibration.apply_to(&stance);
+        let relation = calibrated.relation();
+        NewEdge {
+            claim_id: row.claim.id.clone(),
+            fragment_id: passage.fragment_id.clone(),
+            probability: calibrated.probability(relation),
+            relation,
+            stance,
+            source: kit.judge.source().to_owned(),
+            calibration_version: version.map_or(0, |version| version.version),
+        }
+    });
+    let (telling, neutral): (Vec<_>, Vec<_>) = edges.partition(|edge| edge.relation != Relation::Neutral);
+    Ok(telling.into_iter().chain(neutral.into_iter().take(NEUTRAL_KEPT)).collect())
+}

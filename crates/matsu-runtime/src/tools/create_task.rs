@@ -1,0 +1,163 @@
+//! `create_task`: a research task with its budget. Nothing is searched yet.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::id::TaskId;
+use matsu_core::limits::QUESTION_CHARS_MAX;
+use matsu_core::research::domain_rule::DomainPattern;
+use matsu_core::research::fingerprint::fingerprint;
+use matsu_core::research::search::{PAGES_DEFAULT, ResearchConfig, SECONDS_DEFAULT};
+use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
+
+use crate::research::access::{check_engines, stage};
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct CreateTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub struct Input {
+    /// The question to be researched.
+    #[schemars(length(min = 1, max = 2000))]
+    query: String,
+    config: Option<Config>,
+    /// The same key with the same arguments returns the same task.
+    #[schemars(length(min = 1, max = 200))]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    budget: Option<Budget>,
+    /// Pages of these domains are read first.
+    #[schemars(length(max = 50))]
+    priority_domains: Option<Vec<String>>,
+    /// Language of the results, such as en or ja, for engines that take one.
+    #[schemars(length(min = 2, max = 35))]
+    language: Option<String>,
+    /// Engines for all searches of the task; all configured ones if left out.
+    #[schemars(length(max = 20))]
+    engines: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Budget {
+    /// Pages that all searches together may read (120).
+    #[schemars(range(min = 0, max = 10000))]
+    max_pages: Option<i64>,
+    /// Seconds that all searches together may run (1200).
+    #[schemars(range(min = 1, max = 86400))]
+    max_seconds: Option<i64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    task_id: String,
+    query: String,
+    created_at: String,
+    budget: Granted,
+    revision: i64,
+    message: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Granted {
+    max_pages: i64,
+    max_seconds: i64,
+}
+
+impl Tool for CreateTask {
+    const NAME: &'static str = "create_task";
+    const DESCRIPTION: &'static str = "Research: begin a research task on a question and get its task_id. Nothing is \
+        searched yet: call queue_searches with the queries you choose, then one get_status with wait_for all, then \
+        get_materials. The budget bounds pages and seconds over all its searches.";
+    const TOOLSET: Toolset = Toolset::Research;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        let question = check_question(&input.query)?;
+        let config = input.config.as_ref();
+        let stored = check_config(cx, config, question)?;
+        let budget = config.and_then(|config| config.budget.as_ref());
+        let max_pages = budget.and_then(|budget| budget.max_pages).unwrap_or(PAGES_DEFAULT);
+        let max_seconds = budget.and_then(|budget| budget.max_seconds).unwrap_or(SECONDS_DEFAULT);
+        let now = cx.runtime.clock().now();
+        let line = |unit, limit| BudgetLine { unit, limit, used: 0 };
+        let new = NewTask {
+            id: TaskId::mint(now),
+            kind: TaskKind::Research,
+            owner: cx.principal.clone(),
+            project_id: None,
+            title: stored.question.clone(),
+            config_json: serde_json::to_string(&stored).unwrap_or_else(|_| "{}".to_owned()),
+            budget: vec![line(BudgetUnit::Pages, max_pages), line(BudgetUnit::Seconds, max_seconds)],
+            assignee: None,
+            parent_id: None,
+            jobs: Vec::new(),
+            idempotency: idempotency(cx, &input),
+            created_at: now,
+        };
+        let task = cx.runtime.submit(new).await?.task;
+        stage(cx, &task.id, task.revision);
+        cx.runtime.told().note(&task.id, task.revision, task.updated_at, Vec::new());
+        Ok(Answer::Done(Output {
+            task_id: task.id.to_string(),
+            query: stored.question,
+            created_at: task.created_at.to_string(),
+            budget: Granted { max_pages, max_seconds },
+            revision: task.revision,
+            message: "Task created. Call queue_searches with your queries.".to_owned(),
+        }))
+    }
+}
+
+fn check_question(query: &str) -> Result<String, ToolError> {
+    let question = query.trim();
+    let chars = question.chars().count();
+    if (1..=QUESTION_CHARS_MAX).contains(&chars) {
+        return Ok(question.to_owned());
+    }
+    let expected = format!("1 to {QUESTION_CHARS_MAX} characters");
+    let message = format!("query must have {expected} that are not spaces, got {chars}");
+    Err(ToolError::param("query", &expected, &format!("{chars} characters"), message))
+}
+
+fn check_config(cx: &ToolContext, config: Option<&Config>, question: String) -> Result<ResearchConfig, ToolError> {
+    let none = Config::default();
+    let config = config.unwrap_or(&none);
+    let engines = config.engines.clone().unwrap_or_default();
+    check_engines(cx, "config.engines", &engines)?;
+    let priority_domains = config.priority_domains.clone().unwrap_or_default();
+    for (at, domain) in priority_domains.iter().enumerate() {
+        if let Err(error) = DomainPattern::parse(domain) {
+            let field = format!("config.priority_domains[{at}]");
+            let message = format!("{field} must be {error}, got {domain}");
+            return Err(ToolError::param(&field, &error.to_string(), domain, message));
+        }
+    }
+    if let Some(language) = &config.language
+        && !language.split('-').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric()))
+    {
+        let message = format!("config.language must be a language tag such as en or pt-BR, got {language}");
+        return Err(ToolError::param("config.language", "language tag", language, message));
+    }
+    let folders = cx.workplace.roots.iter().map(|root| root.display().to_string()).collect();
+    Ok(ResearchConfig { question, priority_domains, language: config.language.clone(), engines, folders })
+}
+
+/// Bound to the arguments without the key itself.
+fn idempotency(cx: &ToolContext, input: &Input) -> Option<IdempotencyKey> {
+    let key = input.idempotency_key.clone()?;
+    let body = serde_json::to_string(&(&input.query, &input.config)).unwrap_or_default();
+    Some(IdempotencyKey {
+        principal: cx.principal.clone(),
+        tool: CreateTask::NAME.to_owned(),
+        key,
+        body_hash: fingerprint(body),
+    })
+}

@@ -1,0 +1,134 @@
+//! `get_auth_queue`: pages that wait for a person to log in or solve a challenge.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::job::Priority;
+use matsu_core::limits::AUTH_LISTED_MAX;
+use matsu_core::ports::store::AuthFilter;
+use matsu_core::research::auth::AuthItem;
+
+use crate::research::access::research_task;
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct GetAuthQueue;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Only pages that hold up this task; all your tasks if left out.
+    #[schemars(length(min = 1, max = 100))]
+    task_id: Option<String>,
+    /// none (default), domain or type.
+    group_by: Option<GroupBy>,
+    /// all (default), high, medium or low.
+    priority_filter: Option<Rank>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum GroupBy {
+    None,
+    Domain,
+    Type,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Rank {
+    High,
+    Medium,
+    Low,
+    All,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    group_by: GroupBy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Vec<Item>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<BTreeMap<String, Vec<Item>>>,
+    total_count: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Item {
+    queue_id: String,
+    url: String,
+    domain: String,
+    /// login, captcha, cloudflare, js_challenge, forbidden
+    auth_type: String,
+    priority: String,
+    blocked: Vec<Blocked>,
+    created_at: String,
+    expires_at: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Blocked {
+    task_id: String,
+    search_id: String,
+}
+
+impl Tool for GetAuthQueue {
+    const NAME: &'static str = "get_auth_queue";
+    const DESCRIPTION: &'static str = "Research: pages that need a person: a login, a CAPTCHA, a challenge. Tell the \
+        user which they are; never ask for passwords or cookies. The person logs in and settles them on the page or \
+        with matsu auth; or call resolve_auth when they say it is done or to be skipped.";
+    const TOOLSET: Toolset = Toolset::Research;
+    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        let task_id = match &input.task_id {
+            Some(id) => Some(research_task(cx, id).await?.id),
+            None => None,
+        };
+        let priority = match input.priority_filter {
+            Some(Rank::High) => Some(Priority::High),
+            Some(Rank::Medium) => Some(Priority::Medium),
+            Some(Rank::Low) => Some(Priority::Low),
+            Some(Rank::All) | None => None,
+        };
+        let filter = AuthFilter { owner: cx.principal.clone(), task_id, priority, rows_max: AUTH_LISTED_MAX };
+        let items = cx.runtime.store().auth_items(&filter).await?;
+        let (total_count, group_by) = (items.len(), input.group_by.unwrap_or(GroupBy::None));
+        let key = |item: &AuthItem| match group_by {
+            GroupBy::None => None,
+            GroupBy::Domain => Some(item.domain.clone()),
+            GroupBy::Type => Some(item.auth_type.to_string()),
+        };
+        let (mut plain, mut groups) = (Vec::new(), BTreeMap::<String, Vec<Item>>::new());
+        for item in &items {
+            match key(item) {
+                None => plain.push(Item::of(item)),
+                Some(key) => groups.entry(key).or_default().push(Item::of(item)),
+            }
+        }
+        let (items, groups) =
+            if matches!(group_by, GroupBy::None) { (Some(plain), None) } else { (None, Some(groups)) };
+        Ok(Answer::Done(Output { group_by, items, groups, total_count }))
+    }
+}
+
+impl Item {
+    fn of(item: &AuthItem) -> Self {
+        let blocked = item
+            .blocked
+            .iter()
+            .map(|blocked| Blocked { task_id: blocked.task_id.to_string(), search_id: blocked.search_id.to_string() });
+        Self {
+            queue_id: item.id.to_string(),
+            url: item.url.clone(),
+            domain: item.domain.clone(),
+            auth_type: item.auth_type.to_string(),
+            priority: item.priority.to_string(),
+            blocked: blocked.collect(),
+            created_at: item.created_at.to_string(),
+            expires_at: item.expires_at.to_string(),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `get_status`: where a research task stands, at once or when something changes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::id::TaskId;
+use matsu_core::job::end::clip;
+use matsu_core::limits::INLINE_WAIT;
+use matsu_core::research::search::SearchStatus;
+use matsu_core::task::Task;
+
+use crate::research::Horizon;
+use crate::research::access::{not_found, research_task, stage};
+use crate::research::status_view::{AuthView, BudgetView, Metrics, QueueView, ResearchView, SearchView, status_word};
+use crate::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
+use crate::tool::{Annotations, Answer, NativeTasks, Tool, ToolContext, ToolError, Toolset};
+
+pub struct GetStatus;
+
+#[derive(Clone, Deserialize, JsonSchema)]
+pub struct Input {
+    /// From create_task.
+    #[schemars(length(min = 1, max = 100))]
+    task_id: String,
+    /// Seconds to wait for news; 0 looks once. The server may hold shorter and says so as hold_max.
+    #[schemars(range(min = 0, max = 60))]
+    wait: Option<u64>,
+    /// What you know already: next.since of the last reply. Without it: what you were last told.
+    #[schemars(range(min = 0))]
+    since: Option<i64>,
+    /// finished (default): a search ended or needs a person. all: nothing left unfinished. any: every change.
+    wait_for: Option<Wanted>,
+    /// summary stays under 1 KB; full (default) lists searches and queue.
+    detail: Option<Detail>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Wanted {
+    Finished,
+    All,
+    Any,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Detail {
+    Summary,
+    Full,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    Status(Box<Status>),
+    Arrived(Arrival),
+}
+
+/// What a wait that went on as a task of its own ends with.
+#[derive(Serialize, JsonSchema)]
+pub struct Arrival {
+    /// The tasks to look at.
+    arrived: Vec<String>,
+    message: String,
+}
+
+/// How a wait for a research task is answered when it has gone on as a task of its own and is over.
+pub fn arrived(ids: &[TaskId]) -> Output {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let id = ids.first().map_or("", String::as_str);
+    let message = format!("Something arrived. Call get_status with {{\"task_id\":\"{id}\"}} to read it.");
+    Output::Arrived(Arrival { arrived: ids, message })
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Status {
+    task_id: String,
+    /// exploring, paused, completed, failed, cancelled
+    status: String,
+    query: String,
+    revision: i64,
+    next: Next,
+    waited_ms: u64,
+    returned_because: String,
+    /// Set if the server held the call shorter than you wished, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold_max: Option<u64>,
+    /// All of them, or only those changed since you last knew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    searches: Option<Vec<SearchView>>,
+    /// How many searches there are of each status.
+    searches_by_status: BTreeMap<String, i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueView>,
+    metrics: Metrics,
+    budget: BudgetView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_queue: Option<AuthView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending_auth_count: Option<usize>,
+    warnings: Vec<String>,
+    /// What is still under way; empty: nothing is.
+    waiting_for: Vec<String>,
+    idle_seconds: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Next {
+    since: i64,
+}
+
+impl Tool for GetStatus {
+    const NAME: &'static str = "get_status";
+    const DESCRIPTION: &'static str = "Research: where a task stands. With wait the call is held on the server until \
+        something is worth your turn; do not poll. wait_for all returns when every search and verification is done. \
+        Pass next.since back to hear only what is new. detail summary keeps the reply under 1 KB.";
+    const TOOLSET: Toolset = Toolset::Research;
+    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        // Before any wait: an unknown id fails at once.
+        let task = research_task(cx, &input.task_id).await?;
+        let reply = match wait(cx, &task, &input).await? {
+            Answer::Done(reply) => reply,
+            Answer::Deferred(id) => return Ok(Answer::Deferred(id)),
+        };
+        let Some(view) = reply.tasks.first() else {
+            return Err(not_found(&task.id, crate::tasks::TaskError::NotFound(task.id.clone())));
+        };
+        let status = report(cx, &input, view, &reply).await?;
+        stage(cx, &view.task.id, view.task.revision);
+        Ok(Answer::Done(Output::Status(Box::new(status))))
+    }
+}
+
+/// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
+async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<Answer<WaitReply>, ToolError> {
+    let wished = Duration::from_secs(input.wait.unwrap_or(0));
+    let follows = cx.tasks == NativeTasks::Understood && wished > INLINE_WAIT;
+    let request = WaitRequest {
+        owner: cx.principal.clone(),
+        ids: vec![task.id.clone()],
+        since: input.since.map(|since| BTreeMap::from([(task.id.clone(), since)])),
+        wait_for: match input.wait_for {
+            Some(Wanted::All) => WaitFor::All,
+            Some(Wanted::Any) => WaitFor::Any,
+            Some(Wanted::Finished) | None => WaitFor::Finished,
+        },
+        hold: if follows { INLINE_WAIT } else { wished },
+        hold_max: Some(cx.hold_max()),
+        instance: cx.instance.clone(),
+        interrupt: None,
+    };
+    cx.watched.set(&request.ids);
+    let reply = cx.runtime.wait_for_tasks(request.clone(), &cx.caller).await.map_err(|error| match error {
+        WaitError::Task(error) => not_found(&task.id, error),
+        gone @ WaitError::CallerGone => gone.into(),
+    })?;
+    if follows && reply.returned_because == ReturnedBecause::Timeout {
+        let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();
+        return Ok(Answer::Deferred(cx.runtime.defer_wait(GetStatus::NAME, &request, known).await?));
+    }
+    Ok(Answer::Done(reply))
+}
+
+async fn report(cx: &ToolContext, input: &Input, view: &TaskView, reply: &WaitReply) -> Result<Status, ToolError> {
+    let task = &view.task;
+    let is_full = input.detail != Some(Detail::Summary);
+    // Only who waits, or says what it knows, is told less than everything.
+    let knows = input.since.is_some() || input.wait.unwrap_or(0) > 0;
+    let horizon = if knows { cx.runtime.told().since(&task.id, view.since) } else { Horizon::default() };
+    let seen = ResearchView::read(&cx.runtime, task, &horizon).await?;
+    let listed: Vec<(_, SearchStatus)> = seen.searches(&horizon).collect();
+    let shown = listed.iter().map(|(row, status)| (row.job.id.clone(), *status)).collect();
+    let searches = listed.iter().map(|(row, status)| SearchView::of(row, *status)).collect();
+    if is_full {
+        cx.runtime.told().note(&task.id, task.revision, task.updated_at, shown);
+    }
+    let auth = seen.auth();
+    let mut by_status = BTreeMap::new();
+    for (status, count) in &seen.list.counts {
+        *by_status.entry(status.to_string()).or_default() += count;
+    }
+    let mut warnings = seen.warnings(task);
+    if !is_full {
+        warnings.truncate(2);
+    }
+    Ok(Status {
+        task_id: task.id.to_string(),
+        status: status_word(task.status).to_owned(),
+        query: if is_full { seen.config.question.clone() } else { clip(&seen.config.question, 60) },
+        revision: task.revision,
+        next: Next { since: task.revision },
+        waited_ms: reply.waited_ms,
+        returned_because: reply.returned_because.as_str().to_owned(),
+        hold_max: reply.hold_max.map(|hold| hold.as_secs()),
+        searches: is_full.then_some(searches),
+        searches_by_status: by_status,
+        queue: is_full.then(|| seen.queue()),
+        metrics: seen.metrics(task),
+        budget: seen.budget.clone(),
+        pending_auth_count: (!is_full).then_some(auth.pending_count),
+        auth_queue: is_full.then_some(auth),
+        warnings,
+        waiting_for: seen.waiting_for(),
+        idle_seconds: seen.idle_seconds(task),
+    })
+}

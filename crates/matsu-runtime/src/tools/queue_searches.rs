@@ -1,0 +1,150 @@
+//! `queue_searches`: hands over queries, all or none, and answers at once.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::JobId;
+use matsu_core::job::{JobKind, NewJob, Priority};
+use matsu_core::limits::QUERY_CHARS_MAX;
+use matsu_core::ports::store::EnqueuedJob;
+use matsu_core::research::query::fold;
+use matsu_core::research::search::SearchInput;
+use matsu_core::slot::Slot;
+
+use crate::research::access::{check_engines, research_task, stage};
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct QueueSearches;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// From create_task.
+    #[schemars(length(min = 1, max = 100))]
+    task_id: String,
+    /// 1 to 100 queries of 1 to 500 characters.
+    #[schemars(length(min = 1, max = 100))]
+    queries: Vec<String>,
+    options: Option<Options>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    /// Only these engines.
+    #[schemars(length(min = 1, max = 20))]
+    engines: Option<Vec<String>>,
+    /// Pages that each search reads at most (15).
+    #[schemars(range(min = 1, max = 200))]
+    max_pages: Option<u32>,
+    /// Which searches start first (medium).
+    priority: Option<Rank>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Rank {
+    High,
+    Medium,
+    Low,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    queued_count: usize,
+    /// In the order of the queries; these ids name the searches everywhere.
+    search_ids: Vec<String>,
+    skipped: Vec<Skipped>,
+    revision: i64,
+    message: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Skipped {
+    query: String,
+    reason: String,
+    /// The search that is the same.
+    search_id: String,
+}
+
+impl Tool for QueueSearches {
+    const NAME: &'static str = "queue_searches";
+    const DESCRIPTION: &'static str = "Research: queue up to 100 searches for a task; returns at once with their ids. \
+        All are checked before any is queued. A query that is already queued or running is skipped and named. \
+        Afterwards do something else, or make one long get_status(wait=60, wait_for=all).";
+    const TOOLSET: Toolset = Toolset::Research;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        let options = input.options.unwrap_or_default();
+        let queries = check_queries(&input.queries)?;
+        let engines = options.engines.unwrap_or_default();
+        check_engines(cx, "options.engines", &engines)?;
+        let task = research_task(cx, &input.task_id).await?;
+        let priority = match options.priority {
+            Some(Rank::High) => Priority::High,
+            Some(Rank::Low) => Priority::Low,
+            Some(Rank::Medium) | None => Priority::Medium,
+        };
+        let now = cx.runtime.clock().now();
+        let jobs = queries.iter().map(|query| {
+            let search =
+                SearchInput { query: (*query).to_owned(), engines: engines.clone(), pages_max: options.max_pages };
+            NewJob {
+                id: JobId::mint_search(now),
+                kind: JobKind::Search,
+                priority,
+                slot: Slot::NetworkClient,
+                input_json: serde_json::to_string(&search).unwrap_or_default(),
+                cause_id: None,
+                run_at: now,
+                dedupe_key: Some(fold(query)),
+            }
+        });
+        let jobs = jobs.collect();
+        let enqueued = cx.runtime.enqueue(&cx.principal, &task.id, jobs).await.map_err(closed)?;
+        let (mut search_ids, mut skipped) = (Vec::new(), Vec::new());
+        for (query, job) in queries.iter().zip(&enqueued.jobs) {
+            match job {
+                EnqueuedJob::Queued(id) => search_ids.push(id.to_string()),
+                EnqueuedJob::Duplicate(id) => skipped.push(Skipped {
+                    query: (*query).to_owned(),
+                    reason: "duplicate".to_owned(),
+                    search_id: id.to_string(),
+                }),
+            }
+        }
+        let revision = enqueued.task.as_ref().map_or(task.revision, |task| task.revision);
+        if let Some(task) = &enqueued.task {
+            stage(cx, &task.id, task.revision);
+        }
+        let queued_count = search_ids.len();
+        let noun = if queued_count == 1 { "search" } else { "searches" };
+        let message = format!("{queued_count} {noun} queued. Use get_status to monitor progress.");
+        Ok(Answer::Done(Output { queued_count, search_ids, skipped, revision, message }))
+    }
+}
+
+fn check_queries(queries: &[String]) -> Result<Vec<&str>, ToolError> {
+    let trimmed: Vec<&str> = queries.iter().map(|query| query.trim()).collect();
+    let bad = trimmed.iter().map(|query| query.chars().count()).enumerate();
+    match bad.into_iter().find(|(_, chars)| !(1..=QUERY_CHARS_MAX).contains(chars)) {
+        None => Ok(trimmed),
+        Some((at, chars)) => {
+            let (field, expected) = (format!("queries[{at}]"), format!("1 to {QUERY_CHARS_MAX} characters"));
+            let message = format!("{field} must have {expected} after trimming, got {chars}; nothing was queued");
+            Err(ToolError::param(&field, &expected, &format!("{chars} characters"), message))
+        }
+    }
+}
+
+/// To whoever hands over work, a task that somebody else paused is as good as blocked.
+fn closed(error: crate::tasks::TaskError) -> ToolError {
+    let mut error = ToolError::from(error);
+    if error.code == ErrorCode::TaskPaused {
+        error.code = ErrorCode::TaskBlocked;
+    }
+    error
+}

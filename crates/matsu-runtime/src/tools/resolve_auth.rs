@@ -1,0 +1,135 @@
+//! `resolve_auth`: a person has opened a door, or will not. Cookies never pass through here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::AuthItemId;
+use matsu_core::limits::AUTH_LISTED_MAX;
+use matsu_core::ports::store::{AuthFilter, AuthOutcome, AuthTarget, ResolveAuth as Resolve, StoreError};
+
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct ResolveAuth;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// item (default) or domain.
+    target: Option<Target>,
+    /// From get_auth_queue, for target item.
+    #[schemars(length(min = 1, max = 100))]
+    queue_id: Option<String>,
+    /// For target domain: all pages of this domain.
+    #[schemars(length(min = 1, max = 253))]
+    domain: Option<String>,
+    /// complete: the person is done, try again. skip: leave those pages out.
+    action: Action,
+    /// With complete: whether the person got in (true).
+    success: Option<bool>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Target {
+    Item,
+    Domain,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Complete,
+    Skip,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    target: Target,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    action: Action,
+    success: bool,
+    resolved_count: usize,
+    /// Searches that go on now.
+    requeued_jobs: Vec<String>,
+}
+
+impl Tool for ResolveAuth {
+    const NAME: &'static str = "resolve_auth";
+    const DESCRIPTION: &'static str = "Research: settle a page of the auth queue after the person has logged in \
+        (complete) or does not want to (skip). The searches it held up go on by themselves. target domain settles all \
+        pages of a domain at once.";
+    const TOOLSET: Toolset = Toolset::Research;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        let kind = input.target.unwrap_or(Target::Item);
+        let target = match (kind, &input.queue_id, &input.domain) {
+            (Target::Item, Some(id), None) => AuthTarget::Item(AuthItemId::from_text(id)),
+            (Target::Domain, None, Some(domain)) => AuthTarget::Domain(domain.trim().to_lowercase()),
+            (Target::Item, _, _) => return Err(wrong("queue_id", "item", "domain")),
+            (Target::Domain, _, _) => return Err(wrong("domain", "domain", "queue_id")),
+        };
+        let success = input.success.unwrap_or(true);
+        if input.action == Action::Skip && input.success == Some(true) {
+            let message = "success belongs to action complete; a skipped page has none";
+            return Err(ToolError::param("success", "absent with action skip", "true", message));
+        }
+        let opened = input.action == Action::Complete && success;
+        if opened {
+            collect_cookies(cx, &target).await?;
+        }
+        let outcome = if opened { AuthOutcome::Opened } else { AuthOutcome::Skipped };
+        let (owner, now) = (cx.principal.clone(), cx.runtime.clock().now());
+        let resolved = cx.runtime.store().resolve_auth(Resolve { owner, target, outcome, now }).await;
+        let resolved = resolved.map_err(unknown)?;
+        Ok(Answer::Done(Output {
+            target: kind,
+            queue_id: input.queue_id,
+            domain: input.domain,
+            action: input.action,
+            success: opened,
+            resolved_count: resolved.items.len(),
+            requeued_jobs: resolved.requeued.iter().map(ToString::to_string).collect(),
+        }))
+    }
+}
+
+fn wrong(needed: &str, target: &str, other: &str) -> ToolError {
+    let message = format!("with target {target} give {needed}, and no {other}");
+    ToolError::param(needed, &format!("{needed} alone"), "something else", message)
+}
+
+fn unknown(error: StoreError) -> ToolError {
+    match error {
+        StoreError::NotFound { what: "auth item", id } => ToolError {
+            details: serde_json::json!({ "resource_type": "auth_item", "resource_id": id }),
+            ..ToolError::new(ErrorCode::ResourceNotFound, format!("nothing waits under {id}; see get_auth_queue"))
+        },
+        error => error.into(),
+    }
+}
+
+/// What the person's own browser has by now. Best effort: the page may need none, or they were pasted.
+async fn collect_cookies(cx: &ToolContext, target: &AuthTarget) -> Result<(), ToolError> {
+    let Some(vault) = cx.runtime.research().and_then(|kit| kit.cookies.clone()) else { return Ok(()) };
+    let filter = AuthFilter { owner: cx.principal.clone(), task_id: None, priority: None, rows_max: AUTH_LISTED_MAX };
+    let items = cx.runtime.store().auth_items(&filter).await?;
+    let meant = items.iter().filter(|item| match target {
+        AuthTarget::Item(id) => item.id == *id,
+        AuthTarget::Domain(domain) => item.domain == *domain,
+    });
+    let mut domains: Vec<&str> = meant.map(|item| item.domain.as_str()).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    for domain in domains {
+        if let Err(error) = vault.collect(&cx.principal, domain).await {
+            tracing::debug!(domain, %error, "no cookies came from the browser");
+        }
+    }
+    Ok(())
+}

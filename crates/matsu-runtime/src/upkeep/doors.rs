@@ -1,0 +1,16 @@
+//! Ends the wait for doors that nobody opened, and finds searches that parked in the moment their door was opened.
+
+use matsu_core::limits::SAFETY_READ_EVERY;
+
+use crate::runtime::Runtime;
+
+use super::outage::Outage;
+
+pub async fn run(runtime: &Runtime) {
+    let mut outage = Outage::new("auth queue");
+    loop {
+        runtime.clock().sleep(SAFETY_READ_EVERY).await;
+        let swept = runtime.store().expire_auth(runtime.clock().now()).await.map(drop);
+        let _pause = outage.note(&swept);
+    }
+}

@@ -1,0 +1,133 @@
+//! A runtime with a web in memory, and a client that checks every answer against its tool's schema.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::clock::Clock;
+use matsu_core::ports::store::Store;
+use matsu_core::principal::Principal;
+use matsu_core::slot::SlotLimits;
+use matsu_runtime::dispatch::{self, Reply, check};
+use matsu_runtime::research::{ResearchKit, ResearchSettings, SearchJob, VerifyJob};
+use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::tools::TOOLS;
+use matsu_runtime::{Bodies, InstanceId, Runtime, RuntimeOptions, Service};
+use matsu_testkit::web::{Answer, Web};
+
+use crate::fixtures::{me, memory};
+
+pub struct Lab {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub web: Web,
+    pub runtime: Runtime,
+}
+
+/// A page about a subject: long enough for a passage of its own, and unlike any other.
+pub fn text(claim: &str, subject: &str) -> Answer {
+    let more: String =
+        (0..7).map(|n| format!(" More about {subject}, part {n}, which is {}.", subject.len() * 97 + n * 31)).collect();
+    Answer::Text(format!("{claim}{more}"))
+}
+
+impl Lab {
+    pub async fn open() -> Self {
+        let (store, clock) = memory().await;
+        let web = Web::new(clock);
+        let runtime = runtime(&store, clock, &web);
+        Self { store, clock, web, runtime }
+    }
+
+    pub fn start(&self) -> Service {
+        self.runtime.start()
+    }
+
+    pub fn client(&self, name: &str) -> Client {
+        Client::of(&self.runtime, me(), name)
+    }
+
+    pub fn pass(&self, span: Duration) -> impl Future<Output = ()> {
+        let clock = self.clock;
+        async move { clock.sleep(span).await }
+    }
+}
+
+pub fn runtime(store: &Arc<dyn Store>, clock: Clock, web: &Web) -> Runtime {
+    let part = Arc::new(web.clone());
+    let kit = ResearchKit::new(vec![part.clone()], part.clone(), part.clone(), part.clone(), part)
+        .with_settings(ResearchSettings::default());
+    let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
+    let mut options = RuntimeOptions::new(Arc::clone(store), clock, SlotLimits::for_cores(2), bodies);
+    options.research = Some(Arc::new(kit));
+    Runtime::new(options)
+}
+
+#[derive(Clone)]
+pub struct Client {
+    cx: ToolContext,
+}
+
+impl Client {
+    pub fn of(runtime: &Runtime, principal: Principal, name: &str) -> Self {
+        let cx = ToolContext {
+            runtime: runtime.clone(),
+            principal,
+            instance: Some(InstanceId::from_text(name)),
+            caller: CancellationToken::new(),
+            hold_max: None,
+            workplace: Arc::default(),
+            session_token: None,
+            watched: Arc::new(Watched::default()),
+            tasks: NativeTasks::Unknown,
+        };
+        Self { cx }
+    }
+
+    pub async fn call(&self, name: &str, arguments: Value) -> Value {
+        let entry = TOOLS.iter().find(|tool| tool.name == name).expect("a tool of that name");
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        match dispatch::call(entry, &self.cx, arguments).await {
+            Reply::Done { body, is_error } => {
+                if let Err(error) = check::arguments(entry.output_schema(), &body) {
+                    panic!("{name} answered {body}, which does not fit its schema: {error}");
+                }
+                assert_eq!(body["ok"], json!(!is_error));
+                body
+            }
+            Reply::Task(id) => json!({ "native": id }),
+        }
+    }
+
+    /// A task with this budget of pages, or the usual one.
+    pub async fn task(&self, max_pages: Option<i64>) -> String {
+        let config = max_pages.map_or(json!({}), |pages| json!({ "budget": { "max_pages": pages } }));
+        let made = self.call("create_task", json!({ "query": "Is waiting cheap?", "config": config })).await;
+        made["task_id"].as_str().expect("an id").to_owned()
+    }
+
+    pub async fn queue(&self, task: &str, queries: &[&str]) -> Value {
+        self.call("queue_searches", json!({ "task_id": task, "queries": queries })).await
+    }
+
+    /// Waits until nothing of the task is left unfinished, or a door closes.
+    pub async fn all_done(&self, task: &str) -> Value {
+        for _ in 0..200 {
+            let said = self.call("get_status", json!({ "task_id": task, "wait": 50, "wait_for": "all" })).await;
+            if said["returned_because"] != "timeout" && said["returned_because"] != "changed" {
+                return self.status(task).await;
+            }
+        }
+        panic!("the task never came to rest");
+    }
+
+    pub async fn status(&self, task: &str) -> Value {
+        self.call("get_status", json!({ "task_id": task })).await
+    }
+
+    pub async fn materials(&self, task: &str) -> Value {
+        self.call("get_materials", json!({ "task_id": task, "options": { "limit": 200 } })).await
+    }
+}

@@ -1,0 +1,306 @@
+//! The human side of research, and its materials. Each route is a tool under another name: the same checks, the same
+//! effect; a refusal is a problem like any other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::ports::store::Removal;
+use matsu_runtime::dispatch::{self, Reply};
+use matsu_runtime::tool::{NativeTasks, ToolContext, Watched, Workplace};
+use matsu_runtime::tools::TOOLS;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::openapi::AnyObject;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+
+pub fn routes() -> Resource {
+    let create_task = says("create_task", "Begins a research task: kind research, with the fields of create_task.");
+    let queue = says("queue_searches", "Hands searches over to a research task.").body::<AnyObject>();
+    let status = says("research_status", "Where a research task stands, at once or when it has news.");
+    let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsQuery>();
+    let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsQuery>();
+    Resource::default()
+        .post("/tasks", create_task.body::<AnyObject>().creates::<AnyObject>(), create)
+        .get("/tasks/{id}/searches", status.query::<StatusQuery>().answers::<AnyObject>(), self::status)
+        .post("/tasks/{id}/searches", queue.answers::<AnyObject>(), self::queue)
+        .get("/tasks/{id}/materials", materials.answers::<AnyObject>(), self::materials)
+        .get("/tasks/{id}/graph", graph.answers::<AnyObject>(), self::graph)
+        .merge(human_side())
+}
+
+/// What only people do, or do oftener than models.
+fn human_side() -> Resource {
+    let queue = says("read_auth_queue", "Pages that wait for a person.").query::<AuthQuery>();
+    let resolve_auth = says("resolve_auth", "Settles pages that waited for a person.").body::<AnyObject>();
+    let keep = says("keep_cookies", "Keeps cookies that a person pasted, for one domain.").body::<CookiesBody>();
+    let correct = says("give_feedback", "Corrects a domain, a claim or an edge.").body::<AnyObject>();
+    let back = says("roll_back_calibration", "Puts an earlier calibration in force again.").body::<AnyObject>();
+    let sweep = says("collect_garbage", "Removes evidence that no task reaches.").body::<GcBody>();
+    let log = says("read_feedback", "What was corrected, newest first.");
+    Resource::default()
+        .get("/auth-queue", queue.answers::<AnyObject>(), auth_queue)
+        .post("/auth-queue/resolve", resolve_auth.answers::<AnyObject>(), resolve)
+        .post("/auth-queue/cookies", keep.answers::<AnyObject>(), cookies)
+        .get("/feedback", log.answers::<AnyObject>(), feedback_log)
+        .post("/feedback", correct.answers::<AnyObject>(), feedback)
+        .get("/rules", says("read_rules", "Rules about domains, newest first.").answers::<AnyObject>(), rules)
+        .get("/calibration", says("read_calibration", "Judges and their scores.").answers::<AnyObject>(), calibration)
+        .post("/calibration/rollback", back.answers::<AnyObject>(), rollback)
+        .post("/gc", sweep.answers::<AnyObject>(), gc)
+}
+
+/// Calls a tool for a person.
+async fn tool(app: &App, caller: Caller, name: &str, arguments: Value) -> Result<Value, Problem> {
+    tool_in(app, caller, Vec::new(), name, arguments).await
+}
+
+/// As [`tool`], for somebody who works in these folders.
+async fn tool_in(
+    app: &App,
+    caller: Caller,
+    roots: Vec<PathBuf>,
+    name: &str,
+    arguments: Value,
+) -> Result<Value, Problem> {
+    let Some(entry) = TOOLS.iter().find(|tool| tool.name == name) else {
+        return Err(Problem::new(ErrorCode::InternalError, format!("there is no tool {name}")));
+    };
+    let Value::Object(arguments) = arguments else { return Err(Problem::invalid("the body must be an object")) };
+    let cx = ToolContext {
+        runtime: app.runtime().clone(),
+        principal: caller.principal,
+        instance: None,
+        caller: app.shutdown().clone(),
+        hold_max: None,
+        workplace: Arc::new(Workplace { roots, cwd: None }),
+        session_token: None,
+        watched: Arc::new(Watched::default()),
+        tasks: NativeTasks::Unknown,
+    };
+    match dispatch::call(entry, &cx, arguments).await {
+        Reply::Done { body, is_error: false } => Ok(body),
+        Reply::Done { body, is_error: true } => {
+            let code = body["error_code"].as_str().and_then(ErrorCode::parse).unwrap_or(ErrorCode::InternalError);
+            Err(Problem::new(code, body["error"].as_str().unwrap_or_default()))
+        }
+        Reply::Task(id) => Ok(json!({ "ok": true, "task_id": id })),
+    }
+}
+
+/// `{"kind": "research", "query": …}` with the fields of `create_task`, and `folders` that `local` may look into.
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Json(mut body): Json<Map<String, Value>>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    match body.remove("kind").as_ref().and_then(Value::as_str) {
+        Some("research") => {}
+        Some(kind) => return Err(Problem::invalid(format!("kind {kind} cannot be created here; use research"))),
+        None => return Err(Problem::invalid("kind is required: research")),
+    }
+    let folders = body.remove("folders").unwrap_or_default();
+    let Ok(roots) = serde_json::from_value::<Option<Vec<PathBuf>>>(folders) else {
+        return Err(Problem::invalid("folders must be a list of paths"));
+    };
+    let made = tool_in(&app, caller, roots.unwrap_or_default(), "create_task", Value::Object(body)).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StatusQuery {
+    wait: Option<u64>,
+    since: Option<i64>,
+    wait_for: Option<String>,
+    detail: Option<String>,
+}
+
+async fn status(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<StatusQuery>,
+) -> Result<Json<Value>, Problem> {
+    let StatusQuery { wait, since, wait_for, detail } = query;
+    let arguments = json!({ "task_id": id, "wait": wait, "since": since, "wait_for": wait_for, "detail": detail });
+    tool(&app, caller, "get_status", without_nulls(arguments)).await.map(Json)
+}
+
+async fn queue(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(mut body): Json<Map<String, Value>>,
+) -> Result<Json<Value>, Problem> {
+    body.insert("task_id".to_owned(), Value::String(id));
+    tool(&app, caller, "queue_searches", Value::Object(body)).await.map(Json)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MaterialsQuery {
+    format: Option<String>,
+    include_graph: Option<bool>,
+    include_fragments: Option<bool>,
+    limit: Option<u32>,
+    cursor: Option<String>,
+    min_confidence: Option<f64>,
+    only: Option<String>,
+}
+
+impl MaterialsQuery {
+    fn options(self) -> Value {
+        without_nulls(json!({
+            "format": self.format,
+            "include_graph": self.include_graph,
+            "include_fragments": self.include_fragments,
+            "limit": self.limit,
+            "cursor": self.cursor,
+            "min_confidence": self.min_confidence,
+            "only": self.only,
+        }))
+    }
+}
+
+async fn materials(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<MaterialsQuery>,
+) -> Result<Json<Value>, Problem> {
+    let arguments = json!({ "task_id": id, "options": query.options() });
+    tool(&app, caller, "get_materials", arguments).await.map(Json)
+}
+
+/// The evidence graph, in pages of claims.
+async fn graph(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<MaterialsQuery>,
+) -> Result<Json<Value>, Problem> {
+    let query = MaterialsQuery { include_graph: Some(true), limit: query.limit.or(Some(200)), ..query };
+    let found = tool(&app, caller, "get_materials", json!({ "task_id": id, "options": query.options() })).await?;
+    let graph = &found["evidence_graph"];
+    Ok(Json(json!({
+        "nodes": graph["nodes"],
+        "edges": graph["edges"],
+        "next_cursor": found["next_cursor"],
+        "total": found["total"],
+    })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AuthQuery {
+    task_id: Option<String>,
+    group_by: Option<String>,
+    priority_filter: Option<String>,
+}
+
+async fn auth_queue(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<AuthQuery>,
+) -> Result<Json<Value>, Problem> {
+    let AuthQuery { task_id, group_by, priority_filter } = query;
+    let arguments = json!({ "task_id": task_id, "group_by": group_by, "priority_filter": priority_filter });
+    tool(&app, caller, "get_auth_queue", without_nulls(arguments)).await.map(Json)
+}
+
+async fn resolve(State(app): State<App>, caller: Caller, Json(body): Json<Value>) -> Result<Json<Value>, Problem> {
+    tool(&app, caller, "resolve_auth", body).await.map(Json)
+}
+
+/// Cookies that a person pastes. They come this way alone: no tool takes them, so no model sees them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CookiesBody {
+    domain: String,
+    cookies: String,
+}
+
+async fn cookies(
+    State(app): State<App>,
+    caller: Caller,
+    Json(body): Json<CookiesBody>,
+) -> Result<Json<Value>, Problem> {
+    let Some(vault) = app.runtime().research().and_then(|kit| kit.cookies.clone()) else {
+        return Err(Problem::invalid("this process keeps no cookies"));
+    };
+    let kept = vault.keep(&caller.principal, &body.domain, &body.cookies).await;
+    let kept = kept.map_err(|error| Problem::invalid(error.to_string()))?;
+    Ok(Json(json!({ "domain": body.domain, "kept": kept })))
+}
+
+async fn feedback(State(app): State<App>, caller: Caller, Json(body): Json<Value>) -> Result<Json<Value>, Problem> {
+    tool(&app, caller, "feedback", body).await.map(Json)
+}
+
+async fn feedback_log(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
+    let entries = app.runtime().store().feedback_log(&caller.principal, 200).await?;
+    let items = entries.iter().map(|entry| {
+        let detail: Value = serde_json::from_str(&entry.detail_json).unwrap_or_default();
+        json!({
+            "id": entry.id, "action": entry.action, "target": entry.target, "reason": entry.reason,
+            "detail": detail, "at": entry.at.to_string(),
+        })
+    });
+    Ok(Json(json!({ "items": items.collect::<Vec<_>>() })))
+}
+
+async fn rules(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
+    let rules = app.runtime().store().rules(&caller.principal).await?;
+    let items = rules.iter().map(|rule| {
+        json!({
+            "rule_id": rule.id, "domain_pattern": rule.pattern, "decision": rule.decision, "reason": rule.reason,
+            "created_at": rule.created_at.to_string(),
+        })
+    });
+    Ok(Json(json!({ "items": items.collect::<Vec<_>>() })))
+}
+
+async fn calibration(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
+    tool(&app, caller, "calibration_metrics", json!({ "action": "get_stats" })).await.map(Json)
+}
+
+async fn rollback(State(app): State<App>, caller: Caller, Json(body): Json<Value>) -> Result<Json<Value>, Problem> {
+    tool(&app, caller, "calibration_rollback", body).await.map(Json)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GcBody {
+    /// Only say what would go.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Removes evidence that no task reaches, or says what would go.
+async fn gc(State(app): State<App>, _caller: Caller, Json(body): Json<GcBody>) -> Result<Json<Value>, Problem> {
+    let removal = if body.dry_run { Removal::DryRun } else { Removal::Remove };
+    let cleared = app.runtime().store().orphans(removal).await?;
+    Ok(Json(json!({
+        "dry_run": body.dry_run,
+        "edges": cleared.edges,
+        "fragments": cleared.fragments,
+        "pages": cleared.pages,
+    })))
+}
+
+/// A parameter that was not given is no argument at all.
+fn without_nulls(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}

@@ -1,0 +1,65 @@
+//! How engines have been doing, and what is bounded by day.
+
+use matsu_core::clock::Timestamp;
+use matsu_core::ports::store::StoreError;
+use matsu_core::research::breaker::Breaker;
+
+use crate::sql::{Sql, Transition, Tx, params};
+
+const BREAKER: Sql = Sql::both("SELECT failures, open_until FROM breakers WHERE engine = $1");
+const SET_BREAKER: Sql = Sql::both(
+    "INSERT INTO breakers (engine, failures, open_until) VALUES ($1, $2, $3) ON CONFLICT (engine) DO UPDATE \
+     SET failures = excluded.failures, open_until = excluded.open_until",
+);
+/// A new day begins at one; a full day is not counted further.
+const TAKE_DAILY: Sql = Sql::both(
+    "INSERT INTO daily_uses (name, day, used) VALUES ($1, $2, 1) ON CONFLICT (name) DO UPDATE SET day = excluded.day, \
+     used = CASE WHEN daily_uses.day = excluded.day THEN daily_uses.used + 1 ELSE 1 END \
+     WHERE daily_uses.day <> excluded.day OR daily_uses.used < $3",
+);
+const DAY_MS: i64 = 86_400_000;
+
+pub struct ReadBreaker(pub String);
+
+impl Transition for ReadBreaker {
+    type Output = Breaker;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Breaker, StoreError> {
+        match tx.row(&BREAKER, params![&self.0]).await? {
+            None => Ok(Breaker::default()),
+            Some(row) => {
+                let mut c = row.columns();
+                Ok(Breaker { failures: c.count()?, open_until: c.opt_time()? })
+            }
+        }
+    }
+}
+
+pub struct SetBreaker {
+    pub engine: String,
+    pub breaker: Breaker,
+}
+
+impl Transition for SetBreaker {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        tx.run(&SET_BREAKER, params![&self.engine, self.breaker.failures, self.breaker.open_until]).await?;
+        Ok(())
+    }
+}
+
+pub struct TakeDaily {
+    pub key: String,
+    pub uses_max: u32,
+    pub now: Timestamp,
+}
+
+impl Transition for TakeDaily {
+    type Output = bool;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+        let day = self.now.as_millis().div_euclid(DAY_MS);
+        Ok(self.uses_max > 0 && tx.run(&TAKE_DAILY, params![&self.key, day, self.uses_max]).await? > 0)
+    }
+}

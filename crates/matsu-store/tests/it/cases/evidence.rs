@@ -1,0 +1,317 @@
+//! Evidence: written under the fence and with its checkpoint, seen by its owner, cleared without touching others'.
+
+use std::time::Duration;
+
+use matsu_core::budget::{BudgetLine, BudgetUnit};
+use matsu_core::id::{ClaimId, FragmentId, PageId, TaskId};
+use matsu_core::job::{Job, JobKind, JobState};
+use matsu_core::ports::store::{
+    MaterialsWish, NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, Removal, SearchWish,
+};
+use matsu_core::principal::Principal;
+use matsu_core::research::evidence::{Extraction, Fragment, PageOrigin, Relation, SourcePage};
+use matsu_core::research::fingerprint::fingerprint;
+use matsu_core::research::search::{SearchStatus, SearchTally};
+use matsu_core::research::stance::Stance;
+use matsu_core::task::{StopMode, StopReason, TaskKind};
+
+use crate::harness::{TestStore, assert_lease_lost, lease};
+
+/// A research task with one running search.
+pub async fn searching(t: &TestStore) -> (TaskId, Job) {
+    let mut new = t.new_task(TaskKind::Research);
+    new.budget = vec![BudgetLine { unit: BudgetUnit::Pages, limit: 20, used: 0 }];
+    new.jobs = vec![t.new_job(JobKind::Search)];
+    let task = t.insert(new).await;
+    (task.id, t.claim_one().await)
+}
+
+pub fn page(t: &TestStore, url: &str, texts: &[&str]) -> NewPage {
+    let id = PageId::mint(t.now());
+    let fragments = texts.iter().enumerate().map(|(n, text)| Fragment {
+        id: FragmentId::mint(t.now()),
+        page_id: id.clone(),
+        position: n as u32,
+        text: (*text).to_owned(),
+        heading: "Guide".to_owned(),
+        offset: n as u32 * 100,
+        hash: fingerprint(text),
+        sketch: u64::MAX - n as u64,
+    });
+    let fragments = fragments.collect();
+    let page = SourcePage {
+        id,
+        url: url.to_owned(),
+        final_url: url.to_owned(),
+        domain: url.split('/').nth(2).unwrap().to_owned(),
+        owner: None,
+        origin: PageOrigin::Http,
+        title: "A page".to_owned(),
+        language: Some("en".to_owned()),
+        year: Some(2025),
+        doi: None,
+        authors: vec!["Ada".to_owned()],
+        is_primary: false,
+        content_hash: fingerprint(texts.concat()),
+        etag: None,
+        last_modified: None,
+        fetched_at: t.now(),
+    };
+    NewPage { page, fragments }
+}
+
+pub fn claim(t: &TestStore, text: &str, fragment: &FragmentId) -> NewClaim {
+    NewClaim {
+        id: ClaimId::mint(t.now()),
+        text: text.to_owned(),
+        quote: text.to_owned(),
+        fragment_id: fragment.clone(),
+        extraction: Extraction::Extractive,
+    }
+}
+
+/// One page with one claim in its first fragment. Returns the claim and the fragments.
+pub async fn found(t: &TestStore, job: &Job, url: &str, texts: &[&str]) -> (ClaimId, Vec<Fragment>) {
+    let page = page(t, url, texts);
+    let new = claim(t, texts[0], &page.fragments[0].id);
+    let (id, fragments) = (new.id.clone(), page.fragments.clone());
+    let evidence = NewEvidence { page: Some(page), claims: vec![new], ..NewEvidence::default() };
+    t.store.record(&lease(job), evidence, t.now()).await.unwrap();
+    (id, fragments)
+}
+
+pub fn edge(claim: &ClaimId, fragment: &FragmentId, relation: Relation, probability: f64) -> NewEdge {
+    let stance = match relation {
+        Relation::Supports => Stance::from_weights(probability, 0.0, 1.0 - probability),
+        _ => Stance::from_weights(0.0, probability, 1.0 - probability),
+    };
+    NewEdge {
+        claim_id: claim.clone(),
+        fragment_id: fragment.clone(),
+        stance,
+        probability,
+        relation,
+        source: "judge".to_owned(),
+        calibration_version: 0,
+    }
+}
+
+pub fn all() -> MaterialsWish {
+    MaterialsWish { rows_max: 50, ..MaterialsWish::default() }
+}
+
+pub async fn a_claim_leads_back_to_its_page(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (id, fragments) = found(&t, &job, "https://a.org/1", &["Waiting is cheap.", "Polling is not."]).await;
+    let materials = t.store.materials(&task, all()).await.unwrap();
+    assert_eq!((materials.total, materials.claims.len(), materials.next), (1, 1, None));
+    let view = &materials.claims[0];
+    assert_eq!((&view.claim.id, view.claim.job_id.clone()), (&id, job.id.clone()));
+    assert_eq!((view.confidence, view.uncertainty, view.controversy), (500, 289, 0), "its own page is no evidence");
+    let origin = &view.edges[0];
+    assert_eq!((origin.edge.relation, &origin.fragment.id), (Relation::Origin, &fragments[0].id));
+    assert_eq!((origin.page.url.as_str(), origin.fragment.sketch), ("https://a.org/1", u64::MAX));
+    let totals = t.store.evidence_totals(&task).await.unwrap();
+    assert_eq!((totals.pages, totals.fragments, totals.claims, totals.verified_claims), (1, 2, 1, 0));
+}
+
+pub async fn evidence_scores_its_claim(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (id, _) = found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
+    let (_, other) = found(&t, &job, "https://b.org/1", &["Yes, it is.", "No, it is not."]).await;
+    let edges = vec![edge(&id, &other[0].id, Relation::Supports, 0.9), edge(&id, &other[1].id, Relation::Refutes, 0.8)];
+    let evidence = NewEvidence { edges: edges.clone(), ..NewEvidence::default() };
+    assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().edges, 2);
+    let again = NewEvidence { edges, ..NewEvidence::default() };
+    assert_eq!(t.store.record(&lease(&job), again, t.now()).await.unwrap().edges, 0, "one edge joins the two");
+    let contested = MaterialsWish { only: Only::Contested, ..all() };
+    let materials = t.store.materials(&task, contested).await.unwrap();
+    let view = &materials.claims[0];
+    assert_eq!((view.confidence, view.uncertainty, view.controversy), (514, 231, 471));
+    assert_eq!(view.edges[1].edge.probability, 0.9, "every digit comes back");
+    let totals = t.store.evidence_totals(&task).await.unwrap();
+    assert_eq!((totals.claims, totals.verified_claims, totals.refuted_claims), (2, 1, 1));
+}
+
+pub async fn evidence_and_checkpoint_are_one(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let reserved = t.store.reserve(&lease(&job), BudgetUnit::Pages, 3).await.unwrap();
+    let evidence = NewEvidence {
+        page: Some(page(&t, "https://a.org/1", &["One."])),
+        hits: vec![NewHit {
+            engine: "local".to_owned(),
+            rank: 1,
+            url: "https://a.org/1".to_owned(),
+            title: "A".to_owned(),
+            snippet: String::new(),
+        }],
+        spent: vec![(reserved, 1)],
+        tally: Some(SearchTally { pages_fetched: 1, ..SearchTally::default() }),
+        checkpoint_json: Some(r#"{"done":1}"#.to_owned()),
+        ..NewEvidence::default()
+    };
+    t.store.record(&lease(&job), evidence, t.now()).await.unwrap();
+    assert_eq!(t.job(&job.id).await.checkpoint_json.as_deref(), Some(r#"{"done":1}"#));
+    assert_eq!(t.store.budget(&task).await.unwrap()[0].used, 1);
+    t.store.reap_node(&t.node, t.now()).await.unwrap();
+    t.register(&t.node).await;
+    let again = t.claim_one().await;
+    assert_eq!(again.checkpoint_json.as_deref(), Some(r#"{"done":1}"#), "the next attempt goes on from there");
+    assert_eq!(t.store.budget(&task).await.unwrap()[0].used, 1);
+}
+
+pub async fn late_evidence_is_refused(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    t.store.reap_node(&t.node, t.now()).await.unwrap();
+    let late = NewEvidence { page: Some(page(&t, "https://a.org/1", &["Late."])), ..NewEvidence::default() };
+    assert_lease_lost(t.store.record(&lease(&job), late, t.now()).await);
+    assert_eq!(t.store.evidence_totals(&task).await.unwrap().pages, 0);
+    assert!(t.store.page_by_url(&Principal::local_user(), "https://a.org/1").await.unwrap().is_none());
+}
+
+pub async fn evidence_of_a_cancelled_search_is_left_out(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
+    let stop = matsu_core::ports::store::StopTask {
+        task_id: task.clone(),
+        mode: StopMode::Immediate,
+        reason: StopReason::UserCancelled,
+        now: t.now(),
+    };
+    t.store.stop_task(stop).await.unwrap();
+    assert_eq!(t.job(&job.id).await.state, JobState::Cancelled);
+    assert_eq!(t.store.materials(&task, all()).await.unwrap().total, 0);
+    assert_eq!(t.store.evidence_totals(&task).await.unwrap().claims, 0);
+}
+
+pub async fn a_private_page_is_its_owners_alone(t: TestStore) {
+    let (_, job) = searching(&t).await;
+    let (me, other) = (Principal::local_user(), Principal::user("other"));
+    let mut private = page(&t, "https://a.org/mine", &["Secret."]);
+    private.page.owner = Some(me.clone());
+    t.store.record(&lease(&job), NewEvidence { page: Some(private), ..NewEvidence::default() }, t.now()).await.unwrap();
+    let public = page(&t, "https://a.org/mine", &["Please log in."]);
+    t.store.record(&lease(&job), NewEvidence { page: Some(public), ..NewEvidence::default() }, t.now()).await.unwrap();
+    let seen = async |who: &Principal| t.store.page_by_url(who, "https://a.org/mine").await.unwrap().unwrap();
+    assert_eq!(seen(&me).await.owner, Some(me.clone()));
+    let theirs = seen(&other).await;
+    assert_eq!(theirs.owner, None);
+    assert_eq!(t.store.fragments_of(&theirs.id).await.unwrap()[0].text, "Please log in.");
+}
+
+pub async fn a_page_read_again_keeps_what_it_still_has(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (_, first) = found(&t, &job, "https://a.org/1", &["Stays.", "Goes."]).await;
+    t.pass(Duration::from_secs(1));
+    let again = page(&t, "https://a.org/1", &["Comes.", "Stays."]);
+    let recorded = t
+        .store
+        .record(&lease(&job), NewEvidence { page: Some(again), ..NewEvidence::default() }, t.now())
+        .await
+        .unwrap();
+    let id = recorded.page_id.unwrap();
+    assert_eq!(id, first[0].page_id, "the same address is the same page");
+    let now = t.store.fragments_of(&id).await.unwrap();
+    assert_eq!(now.iter().map(|f| f.text.as_str()).collect::<Vec<_>>(), ["Comes.", "Stays."]);
+    assert_eq!(now[1].id, first[0].id);
+    assert_eq!(t.store.materials(&task, all()).await.unwrap().claims[0].edges.len(), 1, "its claim still stands");
+}
+
+pub async fn claims_come_in_pages_most_confident_first(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let mut claims = Vec::new();
+    for n in 0..5 {
+        claims.push(found(&t, &job, &format!("https://a{n}.org/"), &[&format!("Claim {n}.")]).await);
+    }
+    let edges = vec![
+        edge(&claims[3].0, &claims[0].1[0].id, Relation::Supports, 0.9),
+        edge(&claims[1].0, &claims[0].1[0].id, Relation::Refutes, 0.9),
+    ];
+    t.store.record(&lease(&job), NewEvidence { edges, ..NewEvidence::default() }, t.now()).await.unwrap();
+    let mut seen = Vec::new();
+    let mut wish = MaterialsWish { rows_max: 2, ..MaterialsWish::default() };
+    loop {
+        let part = t.store.materials(&task, wish).await.unwrap();
+        assert_eq!(part.total, 5);
+        seen.extend(part.claims.iter().map(|view| view.claim.text.clone()));
+        match part.next {
+            Some(next) => wish.after = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(seen, ["Claim 3.", "Claim 0.", "Claim 2.", "Claim 4.", "Claim 1."]);
+    let sure = MaterialsWish { confidence_min: Some(501), ..all() };
+    assert_eq!(t.store.materials(&task, sure).await.unwrap().total, 1);
+}
+
+pub async fn the_same_claim_is_kept_once(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (_, fragments) = found(&t, &job, "https://a.org/1", &["Once."]).await;
+    let again = claim(&t, "Once.", &fragments[0].id);
+    let evidence = NewEvidence { claims: vec![again], ..NewEvidence::default() };
+    assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().claims, 0);
+    assert_eq!(t.store.materials(&task, all()).await.unwrap().total, 1);
+}
+
+pub async fn searches_are_listed_with_what_they_came_to(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    t.pass(Duration::from_secs(10));
+    let later = t.now();
+    let second = t.enqueue(&task, JobKind::Search).await;
+    let tally = SearchTally { pages_fetched: 3, ended_as: Some(SearchStatus::Satisfied), ..SearchTally::default() };
+    t.store
+        .record(&lease(&job), NewEvidence { tally: Some(tally.clone()), ..NewEvidence::default() }, t.now())
+        .await
+        .unwrap();
+    let list = t.store.searches(&task, SearchWish { rows_max: 10, changed_since: None }).await.unwrap();
+    assert_eq!(list.rows.iter().map(|row| &row.job.id).collect::<Vec<_>>(), [&job.id, &second]);
+    assert_eq!(list.count(SearchStatus::Running), 1);
+    t.complete(&job).await.unwrap();
+    let list = t.store.searches(&task, SearchWish { rows_max: 10, changed_since: None }).await.unwrap();
+    assert_eq!(list.rows.iter().map(|row| &row.job.id).collect::<Vec<_>>(), [&second, &job.id], "unfinished first");
+    assert_eq!(list.rows[1].tally, Some(tally));
+    assert_eq!((list.count(SearchStatus::Satisfied), list.count(SearchStatus::Queued), list.total()), (1, 1, 2));
+    t.pass(Duration::from_secs(10));
+    let wish = SearchWish { rows_max: 10, changed_since: Some(t.now()) };
+    assert_eq!(t.store.searches(&task, wish).await.unwrap().rows.len(), 0);
+    let wish = SearchWish { rows_max: 10, changed_since: Some(later) };
+    assert_eq!(t.store.searches(&task, wish).await.unwrap().rows.len(), 2);
+}
+
+pub async fn cleaning_a_task_leaves_others_alone(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (_, shared) = found(&t, &job, "https://a.org/1", &["Shared."]).await;
+    found(&t, &job, "https://mine.org/1", &["Mine."]).await;
+    let (other, other_job) = searching(&t).await;
+    let evidence = NewEvidence {
+        reused: vec![shared[0].page_id.clone()],
+        claims: vec![claim(&t, "Shared.", &shared[0].id)],
+        ..NewEvidence::default()
+    };
+    t.store.record(&lease(&other_job), evidence, t.now()).await.unwrap();
+    let before = format!("{:?}", t.store.materials(&other, all()).await.unwrap());
+    let nothing = t.store.orphans(Removal::DryRun).await.unwrap();
+    assert_eq!((nothing.edges, nothing.fragments, nothing.pages), (0, 0, 0));
+    let cleared = t.store.clear_task(&task, t.now()).await.unwrap();
+    assert_eq!((cleared.claims, cleared.edges), (2, 2));
+    assert_eq!(t.store.materials(&task, all()).await.unwrap().total, 0);
+    assert!(t.store.page_by_url(&Principal::local_user(), "https://mine.org/1").await.unwrap().is_some());
+    let dry = t.store.orphans(Removal::DryRun).await.unwrap();
+    let removed = t.store.orphans(Removal::Remove).await.unwrap();
+    assert_eq!(dry, removed, "a dry run says what would go");
+    assert_eq!((removed.edges, removed.fragments, removed.pages), (0, 1, 1));
+    assert_eq!(t.store.orphans(Removal::Remove).await.unwrap(), Default::default(), "once is enough");
+    assert!(t.store.page_by_url(&Principal::local_user(), "https://mine.org/1").await.unwrap().is_none());
+    assert_eq!(format!("{:?}", t.store.materials(&other, all()).await.unwrap()), before);
+}
+
+pub async fn a_day_has_its_share(t: TestStore) {
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.push(t.store.take_daily("a.org", 2, t.now()).await.unwrap());
+    }
+    assert_eq!(taken, [true, true, false]);
+    assert!(t.store.take_daily("b.org", 2, t.now()).await.unwrap());
+    t.pass(Duration::from_secs(86_400));
+    assert!(t.store.take_daily("a.org", 2, t.now()).await.unwrap());
+}

@@ -1,0 +1,58 @@
+//! Pages that want something first: a login, a CAPTCHA, patience. And pages that say no.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+
+use super::KEY;
+use super::library::{Page, frame};
+
+const LOGIN: &str = "<h1>Log in</h1><form action=\"/login\" method=\"post\"><input name=\"user\"><input type=\"password\" name=\"password\"><button>Log in</button></form>";
+
+/// `/members/N`: an article for whoever has the key, a login for all others. Even numbers answer 401, odd ones send
+/// the visitor to the login page.
+pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
+    let has_key = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(|text| text.split("; ").any(|pair| pair == KEY)));
+    if has_key {
+        let page =
+            Page { site, language: 0, topic: number % super::TOPICS.len(), number: number % super::PAGES_PER_TOPIC };
+        let body = format!(
+            "<article><h1>For members</h1><p>Only members read this sentence about {}.</p>{}</article>",
+            page.title(),
+            page.paragraphs().iter().map(|p| format!("<p>{p}</p>")).collect::<String>()
+        );
+        return Html(frame("en", "For members", &body)).into_response();
+    }
+    if number.is_multiple_of(2) {
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic realm=\"members\"")], "").into_response();
+    }
+    (StatusCode::FOUND, [(header::LOCATION, format!("/login?next=/members/{number}"))]).into_response()
+}
+
+pub fn login() -> Response {
+    Html(frame("en", "Log in", LOGIN)).into_response()
+}
+
+/// `/challenge/KIND`.
+pub fn challenge(kind: &str) -> Response {
+    match kind {
+        "cloudflare" => {
+            let body = "<html><head><title>Just a moment...</title></head><body><script src=\"/cdn-cgi/challenge-platform/x.js\"></script></body></html>";
+            (StatusCode::FORBIDDEN, [("cf-mitigated", "challenge")], Html(body)).into_response()
+        }
+        "captcha" => Html("<html><body><p>Please verify you are human.</p><div class=\"g-recaptcha\" data-sitekey=\"k\"></div></body></html>").into_response(),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, Html("<html><body><p>Checking your browser. Enable JavaScript and cookies to continue.</p></body></html>")).into_response(),
+    }
+}
+
+/// `/status/CODE`.
+pub fn status(code: u16) -> Response {
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut answer = (status, Html(format!("<html><body><h1>{code}</h1></body></html>"))).into_response();
+    if code == 429 {
+        answer.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("7"));
+    }
+    answer
+}

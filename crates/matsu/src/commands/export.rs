@@ -1,0 +1,58 @@
+//! `matsu export TASK`: a research task with its evidence, whole.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::cli::Export;
+use crate::client::{Client, segment};
+
+pub async fn run(cx: &Context, args: Export) -> Result<ExitCode> {
+    let client = Client::connect(&cx.config).await?;
+    let text = if cx.json || args.format == "json" {
+        let status = client.get(&format!("/api/v1/tasks/{}/searches", segment(&args.task))).await?;
+        let claims = all_claims(&client, &args.task).await?;
+        format!("{:#}\n", json!({ "task": status, "claims": claims }))
+    } else {
+        narrative(&client, &args.task).await?
+    };
+    match &args.out {
+        Some(out) => std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?,
+        None => say!("{}", text.trim_end()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every claim of a task, page after page.
+pub async fn all_claims(client: &Client, task: &str) -> Result<Vec<Value>> {
+    let mut claims = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("/api/v1/tasks/{}/materials?limit=200&cursor={}", segment(task), segment(&cursor));
+        let page = client.get(&path).await?;
+        claims.extend(page["claims"].as_array().cloned().unwrap_or_default());
+        match page["next_cursor"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => return Ok(claims),
+        }
+    }
+}
+
+/// The task as Markdown with numbered sources. Long ones come in parts, each with sources of its own.
+pub async fn narrative(client: &Client, task: &str) -> Result<String> {
+    let mut text = String::new();
+    let mut cursor = String::new();
+    loop {
+        let path =
+            format!("/api/v1/tasks/{}/materials?format=narrative&limit=200&cursor={}", segment(task), segment(&cursor));
+        let page = client.get(&path).await?;
+        text.push_str(page["narrative"].as_str().unwrap_or_default());
+        match page["next_cursor"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => return Ok(text),
+        }
+        text.push('\n');
+    }
+}

@@ -1,0 +1,160 @@
+//! `matsu research "question"`: the whole flow in the terminal. Progress per search, then claims with their sources.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::export::{all_claims, narrative};
+use super::{Context, field, print_json};
+use crate::cli::Research;
+use crate::client::{Client, segment};
+
+/// One call waits this long at most; the server may hold it shorter.
+const ONE_WAIT_SECONDS: u64 = 50;
+
+pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
+    let client = Client::at_work(&cx.config).await?;
+    let task = begin(&client, &args).await?;
+    let status = follow(cx, &client, &task).await?;
+    let closing = json!({ "status": "completed" });
+    client.patch(&format!("/api/v1/tasks/{}", segment(&task)), closing).await?;
+    let claims = all_claims(&client, &task).await?;
+    if let Some(out) = &args.out {
+        let text = narrative(&client, &task).await?;
+        std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+    }
+    if cx.json {
+        print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
+    } else {
+        show(&status, &claims);
+        say!("\nTask {task}. Read it again with: matsu export {task}");
+    }
+    let any_failed = status["searches_by_status"]["failed"].as_i64().unwrap_or(0) > 0;
+    Ok(if claims.is_empty() && any_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn begin(client: &Client, args: &Research) -> Result<String> {
+    let mut config = json!({});
+    if !args.engines.is_empty() {
+        config["engines"] = json!(args.engines);
+    }
+    if let Some(pages) = args.max_pages {
+        config["budget"] = json!({ "max_pages": pages });
+    }
+    let folders: Vec<String> = args
+        .folders
+        .iter()
+        .map(|folder| {
+            let folder = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
+            Ok(folder.display().to_string())
+        })
+        .collect::<Result<_>>()?;
+    let body = json!({ "kind": "research", "query": args.question, "config": config, "folders": folders });
+    let made = client.post("/api/v1/tasks", body).await?;
+    let task = field(&made, "task_id");
+    let queries = if args.queries.is_empty() { vec![args.question.clone()] } else { args.queries.clone() };
+    client.post(&format!("/api/v1/tasks/{}/searches", segment(&task)), json!({ "queries": queries })).await?;
+    Ok(task)
+}
+
+/// Waits until nothing is left to do, and shows how far each search is.
+async fn follow(cx: &Context, client: &Client, task: &str) -> Result<Value> {
+    let bars = Bars::new();
+    let mut since = 0;
+    loop {
+        let path =
+            format!("/api/v1/tasks/{}/searches?wait={ONE_WAIT_SECONDS}&wait_for=any&since={since}", segment(task));
+        let status = client.get(&path).await?;
+        bars.show(&status);
+        since = status["next"]["since"].as_i64().unwrap_or(since);
+        let awaiting = status["searches_by_status"]["awaiting_auth"].as_i64().unwrap_or(0);
+        let open = status["waiting_for"].as_array().map_or(0, Vec::len);
+        let only_doors = awaiting > 0 && open == 1;
+        if open == 0 || only_doors {
+            bars.close();
+            if only_doors && !cx.json {
+                say!("{awaiting} searches wait for a login: see matsu auth list");
+            }
+            return client.get(&format!("/api/v1/tasks/{}/searches", segment(task))).await;
+        }
+    }
+}
+
+/// One line per search. Hidden by itself where there is no terminal.
+struct Bars {
+    all: MultiProgress,
+    by_id: std::cell::RefCell<HashMap<String, ProgressBar>>,
+}
+
+impl Bars {
+    fn new() -> Self {
+        Self { all: MultiProgress::new(), by_id: std::cell::RefCell::default() }
+    }
+
+    fn show(&self, status: &Value) {
+        for item in status["queue"]["items"].as_array().into_iter().flatten() {
+            let mut by_id = self.by_id.borrow_mut();
+            let bar = by_id.entry(field(item, "id")).or_insert_with(|| {
+                let bar = self.all.add(ProgressBar::new_spinner());
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>4} {msg}") {
+                    bar.set_style(style);
+                }
+                bar
+            });
+            let (word, progress) = (field(item, "status"), field(item, "progress"));
+            bar.set_message(format!("{word:<13} {} {progress}", field(item, "query")));
+            bar.tick();
+        }
+    }
+
+    fn close(&self) {
+        for bar in self.by_id.borrow().values() {
+            bar.finish();
+        }
+    }
+}
+
+fn show(status: &Value, claims: &[Value]) {
+    for search in status["searches"].as_array().into_iter().flatten() {
+        let trouble = field(search, "error_code");
+        let trouble = if trouble.is_empty() { trouble } else { format!("  ({trouble})") };
+        say!("{:<10} {} pages  {}{trouble}", field(search, "status"), search["pages_fetched"], field(search, "query"));
+    }
+    say!("");
+    let mut sources: Vec<String> = Vec::new();
+    for claim in claims {
+        let mut cite = |url: String| {
+            let at = sources.iter().position(|known| *known == url).unwrap_or_else(|| {
+                sources.push(url);
+                sources.len() - 1
+            });
+            format!("[{}]", at + 1)
+        };
+        let origin = cite(field(&claim["origin"], "url"));
+        let evidence = claim["evidence"].as_array().cloned().unwrap_or_default();
+        let said = |relation: &str, cite: &mut dyn FnMut(String) -> String| {
+            let of = evidence.iter().filter(|edge| edge["relation"] == relation);
+            of.map(|edge| cite(field(edge, "url"))).collect::<Vec<_>>().concat()
+        };
+        let (support, against) = (said("supports", &mut cite), said("refutes", &mut cite));
+        say!("{:.3}  {} {origin}", claim["confidence"].as_f64().unwrap_or(0.0), field(claim, "text"));
+        if !support.is_empty() || !against.is_empty() {
+            say!("       supported by {} · refuted by {}", or_none(&support), or_none(&against));
+        }
+    }
+    if claims.is_empty() {
+        say!("No claims were found.");
+        return;
+    }
+    say!("");
+    for (n, url) in sources.iter().enumerate() {
+        say!("[{}] {url}", n + 1);
+    }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}

@@ -1,0 +1,92 @@
+//! What research is done with, from the settings: engines, fetcher, extractor, claims, judge, cookies.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use matsu_adapters::browser::running::RunningBrowser;
+use matsu_adapters::browser::{self, Chromium};
+use matsu_adapters::claims::extractive::Extractive;
+use matsu_adapters::engines::local::LocalEngine;
+use matsu_adapters::engines::openalex::OpenAlex;
+use matsu_adapters::engines::searxng::Searxng;
+use matsu_adapters::extract::reader::PageReader;
+use matsu_adapters::fetch::guard::{AddressGuard, Exception};
+use matsu_adapters::fetch::names::{GuardedNames, SystemNames};
+use matsu_adapters::fetch::vault::{CookieSource, FileVault};
+use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
+use matsu_adapters::judge::EmbeddedJudge;
+use matsu_core::clock::Clock;
+use matsu_core::ports::search_engine::SearchEngine;
+use matsu_runtime::research::{ResearchKit, ResearchSettings};
+
+use crate::config::Config;
+use crate::daemon::announce::make_private_folder;
+
+pub fn kit(config: &Config) -> Result<ResearchKit> {
+    let clock = Clock::system();
+    let settings = fetch_settings(config)?;
+    let data = &config.paths.data_dir;
+    make_private_folder(data)?;
+    let vault = Arc::new(FileVault::new(data.join("cookies.json"), running_browser(config, clock)?));
+    let browser = browser(config, &settings, clock);
+    let engines = engines(config, &settings.user_agent, clock)?;
+    let fetcher = WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, clock)
+        .context("the fetcher cannot start")?;
+    let kit = ResearchKit::new(
+        engines,
+        Arc::new(fetcher),
+        Arc::new(PageReader::new(clock)),
+        Arc::new(Extractive),
+        Arc::new(EmbeddedJudge),
+    );
+    let mut research = ResearchSettings {
+        search_time_max: config.search_time_max(),
+        auth_kept: config.auth_kept(),
+        ..ResearchSettings::default()
+    };
+    research.primary_suffixes.extend(config.primary_domains());
+    Ok(kit.with_cookies(vault).with_settings(research))
+}
+
+fn fetch_settings(config: &Config) -> Result<FetchSettings> {
+    let mut exceptions = Vec::new();
+    for host in config.allowed_hosts() {
+        let exception = Exception::parse(&host);
+        exceptions.push(exception.with_context(|| format!("research.allow_hosts: {host} is no host or host:port"))?);
+    }
+    Ok(FetchSettings {
+        step: config.fetch_step(),
+        daily_max: config.fetch_daily_max(),
+        exceptions,
+        ..FetchSettings::default()
+    })
+}
+
+/// `local` always; the others where they are configured.
+fn engines(config: &Config, user_agent: &str, clock: Clock) -> Result<Vec<Arc<dyn SearchEngine>>> {
+    let index = config.paths.data_dir.join("documents.db");
+    let local = LocalEngine::open(&index, config.research_folders(), clock).context("the index of local documents")?;
+    let mut engines: Vec<Arc<dyn SearchEngine>> = vec![Arc::new(local)];
+    if let Some(base) = config.searxng() {
+        engines.push(Arc::new(Searxng::new(base, user_agent).context("research.searxng")?));
+    }
+    if let Some(base) = config.openalex() {
+        engines.push(Arc::new(OpenAlex::new(base, user_agent, config.contact()).context("research.openalex")?));
+    }
+    Ok(engines)
+}
+
+/// The person's own browser, where its debugging port was named.
+fn running_browser(config: &Config, clock: Clock) -> Result<Option<Arc<dyn CookieSource>>> {
+    let Some(address) = config.browser_debug() else { return Ok(None) };
+    let running = RunningBrowser::at(address, clock);
+    let running = running.with_context(|| format!("research.browser_debug: {address} is no host:port"))?;
+    Ok(Some(Arc::new(running)))
+}
+
+fn browser(config: &Config, settings: &FetchSettings, clock: Clock) -> Option<Arc<dyn PageBrowser>> {
+    let program = config.browser_program(browser::find_program)?;
+    let guard = Arc::new(AddressGuard::new(settings.exceptions.clone()));
+    let names = GuardedNames::new(Arc::new(SystemNames), guard);
+    Some(Arc::new(Chromium::new(program, names, settings.user_agent.clone(), clock)))
+}

@@ -1,0 +1,148 @@
+//! What research promises, one test each: the official Python SDK over stdio on the real binary, against a web on
+//! loopback. What each does is the function of its name in `tests/clients/research.py`.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use matsu_testkit::test_site::TestSite;
+
+use crate::home::Home;
+
+/// A web, a home that may reach it, and a port for the engine that the script serves.
+struct Lab {
+    site: TestSite,
+    home: Home,
+    engine: u16,
+}
+
+impl Lab {
+    fn new(settings: &[(&str, &str)]) -> Self {
+        let site = TestSite::start().unwrap();
+        // Free at this moment, and nobody else asks for one that was just given out.
+        let engine = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut home = Home::new();
+        let documents = home.folder().join("documents");
+        std::fs::create_dir(&documents).unwrap();
+        for n in 0..20 {
+            let text =
+                format!("# Waiting {n}\n\nWaiting number {n} in documents is cheap, as measured in case {}.\n", n * 37);
+            std::fs::write(documents.join(format!("waiting-{n}.md")), text).unwrap();
+        }
+        home.set("MATSU_RESEARCH_SEARXNG", &format!("http://127.0.0.1:{engine}"));
+        home.set("MATSU_RESEARCH_ALLOW_HOSTS", &site.hosts().join(","));
+        home.set("MATSU_RESEARCH_FOLDERS", documents.to_str().unwrap());
+        home.set("MATSU_RESEARCH_BROWSER", "off");
+        if !settings.iter().any(|(variable, _)| *variable == "MATSU_RESEARCH_STEP_MS") {
+            home.set("MATSU_RESEARCH_STEP_MS", "0");
+        }
+        for (variable, value) in settings {
+            home.set(variable, value);
+        }
+        Self { site, home, engine }
+    }
+
+    /// Runs one function of the script against a daemon of this home.
+    fn show(&self, behaviour: &str) {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let made = Command::new(root.join("scripts/clients.sh")).arg("python").output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let python = String::from_utf8(made.stdout).unwrap();
+        let _daemon = self.home.serve();
+        let output = Command::new(python.trim())
+            .arg(root.join("tests/clients/research.py"))
+            .arg(behaviour)
+            .arg(self.home.data_dir())
+            .arg(env!("CARGO_BIN_EXE_matsu"))
+            .args([self.site.port().to_string(), self.engine.to_string()])
+            .envs(self.home.settings())
+            .env("MATSU_SERVER_PORT", "0")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said.trim(), format!("ok: {behaviour}"));
+    }
+}
+
+macro_rules! behaviours {
+    ($($name:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            Lab::new(&[]).show(stringify!($name));
+        }
+    )*};
+}
+
+behaviours! {
+    b01_exactly_ten_tools_with_schemas;
+    b02_budgets_are_reported_and_enforced;
+    b03_a_hundred_searches_are_queued_at_once;
+    b04_bad_input_is_named_and_queues_nothing;
+    b05_one_id_names_a_search_everywhere;
+    b06_equal_queries_are_queued_once;
+    b07_priority_then_order_and_two_at_a_time;
+    b08_a_wait_wakes_when_something_changes;
+    b09_everyone_wakes_and_nothing_is_lost;
+    b10_an_idle_task_does_not_hold_its_caller;
+    b11_a_failure_reads_as_failed_and_work_goes_on;
+    b12_a_graceful_stop_keeps_what_runs;
+    b13_an_immediate_stop_ends_everything_of_its_task_alone;
+    b14_soft_cleanup_touches_nothing_of_others;
+    b15_orphans_go_and_nothing_else;
+    b16_a_killed_daemon_costs_nothing;
+    b19_a_claim_does_not_confirm_itself;
+    b20_three_sources_satisfy;
+    b21_materials_are_bounded_and_every_claim_resolves;
+    b22_a_blocked_domain_stays_blocked;
+    b23_corrections_show_at_once;
+    b24_a_closed_door_is_one_item;
+    b26_calibration_is_measured_and_can_be_undone;
+    b29_a_side_that_is_down_leaves_the_rest_responsive;
+    b30_the_whole_way_and_a_soak;
+}
+
+#[test]
+fn b17_a_budget_of_five_pages_is_five_pages() {
+    let lab = Lab::new(&[]);
+    lab.show("b17_a_budget_of_five_pages_is_five_pages");
+    assert_eq!(lab.site.visits_to("/en/").len(), 5, "as the sites themselves have counted");
+}
+
+#[test]
+fn b18_sites_are_asked_politely() {
+    let lab = Lab::new(&[("MATSU_RESEARCH_STEP_MS", "400")]);
+    lab.show("b18_sites_are_asked_politely");
+    let visits = lab.site.visits_to("/en/");
+    let mut times: Vec<i64> = visits.iter().filter(|visit| visit.site == 0).map(|visit| visit.at.as_millis()).collect();
+    times.sort_unstable();
+    assert_eq!(times.len(), 6);
+    // What leaves four tenths of a second apart arrives so, give or take what a busy machine adds or takes.
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 300), "{times:?}");
+    assert!(lab.site.visits_to("/private-area").is_empty(), "robots.txt is obeyed");
+    assert!(
+        visits.iter().all(|visit| visit.headers.get("user-agent").is_some_and(|agent| agent.starts_with("Matsu/")))
+    );
+}
+
+#[test]
+fn b25_an_opened_door_lets_its_searches_go_on() {
+    let lab = Lab::new(&[("MATSU_RESEARCH_AUTH_KEPT", "12")]);
+    lab.show("b25_an_opened_door_lets_its_searches_go_on");
+    let with_key = lab.site.visits().into_iter().filter(|visit| visit.headers.contains_key("cookie"));
+    assert!(with_key.clone().count() > 0 && with_key.clone().all(|visit| visit.site == 0), "for matching hosts alone");
+}
+
+#[test]
+fn b27_pages_that_give_orders_are_data() {
+    let lab = Lab::new(&[]);
+    lab.show("b27_pages_that_give_orders_are_data");
+    assert!(lab.site.visits_to("/inside").is_empty(), "no link of a page is followed");
+}
+
+#[test]
+fn b28_errors_are_for_the_reader() {
+    let lab = Lab::new(&[]);
+    lab.show("b28_errors_are_for_the_reader");
+}

@@ -1,0 +1,94 @@
+//! Research from the command line, with a daemon and without one, on documents of the user's own.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::home::{Backend, Home};
+
+/// A folder with a few documents in three languages.
+fn documents(home: &Home) -> String {
+    let folder = home.path("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, domain, text) in [
+        ("a.md", "a.example.org", "Long polling reduces token use compared with plain polling. It was measured."),
+        ("b.md", "b.example.net", "We found that long polling reduces token use compared with plain polling."),
+        ("c.md", "c.example.com", "Long polling does not reduce token use compared with plain polling."),
+        ("d.md", "d.example.jp", "待ち行列は仕事を失いません。"),
+        ("e.md", "e.example.kr", "대기열은 작업을 잃지 않습니다."),
+    ] {
+        std::fs::write(folder.join(name), format!("---\nurl: https://{domain}/{name}\n---\n# Notes\n\n{text}\n"))
+            .unwrap();
+    }
+    folder.to_str().unwrap().to_owned()
+}
+
+fn claims(answer: &Value) -> Vec<String> {
+    answer["claims"].as_array().unwrap().iter().map(|claim| claim["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
+    let home = Home::sqlite();
+    let began = Instant::now();
+    let ran = home.run(&["demo"]).good();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    for part in ["3 searches handed over", "refuted by", "1 wait, 0 polls", "matsu connect"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let said = home.run_json(&["demo"]);
+    assert_eq!(said["contested"]["has_refutation"], true, "{said}");
+    assert_eq!(said["figures"]["waits"], 1);
+}
+
+#[test]
+fn research_finds_the_users_own_documents_in_three_languages() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let report = home.path("report.md");
+    for with_daemon in [false, true] {
+        let _daemon = with_daemon.then(|| home.serve());
+        for (question, part) in [
+            ("long polling token use", "Long polling reduces token use"),
+            ("行列", "待ち行列は仕事を失いません。"),
+            ("대기", "대기열은 작업을 잃지 않습니다."),
+        ] {
+            let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
+            assert!(claims(&answer).iter().any(|text| text.contains(part)), "{question}: {answer}");
+        }
+    }
+    let ran =
+        home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    assert!(ran.out.contains("supported by") && ran.out.contains("[1] https://"), "{}", ran.out);
+    let text = std::fs::read_to_string(&report).unwrap();
+    assert!(text.contains("## Sources") && text.contains("(confidence 0."), "{text}");
+}
+
+#[test]
+fn the_human_side_of_research_has_its_commands() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let answer = home.run_json(&["research", "long polling token use", "--dir", &folder]);
+    let task = answer["task_id"].as_str().unwrap();
+    let claim = answer["claims"][0]["id"].as_str().unwrap();
+    assert!(home.run(&["auth", "list"]).good().out.contains("No page waits"));
+    home.run(&["feedback", "claim_reject", claim, "--reason", "wrong"]).good();
+    home.run(&["feedback", "domain_block", "*.example.com", "--reason", "spam"]).good();
+    let log = home.run_json(&["feedback"]);
+    assert_eq!(log["items"].as_array().unwrap().len(), 2, "{log}");
+    let edge = answer["claims"].as_array().unwrap().iter().find_map(|claim| claim["evidence"][0]["edge_id"].as_str());
+    let said = home.run_json(&["feedback", "edge_correct", edge.unwrap(), "--relation", "neutral"]);
+    assert_eq!(said["new_relation"], "neutral", "{said}");
+    assert!(home.run_json(&["calibration", "show"])["stats"]["sources"]["judge"].is_object());
+    assert!(home.run(&["calibration", "rollback", "judge"]).code != 0);
+    let exported = home.run(&["export", task]).good().out;
+    assert!(exported.contains("rejected by a person"), "{exported}");
+    assert!(
+        home.run_json(&["export", task, "--format", "json"])["claims"].as_array().is_some_and(|list| !list.is_empty())
+    );
+    assert_eq!(home.run_json(&["gc", "--dry-run"])["pages"], 0, "a task still reaches them");
+    home.run_json(&["call", "stop_task", &format!(r#"{{"task_id":"{task}","cleanup":"soft"}}"#)]);
+    let dry = home.run_json(&["gc", "--dry-run"]);
+    assert!(dry["pages"].as_u64().unwrap() > 0, "{dry}");
+    assert_eq!(home.run_json(&["gc"])["pages"], dry["pages"]);
+}

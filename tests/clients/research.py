@@ -1,0 +1,634 @@
+"""The official Python SDK over stdio against a running Matsu and a web on loopback: what research promises.
+
+    research.py BEHAVIOUR DATA_DIR MATSU SITE_PORT ENGINE_PORT
+
+A daemon must serve DATA_DIR, with SearXNG configured at ENGINE_PORT, where this script serves it. The SDK checks every
+structured reply against the tool's output schema. Fails with the first thing that is not as it should be.
+"""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+from urllib.request import urlopen
+
+from mcp import Client, StdioServerParameters
+
+NAME, DATA, MATSU, SITE, ENGINE = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+TEN = {
+    "create_task", "queue_searches", "get_status", "stop_task", "get_materials", "calibration_metrics",
+    "calibration_rollback", "get_auth_queue", "resolve_auth", "feedback",
+}
+POLLING = "long polling token use"
+
+
+def url(site, path):
+    return f"http://127.0.0.{site + 1}:{SITE}/{path}"
+
+
+def article(site, n=0, topic="long-polling"):
+    return url(site, f"en/{topic}/{n}")
+
+
+class Engine(BaseHTTPRequestHandler):
+    """SearXNG's JSON API. A query finds what it was told to find; others are passed on to the test site."""
+
+    results, delays, broken, asked = {}, {}, False, []
+    gate = threading.Event()
+
+    def do_GET(self):
+        query = parse_qs(urlparse(self.path).query).get("q", [""])[0]
+        Engine.asked.append((query, time.time()))
+        if query in Engine.delays:
+            Engine.gate.wait(Engine.delays[query])
+        if Engine.broken:
+            self.send_error(500)
+            return
+        if query in Engine.results:
+            found = [{"url": each, "title": each, "content": ""} for each in Engine.results[query]]
+            body = json.dumps({"query": query, "results": found, "unresponsive_engines": []}).encode()
+        else:
+            body = urlopen(f"http://127.0.0.1:{SITE}/searxng{self.path}").read()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except BrokenPipeError:
+            pass
+
+    def log_message(self, *_):
+        pass
+
+
+def matsu(*args, given=None):
+    ran = subprocess.run([MATSU, "--data-dir", DATA, "--json", *args], input=given, capture_output=True, text=True)
+    assert ran.returncode == 0, ran
+    return json.loads(ran.stdout)
+
+
+class Tools:
+    """One connection; replies as dictionaries."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def __call__(self, tool, /, **arguments):
+        reply = await self.client.call_tool(tool, arguments)
+        said = reply.structured_content
+        assert json.loads("".join(block.text for block in reply.content)) == said, "both halves carry the same"
+        assert reply.is_error == (not said["ok"]), said
+        return said
+
+    async def task(self, **config):
+        return (await self("create_task", query="Does long polling cut token use?", config=config))["task_id"]
+
+    async def queue(self, task, *queries, **options):
+        return await self("queue_searches", task_id=task, queries=list(queries), options=options)
+
+    async def done(self, task):
+        for _ in range(40):
+            said = await self("get_status", task_id=task, wait=30, wait_for="all", detail="summary")
+            if said["returned_because"] in ("idle", "terminal"):
+                return await self("get_status", task_id=task)
+        raise AssertionError(f"never done: {said}")
+
+    async def until(self, task, wanted, within=30):
+        end, since = time.monotonic() + within, 0
+        while time.monotonic() < end:
+            said = await self("get_status", task_id=task, wait=10, wait_for="any", since=since)
+            since = said["next"]["since"]
+            whole = await self("get_status", task_id=task)
+            if wanted(whole):
+                return whole
+        raise AssertionError(f"never so: {whole}")
+
+    async def materials(self, task, **options):
+        return await self("get_materials", task_id=task, options=options)
+
+    async def researched(self, query=POLLING, urls=None, **options):
+        """A task whose one search has ended."""
+        if urls is not None:
+            Engine.results[query] = urls
+        task = await self.task()
+        await self.queue(task, query, engines=["searxng"], **options)
+        return task, await self.done(task)
+
+
+@asynccontextmanager
+async def connected():
+    arguments = ["--data-dir", str(DATA), "mcp", "--tools", "research"]
+    async with Client(StdioServerParameters(command=MATSU, args=arguments, env=dict(os.environ))) as client:
+        yield Tools(client)
+
+
+def of(status, query):
+    return next(search for search in status["searches"] if search["query"] == query)
+
+
+def refused(said, code, field=None):
+    assert said["ok"] is False and said["error_code"] == code, said
+    assert field is None or said["details"]["param_name"] == field, said
+
+
+async def b01_exactly_ten_tools_with_schemas(m):
+    tools = (await m.client.list_tools()).tools
+    assert {tool.name for tool in tools} == TEN and len(tools) == 10, tools
+    for tool in tools:
+        assert tool.input_schema["type"] == "object" and tool.output_schema["type"] == "object", tool
+
+
+async def b02_budgets_are_reported_and_enforced(m):
+    made = await m("create_task", query="A question")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", made["created_at"]), made
+    assert made["budget"] == {"max_pages": 120, "max_seconds": 1200}, made
+    task = await m.task(budget={"max_pages": 2, "max_seconds": 300})
+    await m.queue(task, POLLING, engines=["searxng"])
+    status = await m.done(task)
+    budget = status["budget"]
+    assert (budget["pages_used"], budget["pages_limit"], budget["time_limit_seconds"]) == (2, 2, 300), budget
+    assert of(status, POLLING)["pages_fetched"] == 2 and of(status, POLLING)["error_code"] == "BUDGET_EXHAUSTED"
+
+
+async def b03_a_hundred_searches_are_queued_at_once(m):
+    task = await m.task()
+    queries = [f"query number {n}" for n in range(100)]
+    Engine.delays = {query: 5 for query in queries}
+    began = time.monotonic()
+    said = await m.queue(task, *queries, engines=["searxng"])
+    assert time.monotonic() - began < 1, time.monotonic() - began
+    assert said["queued_count"] == 100 and len(set(said["search_ids"])) == 100, said
+    status = await m("get_status", task_id=task)
+    assert {search["status"] for search in status["searches"]} <= {"queued", "running"}, status
+    assert status["queue"]["total"] == 100
+    await m("stop_task", task_id=task, mode="immediate")
+
+
+async def b04_bad_input_is_named_and_queues_nothing(m):
+    task = await m.task()
+    for queries, options, field in [
+        ([], {}, "queries"), (["a", " "], {}, "queries[1]"), (["a", "x" * 501], {}, "queries[1]"),
+        (["a"], {"engines": ["nope"]}, "options.engines[0]"), (["a"], {"priority": "urgent"}, "options.priority"),
+        (["a"], {"max_pages": 0}, "options.max_pages"), (["a"], {"pages": 3}, "options.pages"),
+    ]:
+        refused(await m("queue_searches", task_id=task, queries=queries, options=options), "INVALID_PARAMS", field)
+    assert (await m("get_status", task_id=task))["queue"]["total"] == 0
+    refused(await m("queue_searches", task_id="task_nope", queries=["a"]), "TASK_NOT_FOUND")
+    refused(await m("create_task", query="  "), "INVALID_PARAMS", "query")
+    refused(await m("create_task", query="q", config={"bugdet": {}}), "INVALID_PARAMS", "config.bugdet")
+
+
+async def b05_one_id_names_a_search_everywhere(m):
+    task = await m.task()
+    queued = await m.queue(task, POLLING, "nothing at all zzz", engines=["searxng"])
+    status = await m.done(task)
+    ids = set(queued["search_ids"])
+    assert {search["id"] for search in status["searches"]} == ids
+    assert {item["id"] for item in status["queue"]["items"]} == ids
+
+
+async def b06_equal_queries_are_queued_once(m):
+    Engine.delays = {"same thing": 20}
+    task = await m.task()
+    first = await m.queue(task, "same thing", engines=["searxng"])
+    again = await m.queue(task, "SAME  Thing", "ｓａｍｅ　thing", engines=["searxng"])
+    assert again["queued_count"] == 0, again
+    assert [skip["search_id"] for skip in again["skipped"]] == first["search_ids"] * 2, again
+    Engine.gate.set()
+    await m.done(task)
+    assert (await m.queue(task, "same thing", engines=["searxng"]))["queued_count"] == 1
+
+
+async def b07_priority_then_order_and_two_at_a_time(m):
+    Engine.results = {f"{rank} {n}": [] for rank in ("low", "medium", "high") for n in range(3)} | {"first a": [], "first b": []}
+    Engine.delays = {"first a": 20, "first b": 20}
+    task = await m.task()
+    await m.queue(task, "first a", "first b", engines=["searxng"])
+    await m.until(task, lambda status: status["queue"]["running"] == 2)
+    for rank in ("low", "medium", "high"):
+        await m.queue(task, *(f"{rank} {n}" for n in range(3)), engines=["searxng"], priority=rank)
+    Engine.gate.set()
+    running = 0
+    while True:
+        status = await m("get_status", task_id=task)
+        running = max(running, status["queue"]["running"])
+        if status["queue"]["running"] + status["queue"]["depth"] == 0:
+            break
+    assert running <= 2, running
+    items = [item for item in status["queue"]["items"] if not item["query"].startswith("first")]
+    started = [item["query"] for item in sorted(items, key=lambda item: (item["started_at"], "hml".index(item["query"][0])))]
+    asked = [query for query, _ in Engine.asked if not query.startswith("first")]
+    assert sorted(asked) == sorted(started) and len(asked) == 9, "each was asked exactly once"
+    ranks = [query.split()[0] for query in started]
+    assert ranks == ["high"] * 3 + ["medium"] * 3 + ["low"] * 3, started
+
+
+async def b08_a_wait_wakes_when_something_changes(m):
+    Engine.delays = {"held": 60}
+    Engine.results = {"held": [], "more": []}
+    task = await m.task()
+    began = time.monotonic()
+    await m("get_status", task_id=task)
+    assert time.monotonic() - began < 0.3
+    await m.queue(task, "held", engines=["searxng"])
+    status = await m.until(task, lambda status: status["queue"]["running"] == 1)
+    await asyncio.sleep(1.2)
+    since = (await m("get_status", task_id=task))["revision"]
+    began = time.monotonic()
+    said = await m("get_status", task_id=task, wait=2, wait_for="any", since=since)
+    took = time.monotonic() - began
+    assert said["returned_because"] == "timeout" and 1.5 < took < 2.5, (took, said)
+    for act in (lambda: m.queue(task, "more", engines=["searxng"]), lambda: asyncio.to_thread(Engine.gate.set)):
+        # Progress is shown at most once a second: what is under way must have been said first.
+        await asyncio.sleep(1.5)
+        since = (await m("get_status", task_id=task))["revision"]
+        waiting = asyncio.create_task(m("get_status", task_id=task, wait=20, wait_for="any", since=since))
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        began = time.monotonic()
+        await act()
+        said = await waiting
+        assert said["returned_because"] in ("changed", "idle") and time.monotonic() - began < 0.6, said
+
+
+async def b09_everyone_wakes_and_nothing_is_lost(m):
+    Engine.delays, Engine.results = {"held": 60}, {"held": []}
+    task = await m.task()
+    await m.queue(task, "held", engines=["searxng"])
+    await m.until(task, lambda status: status["queue"]["running"] == 1)
+    await asyncio.sleep(1.2)
+    since = (await m("get_status", task_id=task))["revision"]
+    async with connected() as other:
+        waits = [asyncio.create_task(each("get_status", task_id=task, wait=20, since=since)) for each in (m, other)]
+        await asyncio.sleep(0.5)
+        Engine.gate.set()
+        for said in await asyncio.gather(*waits):
+            assert said["searches"][0]["status"] == "partial", said
+    late = await m("get_status", task_id=task, wait=20, since=since)
+    assert late["waited_ms"] < 500 and late["searches"], "a change between two calls is told at once"
+    for wait in (61, -1):
+        refused(await m("get_status", task_id=task, wait=wait), "INVALID_PARAMS", "wait")
+    began = time.monotonic()
+    refused(await m("get_status", task_id="task_nope", wait=30), "TASK_NOT_FOUND")
+    assert time.monotonic() - began < 1
+
+
+async def b10_an_idle_task_does_not_hold_its_caller(m):
+    task = await m.task()
+    began = time.monotonic()
+    said = await m("get_status", task_id=task, wait=30)
+    assert time.monotonic() - began < 1 and said["returned_because"] in ("idle", "changed"), said
+    said = await m("get_status", task_id=task, wait=30, since=said["revision"])
+    assert time.monotonic() - began < 2 and said["returned_because"] == "idle", said
+
+
+async def b11_a_failure_reads_as_failed_and_work_goes_on(m):
+    Engine.broken = True
+    task = await m.task()
+    await m.queue(task, "broken", engines=["searxng"])
+    status = await m.done(task)
+    assert of(status, "broken")["status"] == "failed", status
+    assert of(status, "broken")["error_code"] in ("SERP_SEARCH_FAILED", "ALL_ENGINES_BLOCKED"), status
+    assert "searxng" in of(status, "broken")["error"], status
+    await m.queue(task, "waiting documents", engines=["local"])
+    assert of(await m.done(task), "waiting documents")["status"] in ("partial", "satisfied")
+
+
+async def b12_a_graceful_stop_keeps_what_runs(m):
+    slow = "long polling, slowly"
+    Engine.results = {slow: [url(n, "slow/700") for n in range(4)], "later": []}
+    task = await m.task()
+    await m.queue(task, slow, engines=["searxng"])
+    await m.until(task, lambda status: status["queue"]["running"] == 1)
+    await m.queue(task, "later", "and later", engines=["searxng"], priority="low")
+    said = await m("stop_task", task_id=task, reason="completed", mode="graceful")
+    assert said["final_status"] == "completed" and said["waited_ms"] > 0, said
+    status = await m("get_status", task_id=task)
+    assert of(status, slow)["status"] in ("satisfied", "partial") and of(status, slow)["pages_fetched"] >= 3, status
+    assert (await m.materials(task))["total"] > 0
+    refused(await m.queue(task, "more"), "TASK_STOPPED")
+
+
+async def b13_an_immediate_stop_ends_everything_of_its_task_alone(m):
+    Engine.results = {"slow": [url(n, "slow/3000") for n in range(6)], "other": [article(0)]}
+    task, other = await m.task(), await m.task()
+    await m.queue(task, "slow", "slow too", "and slow", engines=["searxng"])
+    await m.until(task, lambda status: status["queue"]["running"] >= 1)
+    began = time.monotonic()
+    said = await m("stop_task", task_id=task, reason="user_cancelled", mode="immediate")
+    assert time.monotonic() - began < 5 and said["final_status"] == "cancelled", said
+    status = await m("get_status", task_id=task)
+    assert {search["status"] for search in status["searches"]} == {"cancelled"}, status
+    await m.queue(other, "other", engines=["searxng"])
+    assert of(await m.done(other), "other")["pages_fetched"] == 1
+    assert (await m.materials(task))["total"] == 0
+
+
+async def b14_soft_cleanup_touches_nothing_of_others(m):
+    own, other = "long polling of mine", "long polling of theirs"
+    Engine.results = {own: [article(0), article(1)], other: [article(0), article(1)]}
+    mine, theirs = await m.task(), await m.task()
+    await m.queue(mine, own, engines=["searxng"])
+    await m.queue(theirs, other, engines=["searxng"])
+    await m.done(mine)
+    await m.done(theirs)
+    before = await m.materials(theirs, include_graph=True, include_fragments=True, limit=200)
+    said = await m("stop_task", task_id=mine, mode="immediate", reason="user_cancelled")
+    assert said["cleaned"]["pages"] == 0, said
+    assert (await m.materials(mine))["total"] == 0
+    assert await m.materials(theirs, include_graph=True, include_fragments=True, limit=200) == before
+
+
+async def b15_orphans_go_and_nothing_else(m):
+    own, other = "long polling of mine", "long polling of theirs"
+    Engine.results = {own: [article(0), article(3)], other: [article(0)]}
+    mine, theirs = await m.task(), await m.task()
+    await m.queue(mine, own, engines=["searxng"])
+    await m.queue(theirs, other, engines=["searxng"])
+    await m.done(mine)
+    await m.done(theirs)
+    before = await m.materials(theirs, include_fragments=True)
+    assert matsu("gc", "--dry-run")["pages"] == 0
+    await m("stop_task", task_id=mine, cleanup="soft")
+    dry = matsu("gc", "--dry-run")
+    assert dry["pages"] == 1 and dry["fragments"] >= 1, dry
+    gone = matsu("gc")
+    assert {**gone, "dry_run": True} == dry, (gone, dry)
+    assert matsu("gc")["pages"] == 0, "once is enough"
+    assert await m.materials(theirs, include_fragments=True) == before
+
+
+async def b16_a_killed_daemon_costs_nothing(m):
+    slow = "long polling, slowly"
+    Engine.results = {slow: [article(0), article(1), article(2), url(3, "slow/2500"), url(4, "slow/2500"), article(5)]}
+    await m("feedback", action="domain_block", domain_pattern="blocked.example.org", reason="for the test")
+    task = await m.task()
+    await m.queue(task, slow, engines=["searxng"])
+    before = await m.until(task, lambda status: status["metrics"]["total_pages"] >= 3)
+    pid = json.loads((DATA / "server.json").read_text())["pid"]
+    subprocess.run(["kill", "-9", str(pid)], check=True)
+    for _ in range(100):
+        try:
+            status = await m.done(task)
+            break
+        except Exception:
+            await asyncio.sleep(0.2)
+    search = of(status, slow)
+    assert search["pages_fetched"] == 6 and status["budget"]["pages_used"] == 6, status
+    assert status["queue"]["running"] == 0 and before["metrics"]["total_claims"] <= status["metrics"]["total_claims"]
+    assert len(matsu("call", "get_auth_queue", "{}")["items"]) == 0
+
+
+async def b17_a_budget_of_five_pages_is_five_pages(m):
+    Engine.results = {f"q{n}": [article(site, n * 4 + k) for site in range(6) for k in range(4)] for n in range(2)}
+    task = await m.task(budget={"max_pages": 5})
+    await m.queue(task, "q0", "q1", engines=["searxng"])
+    status = await m.done(task)
+    assert status["budget"]["pages_used"] == 5, status
+    assert any("budget" in warning for warning in status["warnings"]), status
+    Engine.results["next"] = [article(0, 11)]
+    await m.queue(task, "next", engines=["searxng"])
+    assert of(await m.done(task), "next")["error_code"] == "BUDGET_EXHAUSTED"
+
+
+async def b18_sites_are_asked_politely(m):
+    Engine.results = {
+        "a": [article(0, n) for n in range(3)] + [url(0, "private-area/1"), url(1, "status/429")],
+        "b": [article(0, n) for n in range(3, 6)],
+    }
+    task = await m.task()
+    await m.queue(task, "a", "b", engines=["searxng"])
+    await m.until(task, lambda status: status["metrics"]["total_pages"] >= 6)
+    await m("stop_task", task_id=task, mode="immediate")
+    times = sorted(at for query, at in Engine.asked if query in "ab")
+    assert all(later - earlier > 0.9 for earlier, later in zip(times, times[1:])), times
+
+
+async def b19_a_claim_does_not_confirm_itself(m):
+    task, _ = await m.researched("long polling in one source", [article(0)])
+    claims = (await m.materials(task))["claims"]
+    assert claims
+    for claim in claims:
+        assert (claim["confidence"], claim["uncertainty"], claim["controversy"]) == (0.5, 0.289, 0), claim
+        assert claim["evidence_count"] == 0 and claim["origin"]["edge_id"].startswith("e_")
+
+
+async def b20_three_sources_satisfy(m):
+    for count, wanted in [(1, "partial"), (2, "partial"), (3, "satisfied")]:
+        query = "long polling token " + "use " * count
+        _, status = await m.researched(query, [article(site, 5) for site in range(count)])
+        search = status["searches"][0]
+        assert search["status"] == wanted, (count, search)
+        assert abs(search["satisfaction_score"] - min(0.8, 0.8 * count / 3)) < 0.001, search
+
+
+async def b21_materials_are_bounded_and_every_claim_resolves(m):
+    task, _ = await m.researched(max_pages=40)
+    seen, cursor, pages = [], None, 0
+    while True:
+        options = {"include_fragments": True} | ({"cursor": cursor} if cursor else {})
+        said = await m.materials(task, **options)
+        size = len(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode())
+        assert size <= 16 * 1024, size
+        fragments = {fragment["id"]: fragment for fragment in said["fragments"]}
+        for claim in said["claims"]:
+            fragment = fragments[claim["origin"]["fragment_id"]]
+            assert fragment["url"] == claim["origin"]["url"].strip() and claim["origin"]["url"].startswith("http://127.")
+            assert all(edge["edge_id"] and edge["url"] for edge in claim["evidence"])
+        seen += [claim["id"] for claim in said["claims"]]
+        pages, cursor = pages + 1, said["next_cursor"]
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == said["total"] > 20 and pages > 1, (len(seen), pages)
+    contested = await m.materials(task, only="contested")
+    assert contested["total"] > 0 and all(claim["controversy"] > 0 for claim in contested["claims"])
+    sure = await m.materials(task, min_confidence=0.6)
+    assert all(claim["confidence"] >= 0.6 for claim in sure["claims"])
+    prose = (await m.materials(task, format="narrative"))["narrative"]
+    assert re.search(r"\[1\].*\(confidence 0\.\d+", prose) and "## Sources" in prose, prose[:500]
+
+
+async def b22_a_blocked_domain_stays_blocked(m):
+    Engine.results = {f"long polling try {n}": [article(1, n), article(2, n)] for n in range(4)}
+
+    async def domains(n):
+        task = await m.task()
+        await m.queue(task, f"long polling try {n}", engines=["searxng"])
+        await m.done(task)
+        graph = (await m.materials(task, include_fragments=True, limit=200))["fragments"]
+        return {urlparse(fragment["url"]).hostname for fragment in graph}
+
+    rule = {"domain_pattern": "127.0.0.2", "reason": "for the test"}
+    assert (await m("feedback", action="domain_block", **rule))["rule_id"].startswith("dor_")
+    assert await domains(0) == {"127.0.0.3"}
+    subprocess.run(["kill", "-9", str(json.loads((DATA / "server.json").read_text())["pid"])], check=True)
+    for _ in range(100):
+        try:
+            await m("get_auth_queue")
+            break
+        except Exception:
+            await asyncio.sleep(0.2)
+    assert await domains(1) == {"127.0.0.3"}, "after a restart too"
+    await m("feedback", action="domain_unblock", **rule)
+    assert await domains(2) == {"127.0.0.2", "127.0.0.3"}
+    assert (await m("feedback", action="domain_clear_override", **rule))["cleared_rules"] == 2
+    for pattern in ("*", "*.com", "*.jp", "co.uk", "*.github.io"):
+        refused(await m("feedback", action="domain_block", domain_pattern=pattern, reason="x"), "INVALID_PARAMS", "domain_pattern")
+    log = matsu("feedback")["items"]
+    assert [entry["action"] for entry in log] == ["domain_clear_override", "domain_unblock", "domain_block"], log
+    assert all(entry["reason"] == "for the test" for entry in log)
+
+
+async def b23_corrections_show_at_once(m):
+    task, _ = await m.researched(urls=[article(site) for site in range(4)])
+    claims = (await m.materials(task, limit=200))["claims"]
+    claim = next(claim for claim in claims if claim["evidence"])
+    edge = claim["evidence"][0]
+    await m("feedback", action="claim_reject", claim_id=claim["id"], reason="wrong")
+    assert (await m.materials(task, only="adopted"))["total"] == len(claims) - 1
+    await m("feedback", action="claim_restore", claim_id=claim["id"])
+    assert (await m.materials(task, only="adopted"))["total"] == len(claims)
+    same = await m("feedback", action="edge_correct", edge_id=edge["edge_id"], correct_relation=edge["relation"])
+    assert "sample_id" not in same, same
+    other = {"supports": "refutes", "refutes": "supports"}[edge["relation"]]
+    said = await m("feedback", action="edge_correct", edge_id=edge["edge_id"], correct_relation=other)
+    assert said["previous_relation"] == edge["relation"] and said["sample_id"].startswith("nlc_"), said
+    now = next(each for each in (await m.materials(task, limit=200))["claims"] if each["id"] == claim["id"])
+    assert now["confidence"] == said["claim"]["confidence"] != claim["confidence"], (now, said)
+    corrected = next(each for each in now["evidence"] if each["edge_id"] == edge["edge_id"])
+    assert corrected["probability"] == 1 and corrected["is_corrected"], corrected
+    refused(await m("feedback", action="edge_correct", edge_id=claim["origin"]["edge_id"], correct_relation="refutes"), "INVALID_PARAMS")
+    refused(await m("feedback", action="claim_reject", claim_id="c_nope", reason="x"), "RESOURCE_NOT_FOUND")
+
+
+async def b24_a_closed_door_is_one_item(m):
+    Engine.results = {"a": [url(0, "members/2"), article(1)], "b": [url(0, "members/2")]}
+    task = await m.task()
+    queued = await m.queue(task, "a", "b", engines=["searxng"])
+    status = await m.until(task, lambda status: status["searches_by_status"].get("awaiting_auth") == 2)
+    assert status["auth_queue"]["pending_count"] == 1 and status["metrics"]["total_pages"] == 1, status
+    items = [
+        (await m("get_auth_queue", task_id=task))["items"],
+        (await m("get_auth_queue", group_by="domain"))["groups"]["127.0.0.1"],
+        next(iter((await m("get_auth_queue", group_by="type"))["groups"].values())),
+    ]
+    assert all(len(each) == 1 and each[0]["queue_id"].startswith("iq_") for each in items), items
+    assert {blocked["search_id"] for blocked in items[0][0]["blocked"]} == set(queued["search_ids"])
+    assert (await m("get_auth_queue", priority_filter="low"))["total_count"] == 0
+
+
+async def b25_an_opened_door_lets_its_searches_go_on(m):
+    Engine.results = {"long polling members": [url(0, "members/2")], "b": [url(1, "challenge/captcha")], "c": [url(2, "members/4")]}
+    task = await m.task()
+    queued = await m.queue(task, *Engine.results, engines=["searxng"])
+    await m.until(task, lambda status: status["searches_by_status"].get("awaiting_auth") == 3)
+    assert matsu("auth", "cookies", "127.0.0.1", given="session=open-sesame")["kept"] == 1
+    said = await m("resolve_auth", target="domain", domain="127.0.0.1", action="complete")
+    assert said["requeued_jobs"] == queued["search_ids"][:1] and said["resolved_count"] == 1, said
+    item = (await m("get_auth_queue", group_by="domain"))["groups"]["127.0.0.2"][0]["queue_id"]
+    said = await m("resolve_auth", queue_id=item, action="skip")
+    assert said["requeued_jobs"] == queued["search_ids"][1:2], said
+    refused(await m("resolve_auth", queue_id="iq_nope", action="complete"), "RESOURCE_NOT_FOUND")
+    ended = lambda status: (of(status, "long polling members")["status"], of(status, "b")["status"]) == ("partial", "failed")
+    await m.until(task, ended)
+    assert "Only members read this" in json.dumps(await m.materials(task, limit=200, include_fragments=True))
+    status = await m.done(task)
+    assert of(status, "c")["status"] == "failed", "a door that nobody opens expires by itself"
+
+
+async def b26_calibration_is_measured_and_can_be_undone(m):
+    data = {"source": "judge", "predictions": [0.9, 0.2, 0.0, 1.0], "labels": [1, 0, 0, 1]}
+    said = await m("calibration_metrics", action="evaluate", data=data)
+    brier = sum((p - y) ** 2 for p, y in zip(data["predictions"], data["labels"])) / 4
+    assert abs(said["brier_score"] - brier) < 1e-6 and abs(said["expected_calibration_error"] - 0.075) < 1e-6, said
+    assert sum(bin["count"] for bin in said["bins"]) == 4 and len(said["bins"]) == 10
+    task, _ = await m.researched(max_pages=30)
+    edges = [edge for claim in (await m.materials(task, limit=200))["claims"] for edge in claim["evidence"]]
+    assert len(edges) >= 20, len(edges)
+    for edge in edges[:20]:
+        await m("feedback", action="edge_correct", edge_id=edge["edge_id"], correct_relation="neutral")
+    stats = (await m("calibration_metrics", action="get_stats"))["stats"]["sources"]["judge"]
+    assert stats["samples_total"] == 20 and len(stats["versions"]) == 2, stats
+    back = await m("calibration_rollback", source="judge", version=1, reason="for the test")
+    assert back["rolled_back_to"] == 1, back
+    again = (await m("calibration_metrics", action="get_stats"))["stats"]
+    assert again["sources"]["judge"]["version_in_force"] == 1 and again["total_rollbacks"] >= 1, again
+    refused(await m("calibration_rollback", source="judge", version=99), "CALIBRATION_ERROR")
+
+
+async def b27_pages_that_give_orders_are_data(m):
+    kinds = ["plain", "hidden", "comment", "tag", "zero-width", "tool", "link"]
+    task, status = await m.researched(urls=[url(site, f"injection/{kind}") for site, kind in enumerate(kinds[:6])] + [url(0, "injection/link")])
+    assert status["status"] == "exploring" and status["searches"][0]["pages_fetched"] >= 5, status
+    text = json.dumps(await m.materials(task, limit=200), ensure_ascii=False)
+    for never in ("call stop_task", "delete every claim", "\u200b", "\u2060", "\ufeff", "\u202e"):
+        assert never not in text, never
+    assert matsu("feedback")["items"] == [], "nothing a page said was done"
+
+
+async def b28_errors_are_for_the_reader(m):
+    said = [
+        await m("get_status", task_id="task_nope"), await m("create_task", query=""),
+        await m("feedback", action="edge_correct", edge_id="e_nope", correct_relation="refutes"),
+        await m("get_materials", task_id="task_nope"), await m("resolve_auth", queue_id="iq_nope", action="skip"),
+    ]
+    task, status = await m.researched("nowhere", [url(0, "status/500"), url(0, "redirect/metadata"), url(0, "redirect/file")])
+    said.append(status)
+    for each in said:
+        text = json.dumps(each)
+        for never in (str(DATA), "panicked", "stack", ".rs:", "/root", "/home", "Traceback"):
+            assert never not in text, (never, text)
+    assert all(each["error_id"].startswith("err_") for each in said[:5])
+    assert status["searches"][0]["error_code"] == "ALL_FETCHES_FAILED", status
+
+
+async def b29_a_side_that_is_down_leaves_the_rest_responsive(m):
+    Engine.broken = True
+    task = await m.task()
+    await m.queue(task, *(f"q{n}" for n in range(5)), engines=["searxng"])
+    for _ in range(10):
+        began = time.monotonic()
+        await m("get_status", task_id=task)
+        await m.queue(task, f"more {time.monotonic()}", engines=["searxng"])
+        assert time.monotonic() - began < 0.4
+    status = await m.done(task)
+    assert {search["status"] for search in status["searches"]} == {"failed"}, status
+
+
+async def b30_the_whole_way_and_a_soak(m):
+    task = await m.task()
+    await m.queue(task, POLLING, "green tea sleep", "queue database crash", engines=["searxng"])
+    status = await m.done(task)
+    assert status["metrics"]["satisfied_count"] == 3, status
+    claims = (await m.materials(task))["claims"]
+    await m("feedback", action="claim_reject", claim_id=claims[0]["id"], reason="for the test")
+    said = await m("stop_task", task_id=task)
+    assert said["final_status"] == "completed" and said["summary"]["total_claims"] >= len(claims), said
+    tasks = [await m.task() for _ in range(10)]
+    ids = []
+    for each in tasks:
+        ids += (await m.queue(each, *(f"waiting number {n}" for n in range(20)), engines=["local"]))["search_ids"]
+    for each in tasks:
+        status = await m.done(each)
+        assert sum(status["searches_by_status"].values()) == 20, status
+        assert set(status["searches_by_status"]) <= {"satisfied", "partial", "exhausted"}, status
+    assert len(set(ids)) == 200
+
+
+async def main():
+    server = ThreadingHTTPServer(("127.0.0.1", ENGINE), Engine)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    async with connected() as m:
+        await globals()[NAME](m)
+    print(f"ok: {NAME}")
+
+
+asyncio.run(main())
