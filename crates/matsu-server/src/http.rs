@@ -7,6 +7,7 @@ mod doctor;
 mod events;
 mod health;
 mod jobs;
+mod new_task;
 mod nodes;
 mod openapi;
 mod projects;
@@ -48,6 +49,7 @@ pub enum Door {
 fn api() -> Resource {
     Resource::default()
         .merge(tasks::routes())
+        .merge(new_task::routes())
         .merge(task_wait::routes())
         .merge(agent_runs::routes())
         .merge(jobs::routes())

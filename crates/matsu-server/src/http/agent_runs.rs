@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
-use axum::http::StatusCode;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::RUN_PART_BYTES_MAX;
@@ -27,15 +26,12 @@ use crate::resource::{Resource, says};
 pub fn routes() -> Resource {
     let definitions =
         says("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
-    let start =
-        says("start_task", "Starts a task: a run of an agent, with the fields of use_agent.").body::<AnyObject>();
     let log = says("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
     let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<RunQuery>();
     let apply = says("apply_task_diff", "Puts that patch into the tree it came from.").query::<RunQuery>();
     let answer = says("answer_task", "Answers the question of a run.").body::<AnswerBody>();
     Resource::default()
         .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
-        .post("/tasks", start.creates::<AnyObject>(), begin)
         .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)
         .get("/tasks/{id}/diff", diff.answers::<AnyObject>(), read_diff)
         .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
@@ -97,20 +93,16 @@ pub fn context(app: &App, caller: Caller, peer: Option<Extension<Peer>>) -> Tool
     }
 }
 
-async fn begin(
-    State(app): State<App>,
+/// Starts a run, or several, with the fields of `use_agent` or `use_agents`; never waits for it.
+pub async fn begin(
+    app: &App,
     caller: Caller,
     peer: Option<Extension<Peer>>,
-    Json(mut body): Json<Map<String, Value>>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
-    match body.remove("kind").as_ref().and_then(Value::as_str) {
-        Some("agent") => {}
-        _ => return Err(Problem::invalid("kind must be agent")),
-    }
+    mut body: Map<String, Value>,
+) -> Result<Value, Problem> {
     body.insert("run_async".to_owned(), Value::Bool(true));
     let name = if body.contains_key("cli_names") { "use_agents" } else { "use_agent" };
-    let said = tool(&app, caller, peer, name, Value::Object(body)).await?;
-    Ok((StatusCode::CREATED, Json(said)))
+    tool(app, caller, peer, name, Value::Object(body)).await
 }
 
 #[derive(Deserialize, JsonSchema)]

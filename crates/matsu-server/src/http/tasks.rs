@@ -2,14 +2,13 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use matsu_core::id::{AgentId, ProjectId, TaskId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -22,9 +21,7 @@ pub fn routes() -> Resource {
     let list_tasks = says("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
     let change_task = says("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
     let task_jobs = says("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
-    let make_task = says("make_task", "Gives a task to an agent.").body::<TaskWish>();
     Resource::default()
-        .post("/tasks", make_task.creates::<TaskBody>(), make)
         .get("/tasks", list_tasks.answers::<PageBody<TaskBody>>(), list)
         .get("/tasks/{id}", says("read_task", "One task.").answers::<TaskBody>(), read)
         .patch("/tasks/{id}", change_task.answers::<AnyObject>(), change)
@@ -85,27 +82,23 @@ async fn jobs(
 }
 
 /// What is asked of an agent.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TaskWish {
-    kind: TaskKind,
-    agent_id: Option<String>,
+    agent_id: String,
     /// `default`, if absent.
     project_id: Option<String>,
-    message: Option<String>,
+    message: String,
 }
 
-async fn make(
-    State(app): State<App>,
-    caller: Caller,
-    Json(wish): Json<TaskWish>,
-) -> Result<(StatusCode, Json<TaskBody>), Problem> {
-    let (TaskKind::Agent, Some(agent), Some(message)) = (wish.kind, wish.agent_id, wish.message) else {
-        return Err(Problem::invalid("say kind agent, agent_id and message"));
-    };
+/// Gives a task to an agent that comes by itself.
+pub async fn hand(app: &App, caller: &Caller, body: Map<String, Value>) -> Result<Value, Problem> {
+    let wish: TaskWish = serde_json::from_value(Value::Object(body))
+        .map_err(|error| Problem::invalid(format!("say agent_id and message: {error}")))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
-    let task = app.runtime().hand_task(&caller.principal, &AgentId::from_text(agent), &project, message).await?;
-    Ok((StatusCode::CREATED, Json(TaskBody::from(&task))))
+    let agent = AgentId::from_text(wish.agent_id);
+    let task = app.runtime().hand_task(&caller.principal, &agent, &project, wish.message).await?;
+    Ok(json!(TaskBody::from(&task)))
 }
 
 /// What a person can make of a task.
