@@ -79,6 +79,7 @@ impl Config {
         layers.read_environment(|name| std::env::var(name).ok())?;
         layers.read_flags(&[
             ("store.url", global.store.clone()),
+            ("lang", global.lang.clone()),
             ("server.listen", flags.listen.clone()),
             ("server.port", flags.port.map(|port| port.to_string())),
             ("slots.network_client", flags.workers.map(|workers| workers.to_string())),
