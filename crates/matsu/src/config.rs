@@ -232,7 +232,7 @@ impl Config {
 
     /// The folder of the user's own agents: beside the configuration file.
     pub fn agent_definitions(&self) -> Option<PathBuf> {
-        Some(std::path::absolute(self.file.as_ref()?.parent()?.join("agents")).ok()?)
+        std::path::absolute(self.file.as_ref()?.parent()?.join("agents")).ok()
     }
 
     /// Directories that agents may work in.

@@ -54,10 +54,6 @@ impl Home {
         command
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     pub fn serve(&self) -> Daemon {
         self.serve_with(&[])
     }

@@ -9,11 +9,14 @@ use crate::home::until;
 
 use super::stage::{Stage, text};
 
+/// A name, what is done to a task of that id, and the action the agent must hear of.
+type Route<'a> = (&'a str, &'a dyn Fn(&str), &'a str);
+
 #[test]
 fn b22_every_route_makes_exactly_one_interrupt() {
     let stage = Stage::new();
     let other = stage.agent("other");
-    let routes: [(&str, &dyn Fn(&str), &str); 5] = [
+    let routes: [Route<'_>; 5] = [
         ("block", &|task| drop(stage.steer(task, "blocked")), "blocked"),
         ("pause", &|task| drop(stage.steer(task, "paused")), "paused"),
         ("cancel", &|task| drop(stage.steer(task, "cancelled")), "cancelled"),
