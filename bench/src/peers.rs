@@ -4,3 +4,4 @@ pub mod bare_axum;
 pub mod bare_grouped;
 pub mod bare_sqlite;
 pub mod matsu_server;
+pub mod mcp_servers;

@@ -2,6 +2,7 @@
 
 mod claim_complete_postgres;
 mod claim_complete_sqlite;
+mod dispatch_overhead;
 mod enqueue_sqlite;
 mod enqueue_to_start;
 mod growth_history;
@@ -9,6 +10,8 @@ mod growth_queue;
 mod growth_waiters;
 mod local_search;
 mod memory_per_waiter;
+mod start_and_idle;
+mod tool_call_cpu;
 mod page_extraction;
 mod stance_judge;
 mod wake_http;
@@ -33,6 +36,9 @@ pub const ROWS: &[Row] = &[
     Row { name: "wake-http", run: wake_http::run },
     Row { name: "memory-per-waiter", run: memory_per_waiter::run },
     Row { name: "woken-at-once", run: woken_at_once::run },
+    Row { name: "dispatch-overhead", run: dispatch_overhead::run },
+    Row { name: "tool-call-cpu", run: tool_call_cpu::run },
+    Row { name: "start-and-idle", run: start_and_idle::run },
     Row { name: "page-extraction", run: page_extraction::run },
     Row { name: "stance-judge", run: stance_judge::run },
     Row { name: "local-search", run: local_search::run },

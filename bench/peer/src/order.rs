@@ -55,6 +55,8 @@ pub enum Ask {
     Latency { samples: usize, workers: usize },
     /// Fill the store with `finished` finished jobs untimed, then sample single claims and single status reads.
     History { finished: usize, samples: usize },
+    /// Call a tool that does nothing, one call at a time.
+    Dispatch { samples: usize },
 }
 
 /// `elapsed_ns` covers `count` operations; latencies are per operation where the order asks for them.

@@ -17,6 +17,10 @@ pub trait Queue {
 
     /// Claims in `latencies_ns`, status reads in `status_ns`.
     fn history(&mut self, finished: usize, samples: usize) -> Result<Answer>;
+
+    fn dispatch(&mut self, _samples: usize) -> Result<Answer> {
+        Ok(Answer::cannot("it has no tools"))
+    }
 }
 
 pub type Opener = fn(&Order) -> Result<Box<dyn Queue>>;
@@ -46,5 +50,6 @@ fn run(openers: &[(&str, Opener)], order: &Order) -> Result<Answer> {
         Ask::Drain { jobs, workers } => queue.drain(jobs, workers),
         Ask::Latency { samples, workers } => queue.latency(samples, workers),
         Ask::History { finished, samples } => queue.history(finished, samples),
+        Ask::Dispatch { samples } => queue.dispatch(samples),
     }
 }

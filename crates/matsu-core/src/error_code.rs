@@ -38,6 +38,16 @@ words! {
         ChatEnded = "CHAT_ENDED",
         Interrupted = "INTERRUPTED",
         LimitExceeded = "LIMIT_EXCEEDED",
+        AgentNotFound = "AGENT_NOT_FOUND",
+        AgentNotInstalled = "AGENT_NOT_INSTALLED",
+        AgentStartFailed = "AGENT_START_FAILED",
+        AgentExit = "AGENT_EXIT",
+        AgentApiError = "AGENT_API_ERROR",
+        AgentNoResult = "AGENT_NO_RESULT",
+        AgentTurnLimit = "AGENT_TURN_LIMIT",
+        AgentQuota = "AGENT_QUOTA",
+        AgentNoReport = "AGENT_NO_REPORT",
+        SessionConflict = "SESSION_CONFLICT",
         ProviderAuth = "PROVIDER_AUTH",
         ProviderRateLimited = "PROVIDER_RATE_LIMITED",
         ProviderRefused = "PROVIDER_REFUSED",
@@ -46,5 +56,24 @@ words! {
         LoopRepeats = "LOOP_REPEATS",
         LoopIterations = "LOOP_ITERATIONS",
         InternalError = "INTERNAL_ERROR",
+    }
+}
+
+impl ErrorCode {
+    /// Whether the same call may succeed later although nothing about it is changed.
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::StoreUnavailable
+                | Self::StoreBusy
+                | Self::ServerRestarted
+                | Self::LeaseLost
+                | Self::LimitExceeded
+                | Self::TaskPaused
+                | Self::TaskBlocked
+                | Self::AgentApiError
+                | Self::AgentQuota
+        )
     }
 }

@@ -21,6 +21,7 @@ pub mod ports;
 pub mod principal;
 pub mod project;
 pub mod research;
+pub mod run;
 pub mod secret;
 pub mod session;
 pub mod slot;

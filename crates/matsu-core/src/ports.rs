@@ -1,5 +1,6 @@
 //! What the inner crates need from the outer ones, as traits.
 
+pub mod agent;
 pub mod claim_maker;
 pub mod cookie_vault;
 pub mod extractor;

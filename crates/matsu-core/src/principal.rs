@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::SessionId;
+
 /// `user:<id>` or `session:<id>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -24,6 +26,12 @@ impl Principal {
     #[must_use]
     pub fn session(id: &str) -> Self {
         Self(format!("session:{id}"))
+    }
+
+    /// The session it is, if it is one.
+    #[must_use]
+    pub fn as_session(&self) -> Option<SessionId> {
+        self.0.strip_prefix("session:").map(SessionId::from_text)
     }
 
     /// What a store wrote down earlier.

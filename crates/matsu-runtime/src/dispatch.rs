@@ -1,61 +1,136 @@
-//! What surrounds every tool call, the same for every transport: log, limits, the check of the arguments, the tool,
-//! and the envelope of its answer.
+//! What surrounds every tool call, the same for every transport: who is calling, what they may do, the gate that an
+//! interrupt closes, limits, the check of the arguments, the tool, and what every reply says beside its own.
 
 pub mod check;
 pub mod presets;
+pub mod rights;
 pub mod schema;
+pub mod signal;
+mod who;
+
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use matsu_core::change::Topic;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ErrorId, TaskId};
-use matsu_core::limits::ARGUMENT_BYTES_MAX;
+use matsu_core::limits::{ARGUMENT_BYTES_MAX, TICK};
+use matsu_core::ports::store::{SessionKey, StoreError};
 
 use crate::tool::{Answer, ToolContext, ToolEntry, ToolError};
+use crate::wait::{Check, after, wait_until};
+
+use who::Who;
 
 /// What goes back to the caller.
 #[derive(Debug)]
 pub enum Reply {
     /// The same in both halves of an MCP result.
     Done { body: Value, is_error: bool },
+    /// Nothing was done: the caller's session must hear something first.
+    Interrupted { text: String, body: Value },
     /// Follow this task instead.
     Task(TaskId),
 }
 
+/// How long a call of a session runs before anybody watches for interrupts: most calls are over by then.
+const UNWATCHED: Duration = Duration::from_millis(20);
+
 /// Runs one call from arguments to envelope. Never fails: an error is an answer too.
-pub async fn call(entry: &ToolEntry, cx: &ToolContext, arguments: Map<String, Value>) -> Reply {
+pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String, Value>) -> Reply {
     let began = cx.runtime.clock().instant();
     // What this instance was told by earlier replies has arrived: it has come back with another call.
     if let Some(instance) = &cx.instance {
         cx.runtime.cursors().settle(instance);
     }
+    let who = match who::identify(entry, cx, &mut arguments).await {
+        Ok(who) => who,
+        Err(error) => return Reply::Done { body: refuse(entry, cx, &error), is_error: true },
+    };
     let arguments = Value::Object(arguments);
     let bytes = arguments.to_string().len();
-    let outcome = checked(entry, cx, arguments, bytes).await;
+    let outcome = admitted(entry, &who, arguments, bytes).await;
+    let cx = &who.cx;
     let took_ms = (cx.runtime.clock().instant() - began).as_millis();
-    match outcome {
+    let (mut body, is_error) = match outcome {
         Ok(Answer::Done(mut fields)) => {
             tracing::debug!(tool = entry.name, principal = %cx.principal, bytes, took_ms, "tool call");
             fields.insert("ok".to_owned(), Value::Bool(true));
-            Reply::Done { body: Value::Object(fields), is_error: false }
+            (Value::Object(fields), false)
         }
-        Ok(Answer::Deferred(id)) => Reply::Task(id),
-        Err(error) => Reply::Done { body: refuse(entry, cx, &error), is_error: true },
+        Ok(Answer::Deferred(id)) => return Reply::Task(id),
+        Err(error) if error.code == ErrorCode::Interrupted => {
+            tracing::info!(tool = entry.name, principal = %cx.principal, "tool call held up by an interrupt");
+            return signal::notice(&cx.runtime);
+        }
+        Err(error) => (refuse(entry, cx, &error), true),
+    };
+    signal::add(cx, &mut body).await;
+    Reply::Done { body, is_error }
+}
+
+/// An outcome in its envelope, and whether it is an error.
+pub(crate) fn envelope(
+    entry: &ToolEntry,
+    cx: &ToolContext,
+    outcome: Result<Map<String, Value>, ToolError>,
+) -> (Value, bool) {
+    match outcome {
+        Ok(mut fields) => {
+            fields.insert("ok".to_owned(), Value::Bool(true));
+            (Value::Object(fields), false)
+        }
+        Err(error) => (refuse(entry, cx, &error), true),
     }
 }
 
-async fn checked(
+/// Permission, gate, limits, the check of the arguments, the tool: in this order.
+async fn admitted(
     entry: &ToolEntry,
-    cx: &ToolContext,
+    who: &Who,
     arguments: Value,
     bytes: usize,
 ) -> Result<Answer<Map<String, Value>>, ToolError> {
+    let cx = &who.cx;
+    if let Some(session) = &cx.session {
+        rights::check(entry, session)?;
+        if who.unread.interrupts > 0 && !entry.rules.exempt {
+            return Err(StoreError::Interrupted.into());
+        }
+    }
     if bytes > ARGUMENT_BYTES_MAX {
         let message = format!("the arguments have {bytes} bytes; at most {ARGUMENT_BYTES_MAX} are taken");
         return Err(ToolError::new(ErrorCode::LimitExceeded, message));
     }
     check::arguments(entry.input_schema(), &arguments)?;
-    entry.call(cx, arguments).await
+    let call = entry.call(cx, arguments);
+    tokio::pin!(call);
+    tokio::select! {
+        biased;
+        answer = &mut call => return answer,
+        () = interrupted(cx) => {}
+    }
+    // Its waits have ended; whatever it still has to do is quick.
+    call.await
+}
+
+/// Ends the waits of a session that must hear something. Never returns for callers without one.
+async fn interrupted(cx: &ToolContext) {
+    let (Some(session), Some(interrupt)) = (&cx.session, cx.runtime.interrupt()) else {
+        return std::future::pending().await;
+    };
+    let (runtime, clock) = (&cx.runtime, *cx.runtime.clock());
+    clock.sleep(UNWATCHED).await;
+    let key = SessionKey::Id(session.id.clone());
+    let topics = [Topic::agent(&session.agent_id, &session.project_id)];
+    let mut look = async || match runtime.plain_store().standing(&key, clock.now()).await {
+        Ok(Some(standing)) if standing.unread.interrupts > 0 => Check::Ready(()),
+        Ok(_) => Check::NotYet,
+        Err(_) => Check::NotBefore(after(&clock, TICK)),
+    };
+    wait_until(runtime.hub(), &clock, &topics, None, &cx.caller, &mut look).await;
+    interrupt.cancel();
 }
 
 /// The error envelope. The log has more under the same id.
@@ -68,11 +143,15 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
         tracing::info!(error.id = %error_id, tool = entry.name, code = %error.code, detail = %error.message, "tool call refused");
         error.message.as_str()
     };
+    let mut details = error.details.clone();
+    if let Some(details) = details.as_object_mut() {
+        details.entry("retryable").or_insert_with(|| error.code.is_retryable().into());
+    }
     json!({
         "ok": false,
         "error_code": error.code.as_str(),
         "error": message,
         "error_id": error_id.as_str(),
-        "details": error.details,
+        "details": details,
     })
 }

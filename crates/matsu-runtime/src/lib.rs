@@ -1,6 +1,7 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
 
 pub mod agentic_loop;
+pub mod agents;
 pub mod bodies;
 pub mod body;
 pub mod chat;
@@ -12,6 +13,7 @@ pub mod options;
 pub mod queue;
 pub mod research;
 pub mod runtime;
+pub mod sessions;
 pub mod snapshots;
 pub mod status;
 pub mod stop_signal;
@@ -27,6 +29,7 @@ pub use cursors::{Cursors, InstanceId};
 pub use options::{Expiry, RuntimeOptions, Workers};
 pub use queue::worker::Service;
 pub use runtime::Runtime;
+pub use sessions::SessionOptions;
 pub use status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
 pub use stop_signal::{StopSignal, StopWord};
 pub use tasks::{StopReport, TaskError};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use matsu_core::id::TaskId;
+use matsu_core::id::{SessionId, TaskId};
 use matsu_core::limits::NATIVE_WAIT_MAX;
 use matsu_core::ports::store::{StopTask, TaskLookup};
 use matsu_core::principal::Principal;
@@ -22,7 +22,21 @@ use crate::tasks::TaskError;
 
 /// What a wait task remembers.
 #[derive(Serialize, Deserialize)]
-struct WaitConfig {
+#[serde(untagged)]
+enum WaitConfig {
+    Tasks(TasksWait),
+    NextAction(NextActionWait),
+}
+
+/// A wait for what a session does next.
+#[derive(Serialize, Deserialize)]
+struct NextActionWait {
+    session_id: SessionId,
+    after_seq: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TasksWait {
     ids: Vec<TaskId>,
     since: BTreeMap<TaskId, i64>,
     wait_for: WaitFor,
@@ -40,11 +54,14 @@ pub struct NativeTask {
 }
 
 /// What a wait that is over was about.
-#[derive(Clone, Debug)]
-pub struct Arrived {
-    /// The tool that the wait began with.
-    pub tool: String,
-    pub ids: Vec<TaskId>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    Tasks {
+        /// The tool that the wait began with.
+        tool: String,
+        ids: Vec<TaskId>,
+    },
+    NextAction,
 }
 
 impl Runtime {
@@ -58,13 +75,32 @@ impl Runtime {
         request: &WaitRequest,
         since: BTreeMap<TaskId, i64>,
     ) -> Result<TaskId, TaskError> {
-        let config = WaitConfig { ids: request.ids.clone(), since, wait_for: request.wait_for, tool: tool.to_owned() };
-        let config_json = serde_json::to_string(&config).map_err(|error| TaskError::Invalid(error.to_string()))?;
+        let config = TasksWait { ids: request.ids.clone(), since, wait_for: request.wait_for, tool: tool.to_owned() };
+        self.submit_wait(&request.owner, &WaitConfig::Tasks(config)).await
+    }
+
+    /// As [`Runtime::defer_wait`], for a session's next action. It belongs to whoever the transport let in, who will
+    /// ask about it.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn defer_next_action(
+        &self,
+        owner: &Principal,
+        session_id: &SessionId,
+        after_seq: Option<i64>,
+    ) -> Result<TaskId, TaskError> {
+        let config = NextActionWait { session_id: session_id.clone(), after_seq };
+        self.submit_wait(owner, &WaitConfig::NextAction(config)).await
+    }
+
+    async fn submit_wait(&self, owner: &Principal, config: &WaitConfig) -> Result<TaskId, TaskError> {
+        let config_json = serde_json::to_string(config).map_err(|error| TaskError::Invalid(error.to_string()))?;
         let now = self.clock().now();
         let task = NewTask {
             id: TaskId::mint(now),
             kind: TaskKind::Wait,
-            owner: request.owner.clone(),
+            owner: owner.clone(),
             project_id: None,
             title: "a wait".to_owned(),
             config_json,
@@ -110,32 +146,54 @@ impl Runtime {
             return Err(TaskError::Invalid("this wait cannot be read".to_owned()));
         };
         let over = self.clock().now().since(task.created_at) >= NATIVE_WAIT_MAX;
-        let request = WaitRequest {
-            owner: task.owner.clone(),
-            ids: config.ids.clone(),
-            since: Some(config.since),
-            wait_for: config.wait_for,
-            hold: if over { Duration::ZERO } else { hold },
-            hold_max: Some(hold),
-            instance: None,
-            interrupt: None,
-        };
-        let satisfied = match self.wait_for_tasks(request, caller).await {
-            Ok(WaitReply { returned_because: ReturnedBecause::Timeout, .. }) => over,
-            Ok(_) => true,
-            // What was waited for is gone: that is news as well.
-            Err(WaitError::Task(TaskError::NotFound(_))) => true,
-            Err(WaitError::Task(error)) => return Err(error),
-            Err(WaitError::CallerGone) => false,
-        };
+        let satisfied = over
+            || match &config {
+                WaitConfig::Tasks(config) => self.tasks_have_news(&task, config, hold, caller).await?,
+                WaitConfig::NextAction(wait) => self.has_next_action(&wait.session_id, wait.after_seq).await?,
+            };
         if !satisfied {
             return Ok(NativeLookup::Found(Box::new(NativeTask { task, arrived: None })));
         }
         let (task_id, now) = (task.id.clone(), self.clock().now());
         let (mode, reason) = (StopMode::Immediate, StopReason::Completed);
         let ended = self.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
-        let arrived = Arrived { tool: config.tool, ids: config.ids };
-        Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(arrived), task: ended })))
+        Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(config.arrived()), task: ended })))
+    }
+
+    async fn tasks_have_news(
+        &self,
+        task: &Task,
+        config: &TasksWait,
+        hold: Duration,
+        caller: &CancellationToken,
+    ) -> Result<bool, TaskError> {
+        let request = WaitRequest {
+            owner: task.owner.clone(),
+            ids: config.ids.clone(),
+            since: Some(config.since.clone()),
+            wait_for: config.wait_for,
+            hold,
+            hold_max: Some(hold),
+            instance: None,
+            interrupt: None,
+        };
+        match self.wait_for_tasks(request, caller).await {
+            Ok(WaitReply { returned_because: ReturnedBecause::Timeout, .. }) => Ok(false),
+            Ok(_) => Ok(true),
+            // What was waited for is gone: that is news as well.
+            Err(WaitError::Task(TaskError::NotFound(_))) => Ok(true),
+            Err(WaitError::Task(error)) => Err(error),
+            Err(WaitError::CallerGone) => Ok(false),
+        }
+    }
+}
+
+impl WaitConfig {
+    fn arrived(self) -> Arrived {
+        match self {
+            Self::Tasks(wait) => Arrived::Tasks { tool: wait.tool, ids: wait.ids },
+            Self::NextAction(_) => Arrived::NextAction,
+        }
     }
 }
 
@@ -147,6 +205,5 @@ pub enum NativeLookup {
 }
 
 fn waited_for(task: &Task) -> Option<Arrived> {
-    let config = serde_json::from_str::<WaitConfig>(&task.config_json).ok()?;
-    Some(Arrived { tool: config.tool, ids: config.ids })
+    serde_json::from_str::<WaitConfig>(&task.config_json).ok().map(WaitConfig::arrived)
 }

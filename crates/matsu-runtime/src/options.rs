@@ -8,11 +8,13 @@ use matsu_core::limits::{
     HOLD_MAX, NATIVE_WAIT_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD, TOMBSTONE_KEPT,
 };
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
 
 use crate::body::Bodies;
 use crate::research::ResearchKit;
+use crate::sessions::SessionOptions;
 
 /// The parts and settings of a [`crate::Runtime`].
 #[derive(Clone)]
@@ -21,10 +23,13 @@ pub struct RuntimeOptions {
     pub clock: Clock,
     pub limits: SlotLimits,
     pub bodies: Bodies,
+    /// The command lines of this machine. Absent: no agent is known.
+    pub agents: Option<Arc<dyn AgentHost>>,
     pub workers: Workers,
     pub expiry: Expiry,
     /// How long a wait is held at most, unless its request says otherwise.
     pub hold_max: Duration,
+    pub sessions: SessionOptions,
     /// What research is done with; absent where this process does none.
     pub research: Option<Arc<ResearchKit>>,
     /// The same for a call whose caller is fed with progress, and may be kept alive by it.
@@ -44,9 +49,11 @@ impl RuntimeOptions {
             clock,
             limits,
             bodies,
+            agents: None,
             workers: Workers::All,
             expiry: Expiry::Durable,
             hold_max: HOLD_MAX,
+            sessions: SessionOptions::default(),
             research: None,
             hold_max_progress: HOLD_MAX,
             role: NodeRole::Serve,

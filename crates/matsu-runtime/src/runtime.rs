@@ -7,25 +7,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::id::NodeId;
+use matsu_core::id::{NodeId, SessionId};
+use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{NewNode, Store};
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::wake::Hub;
 
+use crate::agents::LiveRuns;
 use crate::body::Bodies;
 use crate::cursors::Cursors;
+use crate::dispatch::signal::News;
 use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::running::Running;
 use crate::research::{ResearchKit, Told};
+use crate::sessions::{SessionOptions, Sight, Waiters};
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
 
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
+    behalf: Option<Arc<Behalf>>,
+}
+
+/// What a runtime that works for a session does differently.
+struct Behalf {
+    /// Every write is checked against the session's interrupts, in its own transaction.
+    store: Arc<dyn Store>,
+    /// Cancelled when the session must hear something: waits end.
+    interrupt: CancellationToken,
 }
 
 struct Inner {
@@ -38,11 +52,15 @@ struct Inner {
     told: Told,
     snapshots: Arc<Snapshots>,
     running: Running,
+    live_runs: Arc<LiveRuns>,
     claiming: AtomicBool,
     /// A node that the store does not know must not claim: nobody would ever find it dead.
     registered: AtomicBool,
     nodes_at_work: AtomicU32,
     look: Notify,
+    waiters: Arc<Waiters>,
+    sight: Sight,
+    news: News,
 }
 
 impl Runtime {
@@ -58,23 +76,61 @@ impl Runtime {
             told: Told::default(),
             snapshots,
             running: Running::default(),
+            live_runs: Arc::default(),
             claiming: AtomicBool::new(true),
             registered: AtomicBool::new(false),
             nodes_at_work: AtomicU32::new(1),
             look: Notify::new(),
+            waiters: Arc::default(),
+            sight: Sight::default(),
+            news: News::default(),
             options,
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), behalf: None }
+    }
+
+    /// The store as whoever this runtime works for may write to it.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.behalf.as_ref().map_or(self.plain_store(), |behalf| &behalf.store)
+    }
+
+    /// The store itself, for what a session's interrupts do not hold up.
+    pub(crate) fn plain_store(&self) -> &Arc<dyn Store> {
+        &self.inner.options.store
+    }
+
+    /// The same runtime, working for a session: an interrupt that is committed first undoes its writes.
+    pub(crate) fn on_behalf_of(&self, session: &SessionId) -> Self {
+        let behalf = Behalf { store: self.plain_store().guarded(session), interrupt: CancellationToken::new() };
+        Self { inner: Arc::clone(&self.inner), behalf: Some(Arc::new(behalf)) }
+    }
+
+    /// Ends the waits of whom it works for.
+    pub(crate) fn interrupt(&self) -> Option<&CancellationToken> {
+        self.behalf.as_ref().map(|behalf| &behalf.interrupt)
     }
 
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.inner.options.store
+    pub fn session_options(&self) -> &SessionOptions {
+        &self.inner.options.sessions
+    }
+
+    pub(crate) fn waiters(&self) -> &Arc<Waiters> {
+        &self.inner.waiters
+    }
+
+    pub(crate) fn sight(&self) -> &Sight {
+        &self.inner.sight
+    }
+
+    pub(crate) fn news(&self) -> &News {
+        &self.inner.news
     }
 
     #[must_use]
     pub fn hub(&self) -> &Arc<Hub> {
-        self.store().hub()
+        self.plain_store().hub()
     }
 
     #[must_use]
@@ -90,6 +146,18 @@ impl Runtime {
     #[must_use]
     pub fn bodies(&self) -> &Bodies {
         &self.inner.options.bodies
+    }
+
+    /// The command lines of this machine, if this process knows any.
+    #[must_use]
+    pub fn agents(&self) -> Option<&Arc<dyn AgentHost>> {
+        self.inner.options.agents.as_ref()
+    }
+
+    /// The runs of agents that go on in this process.
+    #[must_use]
+    pub fn live_runs(&self) -> &Arc<LiveRuns> {
+        &self.inner.live_runs
     }
 
     /// What research is done with, where this process does any.

@@ -98,7 +98,7 @@ impl Runtime {
         let began = self.clock().instant();
         let hold_max = request.hold_max.unwrap_or(self.hold_max());
         let deadline = after(self.clock(), request.hold.min(hold_max));
-        let interrupt = request.interrupt.clone().unwrap_or_default();
+        let interrupt = request.interrupt.clone().or_else(|| self.interrupt().cloned()).unwrap_or_default();
         let topics: Vec<Topic> = request.ids.iter().map(Topic::task).collect();
         let mut watch = Watch::new(self, &request);
         let wait = wait_until(self.hub(), self.clock(), &topics, Some(deadline), caller, &mut watch);
@@ -148,6 +148,7 @@ fn reply(
 
 /// What one wait knows between two looks.
 struct Watch {
+    runtime: Runtime,
     clock: Clock,
     owner: Principal,
     wait_for: WaitFor,
@@ -164,6 +165,7 @@ impl Watch {
         let known = |id: &TaskId| request.since.as_ref().and_then(|since| since.get(id)).copied();
         let told = |id: &TaskId| request.instance.as_ref().map_or(0, |instance| runtime.cursors().since(instance, id));
         Self {
+            runtime: runtime.clone(),
             clock: *runtime.clock(),
             owner: request.owner.clone(),
             wait_for: request.wait_for,
@@ -179,7 +181,7 @@ impl Watch {
         let mut tasks = Vec::with_capacity(self.seats.len());
         for seat in &mut self.seats {
             let snapshot = seat.read().await;
-            tasks.push(visible(&self.owner, seat.id(), snapshot)?);
+            tasks.push(visible(&self.runtime, &self.owner, seat.id(), snapshot).await?);
         }
         Ok(tasks)
     }
@@ -237,9 +239,14 @@ impl Condition for Watch {
 }
 
 /// The one place where ownership and expiry turn into "not found" for a wait.
-fn visible(owner: &Principal, id: &TaskId, snapshot: Snapshot) -> Result<Arc<Task>, TaskError> {
+async fn visible(
+    runtime: &Runtime,
+    owner: &Principal,
+    id: &TaskId,
+    snapshot: Snapshot,
+) -> Result<Arc<Task>, TaskError> {
     match snapshot {
-        Ok(Seen::Found(task)) if task.owner == *owner => Ok(task),
+        Ok(Seen::Found(task)) if runtime.sees(owner, &task).await? => Ok(task),
         Ok(Seen::Found(_) | Seen::Expired { .. }) => Err(TaskError::NotFound(id.clone())),
         Err(error) => Err(TaskError::shared(id, &error)),
     }

@@ -14,7 +14,9 @@ use matsu_core::job::NewJob;
 use matsu_core::job::end::clip;
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{Enqueue, Enqueued, InsertedTask, SetStatus, Steer, StoreError, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{
+    Enqueue, Enqueued, InsertedTask, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+};
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, Task};
 
@@ -28,6 +30,9 @@ pub enum TaskError {
     /// It never was, is no more, or belongs to somebody else.
     #[error("Task ID not found or expired.")]
     NotFound(TaskId),
+    /// It may be read, but is not the caller's to change.
+    #[error("task {0} was given to you by somebody else; end it with report_completed")]
+    NotYours(TaskId),
     /// The caller must ask differently.
     #[error("{0}")]
     Invalid(String),
@@ -47,6 +52,7 @@ impl TaskError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NotFound(_) => ErrorCode::TaskNotFound,
+            Self::NotYours(_) => ErrorCode::Forbidden,
             Self::Invalid(_) => ErrorCode::InvalidParams,
             Self::LimitExceeded(_) => ErrorCode::LimitExceeded,
             Self::Unavailable(_) => ErrorCode::StoreUnavailable,
@@ -91,6 +97,20 @@ impl Runtime {
         Ok(self.store().insert_task(task).await?)
     }
 
+    /// As [`Runtime::submit`], for a run that belongs to a conversation.
+    ///
+    /// # Errors
+    /// As [`Runtime::submit`]; a conversation that cannot be taken as the store says.
+    pub(crate) async fn submit_run(
+        &self,
+        mut task: NewTask,
+        session: Option<SessionClaim>,
+    ) -> Result<InsertedTask, TaskError> {
+        check_jobs(&task.jobs)?;
+        task.title = clip(&task.title, TITLE_CHARS_MAX);
+        Ok(self.store().insert_run(task, session).await?)
+    }
+
     /// Adds jobs to a task, all or none.
     ///
     /// # Errors
@@ -128,17 +148,26 @@ impl Runtime {
         }
     }
 
+    /// As [`Runtime::read`], for whoever wants to change it.
+    ///
+    /// # Errors
+    /// `NotYours` for a task that a session was only given to work on.
+    pub async fn read_own(&self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
+        let task = self.read(owner, id).await?;
+        if task.owner == *owner { Ok(task) } else { Err(TaskError::NotYours(id.clone())) }
+    }
+
     /// As [`Runtime::read`], but answers for an expired task with what is left of it.
     ///
     /// # Errors
     /// `NotFound` if there never was such a task, or it is somebody else's.
     pub async fn lookup(&self, owner: &Principal, id: &TaskId) -> Result<TaskLookup, TaskError> {
         let found = self.store().task(id).await?;
-        let whose = match &found {
-            TaskLookup::Found(task) => &task.owner,
-            TaskLookup::Expired { owner, .. } => owner,
+        let visible = match &found {
+            TaskLookup::Found(task) => self.sees(owner, task).await?,
+            TaskLookup::Expired { owner: whose, .. } => whose == owner,
         };
-        if whose == owner { Ok(found) } else { Err(TaskError::NotFound(id.clone())) }
+        if visible { Ok(found) } else { Err(TaskError::NotFound(id.clone())) }
     }
 
     /// The owner's tasks, newest first.
@@ -166,7 +195,7 @@ impl Runtime {
         to: Steer,
         message: Option<String>,
     ) -> Result<Task, TaskError> {
-        self.read(owner, id).await?;
+        self.read_own(owner, id).await?;
         let request = SetStatus { task_id: id.clone(), to, by: owner.clone(), message, now: self.clock().now() };
         let task = self.store().set_status(request).await?;
         self.look_for_orders();
@@ -192,6 +221,7 @@ impl Runtime {
         let ids: Vec<TaskId> = tasks.into_iter().filter(unread).map(|task| task.id).collect();
         if !ids.is_empty() {
             self.store().mark_read(&ids, self.clock().now()).await?;
+            self.news().forget(owner);
         }
         Ok(())
     }

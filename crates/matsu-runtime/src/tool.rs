@@ -4,6 +4,7 @@
 pub mod context;
 pub mod entry;
 pub mod error;
+pub mod rules;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use matsu_core::id::TaskId;
 pub use context::{NativeTasks, ToolContext, Watched, Workplace};
 pub use entry::{Annotations, ToolEntry, Toolset};
 pub use error::ToolError;
+pub use rules::Rules;
 
 /// What a model can call.
 pub trait Tool: Send + Sync + 'static {
@@ -23,6 +25,8 @@ pub trait Tool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     const TOOLSET: Toolset;
     const ANNOTATIONS: Annotations;
+    /// What it asks of its caller.
+    const RULES: Rules = Rules::ORDINARY;
     /// Its schema is what arguments are checked against, so what it says holds.
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;

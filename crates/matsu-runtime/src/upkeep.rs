@@ -3,6 +3,7 @@
 //! None of them ends because the store is away: each says so once, goes on trying, and says once that it is back.
 
 pub mod doors;
+pub mod hard_stop;
 pub mod heart;
 pub mod orders;
 pub mod outage;
@@ -22,12 +23,13 @@ pub enum Part {
     Orders,
     Safety,
     Sweeper,
+    HardStop,
     Doors,
 }
 
 impl Part {
     pub const ALL: &'static [Self] =
-        &[Self::Ticker, Self::Heart, Self::Orders, Self::Safety, Self::Sweeper, Self::Doors];
+        &[Self::Ticker, Self::Heart, Self::Orders, Self::Safety, Self::Sweeper, Self::Doors, Self::HardStop];
 
     /// Runs until told to end. Each step is a transaction of its own, so it can be dropped between any two.
     pub async fn run(self, runtime: &Runtime, until: &CancellationToken) {
@@ -38,6 +40,7 @@ impl Part {
                 Self::Orders => orders::run(runtime).await,
                 Self::Safety => safety::run(runtime).await,
                 Self::Sweeper => sweeper::run(runtime).await,
+                Self::HardStop => hard_stop::run(runtime).await,
                 Self::Doors => doors::run(runtime).await,
             }
         };

@@ -15,10 +15,10 @@ use matsu_core::id::TokenId;
 use matsu_core::ports::store::{Store, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::token::{NewToken, Token};
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-pub use caller::{Caller, Credential};
+pub use caller::{Caller, Credential, PresentedSession};
+pub use matsu_core::secret::{hash, mint as mint_secret};
 
 /// A token read from the store is believed for this long, so that not every request asks for it. A token revoked
 /// through this process is out at once, one revoked through another after this time.
@@ -74,8 +74,8 @@ impl Tokens {
     ///
     /// # Errors
     /// The store is not available.
-    pub async fn find(&self, secret: &str) -> Result<Option<Token>, StoreError> {
-        let hash = hash(secret);
+    pub async fn find(&self, presented: &str) -> Result<Option<Token>, StoreError> {
+        let hash = hash(presented);
         if let Some(token) = self.believed(&hash) {
             return Ok(Some(token));
         }
@@ -109,26 +109,4 @@ impl Tokens {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Token)>> {
         self.believed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// 256 random bits in hex.
-fn mint_secret() -> String {
-    let mut bytes = [0_u8; 32];
-    #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable keys")]
-    getrandom::fill(&mut bytes).expect("the operating system gives randomness");
-    hex(&bytes)
-}
-
-/// What the store keeps of a secret. It has 256 random bits, so a slow hash would add nothing.
-#[must_use]
-pub fn hash(secret: &str) -> String {
-    hex(&Sha256::digest(secret.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

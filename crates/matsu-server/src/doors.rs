@@ -1,8 +1,15 @@
 //! The doors themselves: accepting connections on TCP and on the Unix socket, until told to stop.
 
+pub mod hung_up;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::extract::Extension;
+use axum::middleware::from_fn;
 use axum::serve::{Listener, ListenerExt};
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -13,8 +20,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
+use crate::doors::hung_up::{Carried, Noticing};
 use crate::http::{Door, router};
 use crate::mcp;
+use crate::peer;
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
@@ -41,17 +50,21 @@ pub async fn serve_socket(app: App, listener: UnixListener) {
 
 /// A relay begins with its preamble, which is JSON; no HTTP method begins with a brace.
 async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
+    let run = peer::run_of(&app, &stream);
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     match reader.fill_buf().await {
         Ok([b'{', ..]) => {
             let _present = Presence::enter(&app);
-            if let Err(error) = mcp::socket::converse(app.clone(), reader, writer).await {
+            if let Err(error) = mcp::socket::converse(app.clone(), run, reader, writer).await {
                 tracing::debug!(%error, "a relay broke off");
             }
         }
         Ok([]) | Err(_) => {}
-        Ok(_) => converse(app, router, tokio::io::join(reader, writer)).await,
+        Ok(_) => {
+            let router = router.layer(from_fn(peer::note)).layer(Extension(run));
+            converse(app, router, tokio::io::join(reader, writer)).await;
+        }
     }
 }
 
@@ -85,7 +98,14 @@ where
     let shutdown: CancellationToken = app.shutdown().clone();
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
-    let service = TowerToHyperService::new(router);
+    let carried = Carried::default();
+    let (on_this, router) = (carried.clone(), TowerToHyperService::new(router));
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        on_this.begin();
+        request.extensions_mut().insert(on_this.clone());
+        router.call(request)
+    });
+    let (stream, was_reset) = Noticing::new(stream);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -95,7 +115,10 @@ where
             connection.await
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = &ended {
         tracing::debug!(%error, "a connection broke");
+    }
+    if ended.is_err() || was_reset.load(Ordering::SeqCst) {
+        carried.take_back(app.runtime()).await;
     }
 }

@@ -1,14 +1,19 @@
 //! The routes. One file per resource, one line each here.
 
+mod agent_runs;
+mod chats;
 mod control;
 mod doctor;
 mod events;
 mod health;
 mod jobs;
+mod new_task;
 mod nodes;
 mod openapi;
+mod projects;
 mod research;
 mod session;
+mod sessions;
 mod summary;
 mod task_wait;
 mod tasks;
@@ -44,7 +49,9 @@ pub enum Door {
 fn api() -> Resource {
     Resource::default()
         .merge(tasks::routes())
+        .merge(new_task::routes())
         .merge(task_wait::routes())
+        .merge(agent_runs::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
         .merge(research::routes())
@@ -54,6 +61,9 @@ fn api() -> Resource {
         .merge(events::routes())
         .merge(session::routes())
         .merge(doctor::routes())
+        .merge(projects::routes())
+        .merge(sessions::routes())
+        .merge(chats::routes())
         .merge(openapi::routes())
 }
 

@@ -7,6 +7,7 @@ mod http;
 pub mod mcp;
 mod openapi;
 mod page;
+pub mod peer;
 mod problem;
 mod resource;
 mod wire;

@@ -41,7 +41,7 @@ impl Problem {
     fn status(&self) -> StatusCode {
         match self.code {
             ErrorCode::InvalidParams => StatusCode::BAD_REQUEST,
-            ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound => StatusCode::NOT_FOUND,
+            ErrorCode::TaskNotFound | ErrorCode::ResourceNotFound | ErrorCode::AgentNotFound => StatusCode::NOT_FOUND,
             ErrorCode::Unauthorized | ErrorCode::SessionInvalid => StatusCode::UNAUTHORIZED,
             ErrorCode::Forbidden | ErrorCode::WrongPurpose => StatusCode::FORBIDDEN,
             ErrorCode::LimitExceeded => StatusCode::TOO_MANY_REQUESTS,
@@ -61,6 +61,8 @@ impl Problem {
             | ErrorCode::IllegalTransition
             | ErrorCode::IdempotencyConflict
             | ErrorCode::BudgetExhausted
+            | ErrorCode::SessionConflict
+            | ErrorCode::AgentNotInstalled
             | ErrorCode::AuthRequired
             | ErrorCode::CalibrationError
             | ErrorCode::SessionEnded
@@ -69,7 +71,14 @@ impl Problem {
             | ErrorCode::ChatEnded
             | ErrorCode::Interrupted
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
-            ErrorCode::AllEnginesBlocked
+            ErrorCode::AgentStartFailed
+            | ErrorCode::AgentExit
+            | ErrorCode::AgentApiError
+            | ErrorCode::AgentNoResult
+            | ErrorCode::AgentTurnLimit
+            | ErrorCode::AgentQuota
+            | ErrorCode::AgentNoReport
+            | ErrorCode::AllEnginesBlocked
             | ErrorCode::SerpSearchFailed
             | ErrorCode::AllFetchesFailed
             | ErrorCode::PipelineError

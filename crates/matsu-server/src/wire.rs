@@ -1,5 +1,7 @@
 //! What goes over the wire: hand-written twins of the core's types, so that a change inside cannot change the API.
 
+pub mod people;
+
 use matsu_core::clock::Timestamp;
 use matsu_core::job::{JobKind, JobState, JobSummary, Priority};
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;

@@ -17,12 +17,14 @@ use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned, Reassign,
-    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
-    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
+    ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
+    OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim, SessionNote,
+    SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter,
+    TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
+use matsu_core::run::Answer;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -41,6 +43,9 @@ use crate::transitions::read::{
     CountUnfinished, ListJobs, ListSummaries, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary, ReadTask,
     ReadTasks,
 };
+use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
+use crate::transitions::run_output::{AppendOutput, ReadOutput};
+use crate::transitions::run_sessions::{InsertRun, NoteSession, ReadSession};
 use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
 use crate::transitions::tokens::{InsertToken, ListTokens, RevokeToken, TokenByHash};
 use crate::transitions::update_job::{NoteProgress, UpdateJob};
@@ -192,6 +197,37 @@ impl JobStore for SqlStore {
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
         self.read(ReadOrders(running.to_vec())).await
+    }
+}
+
+#[async_trait]
+impl RunStore for SqlStore {
+    async fn insert_run(&self, task: NewTask, session: Option<SessionClaim>) -> Result<InsertedTask, StoreError> {
+        self.write(InsertRun { task, session }).await
+    }
+
+    async fn agent_session(&self, owner: &Principal, name: &str) -> Result<Option<AgentSession>, StoreError> {
+        self.read(ReadSession { owner: owner.clone(), name: name.to_owned() }).await
+    }
+
+    async fn note_session(&self, lease: &Lease, note: SessionNote, now: Timestamp) -> Result<(), StoreError> {
+        self.write(NoteSession { lease: lease.clone(), note, now }).await
+    }
+
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError> {
+        self.write(AppendOutput { lease: lease.clone(), parts }).await
+    }
+
+    async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError> {
+        self.read(ReadOutput { job: job.clone(), wish }).await
+    }
+
+    async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
+        self.write(AnswerQuestion { job: job.clone(), answer: answer.clone(), now }).await
+    }
+
+    async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError> {
+        self.read(ReadAnswer { job: job.clone(), question: question.to_owned() }).await
     }
 }
 

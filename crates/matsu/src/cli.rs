@@ -28,6 +28,9 @@ pub struct Global {
     /// The store: memory:, sqlite:PATH or postgres://…
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
+    /// The language that people and agents are spoken to in: en, ja or ko
+    #[arg(long, global = true, value_name = "LANG")]
+    pub lang: Option<String>,
     /// Say more in the log; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -93,6 +96,17 @@ pub enum Command {
     /// Named tokens for clients
     #[command(subcommand)]
     Token(TokenCommand),
+    /// The AI command lines that can be given work
+    Agents(Agents),
+    /// Give work to an agent and follow it
+    Run(Run),
+    /// What a run was doing; with -f as it happens
+    Logs(Logs),
+    /// Put the patch of a run into the tree it came from
+    Apply(Apply),
+    /// The parent of one run's processes; started by the daemon, never by hand
+    #[command(name = "__run", hide = true)]
+    Shim,
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -146,7 +160,7 @@ pub struct Mcp {
     /// How many seconds this client can be held in one call
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub hold: Option<u64>,
-    /// A folder that this client's work may lie in; may be given several times
+    /// The client's project: where its agents may work. The first is where they work by default
     #[arg(long, value_name = "DIR")]
     pub root: Vec<PathBuf>,
     /// Take test jobs too
@@ -176,6 +190,65 @@ pub enum HookEvent {
     Stop,
     /// A person has written a prompt
     Prompt,
+}
+
+#[derive(Args)]
+pub struct Agents {
+    /// Also ask each whether it is logged in; fails if a definition cannot be read
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// The agent's name; see `matsu agents`
+    pub agent: String,
+    /// What it shall do; `-` reads it from stdin
+    pub message: String,
+    /// What it may touch: read-only, workspace-write or full
+    #[arg(long)]
+    pub mode: Option<String>,
+    /// A name for the conversation
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// Go on with the conversation of that name
+    #[arg(long, requires = "session")]
+    pub resume: bool,
+    #[arg(long)]
+    pub model: Option<String>,
+    /// A file with a system prompt
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// Seconds it may run
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u32>,
+    /// Print the task's id and return at once
+    #[arg(short, long)]
+    pub detach: bool,
+}
+
+#[derive(Args)]
+pub struct Logs {
+    /// The task's id
+    pub task: String,
+    /// Go on until the task has ended
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Apply {
+    /// The task's id
+    pub task: String,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// Only show the patch
+    #[arg(long)]
+    pub show: bool,
 }
 
 #[derive(Args)]

@@ -68,16 +68,20 @@ impl Client {
             Workers::None => None,
         };
         let opened = compose::open_store(config).await?;
+        let agents = compose::agents(config);
         let role = Role {
             node: NodeRole::Command,
             workers: if lock.is_some() { Workers::All } else { Workers::None },
-            bodies: compose::bodies(false),
+            bodies: compose::bodies(&agents, false),
+            agents,
             version: VERSION.to_owned(),
         };
         let runtime = compose::runtime(config, &opened, role)?;
         // Nothing may read as running that no live process holds.
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
-            opened.store.reap_node(&dead, runtime.clock().now()).await?;
+            if !runtime.has_live_runs_of(&dead).await? {
+                opened.store.reap_node(&dead, runtime.clock().now()).await?;
+            }
         }
         let beside = match lock {
             Some(lock) => Beside::Working { _service: runtime.start(), _lock: lock },
@@ -111,6 +115,12 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// As [`Client::post`], for what depends on the directory the command was started in.
+    pub async fn post_from_here(&self, path: &str, body: Value) -> Result<Value> {
+        let here = std::env::current_dir().ok().map(|here| here.display().to_string());
+        self.call_from(Method::POST, path, Some(body), here).await
+    }
+
     pub async fn patch(&self, path: &str, body: Value) -> Result<Value> {
         self.call(Method::PATCH, path, Some(body)).await
     }
@@ -120,7 +130,14 @@ impl Client {
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
-        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        self.call_from(method, path, body, None).await
+    }
+
+    async fn call_from(&self, method: Method, path: &str, body: Option<Value>, here: Option<String>) -> Result<Value> {
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+        if let Some(here) = here {
+            request = request.header(matsu_server::peer::DIRECTORY, here);
+        }
         let request = match body {
             None => request.body(Body::empty())?,
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string()))?,

@@ -7,6 +7,8 @@ macro_rules! say {
     };
 }
 
+mod agents;
+mod apply;
 mod auth;
 mod backup;
 mod calibration;
@@ -22,11 +24,13 @@ mod feedback;
 mod gc;
 mod hook;
 mod limits;
+mod logs;
 mod mcp;
 mod migrate;
 mod open;
 mod research;
 mod retry;
+mod run;
 mod serve;
 mod status;
 mod stop;
@@ -78,6 +82,12 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Migrate => migrate::run(&quiet(&global)?).await,
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
+        // Taken by `main`, before there is a runtime.
+        Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
+        Command::Run(args) => run::run(&quiet(&global)?, args).await,
+        Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,
+        Command::Apply(args) => apply::run(&quiet(&global)?, &args).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }

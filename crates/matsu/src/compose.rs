@@ -5,9 +5,12 @@ mod research;
 use std::sync::Arc;
 
 use anyhow::Result;
+use matsu_adapters::agents::{CliHost, HostOptions};
 use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::AgentHost;
+use matsu_runtime::agents::AgentRuns;
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
 use matsu_runtime::research::{SearchJob, VerifyJob};
@@ -24,6 +27,7 @@ pub struct Role {
     pub node: NodeRole,
     pub workers: Workers,
     pub bodies: Bodies,
+    pub agents: Arc<dyn AgentHost>,
     pub version: String,
 }
 
@@ -34,15 +38,30 @@ pub async fn open_store(config: &Config) -> Result<Opened> {
 
 pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> {
     let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
+    options.agents = Some(role.agents);
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
     options.hold_max = config.hold_max();
+    options.sessions = config.sessions();
     options.hold_max_progress = config.hold_max_progress();
     options.role = role.node;
     options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     options.version = role.version;
     options.research = Some(Arc::new(research::kit(config)?));
     Ok(Runtime::new(options))
+}
+
+/// The command lines of this machine.
+pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
+    Arc::new(CliHost::new(HostOptions {
+        data_dir: config.paths.data_dir.clone(),
+        definitions: config.agent_definitions(),
+        roots: config.agent_roots(),
+        mode_max: config.agent_mode_max(),
+        environment: config.environment.clone(),
+        matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        clock: Clock::system(),
+    }))
 }
 
 /// The models that are configured, in the order in which they speak.
@@ -56,9 +75,13 @@ pub fn roster(config: &Config) -> Result<Roster> {
 }
 
 /// What jobs this process can run. The test kinds only where they were asked for.
-pub fn bodies(test_jobs: bool) -> Bodies {
+pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
+    let runs = AgentRuns::new(Arc::clone(agents));
     let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
-    if test_jobs { bodies.with(Noop).with(Sleep).with(SleepingAgent) } else { bodies }
+    if test_jobs {
+        return bodies.with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
+    }
+    bodies.with(runs)
 }
 
 /// Whether one version comes after another, by their numbers.

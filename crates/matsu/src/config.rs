@@ -5,13 +5,17 @@ pub mod keys;
 pub mod layers;
 pub mod providers;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
+use matsu_core::language::Language;
+use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
+use matsu_runtime::SessionOptions;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
@@ -30,6 +34,10 @@ pub struct Config {
     pub layers: Layers,
     /// The user wants no colours anywhere.
     pub no_color: bool,
+    /// Where the configuration file is or would be.
+    pub file: Option<PathBuf>,
+    /// What this process was started with; runs of agents get a part of it.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// What a command says on top of the global flags.
@@ -64,20 +72,24 @@ impl Config {
         };
 
         let mut layers = Layers::defaults(&paths);
-        match file {
-            Some(file) if file.exists() || global.config.is_some() => layers.read_file(&file)?,
+        match &file {
+            Some(file) if file.exists() || global.config.is_some() => layers.read_file(file)?,
             _ => {}
         }
         layers.read_environment(|name| std::env::var(name).ok())?;
         layers.read_flags(&[
             ("store.url", global.store.clone()),
+            ("lang", global.lang.clone()),
             ("server.listen", flags.listen.clone()),
             ("server.port", flags.port.map(|port| port.to_string())),
             ("slots.network_client", flags.workers.map(|workers| workers.to_string())),
         ])?;
         layers.make_store_absolute()?;
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Ok(Self { paths, layers, no_color })
+        let environment = std::env::vars_os();
+        let environment =
+            environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(Self { paths, layers, no_color, file, environment: environment.collect() })
     }
 
     /// Where this user's AI clients keep their files.
@@ -129,6 +141,18 @@ impl Config {
 
     pub fn hold_max(&self) -> Duration {
         Duration::from_secs(self.layers.number("wait.hold_max"))
+    }
+
+    pub fn sessions(&self) -> SessionOptions {
+        let seconds = |key: &str| Duration::from_secs(self.layers.number(key));
+        SessionOptions {
+            ttl: seconds("sessions.ttl"),
+            idle_end: seconds("sessions.idle_end"),
+            connect_max: seconds("sessions.connect_max"),
+            cancel_grace: seconds("sessions.cancel_grace"),
+            hold_grace: seconds("sessions.hold_grace"),
+            language: Language::parse(self.layers.text("lang")).unwrap_or(Language::English),
+        }
     }
 
     pub fn hold_max_progress(&self) -> Duration {
@@ -204,6 +228,22 @@ impl Config {
 
     pub fn logs_json(&self) -> bool {
         self.layers.text("log.format") == "json"
+    }
+
+    /// The folder of the user's own agents: beside the configuration file.
+    pub fn agent_definitions(&self) -> Option<PathBuf> {
+        std::path::absolute(self.file.as_ref()?.parent()?.join("agents")).ok()
+    }
+
+    /// Directories that agents may work in.
+    pub fn agent_roots(&self) -> Vec<PathBuf> {
+        let roots = self.layers.text("agents.roots").split(':').filter(|root| !root.is_empty());
+        let home = self.environment.get("HOME").map(PathBuf::from).unwrap_or_default();
+        roots.map(|root| root.strip_prefix("~/").map_or_else(|| PathBuf::from(root), |root| home.join(root))).collect()
+    }
+
+    pub fn agent_mode_max(&self) -> Mode {
+        Mode::parse(self.layers.text("agents.mode_max")).unwrap_or(Mode::ReadOnly)
     }
 
     pub fn slots(&self) -> SlotLimits {

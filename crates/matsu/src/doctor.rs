@@ -1,10 +1,13 @@
 //! Looks at everything that can be wrong, and says what to do about it: for `matsu doctor` and for the page.
 
+mod models;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
+use matsu_core::ports::agent::LoginCheck;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -81,7 +84,9 @@ impl Findings {
 }
 
 pub async fn look(config: &Config) -> Findings {
-    Findings(vec![store(config).await, daemon(config).await, port(config).await, secrets(config), clock()])
+    let (store, daemon, port, agents, servers) =
+        tokio::join!(store(config), daemon(config), port(config), agents(config), models::servers(config));
+    Findings(vec![store, daemon, port, agents, secrets(config), clock(), models::providers(config), servers])
 }
 
 async fn store(config: &Config) -> Finding {
@@ -129,6 +134,29 @@ async fn port(config: &Config) -> Finding {
         },
         Err(error) => bad("http", format!("{error:#}"), "choose another with server.port or --port"),
     }
+}
+
+/// Which agents could be given work. The programs are asked here, not in the daemon: it may have another PATH.
+async fn agents(config: &Config) -> Finding {
+    let host = compose::agents(config);
+    if let Some(broken) = host.broken().first() {
+        let what = format!("{}: {}", broken.file, broken.error);
+        return bad("agents", what, "correct the file; the other agents work");
+    }
+    let agents = host.agents();
+    let probes = agents.iter().map(|agent| host.probe(&agent.name, LoginCheck::Wanted));
+    let probes = futures_util::future::join_all(probes).await;
+    let installed = agents.iter().zip(probes).filter(|(_, probe)| probe.installed);
+    let words: Vec<String> = installed
+        .map(|(agent, probe)| {
+            let login = if probe.authenticated == Some(false) { " (not logged in)" } else { "" };
+            format!("{} {}{login}", agent.name, probe.version.unwrap_or_default())
+        })
+        .collect();
+    if words.is_empty() {
+        return note("agents", "none is installed", "install one of the command lines that `matsu agents` lists");
+    }
+    good("agents", words.join(", "))
 }
 
 /// What others must not read.

@@ -87,7 +87,11 @@ function apply(): void {
     else if (event.name === 'job') putJob(event.data as unknown as Job);
     else if (event.name === 'counts') live.counts = event.data as unknown as Counts;
     else if (event.name === 'reset') again = true;
-    else if (event.name === 'hello') greet(event.data);
+    else if (event.name === 'hello') {
+      greet(event.data);
+      // A stream that begins afresh tells nothing of what happened before it.
+      again ||= event.data['resumed'] !== true;
+    }
   }
   live.version++;
   for (const event of events) for (const handler of handlers) handler(event);

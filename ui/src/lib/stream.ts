@@ -8,7 +8,7 @@ import type { StreamEvent } from './types';
 
 export type LinkState = 'live' | 'connecting' | 'offline' | 'paused';
 type Message =
-  | { kind: 'events'; events: StreamEvent[] }
+  | { kind: 'events'; events: StreamEvent[]; cursor: string | null }
   | { kind: 'link'; state: LinkState; since: number }
   | { kind: 'topics'; tab: string; topics: string[] }
   | { kind: 'who' };
@@ -57,7 +57,11 @@ export function pause(on: boolean): void {
 }
 
 function hear(message: Message): void {
-  if (message.kind === 'events' && !paused) listener(message.events);
+  if (message.kind === 'events') {
+    // Whoever leads next goes on from here.
+    cursor = message.cursor;
+    if (!paused) listener(message.events);
+  }
   else if (message.kind === 'link' && !paused) linkListener(message.state, message.since);
   else if (message.kind === 'who') channel.postMessage({ kind: 'topics', tab, topics: mine } satisfies Message);
   else if (message.kind === 'topics') {
@@ -94,6 +98,7 @@ async function read(): Promise<void> {
   abort = new AbortController();
   tellLink('connecting');
   const query = new URLSearchParams({ topics: wanted().join(',') });
+  const resumed = cursor !== null;
   if (cursor) query.set('cursor', cursor);
   const answer = await fetch(`/api/v1/events?${query}`, { headers: headers(), signal: abort.signal, cache: 'no-store' });
   if (answer.status === 400) cursor = null;
@@ -111,6 +116,7 @@ async function read(): Promise<void> {
       if (frame.id) cursor = frame.id;
       if (frame.name === 'hello') {
         streamId = String(frame.data['stream_id']);
+        frame.data['resumed'] = resumed;
         tellLink('live');
         void sendTopics();
       }
@@ -118,7 +124,7 @@ async function read(): Promise<void> {
     }
     if (events.length) {
       listener(events);
-      channel.postMessage({ kind: 'events', events } satisfies Message);
+      channel.postMessage({ kind: 'events', events, cursor } satisfies Message);
     }
   }
 }

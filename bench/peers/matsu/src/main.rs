@@ -1,5 +1,6 @@
 //! Matsu as a peer process: its runtime in process, on the store the order names, with no tuning but the workers.
 
+mod dispatching;
 mod house;
 mod long_history;
 mod matsu_queue;

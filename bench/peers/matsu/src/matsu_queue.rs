@@ -14,6 +14,7 @@ use matsu_core::job::Priority;
 use matsu_core::task::TaskKind;
 use tokio::runtime::Runtime;
 
+use crate::dispatching;
 use crate::house::{House, JOBS_PER_CALL};
 use crate::long_history;
 use crate::scratch_database::ScratchDatabase;
@@ -113,6 +114,15 @@ impl Queue for MatsuQueue {
             long_history::sample(&house, past, samples).await
         })?;
         Ok(Answer::Done(sample))
+    }
+
+    fn dispatch(&mut self, samples: usize) -> Result<Answer> {
+        let (durability, payload_bytes) = (self.durability, self.payload_bytes);
+        let latencies = self.on_fresh(|url| async move {
+            let house = House::open(&url, durability, payload_bytes, 2).await?;
+            dispatching::sample(&house, samples).await
+        })?;
+        Ok(Answer::Done(Sample::latencies(latencies)))
     }
 }
 

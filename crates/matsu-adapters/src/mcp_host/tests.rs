@@ -79,7 +79,7 @@ async fn a_server_is_listed_and_called() {
 }
 
 #[tokio::test]
-async fn b17_b18_two_servers_with_one_tool_are_called_apart_under_legal_names() {
+async fn b18_two_servers_with_one_tool_are_called_apart_under_legal_names() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
     for (place, text) in [(&one, "first"), (&two, "second")] {

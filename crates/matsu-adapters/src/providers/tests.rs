@@ -86,7 +86,7 @@ async fn every_vendor_streams_text_calls_and_counts() {
 }
 
 #[tokio::test]
-async fn what_three_models_made_is_accepted_by_each_strict_vendor() {
+async fn b15_what_three_models_made_is_accepted_by_each_strict_vendor() {
     for wire in WIRES {
         let server = ModelServer::strict(Script::new().always(Reply::text("fine"))).unwrap();
         let (text, _) = turn(&*open(config(wire.name(), &server)), transcript()).await.unwrap();

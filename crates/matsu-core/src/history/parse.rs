@@ -69,6 +69,7 @@ fn time(at: usize, fields: &Map<String, Value>) -> Result<Option<Timestamp>, His
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -125,6 +126,35 @@ mod tests {
         for (value, said) in cases {
             let fault = parse(&value, NOW).unwrap_err().to_string();
             assert!(fault.contains(said), "{value}: {fault}");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let words =
+            prop::sample::select(vec!["role", "content", "type", "id", "name", "arguments", "model", "at", "text"]);
+        let values =
+            prop::sample::select(vec!["user", "assistant", "tool", "system", "text", "tool_call", "tool_result"]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(|number| json!(number)),
+            values.prop_map(|word| json!(word)),
+            ".{0,4}".prop_map(Value::String),
+        ];
+        leaf.prop_recursive(4, 40, 5, move |inner| {
+            let fields = prop::collection::vec((words.clone(), inner.clone()), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..5).prop_map(Value::Array),
+                fields.prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_file_holds_is_a_valid_transcript_or_refused(value in any_json()) {
+            if let Ok(history) = parse(&value, NOW) {
+                prop_assert_eq!(validate(&history), Ok(()));
+            }
         }
     }
 }

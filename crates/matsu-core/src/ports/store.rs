@@ -13,6 +13,7 @@ pub mod feedback;
 pub mod jobs;
 pub mod nodes;
 pub mod notifications;
+pub mod runs;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
@@ -44,6 +45,9 @@ pub use jobs::{
 };
 pub use nodes::{NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
+pub use runs::{
+    AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
+};
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
 };
@@ -64,6 +68,7 @@ pub trait Store:
     + JobStore
     + NodeStore
     + SpendingStore
+    + RunStore
     + ChangeStore
     + TokenStore
     + UpkeepStore

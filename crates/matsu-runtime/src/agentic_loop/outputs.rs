@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_output_can_be_read_to_its_end() {
+    fn a_cut_output_can_be_read_until_it_ends() {
         let outputs = KeptOutputs::default();
         assert_eq!(outputs.shorten("a", "short".to_owned()), "short");
         assert_eq!(outputs.tool(), None);

@@ -1,16 +1,36 @@
 //! An agent's run that only sleeps: for tests of what becomes of such a run, which is never started twice.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use matsu_core::job::{Job, JobEnd, JobKind};
+use matsu_core::run::RunInput;
 
 use super::sleep::Sleep;
 use crate::body::JobBody;
 use crate::context::JobContext;
 
-/// Takes the input of [`Sleep`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SleepingAgent;
+/// Takes the input of [`Sleep`]; what is a real run goes to the real body, if there is one.
+#[derive(Clone, Default)]
+pub struct SleepingAgent {
+    real: Option<Arc<dyn JobBody>>,
+}
+
+impl SleepingAgent {
+    /// One that also runs agents.
+    #[must_use]
+    pub fn beside(real: impl JobBody + 'static) -> Self {
+        Self { real: Some(Arc::new(real)) }
+    }
+
+    fn body_of(&self, job: &Job) -> &dyn JobBody {
+        match &self.real {
+            Some(real) if serde_json::from_str::<RunInput>(&job.input_json).is_ok() => real.as_ref(),
+            _ => &Sleep,
+        }
+    }
+}
 
 #[async_trait]
 impl JobBody for SleepingAgent {
@@ -19,10 +39,11 @@ impl JobBody for SleepingAgent {
     }
 
     fn run_seconds_max(&self, job: &Job) -> Option<u32> {
-        Sleep.run_seconds_max(job)
+        self.body_of(job).run_seconds_max(job)
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        Sleep.run(cx).await
+        let job = Arc::clone(&cx.job);
+        self.body_of(&job).run(cx).await
     }
 }

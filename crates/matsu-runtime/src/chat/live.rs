@@ -178,9 +178,15 @@ impl LiveChats {
         let room = self.inner.rooms.look_into(owner, id).await?;
         let stored = self.inner.rooms.store.entries(id, 0, u32::MAX).await?;
         let mut messages = shown(&stored, ShownState::Complete);
+        // What a crash cut off is shown as far as it came; it becomes part of the chat with the next line.
+        let drafts = self.inner.rooms.store.drafts(id).await?;
         let chats = self.chats();
-        let Some(live) = chats.get(id) else {
-            return Ok(View { transcript: room.transcript, messages, notices: Vec::new(), answering: false });
+        let Some(live) = chats.get(id).filter(|live| live.answering) else {
+            let notices = chats.get(id).map(|live| live.notices.clone()).unwrap_or_default();
+            let left = drafts.into_iter().flat_map(|draft| draft.entries).zip(room.transcript.last_seq + 1..);
+            let left: Vec<StoredEntry> = left.map(|(entry, seq)| StoredEntry { seq, entry }).collect();
+            messages.extend(shown(&left, ShownState::Complete));
+            return Ok(View { transcript: room.transcript, messages, notices, answering: false });
         };
         let mut seq = stored.last().map_or(0, |last| last.seq);
         for sketch in &live.sketches {
@@ -198,8 +204,7 @@ impl LiveChats {
             let entries: Vec<StoredEntry> = entries.collect();
             messages.extend(shown(&entries, ShownState::Running));
         }
-        let (notices, answering) = (live.notices.clone(), live.answering);
-        Ok(View { transcript: room.transcript, messages, notices, answering })
+        Ok(View { transcript: room.transcript, messages, notices: live.notices.clone(), answering: true })
     }
 
     /// Follows the changes of a chat; each value is a reason to look again.

@@ -1,18 +1,15 @@
 //! Matsu's own tools, offered to the loop without a network in between: the same dispatch as over MCP.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use matsu_core::ports::provider::{Danger, ToolSpec};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer, ToolReply, ToolRequest, ToolSource};
 use matsu_core::principal::Principal;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::presets::Offer;
 use crate::dispatch::{self, Reply};
 use crate::runtime::Runtime;
-use crate::tool::{Annotations, NativeTasks, ToolContext};
+use crate::tool::{Annotations, ToolContext};
 
 pub struct OwnTools {
     runtime: Runtime,
@@ -57,19 +54,10 @@ impl ToolSource for OwnTools {
         let Some(tool) = self.offer.find(&request.name) else {
             return ToolReply::Now(ToolAnswer::error(format!("there is no tool {}", request.name)));
         };
-        let cx = ToolContext {
-            runtime: self.runtime.clone(),
-            principal: self.principal.clone(),
-            instance: None,
-            caller: CancellationToken::new(),
-            hold_max: None,
-            workplace: Arc::default(),
-            session_token: None,
-            watched: Arc::default(),
-            tasks: NativeTasks::Unknown,
-        };
+        let cx = ToolContext::new(self.runtime.clone(), self.principal.clone());
         let answer = match dispatch::call(tool, &cx, request.arguments).await {
             Reply::Done { body, is_error } => ToolAnswer { content: body.to_string(), is_error },
+            Reply::Interrupted { text, .. } => ToolAnswer::good(text),
             Reply::Task(id) => ToolAnswer::good(json!({ "ok": true, "task_id": id }).to_string()),
         };
         ToolReply::Now(answer)

@@ -192,7 +192,6 @@ impl Room {
         for draft in self.rooms.store.drafts(self.id()).await? {
             let before = self.entries().await?;
             let entries = rename_taken_ids(draft.entries, &before, self.rooms.clock.now());
-            self.change(Change::Reopened).await?;
             self.append(entries, Some(draft.model)).await?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Which tools a connection offers: toolsets by name, `all`, or the default `core`.
 
+use super::rights;
 use crate::tool::{ToolEntry, Toolset};
 use crate::tools::TOOLS;
 
@@ -21,11 +22,13 @@ const CORE: &[&str] = &[
 pub struct Offer {
     sets: Vec<Toolset>,
     core: bool,
+    /// What a session that Matsu started was granted; decides alone.
+    granted: Option<String>,
 }
 
 impl Default for Offer {
     fn default() -> Self {
-        Self { sets: Vec::new(), core: true }
+        Self { sets: Vec::new(), core: true, granted: None }
     }
 }
 
@@ -35,7 +38,7 @@ impl Offer {
     /// # Errors
     /// A word that is none of these.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut offer = Self { sets: Vec::new(), core: false };
+        let mut offer = Self { sets: Vec::new(), core: false, granted: None };
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match (word, Toolset::ALL.iter().find(|set| set.as_str() == word)) {
                 ("core", _) => offer.core = true,
@@ -45,6 +48,12 @@ impl Offer {
             }
         }
         if offer.sets.is_empty() && !offer.core { Ok(Self::default()) } else { Ok(offer) }
+    }
+
+    /// What a session that Matsu started sees: `sessions`, and what its definition grants.
+    #[must_use]
+    pub fn granted(grants: &str) -> Self {
+        Self { sets: Vec::new(), core: false, granted: Some(grants.to_owned()) }
     }
 
     /// The offered tools, always in the order of the one list.
@@ -58,6 +67,9 @@ impl Offer {
     }
 
     fn offers(&self, tool: &ToolEntry) -> bool {
+        if let Some(grants) = &self.granted {
+            return rights::allows(Some(grants), tool);
+        }
         self.sets.contains(&tool.toolset) || (self.core && CORE.contains(&tool.name))
     }
 }

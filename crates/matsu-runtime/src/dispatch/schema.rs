@@ -37,11 +37,24 @@ pub fn output<T: JsonSchema>() -> Value {
         },
         "required": ["ok", "error_code", "error", "error_id", "details"],
     });
+    // What every tool answers while its session has an order to stop that it has not acknowledged.
+    let interrupt = json!({
+        "properties": {
+            "ok": { "const": true },
+            "interrupted": { "const": true },
+            "notification": { "type": "string" },
+        },
+        "required": ["ok", "interrupted", "notification"],
+    });
     json!({
         "type": "object",
-        "properties": { "ok": { "type": "boolean" } },
+        "properties": {
+            "ok": { "type": "boolean" },
+            "notification": { "type": "string" },
+            "news": { "type": "string" },
+        },
         "required": ["ok"],
-        "anyOf": [own, error],
+        "anyOf": [own, error, interrupt],
     })
 }
 

@@ -55,7 +55,7 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
         }
         Cause::Pause => JobEnd::Requeue { run_at: None },
         Cause::Timeout { seconds_max } => {
-            let message = format!("the job ran longer than the {seconds_max} s it may");
+            let message = format!("timeout: the job ran longer than the {seconds_max} s it may");
             failed(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
         Cause::Budget => budget_spent(output_json),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn timeout() -> JobEnd {
-        let message = "the job ran longer than the 60 s it may".to_owned();
+        let message = "timeout: the job ran longer than the 60 s it may".to_owned();
         failed(ErrorCode::JobTimeout, message, Retry::Never, Some("half".to_owned()))
     }
 

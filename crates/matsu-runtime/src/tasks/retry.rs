@@ -20,7 +20,7 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for a foreign task, `Invalid` for one that has not ended.
     pub async fn retry(&self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
-        let old = self.read(owner, id).await?;
+        let old = self.read_own(owner, id).await?;
         if !old.status.is_terminal() {
             return Err(TaskError::Invalid(format!("{id} is {} and can be retried when it has ended", old.status)));
         }

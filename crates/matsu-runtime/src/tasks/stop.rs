@@ -54,7 +54,7 @@ impl Runtime {
         reason: StopReason,
         caller: &CancellationToken,
     ) -> Result<StopReport, TaskError> {
-        self.read(owner, id).await?;
+        self.read_own(owner, id).await?;
         let began = self.clock().instant();
         let stopped = self.ask_to_stop(id, mode, reason).await?;
         let mut report = StopReport {

@@ -6,12 +6,18 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::principal::Principal;
+use matsu_core::session::Session;
 use matsu_core::task::JobCounts;
 
+use crate::agents::RunSeat;
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
+use crate::sessions::Delivery;
+
+use super::{ToolEntry, ToolError};
 
 /// What a call that is still under way waits for, so that whoever shows progress can say something about it.
 #[derive(Debug, Default)]
@@ -40,18 +46,32 @@ impl Watched {
 
 #[derive(Clone)]
 pub struct ToolContext {
+    /// Works for the session that calls, if there is one: an interrupt undoes its writes and ends its waits.
     pub runtime: Runtime,
+    /// Who acts: the session, if one is named, else whoever the transport let in.
     pub principal: Principal,
+    /// Whoever the transport let in.
+    pub transport: Principal,
+    /// The session that acts. The dispatch finds it out.
+    pub session: Option<Arc<Session>>,
+    /// Tells connections apart: what went out over one that closed may never have arrived.
+    pub connection: String,
+    /// What the reply hands over.
+    pub delivery: Arc<Delivery>,
     pub instance: Option<InstanceId>,
     /// Cancelled when nobody listens any more. Ends waits, never work.
     pub caller: CancellationToken,
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,
     pub workplace: Arc<Workplace>,
-    /// What the connection presented, as it came; nobody has checked it.
+    /// A session token that the transport presents, as it came; the dispatch checks it.
     pub session_token: Option<Arc<str>>,
     pub watched: Arc<Watched>,
     pub tasks: NativeTasks,
+    /// The client's own name for this very call; a repetition of the call carries the same.
+    pub call_key: Option<String>,
+    /// The run of an agent that the call comes from.
+    pub run: Option<RunSeat>,
 }
 
 /// Where the caller works, as its own side says. A wish, not a right: what may be touched is configured.
@@ -70,6 +90,43 @@ pub enum NativeTasks {
 }
 
 impl ToolContext {
+    /// A call that nothing more is known about.
+    #[must_use]
+    pub fn new(runtime: Runtime, principal: Principal) -> Self {
+        Self {
+            transport: principal.clone(),
+            principal,
+            session_token: None,
+            workplace: Arc::default(),
+            session: None,
+            connection: runtime.node().to_string(),
+            delivery: Arc::default(),
+            instance: None,
+            caller: CancellationToken::new(),
+            hold_max: None,
+            watched: Arc::default(),
+            tasks: NativeTasks::Unknown,
+            call_key: None,
+            run: None,
+            runtime,
+        }
+    }
+
+    /// The same call as the session's own. Tools that an interrupt does not stop write to the plain store.
+    pub(crate) fn of_session(&self, entry: &ToolEntry, session: Arc<Session>) -> Self {
+        let runtime = if entry.rules.exempt { self.runtime.clone() } else { self.runtime.on_behalf_of(&session.id) };
+        Self { runtime, principal: session.principal(), session: Some(session), ..self.clone() }
+    }
+
+    /// The session that acts.
+    ///
+    /// # Errors
+    /// There is none, though the tool's rules ask for one.
+    pub fn session(&self) -> Result<&Arc<Session>, ToolError> {
+        let missing = || ToolError::new(ErrorCode::SessionInvalid, "this tool needs a session; call authenticate");
+        self.session.as_ref().ok_or_else(missing)
+    }
+
     /// How long a wish to be held is granted.
     #[must_use]
     pub fn hold_max(&self) -> Duration {

@@ -2,10 +2,11 @@
 
 use std::pin::Pin;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use matsu_core::error_code::ErrorCode;
 
+use super::rules::{Rules, SessionNeed};
 use super::{Answer, Tool, ToolContext, ToolError};
 use crate::dispatch::schema;
 
@@ -45,6 +46,7 @@ pub struct ToolEntry {
     pub description: &'static str,
     pub toolset: Toolset,
     pub annotations: Annotations,
+    pub rules: Rules,
     input: Value,
     output: Value,
     call: for<'a> fn(&'a ToolContext, Value) -> Called<'a>,
@@ -58,7 +60,8 @@ impl ToolEntry {
             description: T::DESCRIPTION,
             toolset: T::TOOLSET,
             annotations: T::ANNOTATIONS,
-            input: schema::input::<T::Input>(),
+            rules: T::RULES,
+            input: with_token(schema::input::<T::Input>(), T::RULES),
             output: schema::output::<T::Output>(),
             call: |cx, arguments| Box::pin(call::<T>(cx, arguments)),
         }
@@ -80,6 +83,16 @@ impl ToolEntry {
     pub async fn call(&self, cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {
         (self.call)(cx, arguments).await
     }
+}
+
+/// Every tool accepts the token of the session that calls; the dispatch takes it out before the tool sees anything.
+fn with_token(mut schema: Value, rules: Rules) -> Value {
+    if rules.session != SessionNeed::Ignored
+        && let Some(properties) = schema["properties"].as_object_mut()
+    {
+        properties.insert("session_token".to_owned(), json!({ "type": "string" }));
+    }
+    schema
 }
 
 async fn call<T: Tool>(cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {

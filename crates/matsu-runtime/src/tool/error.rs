@@ -28,6 +28,14 @@ impl ToolError {
     }
 }
 
+impl ToolError {
+    /// Nobody listens any more; what is said here is read by nobody.
+    #[must_use]
+    pub fn caller_gone() -> Self {
+        Self::new(ErrorCode::StoreUnavailable, "the wait was ended; call again")
+    }
+}
+
 impl From<TaskError> for ToolError {
     fn from(error: TaskError) -> Self {
         let code = error.code();
@@ -55,7 +63,7 @@ impl From<WaitError> for ToolError {
     fn from(error: WaitError) -> Self {
         match error {
             WaitError::Task(error) => error.into(),
-            WaitError::CallerGone => Self::new(ErrorCode::StoreUnavailable, "the wait was ended; call again"),
+            WaitError::CallerGone => Self::caller_gone(),
         }
     }
 }

@@ -3,9 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use futures_util::future::join_all;
 use matsu_core::id::TaskId;
 use matsu_core::task::{StopMode, StopReason};
 
+use super::run_start::PROCESSES_GONE_WITHIN;
+use crate::agents::RunSeat;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct CancelTask;
@@ -36,6 +39,8 @@ pub struct Output {
     cancelled: Cancelled,
     /// Set if the task had ended before this call; nothing was changed then.
     already_ended: bool,
+    /// Processes of runs that were ended; waited for if they run here.
+    processes_ended: u32,
     took_ms: u64,
     revision: i64,
 }
@@ -63,14 +68,21 @@ impl Tool for CancelTask {
             Some(Mode::Graceful) | None => StopMode::Graceful,
         };
         cx.watched.set(std::slice::from_ref(&id));
+        let began = cx.runtime.clock().instant();
+        // Before the stop: afterwards they may have left already.
+        let runs = cx.runtime.runs_below(&cx.principal, &id).await;
         let report = cx.runtime.stop(&cx.principal, &id, mode, StopReason::UserCancelled, &cx.caller).await?;
+        let ended = join_all(runs.iter().map(RunSeat::processes_ended));
+        let ended = cx.runtime.clock().within(PROCESSES_GONE_WITHIN, ended).await.unwrap_or_default();
+        let took_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
         Ok(Answer::Done(Output {
             task_id: id.to_string(),
             status: report.task.status.to_string(),
             mode: mode.to_string(),
             cancelled: Cancelled { queued: report.cancelled_queued, running: report.cancelled_running },
             already_ended: report.was_terminal,
-            took_ms: report.waited_ms,
+            processes_ended: ended.iter().sum(),
+            took_ms,
             revision: report.task.revision,
         }))
     }

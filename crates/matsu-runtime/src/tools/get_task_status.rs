@@ -12,8 +12,10 @@ use matsu_core::id::TaskId;
 use matsu_core::limits::{INLINE_WAIT, OPEN_TASKS_LISTED_MAX, RESULT_KEPT_AFTER_READ};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::TaskFilter;
+use matsu_core::run::Answer as Answered;
 use matsu_core::task::{Task, TaskKind};
 
+use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
 use crate::tasks::TaskError;
@@ -38,10 +40,20 @@ pub struct Input {
     wait_for: Option<Wanted>,
     /// Read a long result on from this byte.
     #[schemars(range(min = 0))]
-    output_offset: Option<usize>,
+    output_offset: Option<u64>,
     /// Also give this many last lines of the output.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
+    /// Answer the question of a task that asks: its id, and option or text.
+    answer: Option<AnswerInput>,
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerInput {
+    id: String,
+    option: Option<String>,
+    text: Option<String>,
 }
 
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -171,7 +183,17 @@ impl Tool for GetTaskStatus {
             (Some(_), Some(_)) => {
                 Err(ToolError::param("task_ids", "task_id or task_ids", "both", "give task_id or task_ids, not both"))
             }
-            (Some(id), None) => one(cx, TaskId::from_text(id.clone()), &input).await,
+            (Some(id), None) => {
+                let id = TaskId::from_text(id.clone());
+                give_answer(cx, &id, &input).await?;
+                one(cx, id, &input).await
+            }
+            _ if input.answer.is_some() => Err(ToolError::param(
+                "answer",
+                "together with task_id",
+                "an answer",
+                "answer needs the task_id of one task",
+            )),
             (None, Some(ids)) => many(cx, ids.iter().cloned().map(TaskId::from_text).collect(), &input).await,
             (None, None) => open(cx, &input).await,
         }
@@ -208,6 +230,12 @@ impl Input {
     }
 }
 
+async fn give_answer(cx: &ToolContext, id: &TaskId, input: &Input) -> Result<(), ToolError> {
+    let Some(answer) = &input.answer else { return Ok(()) };
+    let (id_of_question, option, text) = (answer.id.clone(), answer.option.clone(), answer.text.clone());
+    Ok(cx.runtime.answer(&cx.principal, id, &Answered { id: id_of_question, option, text }).await?)
+}
+
 /// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
 async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answer<WaitReply>, ToolError> {
     let wished = Duration::from_secs(input.timeout.unwrap_or(0));
@@ -223,7 +251,7 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
         interrupt: None,
     };
     cx.watched.set(&request.ids);
-    let reply = cx.runtime.wait_for_tasks(request.clone(), &cx.caller).await?;
+    let reply = lending(cx, cx.runtime.wait_for_tasks(request.clone(), &cx.caller)).await?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();
         return Ok(Answer::Deferred(cx.runtime.defer_wait(GetTaskStatus::NAME, &request, known).await?));

@@ -4,16 +4,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use matsu_core::id::TaskId;
-use matsu_core::job::{Job, JobState};
-use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
+use matsu_core::job::{Job, JobKind, JobState};
+use matsu_core::limits::{RESULT_HEAD_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
+use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
+use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Task, TaskStatus};
 
+use crate::agents::question_of;
 use crate::tool::{ToolContext, ToolError};
 
 /// Jobs whose outcome one reply lists.
 const RESULTS_MAX: u32 = 50;
+
+/// Bytes of each result where there are several.
+const EACH_RESULT_BYTES_MAX: usize = 4_000;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TaskReport {
@@ -27,14 +32,20 @@ pub struct TaskReport {
     pub elapsed_time: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// What it asks; answer with `answer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionReport>,
     /// What came out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// It ended well and said nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub empty: Option<bool>,
     /// Set if `result` is only a part: read on from here with output_offset.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_output_offset: Option<usize>,
+    pub next_output_offset: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_bytes: Option<usize>,
+    pub output_bytes: Option<u64>,
     /// The last lines of the output, if `tail` was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
@@ -47,13 +58,75 @@ pub struct TaskReport {
     pub error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
+    /// Whether a later try may succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout_tail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
+    /// Your name for the conversation, if it can be resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageReport>,
+    /// What it changed on its branch; `matsu apply TASK` puts it into your tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+pub struct QuestionReport {
+    id: String,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    options: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UsageReport {
+    input_tokens: u64,
+    output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangesReport {
+    base: String,
+    branch: String,
+    files: u64,
+    insertions: u64,
+    deletions: u64,
+    uncommitted_at_start: u64,
+    /// How to read and apply the patch.
+    how: String,
+}
+
+impl ChangesReport {
+    fn of(task: &TaskId, changes: &Changes) -> Self {
+        let how = format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head);
+        Self {
+            base: changes.base.clone(),
+            branch: changes.branch.clone(),
+            files: changes.files,
+            insertions: changes.insertions,
+            deletions: changes.deletions,
+            uncommitted_at_start: changes.uncommitted_at_start,
+            how,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct JobReport {
     job_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cli_name: Option<String>,
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
@@ -61,12 +134,14 @@ pub struct JobReport {
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<ChangesReport>,
 }
 
 /// Which part of the output is wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutputWish {
-    pub offset: usize,
+    pub offset: u64,
     pub tail_lines: Option<u32>,
 }
 
@@ -104,62 +179,207 @@ impl TaskReport {
             let started = jobs.iter().filter_map(|job| job.started_at).min().unwrap_or(task.created_at);
             let elapsed = cx.runtime.clock().now().since(started).as_secs_f64();
             report.elapsed_time = Some((elapsed * 10.0).round() / 10.0);
-            report.progress = jobs.iter().find(|job| job.state.is_held()).and_then(|job| job.progress_json.clone());
+            report.progress = jobs.iter().find(|job| job.state == JobState::Running).and_then(progress);
         }
+        let question = jobs.iter().find_map(question_of);
+        report.question =
+            question.map(|asked| QuestionReport { id: asked.id, text: asked.text, options: asked.options });
         if detail == Detail::Full || wish.tail_lines.is_some() {
-            report.add_outcome(task, &jobs, wish);
+            report.add_outcome(cx, task, &jobs, detail, wish).await?;
         }
         Ok(report)
     }
 
-    fn add_outcome(&mut self, task: &Task, jobs: &[Job], wish: OutputWish) {
-        match jobs {
+    async fn add_outcome(
+        &mut self,
+        cx: &ToolContext,
+        task: &Task,
+        jobs: &[Job],
+        detail: Detail,
+        wish: OutputWish,
+    ) -> Result<(), ToolError> {
+        match last_of_each(jobs).as_slice() {
             [only] => {
-                self.error.clone_from(&only.error_message);
-                self.error_code.clone_from(&only.error_code);
-                if let Some(output) = &only.output_json {
-                    self.add_output(output, wish);
+                if detail == Detail::Full {
+                    self.error.clone_from(&only.error_message);
+                    self.error_code.clone_from(&only.error_code);
+                }
+                match run_output(only) {
+                    Some(run) => self.add_run(cx, only, &run, detail, wish).await?,
+                    None if only.kind == JobKind::AgentRun && is_run(only) => {
+                        self.add_text(cx, only, detail, wish).await?;
+                    }
+                    None => self.add_output(only.output_json.as_deref(), wish),
                 }
             }
             several => {
                 self.failed_count = (!several.is_empty()).then_some(task.counts.failed);
-                let ended = several.iter().filter(|job| job.state.is_finished());
-                self.results = ended.map(JobReport::of).collect();
+                for job in several {
+                    self.results.push(JobReport::of(cx, task, job).await?);
+                }
             }
         }
+        Ok(())
     }
 
-    fn add_output(&mut self, output: &str, wish: OutputWish) {
+    /// What is known of a run, and what it said.
+    async fn add_run(
+        &mut self,
+        cx: &ToolContext,
+        job: &Job,
+        run: &RunOutput,
+        detail: Detail,
+        wish: OutputWish,
+    ) -> Result<(), ToolError> {
+        if detail == Detail::Full {
+            self.session_id.clone_from(&run.session_id);
+            let usage = run.usage;
+            self.usage = usage.map(|usage| UsageReport {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cost_usd: usage.cost_usd,
+            });
+            let task = job.task_id.clone().unwrap_or_else(|| TaskId::from_text(""));
+            self.changes = run.changes.as_ref().map(|changes| ChangesReport::of(&task, changes));
+            self.empty = run.empty.then_some(true);
+        }
+        if detail == Detail::Full && matches!(job.state, JobState::Failed | JobState::Cancelled) {
+            self.retryable = Some(run.retryable || retryable(job));
+            self.exit_code = run.exit_code;
+            let some = |text: &String| (!text.is_empty()).then(|| text.clone());
+            self.stdout_tail = some(&run.stdout_tail);
+            self.stderr_tail = some(&run.stderr_tail);
+        }
+        self.add_text(cx, job, detail, wish).await
+    }
+
+    /// The result from where the reader is, and the last lines of what the run was doing.
+    async fn add_text(
+        &mut self,
+        cx: &ToolContext,
+        job: &Job,
+        detail: Detail,
+        wish: OutputWish,
+    ) -> Result<(), ToolError> {
+        if job.state == JobState::Failed && self.retryable.is_none() {
+            self.retryable = Some(retryable(job));
+        }
         if let Some(lines) = wish.tail_lines {
-            let all: Vec<&str> = output.lines().collect();
-            self.tail = Some(all[all.len().saturating_sub(lines as usize)..].join("\n"));
+            self.tail = Some(tail(cx, job, lines).await?);
         }
-        let (part, end) = part_of(output, wish.offset, RESULT_HEAD_BYTES_MAX);
+        let is_wanted = job.state.is_finished() || wish.offset > 0;
+        if detail == Detail::Brief || !is_wanted {
+            return Ok(());
+        }
+        let from = OutputFrom::Byte(wish.offset);
+        let slice = read(cx, job, OutputStream::Result, from, RESULT_HEAD_BYTES_MAX).await?;
+        if slice.end < slice.total || wish.offset > 0 {
+            self.output_bytes = Some(slice.total);
+        }
+        let is_shown = job.state == JobState::Completed || slice.total > 0;
+        self.result = is_shown.then(|| marked(slice.text, slice.end, slice.total, &mut self.next_output_offset));
+        Ok(())
+    }
+
+    /// The output of a job that is no run.
+    fn add_output(&mut self, output: Option<&str>, wish: OutputWish) {
+        let Some(output) = output else { return };
+        if let Some(lines) = wish.tail_lines {
+            self.tail = Some(last_lines(output, lines));
+        }
+        let offset = usize::try_from(wish.offset).unwrap_or(usize::MAX);
+        let (part, end) = part_of(output, offset, RESULT_HEAD_BYTES_MAX);
         if end < output.len() || wish.offset > 0 {
-            self.output_bytes = Some(output.len());
+            self.output_bytes = Some(output.len() as u64);
         }
-        if end < output.len() {
-            self.next_output_offset = Some(end);
-            let left = output.len() - end;
-            self.result = Some(format!("{part}\n[… {left} more bytes: call again with output_offset {end}]"));
-        } else {
-            self.result = Some(part.to_owned());
-        }
+        let (end, total) = (end as u64, output.len() as u64);
+        self.result = Some(marked(part.to_owned(), end, total, &mut self.next_output_offset));
     }
 }
 
+/// A part says that it is one, and how to read on.
+fn marked(part: String, end: u64, total: u64, next: &mut Option<u64>) -> String {
+    if end >= total {
+        return part;
+    }
+    *next = Some(end);
+    format!("{part}\n[… {} more bytes: call again with output_offset {end}]", total - end)
+}
+
+fn progress(job: &Job) -> Option<String> {
+    let text = job.progress_json.clone()?;
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    Some(value["message"].as_str().map_or(text, str::to_owned))
+}
+
+fn is_run(job: &Job) -> bool {
+    serde_json::from_str::<RunInput>(&job.input_json).is_ok()
+}
+
+fn run_output(job: &Job) -> Option<RunOutput> {
+    let output = job.output_json.as_deref().filter(|_| job.kind == JobKind::AgentRun && is_run(job))?;
+    serde_json::from_str(output).ok()
+}
+
+fn retryable(job: &Job) -> bool {
+    job.error_code.as_deref().and_then(matsu_core::error_code::ErrorCode::parse).is_some_and(|code| code.is_retryable())
+}
+
+/// A run that a pause has ended is shown by the one that took it up again.
+fn last_of_each(jobs: &[Job]) -> Vec<&Job> {
+    let is_replaced = |job: &Job| jobs.iter().any(|later| later.cause_id.as_deref() == Some(job.id.as_str()));
+    jobs.iter().filter(|job| !is_replaced(job)).collect()
+}
+
+async fn read(
+    cx: &ToolContext,
+    job: &Job,
+    stream: OutputStream,
+    from: OutputFrom,
+    bytes_max: usize,
+) -> Result<OutputSlice, ToolError> {
+    Ok(cx.runtime.store().read_output(&job.id, OutputRange { stream, from, bytes_max }).await?)
+}
+
+/// Of the log if the run keeps one, else of the result itself.
+async fn tail(cx: &ToolContext, job: &Job, lines: u32) -> Result<String, ToolError> {
+    let mut slice = read(cx, job, OutputStream::Log, OutputFrom::End, RUN_PART_BYTES_MAX).await?;
+    if slice.total == 0 {
+        slice = read(cx, job, OutputStream::Result, OutputFrom::End, RUN_PART_BYTES_MAX).await?;
+    }
+    Ok(last_lines(&slice.text, lines))
+}
+
+fn last_lines(text: &str, lines: u32) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines as usize)..].join("\n")
+}
+
 impl JobReport {
-    fn of(job: &Job) -> Self {
-        let output = job.output_json.as_deref();
-        Self {
+    async fn of(cx: &ToolContext, task: &Task, job: &Job) -> Result<Self, ToolError> {
+        let run = run_output(job);
+        let input: Option<RunInput> = serde_json::from_str(&job.input_json).ok();
+        let result = match (&input, job.state) {
+            (Some(_), JobState::Completed) => {
+                let slice = read(cx, job, OutputStream::Result, OutputFrom::Byte(0), EACH_RESULT_BYTES_MAX).await?;
+                let left = slice.total - slice.end;
+                let mark = if left > 0 { format!("\n[… {left} more bytes]") } else { String::new() };
+                Some(format!("{}{mark}", slice.text))
+            }
+            (None, JobState::Completed) => {
+                job.output_json.as_deref().map(|output| part_of(output, 0, EACH_RESULT_BYTES_MAX).0.to_owned())
+            }
+            _ => None,
+        };
+        Ok(Self {
             job_id: job.id.to_string(),
+            cli_name: input.map(|input| input.agent),
             status: job.state.to_string(),
-            result: output
-                .filter(|_| job.state == JobState::Completed)
-                .map(|output| part_of(output, 0, 1_000).0.to_owned()),
+            result,
             error: job.error_message.clone(),
             error_code: job.error_code.clone(),
-        }
+            changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(&task.id, &changes))),
+        })
     }
 }
 

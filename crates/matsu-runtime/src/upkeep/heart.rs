@@ -72,6 +72,10 @@ async fn live(runtime: &Runtime, is_beat: bool) -> Result<(), StoreError> {
 
 async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
     for dead in runtime.store().dead_nodes(&runtime.node()).await? {
+        if runtime.has_live_runs_of(&dead).await? {
+            // Its shims end what it ran within seconds; a job whose processes still work must not read as ended.
+            continue;
+        }
         let jobs = runtime.store().reap_node(&dead, runtime.clock().now()).await?;
         tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
     }

@@ -1,7 +1,8 @@
 //! Removes what has outlived its time, a bounded number of rows at once.
 
 use matsu_core::limits::{
-    CHANGES_KEPT, HOUSE_JOBS_KEPT, IDEMPOTENCY_KEPT, REVOKED_TOKENS_KEPT, SWEEP_EVERY, SWEEP_ROWS_MAX,
+    CHANGES_KEPT, ENDED_SESSION_KEPT, HOUSE_JOBS_KEPT, IDEMPOTENCY_KEPT, NOTIFICATION_KEPT_READ, REVOKED_TOKENS_KEPT,
+    SWEEP_EVERY, SWEEP_ROWS_MAX,
 };
 use matsu_core::ports::store::{PruneRule, StoreError};
 
@@ -31,6 +32,7 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
             break;
         }
     }
+    sweep_sessions(runtime).await?;
     let rule = PruneRule {
         changes_before: now.minus(CHANGES_KEPT),
         keys_before: now.minus(IDEMPOTENCY_KEPT),
@@ -38,5 +40,16 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
         revoked_before: now.minus(REVOKED_TOKENS_KEPT),
     };
     while runtime.store().prune(rule, SWEEP_ROWS_MAX).await?.has_more {}
+    Ok(())
+}
+
+/// Sessions that expired, sessions that ended long ago, notifications that nobody needs.
+async fn sweep_sessions(runtime: &Runtime) -> Result<(), StoreError> {
+    let (store, now) = (runtime.store(), runtime.clock().now());
+    let ended = store.sweep_sessions(now, now.minus(ENDED_SESSION_KEPT), SWEEP_ROWS_MAX).await?;
+    if !ended.is_empty() {
+        tracing::info!(sessions = ended.len(), "sessions have expired");
+    }
+    store.sweep_notifications(now, now.minus(NOTIFICATION_KEPT_READ), SWEEP_ROWS_MAX).await?;
     Ok(())
 }

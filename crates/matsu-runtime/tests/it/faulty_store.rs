@@ -20,12 +20,14 @@ use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim, ForeignChange,
-    InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, ProgressNote, PruneRule, Pruned, Reassign,
-    Reservation, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
-    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
+    ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
+    OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim, SessionNote,
+    SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter,
+    TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
+use matsu_core::run::Answer;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -253,6 +255,37 @@ impl JobStore for FaultyStore {
 
     async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError> {
         self.pass("orders", self.inner.orders(running)).await
+    }
+}
+
+#[async_trait]
+impl RunStore for FaultyStore {
+    async fn insert_run(&self, task: NewTask, session: Option<SessionClaim>) -> Result<InsertedTask, StoreError> {
+        self.pass("insert_run", self.inner.insert_run(task, session)).await
+    }
+
+    async fn agent_session(&self, owner: &Principal, name: &str) -> Result<Option<AgentSession>, StoreError> {
+        self.pass("agent_session", self.inner.agent_session(owner, name)).await
+    }
+
+    async fn note_session(&self, lease: &Lease, note: SessionNote, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("note_session", self.inner.note_session(lease, note, now)).await
+    }
+
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError> {
+        self.pass("append_output", self.inner.append_output(lease, parts)).await
+    }
+
+    async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError> {
+        self.pass("read_output", self.inner.read_output(job, wish)).await
+    }
+
+    async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("answer_question", self.inner.answer_question(job, answer, now)).await
+    }
+
+    async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError> {
+        self.pass("answer_to", self.inner.answer_to(job, question)).await
     }
 }
 

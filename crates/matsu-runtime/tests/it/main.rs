@@ -13,6 +13,7 @@ mod order;
 mod outage;
 mod recovery;
 mod research;
+mod sessions;
 mod simulation;
 mod steering;
 mod tasks;

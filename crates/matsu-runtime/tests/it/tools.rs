@@ -1,6 +1,5 @@
 //! The tools through their dispatch, as every transport calls them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,25 +9,16 @@ use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use matsu_runtime::dispatch::{self, Reply, check};
-use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::native_task::{Arrived, NativeLookup};
+use matsu_runtime::tool::{NativeTasks, ToolContext};
 use matsu_runtime::tools::TOOLS;
 use matsu_runtime::{Bodies, InstanceId, Runtime};
 
 use crate::fixtures::{finished, job, me, memory, runtime, runtime_with, scripted, sleep_job, stop, submit};
 
 fn context(runtime: &Runtime, tasks: NativeTasks) -> ToolContext {
-    ToolContext {
-        runtime: runtime.clone(),
-        principal: me(),
-        instance: Some(InstanceId::from_text("client")),
-        caller: CancellationToken::new(),
-        hold_max: None,
-        workplace: Arc::default(),
-        session_token: None,
-        watched: Arc::new(Watched::default()),
-        tasks,
-    }
+    let instance = Some(InstanceId::from_text("client"));
+    ToolContext { instance, tasks, ..ToolContext::new(runtime.clone(), me()) }
 }
 
 /// Calls a tool; every answer must fit the schema its tool promises.
@@ -43,6 +33,7 @@ async fn call(cx: &ToolContext, name: &str, arguments: Value) -> Value {
             assert_eq!(body["ok"], json!(!is_error));
             body
         }
+        Reply::Interrupted { body, .. } => body,
         Reply::Task(id) => json!({ "native": id }),
     }
 }
@@ -243,8 +234,11 @@ async fn a_long_wait_becomes_a_task_that_ends_when_something_arrives() {
     clock.sleep(Duration::from_secs(18)).await;
     let ended = look().await;
     assert_eq!(
-        (ended.task.status, ended.arrived.map(|arrived| arrived.ids)),
-        (TaskStatus::Completed, Some(vec![task.id.clone()]))
+        (ended.task.status, ended.arrived),
+        (
+            TaskStatus::Completed,
+            Some(Arrived::Tasks { tool: "get_task_status".to_owned(), ids: vec![task.id.clone()] })
+        )
     );
     assert_eq!(look().await.task.status, TaskStatus::Completed, "and stays so");
     let list = call(&cx, "get_task_status", json!({})).await;

@@ -16,6 +16,14 @@ pub struct Caller {
     pub instance: InstanceId,
 }
 
+/// A session token that came as the bearer, and what that session was granted. Beside the [`Caller`]: only MCP looks
+/// at it, and nothing else opens for it.
+#[derive(Clone)]
+pub struct PresentedSession {
+    pub token: String,
+    pub grants: Option<String>,
+}
+
 /// The token that let the caller in; absent on the socket.
 #[derive(Clone, Debug)]
 pub struct Credential {

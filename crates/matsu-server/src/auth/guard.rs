@@ -8,7 +8,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 
-use super::{Caller, Credential, hash, page_session};
+use super::{Caller, Credential, PresentedSession, hash, page_session};
 use crate::app::App;
 use crate::page;
 use crate::problem::Problem;
@@ -23,14 +23,21 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
         return next.run(request).await;
     }
     let found = if page_session::is_attempted(request.headers()) {
-        page_session::caller(&app, request.method(), request.headers()).await
+        let signed_in = page_session::caller(&app, request.method(), request.headers()).await;
+        signed_in.map(|(caller, credential)| (caller, Presented::Token(credential)))
     } else {
         bearer(&app, request.headers()).await
     };
     match found {
-        Ok((caller, credential)) => {
+        Ok((_, Presented::Session(_))) if !is_mcp(request.uri().path()) => {
+            Problem::new(ErrorCode::Forbidden, "a session works over MCP only").into_response()
+        }
+        Ok((caller, presented)) => {
             request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(credential);
+            match presented {
+                Presented::Token(credential) => drop(request.extensions_mut().insert(credential)),
+                Presented::Session(session) => drop(request.extensions_mut().insert(session)),
+            }
             next.run(request).await
         }
         Err(problem) => {
@@ -54,6 +61,10 @@ fn is_open(method: &Method, path: &str) -> bool {
         Method::POST => path == "/api/v1/login",
         _ => false,
     }
+}
+
+fn is_mcp(path: &str) -> bool {
+    path == "/mcp" || path.starts_with("/mcp/")
 }
 
 /// A browser that was led here under another name sends that name; a page of ours never does.
@@ -89,7 +100,14 @@ fn host_name(authority: &str) -> &str {
     }
 }
 
-async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), Problem> {
+/// What let a caller in.
+enum Presented {
+    Token(Credential),
+    Session(PresentedSession),
+}
+
+/// A named token's principal, or the session whose token it is.
+async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Presented), Problem> {
     let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = header
@@ -97,9 +115,15 @@ async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Credential), 
         .filter(|secret| !secret.starts_with(page_session::PREFIX))
         .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
     let token = app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))?;
-    let token = token.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
-    let instance = InstanceId::from_text(token.id.as_str());
-    Ok((Caller { principal: token.principal, instance }, Credential { token: token.id, hash: hash(secret) }))
+    if let Some(token) = token {
+        let instance = InstanceId::from_text(token.id.as_str());
+        let credential = Credential { token: token.id, hash: hash(secret) };
+        return Ok((Caller { principal: token.principal, instance }, Presented::Token(credential)));
+    }
+    let session = app.runtime().session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
+    let session = session.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
+    let caller = Caller { principal: session.principal(), instance: InstanceId::from_text(session.id.as_str()) };
+    Ok((caller, Presented::Session(PresentedSession { token: secret.to_owned(), grants: session.grants })))
 }
 
 #[cfg(test)]

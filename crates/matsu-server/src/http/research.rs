@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::Removal;
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched, Workplace};
+use matsu_runtime::tool::{ToolContext, Workplace};
 use matsu_runtime::tools::TOOLS;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,13 +22,11 @@ use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
 pub fn routes() -> Resource {
-    let create_task = says("create_task", "Begins a research task: kind research, with the fields of create_task.");
     let queue = says("queue_searches", "Hands searches over to a research task.").body::<AnyObject>();
     let status = says("research_status", "Where a research task stands, at once or when it has news.");
     let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsQuery>();
     let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsQuery>();
     Resource::default()
-        .post("/tasks", create_task.body::<AnyObject>().creates::<AnyObject>(), create)
         .get("/tasks/{id}/searches", status.query::<StatusQuery>().answers::<AnyObject>(), self::status)
         .post("/tasks/{id}/searches", queue.answers::<AnyObject>(), self::queue)
         .get("/tasks/{id}/materials", materials.answers::<AnyObject>(), self::materials)
@@ -76,18 +73,12 @@ async fn tool_in(
     };
     let Value::Object(arguments) = arguments else { return Err(Problem::invalid("the body must be an object")) };
     let cx = ToolContext {
-        runtime: app.runtime().clone(),
-        principal: caller.principal,
-        instance: None,
         caller: app.shutdown().clone(),
-        hold_max: None,
         workplace: Arc::new(Workplace { roots, cwd: None }),
-        session_token: None,
-        watched: Arc::new(Watched::default()),
-        tasks: NativeTasks::Unknown,
+        ..ToolContext::new(app.runtime().clone(), caller.principal)
     };
     match dispatch::call(entry, &cx, arguments).await {
-        Reply::Done { body, is_error: false } => Ok(body),
+        Reply::Done { body, is_error: false } | Reply::Interrupted { body, .. } => Ok(body),
         Reply::Done { body, is_error: true } => {
             let code = body["error_code"].as_str().and_then(ErrorCode::parse).unwrap_or(ErrorCode::InternalError);
             Err(Problem::new(code, body["error"].as_str().unwrap_or_default()))
@@ -96,23 +87,13 @@ async fn tool_in(
     }
 }
 
-/// `{"kind": "research", "query": …}` with the fields of `create_task`, and `folders` that `local` may look into.
-async fn create(
-    State(app): State<App>,
-    caller: Caller,
-    Json(mut body): Json<Map<String, Value>>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
-    match body.remove("kind").as_ref().and_then(Value::as_str) {
-        Some("research") => {}
-        Some(kind) => return Err(Problem::invalid(format!("kind {kind} cannot be created here; use research"))),
-        None => return Err(Problem::invalid("kind is required: research")),
-    }
-    let folders = body.remove("folders").unwrap_or_default();
+/// The fields of `create_task`, and `folders` that `local` may look into.
+pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> Result<Value, Problem> {
+    let folders = wish.remove("folders").unwrap_or_default();
     let Ok(roots) = serde_json::from_value::<Option<Vec<PathBuf>>>(folders) else {
         return Err(Problem::invalid("folders must be a list of paths"));
     };
-    let made = tool_in(&app, caller, roots.unwrap_or_default(), "create_task", Value::Object(body)).await?;
-    Ok((StatusCode::CREATED, Json(made)))
+    tool_in(app, caller, roots.unwrap_or_default(), "create_task", Value::Object(wish)).await
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use matsu_core::id::TaskId;
+use matsu_core::id::{AgentId, ProjectId, TaskId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -81,6 +81,26 @@ async fn jobs(
     Ok(Json(PageBody::of(page)))
 }
 
+/// What is asked of an agent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskWish {
+    agent_id: String,
+    /// `default`, if absent.
+    project_id: Option<String>,
+    message: String,
+}
+
+/// Gives a task to a named agent.
+pub async fn hand_over(app: &App, caller: Caller, wish: Map<String, Value>) -> Result<Value, Problem> {
+    let wish: TaskWish = serde_json::from_value(Value::Object(wish))
+        .map_err(|error| Problem::invalid(format!("a task for a named agent: {error}")))?;
+    let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
+    let agent = AgentId::from_text(wish.agent_id);
+    let task = app.runtime().hand_task(&caller.principal, &agent, &project, wish.message).await?;
+    Ok(json!(TaskBody::from(&task)))
+}
+
 /// What a person can make of a task.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -95,7 +115,9 @@ enum Wanted {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChangeBody {
-    status: Wanted,
+    status: Option<Wanted>,
+    /// Gives the task to another agent.
+    agent_id: Option<String>,
     /// How hard to stop; only with `cancelled` and `completed`.
     mode: Option<StopMode>,
     message: Option<String>,
@@ -108,7 +130,17 @@ async fn change(
     Json(body): Json<ChangeBody>,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let steer = match body.status {
+    if let Some(agent) = body.agent_id {
+        if body.status.is_some() || body.mode.is_some() {
+            return Err(Problem::invalid("agent_id goes alone: give the task to somebody, or change its status"));
+        }
+        let task = app.runtime().reassign(&caller.principal, &id, &AgentId::from_text(agent)).await?;
+        return Ok(Json(json!({ "task": TaskBody::from(&task) })));
+    }
+    let Some(wanted) = body.status else {
+        return Err(Problem::invalid("status says what the task shall be, or agent_id whose"));
+    };
+    let steer = match wanted {
         Wanted::Paused => Steer::Pause,
         Wanted::Blocked => Steer::Block,
         Wanted::Running => Steer::Resume,

@@ -1,18 +1,16 @@
 //! Tools over plain HTTP, for `matsu call`. The same dispatch, the same answers as over MCP.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
 use matsu_runtime::tools::TOOLS;
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
+use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
@@ -39,6 +37,7 @@ async fn list(_caller: Caller) -> Json<Value> {
 async fn call(
     State(app): State<App>,
     caller: Caller,
+    peer: Option<Extension<Peer>>,
     Path(name): Path<String>,
     Json(arguments): Json<Map<String, Value>>,
 ) -> Result<Json<Value>, Problem> {
@@ -46,19 +45,9 @@ async fn call(
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}; there are {names}")));
     };
-    let cx = ToolContext {
-        runtime: app.runtime().clone(),
-        principal: caller.principal,
-        instance: None,
-        caller: app.shutdown().clone(),
-        hold_max: None,
-        workplace: Arc::default(),
-        session_token: None,
-        watched: Arc::new(Watched::default()),
-        tasks: NativeTasks::Unknown,
-    };
+    let cx = super::agent_runs::context(&app, caller, peer);
     match dispatch::call(entry, &cx, arguments).await {
-        Reply::Done { body, .. } => Ok(Json(body)),
+        Reply::Done { body, .. } | Reply::Interrupted { body, .. } => Ok(Json(body)),
         Reply::Task(id) => Ok(Json(json!({ "ok": true, "task_id": id }))),
     }
 }

@@ -1,34 +1,41 @@
 //! One connection's view of Matsu as an rmcp server: lists tools, calls them through the dispatch, shows progress.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::request::Parts;
 use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
+use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
-use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Watched, Workplace};
+use matsu_runtime::sessions::Delivery;
+use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities, Tool,
-    ToolAnnotations, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation,
+    InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    RequestId, ServerCapabilities, Tool, ToolAnnotations, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 
 use super::instructions::INSTRUCTIONS;
-use super::native::{TaskDesk, outcome};
+use super::native::TaskDesk;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Caller, PresentedSession};
+use crate::doors::hung_up::Carried;
 
 /// A call that takes longer says so, if its caller asked for progress; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// A longer name is nobody's.
+const CALL_KEY_BYTES_MAX: usize = 200;
 
 /// What is answered here.
 const METHODS: &[&str] =
@@ -41,20 +48,31 @@ pub struct Connection {
     pub offer: Offer,
     pub hold_max: Option<Duration>,
     pub workplace: Arc<Workplace>,
-    /// Whose presence every call of this connection is, unless it says otherwise.
+    /// The session that everything on this connection belongs to.
     pub session_token: Option<Arc<str>>,
+    /// Tells this connection from every other. Over HTTP, where connections say nothing, this process.
+    pub id: String,
+    /// The run whose process has connected.
+    pub run: Option<RunSeat>,
 }
+
+/// Replies that may yet turn out to be lost: a client can cancel a request that was already answered.
+const REMEMBERED_MAX: usize = 64;
+
+/// The last replies, oldest first, and what each of them delivered.
+type Answered = VecDeque<(RequestId, Arc<Delivery>)>;
 
 #[derive(Clone)]
 pub struct McpHandler {
     app: App,
     connection: Arc<Connection>,
+    answered: Arc<Mutex<Answered>>,
 }
 
 impl McpHandler {
     #[must_use]
     pub fn new(app: App, connection: Connection) -> Self {
-        Self { app, connection: Arc::new(connection) }
+        Self { app, connection: Arc::new(connection), answered: Arc::default() }
     }
 
     /// Who asks: the connection's own caller, or the one whose token came with this request.
@@ -69,16 +87,66 @@ impl McpHandler {
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
         let Caller { principal, instance } = self.caller(context)?;
         Ok(ToolContext {
-            runtime: self.app.runtime().clone(),
-            principal,
             instance: Some(instance),
             caller: context.ct.clone(),
             hold_max: self.hold_max(context),
             workplace: Arc::clone(&self.connection.workplace),
-            session_token: self.connection.session_token.clone(),
-            watched: Arc::new(Watched::default()),
+            session_token: self.presented(context),
+            connection: self.connection_of(context),
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
+            call_key: call_key(context),
+            run: self.connection.run.clone(),
+            ..ToolContext::new(self.app.runtime().clone(), principal)
         })
+    }
+
+    /// A session token outside the arguments: the connection's own, the bearer, or the request's metadata.
+    fn presented(&self, context: &RequestContext<RoleServer>) -> Option<Arc<str>> {
+        let bearer = || extension::<PresentedSession>(context).map(|session| session.token.into());
+        let meta = || context.meta.0.get(SESSION_META).and_then(Value::as_str).map(Arc::from);
+        self.connection.session_token.clone().or_else(bearer).or_else(meta)
+    }
+
+    fn connection_of(&self, context: &RequestContext<RoleServer>) -> String {
+        match legacy_session(context) {
+            Some(session) => format!("{}/{session}", self.connection.id),
+            None => self.connection.id.clone(),
+        }
+    }
+
+    /// What this request may see: the connection's tools, those its address asks for, or what its session was granted.
+    fn offer(&self, context: &RequestContext<RoleServer>) -> Result<Offer, ErrorData> {
+        if let Some(grants) = extension::<PresentedSession>(context).and_then(|session| session.grants) {
+            return Ok(Offer::granted(&grants));
+        }
+        let query = context.extensions.get::<Parts>().and_then(|parts| parts.uri.query());
+        let asked = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("tools=")));
+        match asked {
+            Some(tools) => {
+                let tools = tools.replace("%2C", ",").replace("%2c", ",");
+                Offer::parse(&tools).map_err(|error| ErrorData::invalid_params(error, None))
+            }
+            None => Ok(self.connection.offer.clone()),
+        }
+    }
+
+    /// A reply to a caller that is gone has delivered nothing; of others that may still turn out.
+    async fn answered(&self, context: &RequestContext<RoleServer>, delivery: &Arc<Delivery>) {
+        if delivery.is_empty() {
+            return;
+        }
+        if context.ct.is_cancelled() {
+            delivery.take_back(self.app.runtime()).await;
+            return;
+        }
+        if let Some(carried) = extension::<Carried>(context) {
+            carried.carries(delivery);
+        }
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if answered.len() >= REMEMBERED_MAX {
+            answered.pop_front();
+        }
+        answered.push_back((context.id.clone(), Arc::clone(delivery)));
     }
 
     /// What was said about this very client comes first. Others are held longer if progress keeps their calls alive.
@@ -117,6 +185,12 @@ impl McpHandler {
     }
 }
 
+/// A client that names its own calls repeats the name when it repeats the call.
+fn call_key(context: &RequestContext<RoleServer>) -> Option<String> {
+    let key = context.meta.get("claudecode/toolUseId")?.as_str()?;
+    (1..=CALL_KEY_BYTES_MAX).contains(&key.len()).then(|| format!("claudecode/{key}"))
+}
+
 /// Whose token came with this request.
 ///
 /// # Errors
@@ -126,11 +200,21 @@ pub fn caller_of(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorDa
     let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
     let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("nobody is known to have asked", None))?;
     // A legacy session is an instance of its own; without one the token is.
-    let session = parts.and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok());
-    if let Some(session) = session {
+    if let Some(session) = legacy_session(context) {
         caller.instance = InstanceId::from_text(format!("{}/{session}", caller.instance));
     }
     Ok(caller)
+}
+
+/// The metadata by which a request names its session.
+const SESSION_META: &str = "matsu/session";
+
+fn extension<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
+    context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<T>()).cloned()
+}
+
+fn legacy_session(context: &RequestContext<RoleServer>) -> Option<&str> {
+    context.extensions.get::<Parts>().and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok())
 }
 
 /// Whether a reply may be a task. Only if this very request is of the modern era and says so itself; what a handshake once declared does not count.
@@ -157,9 +241,9 @@ impl ServerHandler for McpHandler {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.connection.offer.tools().map(described).collect()))
+        Ok(ListToolsResult::with_all_items(self.offer(&context)?.tools().map(described).collect()))
     }
 
     async fn call_tool(
@@ -167,13 +251,20 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(entry) = self.connection.offer.find(&request.name) else {
+        let Some(entry) = self.offer(&context)?.find(&request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
         let cx = self.tool_context(&context)?;
         let arguments = request.arguments.unwrap_or_default();
-        match self.call_with_progress(entry, &cx, arguments, &context).await {
+        let reply = self.call_with_progress(entry, &cx, arguments, &context).await;
+        self.answered(&context, &cx.delivery).await;
+        match reply {
             Reply::Done { body, is_error } => Ok(CallToolResponse::Complete(result(body, is_error))),
+            Reply::Interrupted { text, body } => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+                result.structured_content = Some(body);
+                Ok(CallToolResponse::Complete(result))
+            }
             Reply::Task(id) => self.desk(&context)?.created(&id).await,
         }
     }
@@ -185,7 +276,10 @@ impl ServerHandler for McpHandler {
     ) -> Result<GetTaskResult, ErrorData> {
         let desk = self.desk(&context)?;
         match desk.find(&request.task_id).await? {
-            NativeLookup::Found(native) => Ok(desk.shown(&native.task, outcome(&native))),
+            NativeLookup::Found(native) => {
+                let outcome = desk.outcome(&native).await;
+                Ok(desk.shown(&native.task, outcome))
+            }
             NativeLookup::Expired(status) => Ok(desk.expired(&request.task_id, status)),
         }
     }
@@ -197,6 +291,18 @@ impl ServerHandler for McpHandler {
     ) -> Result<(), ErrorData> {
         // Nothing asks yet; an answer to no question is ignored, as the extension says, if the task is the caller's.
         self.desk(&context)?.find(&request.task_id).await.map(drop)
+    }
+
+    /// Cancelled after it was answered: whoever asked has not taken the answer.
+    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
+        let found = {
+            let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = answered.iter().position(|(id, _)| Some(id) == cancelled.request_id.as_ref());
+            at.and_then(|at| answered.remove(at))
+        };
+        if let Some((_, delivery)) = found {
+            delivery.take_back(self.app.runtime()).await;
+        }
     }
 
     /// What the SDK knows no other place for: methods nobody has, and params of ours that cannot be read.

@@ -29,6 +29,8 @@ pub fn routes(app: &App) -> Router<App> {
         hold_max: None,
         workplace: Arc::default(),
         session_token: None,
+        id: format!("http/{}", app.runtime().node()),
+        run: None,
     };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))

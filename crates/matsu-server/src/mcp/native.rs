@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use matsu_core::id::TaskId;
 use matsu_core::limits::RESULT_KEPT_UNREAD;
-use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
+use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::native_task::{NativeLookup, NativeTask};
-use matsu_runtime::tools::wait_is_over;
+use matsu_runtime::tool::ToolContext;
+use matsu_runtime::tools::{run_is_over, wait_is_over};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, TaskPayload};
 use serde_json::{Value, json};
@@ -64,6 +65,24 @@ impl TaskDesk {
         stopped.map(drop).map_err(|error| refused(&error))
     }
 
+    /// What came of a task, as far as its own result goes.
+    pub async fn outcome(&self, native: &NativeTask) -> TaskPayload {
+        let task = &native.task;
+        match (task.status, &native.arrived) {
+            (TaskStatus::Completed, Some(arrived)) => {
+                TaskPayload::Completed { result: body(wait_is_over(arrived), false) }
+            }
+            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => {
+                let cx = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
+                let (structured, is_error) = run_is_over(&cx, task).await;
+                TaskPayload::Completed { result: body(structured, is_error) }
+            }
+            (TaskStatus::Completed | TaskStatus::Failed, _) => TaskPayload::Completed { result: see(task) },
+            (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
+            _ => TaskPayload::Working,
+        }
+    }
+
     /// The task with what came of it.
     #[must_use]
     pub fn shown(&self, task: &Task, payload: TaskPayload) -> GetTaskResult {
@@ -99,17 +118,6 @@ impl TaskDesk {
     }
 }
 
-/// What came of a task, as far as its own result goes.
-pub(super) fn outcome(native: &NativeTask) -> TaskPayload {
-    match (native.task.status, &native.arrived) {
-        (TaskStatus::Completed, Some(arrived)) => TaskPayload::Completed { result: body(wait_is_over(arrived)) },
-        (TaskStatus::Completed, None) => TaskPayload::Completed { result: see(&native.task) },
-        (TaskStatus::Failed, _) => TaskPayload::Completed { result: see(&native.task) },
-        (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
-        _ => TaskPayload::Working,
-    }
-}
-
 /// What a person or a model may read about a task under way.
 fn words(task: &Task) -> String {
     if let Some(message) = &task.status_message {
@@ -126,11 +134,11 @@ fn words(task: &Task) -> String {
 /// A task whose result is read with the tool.
 fn see(task: &Task) -> JsonObject {
     let message = format!("The task ended as {}. Call get_task_status with its task_id to read it.", task.status);
-    body(json!({ "ok": true, "task_id": task.id, "status": task.status, "message": message }))
+    body(json!({ "ok": true, "task_id": task.id, "status": task.status, "message": message }), false)
 }
 
-fn body(structured: Value) -> JsonObject {
-    serde_json::to_value(result(structured, false)).map(object).unwrap_or_default()
+fn body(structured: Value, is_error: bool) -> JsonObject {
+    serde_json::to_value(result(structured, is_error)).map(object).unwrap_or_default()
 }
 
 fn object(value: Value) -> JsonObject {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matsu_core::id::NodeId;
+use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
@@ -52,7 +54,7 @@ pub struct Greeting {
 ///
 /// # Errors
 /// A stream that breaks before the greeting.
-pub async fn converse<R, W>(app: App, reader: R, mut writer: W) -> io::Result<()>
+pub async fn converse<R, W>(app: App, run: Option<RunSeat>, reader: R, mut writer: W) -> io::Result<()>
 where
     R: AsyncBufRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -61,9 +63,10 @@ where
     let mut limited = reader.take(PREAMBLE_BYTES_MAX);
     limited.read_line(&mut line).await?;
     let reader = limited.into_inner();
-    let connection = serde_json::from_str::<Preamble>(&line)
-        .map_err(|error| format!("the preamble cannot be read: {error}"))
-        .and_then(connection);
+    let connection = match serde_json::from_str::<Preamble>(&line) {
+        Ok(preamble) => connection(&app, preamble, run).await,
+        Err(error) => Err(format!("the preamble cannot be read: {error}")),
+    };
     let error = connection.as_ref().err().cloned();
     let greeting = Greeting { version: app.version().to_owned(), error };
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
@@ -74,13 +77,28 @@ where
     Ok(())
 }
 
-fn connection(preamble: Preamble) -> Result<Connection, String> {
+/// Whoever opens the socket is the store's own user, unless a session token says that it is less.
+async fn connection(app: &App, preamble: Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
+    let mut caller = local_caller(&preamble.instance);
+    let mut offer = Offer::parse(&preamble.tools)?;
+    if let Some(token) = &preamble.session_token {
+        let session = app.runtime().session_by_token(token).await.map_err(|error| error.to_string())?;
+        let session = session.ok_or("the session token is not known")?;
+        caller.principal = session.principal();
+        if let Some(grants) = &session.grants {
+            offer = Offer::granted(grants);
+        }
+    }
     Ok(Connection {
-        caller: Some(local_caller(&preamble.instance)),
-        offer: Offer::parse(&preamble.tools)?,
+        caller: Some(caller),
+        offer,
         hold_max: preamble.hold.map(Duration::from_secs),
         workplace: Arc::new(Workplace { roots: preamble.roots, cwd: preamble.cwd }),
         session_token: preamble.session_token.map(Arc::from),
+        // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
+        // what went out over one that broke may never have arrived.
+        id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),
+        run,
     })
 }
 
@@ -93,7 +111,8 @@ where
     R: tokio::io::AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    serve(app, connection(preamble)?, reader, writer).await;
+    let connection = connection(&app, preamble, None).await?;
+    serve(app, connection, reader, writer).await;
     Ok(())
 }
 

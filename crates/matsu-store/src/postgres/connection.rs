@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::StoreError;
 use tokio_postgres::config::SslMode;
@@ -19,7 +19,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0003_failed_tasks.sql"),
     include_str!("../../migrations/postgres/0004_transcripts.sql"),
     include_str!("../../migrations/postgres/0005_engine_care.sql"),
-    include_str!("../../migrations/postgres/0006_research.sql"),
+    include_str!("../../migrations/postgres/0006_runs.sql"),
+    include_str!("../../migrations/postgres/0007_research.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
@@ -70,6 +71,8 @@ impl Server {
             .wait_timeout(Some(CONNECTION_WAIT_MAX))
             .create_timeout(Some(CONNECTION_WAIT_MAX))
             .recycle_timeout(Some(CONNECTION_WAIT_MAX))
+            // The one used last has its statements planned and its pages at hand.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(internal)?;

@@ -21,7 +21,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0003_failed_tasks.sql"),
     include_str!("../../migrations/sqlite/0004_transcripts.sql"),
     include_str!("../../migrations/sqlite/0005_engine_care.sql"),
-    include_str!("../../migrations/sqlite/0006_research.sql"),
+    include_str!("../../migrations/sqlite/0006_runs.sql"),
+    include_str!("../../migrations/sqlite/0007_research.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -3,6 +3,7 @@
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
+use matsu_core::limits::SESSIONS_KEPT;
 use matsu_core::ports::store::{Expired, ExpiryRule, StopTask, StoreError};
 use matsu_core::task::{StopMode, StopReason};
 
@@ -24,6 +25,10 @@ const OLD_WAITS: Sql = Sql::both(
 const BURY: Sql = Sql::both(
     "INSERT INTO tombstones (id, owner, status, expired_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
 );
+const DELETE_OUTPUT: Sql = Sql::both("DELETE FROM run_output WHERE job_id IN (SELECT id FROM jobs WHERE task_id = $1)");
+const DELETE_ANSWERS: Sql =
+    Sql::both("DELETE FROM run_answers WHERE job_id IN (SELECT id FROM jobs WHERE task_id = $1)");
+const FORGET_SESSIONS: Sql = Sql::both("DELETE FROM agent_sessions WHERE updated_at < $1");
 const DELETE_JOBS: Sql = Sql::both("DELETE FROM jobs WHERE task_id = $1");
 const DELETE_BUDGETS: Sql = Sql::both("DELETE FROM budgets WHERE task_id = $1");
 const DELETE_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
@@ -61,6 +66,8 @@ impl Transition for Expire {
         let mut expired = Expired::default();
         for task in ledger.tasks() {
             tx.run(&BURY, params![&task.id, &task.owner, task.status.as_str(), rule.now]).await?;
+            tx.run(&DELETE_OUTPUT, params![&task.id]).await?;
+            tx.run(&DELETE_ANSWERS, params![&task.id]).await?;
             tx.run(&DELETE_JOBS, params![&task.id]).await?;
             tx.run(&DELETE_BUDGETS, params![&task.id]).await?;
             tx.run(&DELETE_TASK, params![&task.id]).await?;
@@ -68,6 +75,7 @@ impl Transition for Expire {
             append_change(tx, Topic::task(&task.id), ChangeKind::TaskExpired, revision, rule.now).await?;
             expired.tasks.push(task.id.clone());
         }
+        tx.run(&FORGET_SESSIONS, params![rule.now.minus(SESSIONS_KEPT)]).await?;
         expired.tombstones = tx.run(&FORGET, params![rule.tombstones_before, self.rows_max]).await?;
         Ok(expired)
     }

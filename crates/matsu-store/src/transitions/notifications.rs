@@ -202,6 +202,10 @@ pub struct UnreadResults(pub Principal);
 impl Transition for UnreadResults {
     type Output = i64;
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
         tx.row(&UNREAD_RESULTS, params![&self.0]).await?.map_or(Ok(0), |row| row.only_int())
     }

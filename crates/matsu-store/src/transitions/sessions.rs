@@ -8,7 +8,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ChatId, ProjectId, SessionId, TaskId};
 use matsu_core::ports::store::{EndSession, NewSession, StoreError, WantedFor};
 use matsu_core::project::ProjectStatus;
-use matsu_core::session::purpose::Candidate;
+use matsu_core::session::purpose::{Candidate, Held};
 use matsu_core::session::{EndReason, Opening, Purpose, Session, SessionState, choose_opening};
 use matsu_core::task::TaskStatus;
 
@@ -23,7 +23,7 @@ const LOCK_AGENT: Sql =
     Sql::each("SELECT seq FROM agents WHERE id = $1", "SELECT seq FROM agents WHERE id = $1 FOR UPDATE");
 /// Tasks that no job of ours works on: those nobody has taken first, then in the order they were given.
 const OPEN_TASK: Sql = Sql::both(
-    "SELECT tasks.id, sessions.id, sessions.last_seen_at FROM tasks LEFT JOIN sessions \
+    "SELECT tasks.id, sessions.id FROM tasks LEFT JOIN sessions \
      ON sessions.task_id = tasks.id AND sessions.state = 'active' AND sessions.expires_at > $3 \
      WHERE assignee = $1 AND tasks.project_id = $2 AND finished_at IS NULL AND kind = 'agent' \
      AND status IN ('queued', 'running') AND stop_mode IS NULL \
@@ -31,7 +31,7 @@ const OPEN_TASK: Sql = Sql::both(
      ORDER BY (sessions.id IS NOT NULL), tasks.seq LIMIT 1",
 );
 const OPEN_CHAT: Sql = Sql::both(
-    "SELECT chats.id, sessions.id, sessions.last_seen_at FROM chats LEFT JOIN sessions \
+    "SELECT chats.id, sessions.id FROM chats LEFT JOIN sessions \
      ON sessions.chat_id = chats.id AND sessions.state = 'active' AND sessions.expires_at > $3 \
      WHERE chats.agent_id = $1 AND chats.project_id = $2 AND chats.state = 'open' LIMIT 1",
 );
@@ -109,8 +109,8 @@ async fn opening(tx: &mut Tx<'_>, new: &NewSession) -> Result<Opening, StoreErro
         }
         WantedFor::WhateverIsOpen => {
             let who = params![&new.agent_id, &new.project_id, new.now];
-            let task = tx.row(&OPEN_TASK, who).await?.map(|row| candidate(&row, TaskId::from_text)).transpose()?;
-            let chat = tx.row(&OPEN_CHAT, who).await?.map(|row| candidate(&row, ChatId::from_text)).transpose()?;
+            let task = tx.row(&OPEN_TASK, who).await?.map(|row| new.candidate(&row, TaskId::from_text)).transpose()?;
+            let chat = tx.row(&OPEN_CHAT, who).await?.map(|row| new.candidate(&row, ChatId::from_text)).transpose()?;
             choose_opening(task.as_ref(), chat.as_ref()).ok_or_else(|| {
                 nothing(format!("no task and no open chat waits for {} in {}", new.agent_id, new.project_id))
             })
@@ -118,11 +118,17 @@ async fn opening(tx: &mut Tx<'_>, new: &NewSession) -> Result<Opening, StoreErro
     }
 }
 
-fn candidate<T>(row: &Row, id: impl Fn(String) -> T) -> Result<Candidate<T>, StoreError> {
-    let mut c = row.columns();
-    let what = id(c.text()?);
-    let held = c.opt_text()?.map(SessionId::from_text).zip(c.opt_time()?);
-    Ok(Candidate { what, held })
+trait Candidates {
+    fn candidate<T>(&self, row: &Row, id: impl Fn(String) -> T) -> Result<Candidate<T>, StoreError>;
+}
+
+impl Candidates for NewSession {
+    fn candidate<T>(&self, row: &Row, id: impl Fn(String) -> T) -> Result<Candidate<T>, StoreError> {
+        let mut c = row.columns();
+        let what = id(c.text()?);
+        let by = c.opt_text()?.map(SessionId::from_text);
+        Ok(Candidate { what, held: by.map(|by| Held { listens: self.listening.contains(&by), by }) })
+    }
 }
 
 async fn begin_task(

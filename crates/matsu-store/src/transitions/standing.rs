@@ -64,6 +64,10 @@ pub struct ReadStanding {
 impl Transition for ReadStanding {
     type Output = Option<Standing>;
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Standing>, StoreError> {
         let row = match &self.key {
             SessionKey::TokenHash(hash) => tx.row(&BY_TOKEN, params![hash, self.now]).await?,
@@ -91,6 +95,10 @@ pub struct ReadView {
 
 impl Transition for ReadView {
     type Output = SessionView;
+
+    fn is_quick(&self) -> bool {
+        true
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<SessionView, StoreError> {
         let row = tx.row(&BY_ID, params![&self.id, self.now]).await?;

@@ -141,7 +141,8 @@ impl Transition for Append {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
         let request = &self.0;
         let mut chat = lock(tx, &request.chat_id).await?;
-        if chat.state == ChatState::Ended {
+        // An answer that was under way when the chat ended is still its own.
+        if chat.state == ChatState::Ended && request.finishes.is_none() {
             return Err(closed(&chat.id));
         }
         for entry in &request.entries {
@@ -171,7 +172,8 @@ impl Transition for SaveDraft {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let entries = json(&self.draft.entries)?;
         tx.run(&SAVE, params![&self.id, &self.draft.model, &entries, self.now]).await?;
-        Ok(())
+        let chat = super::chats::read(tx, &self.id).await?;
+        announce(tx, &chat, ChangeKind::Message, self.now).await
     }
 }
 

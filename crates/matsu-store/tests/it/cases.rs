@@ -8,6 +8,7 @@ pub mod fences;
 pub mod notifications;
 pub mod queue;
 pub mod recovery;
+pub mod runs;
 pub mod scarce;
 pub mod sessions;
 pub mod stopping;

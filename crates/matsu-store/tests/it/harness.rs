@@ -265,6 +265,7 @@ impl TestStore {
             agent_id: AgentId::from_text(agent),
             project_id: ProjectId::from_text("default"),
             wanted: WantedFor::WhateverIsOpen,
+            listening: Vec::new(),
             job_id: None,
             mode: None,
             grants: None,

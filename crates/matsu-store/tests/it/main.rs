@@ -117,6 +117,13 @@ on_every_backend! {
         partial_output_survives_its_owner,
         slots_are_counted_over_all_nodes,
     }
+    runs {
+        output_is_read_in_parts_from_anywhere,
+        a_late_part_of_output_is_refused,
+        a_conversation_belongs_to_one_agent_and_one_task_at_a_time,
+        a_question_is_answered_once,
+        what_a_run_said_goes_with_its_task,
+    }
     changes {
         every_visible_change_is_recorded_in_order,
         a_commit_wakes_its_topics_and_a_refusal_wakes_nobody,

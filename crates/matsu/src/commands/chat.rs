@@ -43,9 +43,10 @@ pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
         node: NodeRole::Command,
         workers: Workers::None,
         bodies: Bodies::default(),
+        agents: compose::agents(config),
         version: VERSION.to_owned(),
     };
-    let runtime = compose::runtime(config, &opened, role);
+    let runtime = compose::runtime(config, &opened, role)?;
     let offer = Offer::parse(&args.tools).map_err(anyhow::Error::msg)?;
     let (store, clock) = (Arc::clone(&opened.store), Clock::system());
     let rooms = Rooms { store, clock, roster: roster.with_default(default) };

@@ -43,7 +43,7 @@ fn reference() {
     say!("|---|---|---|---|");
     for key in KEYS {
         let kind = match key.kind {
-            Kind::Text => "text".to_owned(),
+            Kind::Text | Kind::MaybeText => "text".to_owned(),
             Kind::Number { min, max } => format!("{min} to {max}"),
             Kind::Word(words) => words.join(" or "),
         };

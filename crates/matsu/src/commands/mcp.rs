@@ -37,11 +37,13 @@ pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
 async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     let lock = ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?;
     let opened = compose::open_store(config).await?;
+    let agents = compose::agents(config);
     let role = Role {
         // Who runs no jobs is no server: others would leave it a share of the work.
         node: if lock.is_some() { NodeRole::Serve } else { NodeRole::Command },
         workers: if lock.is_some() { Workers::All } else { Workers::None },
-        bodies: compose::bodies(args.test_jobs),
+        bodies: compose::bodies(&agents, args.test_jobs),
+        agents,
         version: VERSION.to_owned(),
     };
     let runtime = compose::runtime(config, &opened, role)?;

@@ -40,10 +40,12 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let Some(lock) = take_lock(&config, &version).await? else { return Ok(ExitCode::SUCCESS) };
 
     let opened = compose::open_store(&config).await?;
+    let agents = compose::agents(&config);
     let role = Role {
         node: NodeRole::Serve,
         workers: Workers::All,
-        bodies: compose::bodies(args.test_jobs),
+        bodies: compose::bodies(&agents, args.test_jobs),
+        agents,
         version: version.clone(),
     };
     let runtime = compose::runtime(&config, &opened, role)?;

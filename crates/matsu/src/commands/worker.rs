@@ -23,10 +23,12 @@ pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let opened = compose::open_store(&config).await?;
+    let agents = compose::agents(&config);
     let role = Role {
         node: NodeRole::Worker,
         workers: Workers::All,
-        bodies: compose::bodies(args.test_jobs),
+        bodies: compose::bodies(&agents, args.test_jobs),
+        agents,
         version: VERSION.to_owned(),
     };
     let runtime = compose::runtime(&config, &opened, role)?;

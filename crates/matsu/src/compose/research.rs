@@ -9,7 +9,7 @@ use matsu_adapters::claims::extractive::Extractive;
 use matsu_adapters::engines::local::LocalEngine;
 use matsu_adapters::engines::openalex::OpenAlex;
 use matsu_adapters::engines::searxng::Searxng;
-use matsu_adapters::extract::reader::PageReader;
+use matsu_adapters::extract::PageReader;
 use matsu_adapters::fetch::guard::{AddressGuard, Exception};
 use matsu_adapters::fetch::names::{GuardedNames, SystemNames};
 use matsu_adapters::fetch::vault::{CookieSource, FileVault};

@@ -1,6 +1,8 @@
 //! The table of all settings: name, kind, default, meaning. The reference is made from it.
 
-use matsu_core::limits::{AUTH_KEPT, HOLD_MAX, SEARCH_TIME_MAX};
+use matsu_core::limits::{
+    AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, HOLD_MAX, SEARCH_TIME_MAX, SESSION_KEPT,
+};
 
 use crate::paths::Paths;
 
@@ -8,7 +10,12 @@ use crate::paths::Paths;
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Text,
-    Number { min: u64, max: u64 },
+    /// As `Text`, but may be empty.
+    MaybeText,
+    Number {
+        min: u64,
+        max: u64,
+    },
     Word(&'static [&'static str]),
 }
 
@@ -23,6 +30,7 @@ pub struct Key {
 pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
 
 const SLOT: Kind = Kind::Number { min: 1, max: 1_000 };
+const SECONDS: Kind = Kind::Number { min: 1, max: 7 * 24 * 3_600 };
 
 /// One line for each setting; a test checks that the code reads every one of them.
 pub const KEYS: &[Key] = &[
@@ -73,6 +81,18 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Number { min: 1, max: 3_600 },
         default: |_| HOLD_MAX.as_secs().to_string(),
         meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
+    },
+    Key {
+        name: "agents.roots",
+        kind: Kind::MaybeText,
+        default: |_| String::new(),
+        meaning: "directories that agents may work in, separated by colons; the first is where they work by default",
+    },
+    Key {
+        name: "agents.mode_max",
+        kind: Kind::Word(&["read-only", "workspace-write", "full"]),
+        default: |_| "read-only".to_owned(),
+        meaning: "what a run of an agent may be allowed to touch: nothing, its directory, or whatever you may",
     },
     Key {
         name: "slots.network_client",
@@ -178,6 +198,42 @@ pub const KEYS: &[Key] = &[
         meaning: "a JSON file with mcpServers, whose tools models may use in chats",
     },
     Key {
+        name: "sessions.ttl",
+        kind: SECONDS,
+        default: |_| SESSION_KEPT.as_secs().to_string(),
+        meaning: "an agent's session ends this many seconds after its last call",
+    },
+    Key {
+        name: "sessions.idle_end",
+        kind: SECONDS,
+        default: |_| CHAT_IDLE_END.as_secs().to_string(),
+        meaning: "an agent in a chat where nobody speaks is told to end after this many seconds",
+    },
+    Key {
+        name: "sessions.connect_max",
+        kind: SECONDS,
+        default: |_| CONNECT_MAX.as_secs().to_string(),
+        meaning: "seconds until a person is told that the agent they called has not come",
+    },
+    Key {
+        name: "sessions.cancel_grace",
+        kind: SECONDS,
+        default: |_| CANCEL_ACK_MAX.as_secs().to_string(),
+        meaning: "seconds an agent has to acknowledge that its task was cancelled before it is ended",
+    },
+    Key {
+        name: "sessions.hold_grace",
+        kind: SECONDS,
+        default: |_| HOLD_ACK_MAX.as_secs().to_string(),
+        meaning: "seconds an agent has to acknowledge that its task was blocked or paused before it is ended",
+    },
+    Key {
+        name: "lang",
+        kind: Kind::Word(&["en", "ja", "ko"]),
+        default: |_| "en".to_owned(),
+        meaning: "the language that agents and people are spoken to in",
+    },
+    Key {
         name: "log.level",
         kind: Kind::Word(&["error", "warn", "info", "debug", "trace"]),
         default: |_| "info".to_owned(),
@@ -201,7 +257,7 @@ impl Key {
     pub fn complaint(&self, value: &str) -> Option<String> {
         match self.kind {
             Kind::Text if value.is_empty() => Some("must not be empty".to_owned()),
-            Kind::Text => None,
+            Kind::Text | Kind::MaybeText => None,
             Kind::Number { min, max } => match value.parse::<u64>() {
                 Ok(number) if (min..=max).contains(&number) => None,
                 _ => Some(format!("must be a whole number from {min} to {max}, got {value:?}")),

@@ -37,6 +37,11 @@ impl Home {
         self.settings.iter().map(|(variable, value)| (variable.as_str(), value.as_str()))
     }
 
+    /// Somewhere in this home.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub fn data_dir(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -47,10 +52,6 @@ impl Home {
         command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
         command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
         command
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     pub fn serve(&self) -> Daemon {
@@ -121,6 +122,14 @@ pub struct Daemon {
 impl Daemon {
     pub fn http(&self) -> &Http {
         self.http.as_ref().unwrap()
+    }
+
+    /// Processor time it has used so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = read(Path::new(&format!("/proc/{}/stat", self.child.id()))).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+        ticks / 100.0
     }
 
     /// What it wrote to its log.

@@ -56,7 +56,16 @@ impl Http {
         self.mcp_raw(&headers_for(body), replaced, body.to_string().as_bytes())
     }
 
+    /// A modern MCP request to another address of the same door.
+    pub fn mcp_at(&self, path: &str, body: &Value) -> Reply {
+        self.raw_at(path, &headers_for(body), &[], body.to_string().as_bytes())
+    }
+
     pub fn mcp_raw(&self, more: &[(String, String)], replaced: &[(&str, &str)], body: &[u8]) -> Reply {
+        self.raw_at("/mcp", more, replaced, body)
+    }
+
+    fn raw_at(&self, path: &str, more: &[(String, String)], replaced: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut headers = vec![
             ("Host".to_owned(), self.address.to_string()),
             ("Authorization".to_owned(), format!("Bearer {}", self.token)),
@@ -71,7 +80,7 @@ impl Http {
             }
         }
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        self.send("POST", "/mcp", &headers, body)
+        self.send("POST", path, &headers, body)
     }
 
     /// Calls a tool; the result, or the protocol's error.

@@ -7,6 +7,7 @@
     reason = "tests start processes, look at the real clock and read the environment"
 )]
 
+mod agent_runs;
 mod agents;
 mod bad_frames;
 mod doors;
@@ -18,4 +19,5 @@ mod native;
 mod python;
 mod relay;
 mod research;
+mod sessions;
 mod stdio;

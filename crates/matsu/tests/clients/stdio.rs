@@ -21,7 +21,18 @@ pub struct Client {
 impl Client {
     /// `matsu mcp` as a client starts it.
     pub fn start(home: &Home, args: &[&str]) -> Self {
+        Self::start_with(home, args, &[])
+    }
+
+    /// As a child that was given something in its environment.
+    pub fn start_with(home: &Home, args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat());
+        command.envs(settings.iter().copied());
+        Self::of(command)
+    }
+
+    /// Any command that speaks MCP.
+    pub fn of(mut command: std::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let (sender, frames) = channel();
@@ -39,13 +50,23 @@ impl Client {
 
     /// One that has shaken hands as clients did before 2026-07-28.
     pub fn legacy(home: &Home, args: &[&str]) -> Self {
-        let mut client = Self::start(home, args);
+        Self::shaken(home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat()))
+    }
+
+    /// As [`Client::legacy`], for any command.
+    pub fn shaken(command: std::process::Command) -> Self {
+        let mut client = Self::of(command);
+        client.shake_hands();
+        client
+    }
+
+    pub fn shake_hands(&mut self) {
+        let client = self;
         let info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
         let id = client.request("initialize", &params);
         assert_eq!(client.answer(id)["result"]["serverInfo"]["name"], "matsu");
         client.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        client
     }
 
     pub fn line(&mut self, line: &str) {

@@ -73,6 +73,8 @@ pub struct NewSession {
     pub agent_id: AgentId,
     pub project_id: ProjectId,
     pub wanted: WantedFor,
+    /// Sessions of the agent that wait in a call at this moment.
+    pub listening: Vec<SessionId>,
     pub job_id: Option<JobId>,
     pub mode: Option<String>,
     pub grants: Option<String>,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use matsu_core::clock::Clock;
 use matsu_core::ports::store::Store;
@@ -12,7 +11,7 @@ use matsu_core::principal::Principal;
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::dispatch::{self, Reply, check};
 use matsu_runtime::research::{ResearchKit, ResearchSettings, SearchJob, VerifyJob};
-use matsu_runtime::tool::{NativeTasks, ToolContext, Watched};
+use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::TOOLS;
 use matsu_runtime::{Bodies, InstanceId, Runtime, RuntimeOptions, Service};
 use matsu_testkit::web::{Answer, Web};
@@ -72,17 +71,8 @@ pub struct Client {
 
 impl Client {
     pub fn of(runtime: &Runtime, principal: Principal, name: &str) -> Self {
-        let cx = ToolContext {
-            runtime: runtime.clone(),
-            principal,
-            instance: Some(InstanceId::from_text(name)),
-            caller: CancellationToken::new(),
-            hold_max: None,
-            workplace: Arc::default(),
-            session_token: None,
-            watched: Arc::new(Watched::default()),
-            tasks: NativeTasks::Unknown,
-        };
+        let instance = Some(InstanceId::from_text(name));
+        let cx = ToolContext { instance, ..ToolContext::new(runtime.clone(), principal) };
         Self { cx }
     }
 
@@ -97,6 +87,7 @@ impl Client {
                 assert_eq!(body["ok"], json!(!is_error));
                 body
             }
+            Reply::Interrupted { body, .. } => body,
             Reply::Task(id) => json!({ "native": id }),
         }
     }

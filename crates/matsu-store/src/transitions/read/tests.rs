@@ -22,7 +22,7 @@ fn lists_follow_the_index_that_is_theirs() {
         (&LIST_JOBS.unfinished[0], "SCAN jobs USING INDEX jobs_unfinished"),
         (&LIST_SUMMARIES.unfinished_of_task[0], "SEARCH jobs USING INDEX jobs_unfinished (task_id=?)"),
         (&QUEUE, "SCAN jobs USING INDEX jobs_unfinished"),
-        (&FAILED, "SEARCH tasks USING INDEX tasks_failed (owner=? AND finished_at>?)"),
+        (&FAILED, "SEARCH tasks USING COVERING INDEX tasks_failed (owner=? AND finished_at>?)"),
         (&LIST_TASKS, "SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"),
         (&LIST_TASKS_OF_OWNER, "SEARCH tasks USING INDEX tasks_by_owner (owner=? AND seq<?)"),
         (&LIST_TASKS_OF_PARENT, "SEARCH tasks USING INDEX tasks_by_parent (parent_id=? AND rowid<?)"),

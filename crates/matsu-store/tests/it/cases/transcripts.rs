@@ -84,6 +84,8 @@ pub async fn an_ended_chat_takes_nothing_until_it_is_opened_again(t: TestStore) 
     assert!(describe(&t, &chat, Change::Ended).await.unwrap().ended);
     let said = || append(&t, &chat, vec![Entry::user("hello", t.now())], None);
     assert!(matches!(t.store.append_entries(said()).await, Err(StoreError::Closed { .. })));
+    let answer = vec![Entry::assistant("gemini", vec![Item::text("late")], t.now())];
+    t.store.append_entries(append(&t, &chat, answer, Some("gemini"))).await.unwrap();
     assert!(!describe(&t, &chat, Change::Reopened).await.unwrap().ended);
     t.store.append_entries(said()).await.unwrap();
 }

@@ -155,6 +155,7 @@ fn an_idle_session_is_woken_by_a_finished_wait() {
     session.is_woken_for(&task, asked);
     assert_ne!(task, native, "a wait has an id of its own");
     session.polls_no_more(&native);
+    println!("result: an idle session is woken by a wait that ended, without a turn in between | claude | yes");
 }
 
 #[test]
@@ -174,6 +175,7 @@ fn a_wait_that_is_stopped_leaves_the_work_alone() {
         assert!(answer.as_ref().is_some_and(|answer| answer["result"].is_object()), "{answer:?}");
     }
     assert_eq!(session.http.status_of(&task), "running");
+    println!("result: a wait that is stopped leaves the work alone | claude | yes");
 }
 
 #[test]
@@ -191,4 +193,5 @@ fn a_wait_outlives_the_daemon_and_nobody_polls_for_ever() {
     let refused = polls.iter().filter(|(_, answer)| answer.as_ref().is_some_and(|answer| answer["error"].is_object()));
     println!("tasks/get came {} times, {} of them while no daemon was there", polls.len(), refused.count());
     session.polls_no_more(&native);
+    println!("result: a wait outlives the daemon, and nobody polls for ever | claude | yes");
 }

@@ -1,0 +1,23 @@
+//! Agent command lines: definitions as data, a shim that owns every process of a run, decoders for their streams.
+
+mod check;
+mod command_line;
+mod decoders;
+mod definition;
+mod environment;
+mod host;
+mod live;
+mod orphans;
+mod place;
+mod places;
+mod probe;
+mod process;
+mod quota;
+mod registry;
+mod runs_folder;
+pub mod shim;
+mod text;
+mod verdict;
+mod worktree;
+
+pub use host::{CliHost, HostOptions};

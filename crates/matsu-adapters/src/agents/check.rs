@@ -1,0 +1,245 @@
+//! A wish against the definition and the rules of this machine, before anything is stored. Same in every mode.
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::limits::{PROMPT_ARGUMENT_BYTES_MAX, RUN_SECONDS, RUN_SECONDS_MAX, SYSTEM_PROMPT_CHARS_MAX};
+use matsu_core::ports::agent::{CheckedRun, RefusedParam, RunRefusal, RunWish};
+use matsu_core::run::{Isolation, Mode, RunInput};
+
+use super::definition::{Definition, PromptWay};
+use super::{environment, places, worktree};
+
+/// What the machine allows.
+pub struct Rules<'a> {
+    pub roots: &'a [std::path::PathBuf],
+    pub mode_max: Mode,
+}
+
+pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
+    let timeout_seconds = wish.timeout_seconds.unwrap_or(RUN_SECONDS);
+    if !(1..=RUN_SECONDS_MAX).contains(&timeout_seconds) {
+        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
+        let message = format!("timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {timeout_seconds}");
+        return Err(param("timeout", &expected, &timeout_seconds.to_string(), message));
+    }
+    check_texts(definition, &wish)?;
+    check_session(definition, &wish)?;
+    let args = allowed_args(definition, &wish.args)?;
+    if let Some((name, why)) = wish.env.keys().find_map(|name| Some((name, environment::refusal(definition, name)?))) {
+        return Err(param("env", "names on the agent's allow list", name, why));
+    }
+    let mode = mode(definition, rules, &wish)?;
+    let place = places::resolve(wish.working_directory.as_deref(), &wish.places, rules.roots)?;
+    let isolation = isolation(mode, place.directory.as_deref(), &wish)?;
+    let input = RunInput {
+        agent: definition.name.clone(),
+        message: wish.message,
+        system_prompt: wish.system_prompt,
+        model: wish.model,
+        effort: wish.effort,
+        args,
+        env: wish.env,
+        directory: place.directory.map(|directory| directory.display().to_string()),
+        mode,
+        isolation,
+        timeout_seconds,
+        session: wish.session.unwrap_or_default(),
+        resume: wish.resume,
+    };
+    Ok(CheckedRun { input, shown_directory: place.shown, note: place.note })
+}
+
+fn param(name: &str, expected: &str, received: &str, message: impl Into<String>) -> RunRefusal {
+    let received = matsu_core::job::end::clip(received, 80);
+    let param = RefusedParam { name: name.to_owned(), expected: expected.to_owned(), received };
+    RunRefusal { code: ErrorCode::InvalidParams, message: message.into(), param: Some(param) }
+}
+
+fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal> {
+    let name = &definition.name;
+    if wish.message.trim().is_empty() {
+        return Err(param("message", "text", "nothing", "message must not be empty"));
+    }
+    let mut bytes_max = definition.prompt_bytes_max.unwrap_or(usize::MAX);
+    if definition.prompt == PromptWay::Argument {
+        bytes_max = bytes_max.min(PROMPT_ARGUMENT_BYTES_MAX);
+    }
+    if wish.message.len() > bytes_max {
+        let message = format!("message has {} bytes; {name} takes at most {bytes_max}", wish.message.len());
+        return Err(param("message", &format!("at most {bytes_max} bytes"), "a longer text", message));
+    }
+    if let Some(system) = &wish.system_prompt {
+        let chars = system.chars().count();
+        if chars > SYSTEM_PROMPT_CHARS_MAX {
+            let message = format!("system_prompt has {chars} characters; at most {SYSTEM_PROMPT_CHARS_MAX} are taken");
+            return Err(param("system_prompt", "at most 100000 characters", &chars.to_string(), message));
+        }
+        if definition.system_prompt.is_none() {
+            let message = format!("{name} takes no system prompt; put it into the message");
+            return Err(param("system_prompt", "nothing for this agent", "a text", message));
+        }
+    }
+    // Both end up in an argument.
+    let is_word = |text: &str| !text.is_empty() && text.len() <= 200 && !text.starts_with('-') && !text.contains('\0');
+    if let Some(model) = &wish.model
+        && (definition.model.is_none() || !is_word(model))
+    {
+        return Err(param("model", "the name of a model", model, format!("{name} takes no such model name")));
+    }
+    if let Some(effort) = &wish.effort {
+        let known = definition.effort.as_ref().map_or(&[][..], |part| part.values.as_slice());
+        if !known.contains(effort) {
+            let expected = if known.is_empty() { "nothing for this agent".to_owned() } else { known.join(", ") };
+            let message = format!("effort for {name} must be {expected}, got {effort}");
+            return Err(param("effort", &expected, effort, message));
+        }
+    }
+    Ok(())
+}
+
+fn check_session(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal> {
+    let is_name = |name: &str| {
+        (1..=128).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    if let Some(session) = &wish.session
+        && !is_name(session)
+    {
+        let expected = "1 to 128 letters, digits, -, _ or .";
+        return Err(param("session_id", expected, session, format!("session_id must have {expected}")));
+    }
+    if wish.resume && definition.session.is_none() {
+        let message = format!("{} cannot resume a conversation", definition.name);
+        return Err(param("resume", "false for this agent", "true", message));
+    }
+    if wish.resume && wish.session.is_none() {
+        return Err(param(
+            "resume",
+            "together with session_id",
+            "true",
+            "resume needs the session_id of a conversation",
+        ));
+    }
+    Ok(())
+}
+
+/// Flags on the list, with their values in both spellings. Anything else is refused as a whole, and named.
+fn allowed_args(definition: &Definition, args: &[String]) -> Result<Vec<String>, RunRefusal> {
+    let takes_value = |flag: &str| definition.allow_args.iter().any(|allowed| allowed.strip_suffix('=') == Some(flag));
+    let is_switch = |flag: &str| definition.allow_args.iter().any(|allowed| allowed == flag);
+    let mut passed = Vec::new();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let (flag, value) = arg.split_once('=').map_or((arg.as_str(), None), |(flag, value)| (flag, Some(value)));
+        match value {
+            Some(_) if takes_value(flag) => passed.push(arg.clone()),
+            None if takes_value(flag) => {
+                let Some(value) = rest.next() else {
+                    return Err(param("args", &format!("{flag} VALUE"), arg, format!("args: {flag} needs a value")));
+                };
+                passed.extend([arg.clone(), value.clone()]);
+            }
+            None if is_switch(flag) => passed.push(arg.clone()),
+            _ => return Err(refused_arg(definition, flag, value.or(rest.next().map(String::as_str)))),
+        }
+    }
+    Ok(passed)
+}
+
+fn refused_arg(definition: &Definition, flag: &str, value: Option<&str>) -> RunRefusal {
+    let value = value.filter(|value| !value.starts_with('-')).map(|value| format!(" with its value {value}"));
+    let allowed = definition.allow_args.iter().map(|arg| arg.trim_end_matches('=')).collect::<Vec<_>>().join(", ");
+    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed };
+    let message = format!(
+        "args: {flag}{} is not allowed for {}; allowed are: {allowed}",
+        value.unwrap_or_default(),
+        definition.name
+    );
+    param("args", &format!("one of: {allowed}"), flag, message)
+}
+
+fn mode(definition: &Definition, rules: &Rules<'_>, wish: &RunWish) -> Result<Mode, RunRefusal> {
+    let ceiling = wish.mode_max.map_or(rules.mode_max, |max| max.min(rules.mode_max));
+    let allowed: Vec<Mode> = definition.mode_list().into_iter().filter(|mode| *mode <= ceiling).collect();
+    let Some(safest) = allowed.first() else {
+        let message = format!("{} has no mode that is allowed here", definition.name);
+        return Err(RunRefusal { code: ErrorCode::Forbidden, message, param: None });
+    };
+    match wish.mode {
+        None => Ok(*safest),
+        Some(mode) if allowed.contains(&mode) => Ok(mode),
+        Some(mode) => {
+            let names = allowed.iter().map(|mode| mode.as_str()).collect::<Vec<_>>().join(", ");
+            let message =
+                format!("mode {mode} is not allowed for {}; allowed are: {names} (agents.mode_max)", definition.name);
+            let refusal = param("mode", &names, mode.as_str(), message);
+            Err(RunRefusal { code: ErrorCode::Forbidden, ..refusal })
+        }
+    }
+}
+
+/// A run that writes in a git tree gets a tree of its own, unless somebody wants otherwise and is alone.
+fn isolation(mode: Mode, directory: Option<&std::path::Path>, wish: &RunWish) -> Result<Isolation, RunRefusal> {
+    let is_git = directory.is_some_and(worktree::is_inside_git);
+    match wish.isolation {
+        Some(Isolation::Worktree) if !is_git => {
+            let message = "isolation worktree needs a working_directory inside a git repository";
+            Err(param("isolation", "none, or a directory inside a git repository", "worktree", message))
+        }
+        Some(Isolation::None) if wish.must_isolate && mode.writes() && is_git => {
+            let message = "several agents that write need a worktree each; leave isolation out";
+            Err(param("isolation", "worktree", "none", message))
+        }
+        None if wish.must_isolate && mode.writes() && directory.is_some() && !is_git => {
+            let message = "several agents that write need a worktree each, and this is no git repository";
+            Err(param("mode", "read-only", mode.as_str(), message))
+        }
+        Some(isolation) => Ok(isolation),
+        None if mode.writes() && is_git => Ok(Isolation::Worktree),
+        None => Ok(Isolation::None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition() -> Definition {
+        let text = "name = \"x\"\ncommand = \"x\"\nprompt = \"stdin\"\noutput = \"text\"\n\
+                    allow_args = [\"--fast\", \"--model=\"]\n[modes.read-only]\n[modes.workspace-write]\n";
+        Definition::parse(text, |_| None).unwrap()
+    }
+
+    fn args(given: &[&str]) -> Result<Vec<String>, String> {
+        let given: Vec<String> = given.iter().map(|arg| (*arg).to_owned()).collect();
+        allowed_args(&definition(), &given).map_err(|refusal| refusal.message)
+    }
+
+    #[test]
+    fn both_spellings_of_a_flag_pass_and_a_refused_one_goes_with_its_value() {
+        assert_eq!(args(&["--fast", "--model", "m", "--model=n"]).unwrap(), ["--fast", "--model", "m", "--model=n"]);
+        for (given, words) in [
+            (&["--evil", "value"][..], "--evil with its value value"),
+            (&["--evil=value"], "--evil with its value value"),
+            (&["--evil", "--fast"], "--evil is not allowed"),
+            (&["positional"], "positional is not allowed"),
+            (&["--fast=1"], "--fast"),
+            (&["--model"], "needs a value"),
+        ] {
+            let refusal = args(given).unwrap_err();
+            assert!(refusal.contains(words), "{given:?}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn the_safest_mode_is_the_default_and_the_configuration_the_ceiling() {
+        let with = |mode_max, wished: Option<Mode>, callers: Option<Mode>| {
+            let wish = RunWish { mode: wished, mode_max: callers, ..RunWish::default() };
+            mode(&definition(), &Rules { roots: &[], mode_max }, &wish).ok()
+        };
+        assert_eq!(with(Mode::Full, None, None), Some(Mode::ReadOnly));
+        assert_eq!(with(Mode::ReadOnly, Some(Mode::WorkspaceWrite), None), None);
+        assert_eq!(with(Mode::WorkspaceWrite, Some(Mode::WorkspaceWrite), None), Some(Mode::WorkspaceWrite));
+        assert_eq!(with(Mode::Full, Some(Mode::Full), None), None, "the program has no such mode");
+        assert_eq!(with(Mode::Full, Some(Mode::WorkspaceWrite), Some(Mode::ReadOnly)), None, "a caller's own bound");
+    }
+}

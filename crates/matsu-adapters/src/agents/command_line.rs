@@ -1,0 +1,208 @@
+//! From a definition and a checked run to what is really started: program, arguments, environment, files.
+//!
+//! Long text goes into files, never into an argument or a variable: the kernel bounds both, and others can read them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use matsu_core::ports::agent::{Login, Resume};
+use matsu_core::run::RunInput;
+use toml::Value;
+
+use super::definition::{Definition, Part, PromptWay, merge};
+use super::environment;
+
+/// What a run knows about itself.
+pub struct Facts<'a> {
+    pub definition: &'a Definition,
+    pub input: &'a RunInput,
+    pub prompt: &'a str,
+    pub resume: Option<&'a Resume>,
+    /// The vendor's id for a conversation that begins here, where the caller chooses it.
+    pub chosen_session: Option<&'a str>,
+    pub directory: &'a Path,
+    pub run: &'a Path,
+    /// The private configuration of the program.
+    pub home: &'a Path,
+    pub data_dir: &'a Path,
+    pub matsu: &'a Path,
+    pub login: Login,
+    /// Matsu's own environment.
+    pub own: &'a BTreeMap<String, String>,
+    /// The token of a run that reports back, and the tools it is offered.
+    pub connect_back: Option<ConnectBack<'a>>,
+    pub marker: &'a str,
+}
+
+#[derive(Clone, Copy)]
+pub struct ConnectBack<'a> {
+    pub token: &'a str,
+    pub tools: &'a str,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub files: Vec<(PathBuf, String)>,
+}
+
+/// The variable that marks every process of a run, so that one whose shim was killed can still be found.
+pub const MARKER: &str = "MATSU_RUN";
+
+pub fn build(facts: &Facts<'_>) -> CommandLine {
+    let definition = facts.definition;
+    let parts = parts(facts);
+    let fill = Fill::new(facts);
+    let mut args: Vec<String> = definition.args.iter().chain(&definition.more_args).cloned().collect();
+    let mut env = environment::inherited(definition, facts.own);
+    let mut files = definition.files.clone();
+    set(&mut env, &definition.env);
+    for part in &parts {
+        args.extend(part.args.iter().cloned());
+        set(&mut env, &part.env);
+        for (name, value) in &part.files {
+            merge_file(&mut files, name, value);
+        }
+    }
+    args.extend(definition.last_args.iter().cloned());
+    let takes_prompt = args.iter().any(|arg| arg.contains("{prompt}"));
+    let mut args: Vec<String> = args.iter().map(|arg| fill.text(arg)).collect();
+    if definition.prompt == PromptWay::Argument && !takes_prompt {
+        args.push(facts.prompt.to_owned());
+    }
+    let mut env: BTreeMap<String, String> = env.iter().map(|(name, value)| (name.clone(), fill.text(value))).collect();
+    env.extend(facts.input.env.clone());
+    env.insert("TMPDIR".to_owned(), facts.run.join("tmp").display().to_string());
+    env.insert("NO_COLOR".to_owned(), "1".to_owned());
+    env.insert(MARKER.to_owned(), facts.marker.to_owned());
+    if let Some(back) = facts.connect_back {
+        env.insert("MATSU_SESSION_TOKEN".to_owned(), back.token.to_owned());
+    }
+    let files = files.iter().map(|(name, value)| (facts.run.join(fill.text(name)), fill.file(value)));
+    CommandLine { args, env, files: files.chain(texts(facts)).collect() }
+}
+
+/// What the choices of this run add, in the order of the arguments. The session comes last: for some programs it is a
+/// word of its own that ends the flags.
+fn parts(facts: &Facts<'_>) -> Vec<Part> {
+    let (definition, input) = (facts.definition, facts.input);
+    let mut parts: Vec<Part> = definition.modes.get(&input.mode).cloned().into_iter().collect();
+    if facts.login == Login::Key {
+        parts.extend(definition.login.as_ref().map(|login| login.private.clone()));
+    }
+    if input.model.is_some() {
+        parts.extend(definition.model.clone());
+    }
+    if input.effort.is_some() {
+        let effort = definition.effort.as_ref();
+        parts.extend(effort.map(|part| Part { args: part.args.clone(), env: part.env.clone(), ..Part::default() }));
+    }
+    if input.system_prompt.is_some() {
+        parts.extend(definition.system_prompt.clone());
+    }
+    if facts.connect_back.is_some() {
+        parts.extend(definition.connect_back.clone());
+    }
+    parts.push(Part { args: input.args.clone(), ..Part::default() });
+    match (&definition.session, facts.resume) {
+        (Some(session), Some(_)) => parts.push(session.resume.clone()),
+        (Some(session), None) => parts.push(session.start.clone()),
+        (None, _) => {}
+    }
+    parts
+}
+
+fn set(env: &mut BTreeMap<String, String>, more: &BTreeMap<String, String>) {
+    env.extend(more.iter().filter(|(name, _)| environment::may_define(name)).map(|(n, v)| (n.clone(), v.clone())));
+}
+
+fn merge_file(files: &mut BTreeMap<String, Value>, name: &str, value: &Value) {
+    match (files.get_mut(name), value) {
+        (Some(Value::Table(table)), Value::Table(more)) => merge(table, more.clone()),
+        (_, value) => {
+            files.insert(name.to_owned(), value.clone());
+        }
+    }
+}
+
+/// The prompt and the system prompt.
+fn texts(facts: &Facts<'_>) -> Vec<(PathBuf, String)> {
+    let mut texts = vec![(facts.run.join("prompt"), facts.prompt.to_owned())];
+    texts.extend(facts.input.system_prompt.clone().map(|system| (facts.run.join("system"), system)));
+    texts
+}
+
+/// Fills in placeholders. Text that somebody gave is filled in once and never looked at again.
+struct Fill {
+    values: Vec<(&'static str, String)>,
+}
+
+impl Fill {
+    fn new(facts: &Facts<'_>) -> Self {
+        let shown = |path: &Path| path.display().to_string();
+        let session = facts.resume.map(|resume| resume.vendor_session.as_str()).or(facts.chosen_session);
+        let title: String = facts.input.message.split_whitespace().take(8).collect::<Vec<_>>().join(" ");
+        let values = vec![
+            ("{run}", shown(facts.run)),
+            ("{home}", shown(facts.home)),
+            ("{directory}", shown(facts.directory)),
+            ("{data_dir}", shown(facts.data_dir)),
+            ("{matsu}", shown(facts.matsu)),
+            ("{prompt_file}", shown(&facts.run.join("prompt"))),
+            ("{system_file}", shown(&facts.run.join("system"))),
+            ("{session}", session.unwrap_or_default().to_owned()),
+            ("{model}", facts.input.model.clone().unwrap_or_default()),
+            ("{effort}", facts.input.effort.clone().unwrap_or_default()),
+            ("{tools}", facts.connect_back.map(|back| back.tools.to_owned()).unwrap_or_default()),
+            // A title that begins like a flag would be one.
+            ("{title}", matsu_core::job::end::clip(title.trim_start_matches('-'), 60)),
+            ("{prompt}", facts.prompt.to_owned()),
+        ];
+        Self { values }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            filled.push_str(&rest[..open]);
+            rest = &rest[open..];
+            match self.values.iter().find(|(name, _)| rest.starts_with(name)) {
+                Some((name, value)) => {
+                    filled.push_str(value);
+                    rest = &rest[name.len()..];
+                }
+                None => {
+                    filled.push('{');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+
+    /// A text as it is, a table as JSON; values are filled in before they are written, so quotes stay quotes.
+    fn file(&self, value: &Value) -> String {
+        match value {
+            Value::String(text) => self.text(text),
+            other => serde_json::to_string_pretty(&self.json(other)).unwrap_or_default(),
+        }
+    }
+
+    fn json(&self, value: &Value) -> serde_json::Value {
+        match value {
+            Value::String(text) => self.text(text).into(),
+            Value::Integer(number) => (*number).into(),
+            Value::Float(number) => (*number).into(),
+            Value::Boolean(yes) => (*yes).into(),
+            Value::Datetime(date) => date.to_string().into(),
+            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Value::Table(table) => table.iter().map(|(name, value)| (self.text(name), self.json(value))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The command lines of the built-in agents, as a table: what the programs are really given.
+
+use matsu_core::run::{Isolation, Mode};
+
+use super::*;
+use crate::agents::registry::Registry;
+
+fn input(agent: &str) -> RunInput {
+    RunInput {
+        agent: agent.to_owned(),
+        message: "Summarise README.md".to_owned(),
+        system_prompt: Some("待つ".to_owned()),
+        model: Some("m".to_owned()),
+        effort: None,
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        directory: Some("/ws".to_owned()),
+        mode: Mode::ReadOnly,
+        isolation: Isolation::None,
+        timeout_seconds: 60,
+        session: "s".to_owned(),
+        resume: false,
+    }
+}
+
+fn line(agent: &str, resume: Option<&Resume>, login: Login) -> CommandLine {
+    let registry = Registry::load(None);
+    let input = input(agent);
+    let own = [("PATH", "/bin"), ("HOME", "/home/u"), ("LD_PRELOAD", "x"), ("SECRET", "s")];
+    let own = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    build(&Facts {
+        definition: &registry.definitions[agent],
+        input: &input,
+        prompt: &input.message,
+        resume,
+        chosen_session: Some("UUID"),
+        directory: Path::new("/ws"),
+        run: Path::new("/run"),
+        home: Path::new("/private"),
+        data_dir: Path::new("/data"),
+        matsu: Path::new("/bin/matsu"),
+        login,
+        own: &own,
+        connect_back: None,
+        marker: "j.1",
+    })
+}
+
+fn ends_with(line: &CommandLine, args: &[&str]) {
+    assert!(line.args.join(" ").ends_with(&args.join(" ")), "{:?}", line.args);
+}
+
+fn file<'a>(line: &'a CommandLine, path: &str) -> &'a str {
+    let found = line.files.iter().find(|(name, _)| name == Path::new(path));
+    &found.unwrap_or_else(|| panic!("{path} in {:?}", line.files)).1
+}
+
+#[test]
+fn claude_chooses_its_session_and_reads_its_system_prompt_from_a_file() {
+    let first = line("claude", None, Login::User);
+    let tail = ["--permission-mode", "plan", "--model", "m", "--append-system-prompt-file", "/run/system"];
+    ends_with(&first, &[&tail[..], &["--session-id", "UUID"]].concat());
+    assert_eq!(first.env.get("CLAUDE_CONFIG_DIR"), None, "the user's own login is used where it lies");
+    assert_eq!(file(&first, "/run/system"), "待つ");
+    let key = line("claude", None, Login::Key);
+    assert_eq!(key.env["CLAUDE_CONFIG_DIR"], "/private");
+    let resume = Resume { vendor_session: "abc".to_owned(), place: None };
+    ends_with(&line("claude", Some(&resume), Login::User), &["--resume", "abc"]);
+}
+
+#[test]
+fn codex_has_its_sandbox_before_the_word_resume() {
+    let resume = Resume { vendor_session: "abc".to_owned(), place: None };
+    let again = line("codex", Some(&resume), Login::User);
+    let tail = ["-s", "read-only", "-m", "m", "-c", "model_instructions_file=\"/run/system\"", "resume", "abc", "-"];
+    ends_with(&again, &tail);
+}
+
+#[test]
+fn gemini_and_qwen_take_their_system_prompt_by_a_variable_that_names_a_file() {
+    let gemini = line("gemini", None, Login::Key);
+    assert_eq!(
+        (gemini.env["GEMINI_SYSTEM_MD"].as_str(), gemini.env["GEMINI_CLI_HOME"].as_str()),
+        ("/run/system", "/private")
+    );
+    let settings: serde_json::Value = serde_json::from_str(file(&gemini, "/private/.gemini/settings.json")).unwrap();
+    assert_eq!(settings["security"]["auth"]["selectedType"], "gemini-api-key");
+    let qwen = line("qwen", None, Login::User);
+    assert_eq!(qwen.env["QWEN_SYSTEM_MD"], "/run/system");
+    assert!(file(&qwen, "/run/settings.json").contains("enableManagedAutoMemory"));
+}
+
+#[test]
+fn opencode_gets_everything_in_one_file() {
+    let opencode = line("opencode", None, Login::User);
+    let config: serde_json::Value = serde_json::from_str(file(&opencode, "/run/opencode.json")).unwrap();
+    assert_eq!(config["permission"]["*"], "deny");
+    assert_eq!(config["instructions"], serde_json::json!(["/run/system"]));
+    assert_eq!(config["share"], "disabled");
+    assert!(opencode.args.join(" ").contains("--title Summarise README.md --dir /ws"), "{:?}", opencode.args);
+}
+
+#[test]
+fn no_environment_but_what_is_named() {
+    for agent in ["claude", "codex", "gemini", "qwen", "opencode"] {
+        let line = line(agent, None, Login::User);
+        assert!(!line.env.contains_key("SECRET") && !line.env.contains_key("LD_PRELOAD"), "{agent}");
+        assert_eq!((line.env["PATH"].as_str(), line.env["TMPDIR"].as_str()), ("/bin", "/run/tmp"), "{agent}");
+        assert!(!line.args.iter().any(|arg| arg.contains("Summarise README.md") && agent != "opencode"), "{agent}");
+    }
+}

@@ -1,0 +1,279 @@
+//! An agent's definition: a TOML file that says how its program is started and read. Data, no code.
+//!
+//! Unknown keys are errors: a key that is not read is worse than none.
+
+use std::collections::BTreeMap;
+
+use matsu_core::limits::RUN_REQUESTS_MAX;
+use matsu_core::ports::agent::Delivery;
+use matsu_core::run::Mode;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::decoders;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    pub name: String,
+    /// A name that is looked for on the PATH, or a path.
+    pub command: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Behind `args`; for a file that extends another.
+    #[serde(default)]
+    pub more_args: Vec<String>,
+    /// After everything else.
+    #[serde(default)]
+    pub last_args: Vec<String>,
+    pub prompt: PromptWay,
+    /// `text`, or the name of a stream decoder.
+    pub output: String,
+    /// Longer prompts are refused.
+    pub prompt_bytes_max: Option<usize>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Names that are passed on from Matsu's own environment.
+    #[serde(default)]
+    pub inherit: Vec<String>,
+    /// Names that a caller may set.
+    #[serde(default)]
+    pub allow_env: Vec<String>,
+    /// Flags that a caller may pass; one that takes a value ends with `=`.
+    #[serde(default)]
+    pub allow_args: Vec<String>,
+    #[serde(default)]
+    pub stop_signal: StopSignal,
+    #[serde(default = "requests_max")]
+    pub requests_max: u32,
+    /// How often an error that may pass with time is tried again.
+    #[serde(default)]
+    pub retries: u32,
+    /// Words in an error that say it may pass with time.
+    #[serde(default)]
+    pub transient: Vec<String>,
+    /// The program holds itself to its mode by a sandbox of the kernel.
+    #[serde(default)]
+    pub own_sandbox: bool,
+    /// Absent: every mode, with nothing but the confinement from outside.
+    #[serde(default)]
+    pub modes: BTreeMap<Mode, Part>,
+    pub session: Option<SessionPart>,
+    pub system_prompt: Option<Part>,
+    pub model: Option<Part>,
+    pub effort: Option<EffortPart>,
+    pub connect_back: Option<Part>,
+    /// How a session's messages reach the program; read by whoever starts sessions.
+    #[serde(default = "delivery")]
+    pub delivery: Delivery,
+    pub login: Option<LoginPart>,
+    pub quota: Option<QuotaPart>,
+    /// Files of the run's own folder. A table becomes JSON, a text stays as it is.
+    #[serde(default)]
+    pub files: BTreeMap<String, Value>,
+    /// What makes the program say its version.
+    #[serde(default = "version")]
+    pub version: Vec<String>,
+    /// What is said to a conversation that goes on after an interruption.
+    #[serde(default = "go_on")]
+    pub go_on: String,
+}
+
+fn requests_max() -> u32 {
+    RUN_REQUESTS_MAX
+}
+
+fn delivery() -> Delivery {
+    Delivery::Resume
+}
+
+fn version() -> Vec<String> {
+    vec!["--version".to_owned()]
+}
+
+fn go_on() -> String {
+    "Go on where you were interrupted.".to_owned()
+}
+
+/// How the prompt goes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptWay {
+    Stdin,
+    /// As `{prompt_file}`; stdin is empty.
+    File,
+    /// As `{prompt}`, or as the last argument; short ones only.
+    Argument,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StopSignal {
+    #[default]
+    Term,
+    Int,
+}
+
+/// What one choice adds to a run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub files: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionPart {
+    /// The caller of the program chooses the id, a UUID.
+    #[serde(default)]
+    pub choose: bool,
+    #[serde(default)]
+    pub start: Part,
+    pub resume: Part,
+    #[serde(default)]
+    pub usage: UsageScope,
+}
+
+/// What the program's own account of its cost covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UsageScope {
+    #[default]
+    Run,
+    Conversation,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EffortPart {
+    pub values: Vec<String>,
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoginPart {
+    /// Variables that carry a key. If one is set, the run has a private configuration and that key.
+    #[serde(default)]
+    pub keys: Vec<String>,
+    /// What such a run gets besides.
+    #[serde(default)]
+    pub private: Part,
+    /// Where the program keeps the user's login and its own state; it may write there in every mode.
+    #[serde(default)]
+    pub state: Vec<String>,
+    /// What makes the program say, by its exit code and without a model call, whether it is logged in.
+    #[serde(default)]
+    pub check: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaPart {
+    /// Words in an error that say so; the time is looked for in the same message.
+    pub patterns: Vec<String>,
+}
+
+impl Definition {
+    /// Reads a definition. `base` finds the table of the one it extends.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str, base: impl Fn(&str) -> Option<Table>) -> Result<Self, String> {
+        let mut table: Table = text.parse().map_err(|error| format!("not valid TOML: {error}"))?;
+        if let Some(extended) = table.remove("extends") {
+            let name = extended.as_str().ok_or("extends must be the name of a built-in agent")?;
+            let mut merged = base(name).ok_or_else(|| format!("extends names {name}, which is not built in"))?;
+            merge(&mut merged, table);
+            table = merged;
+        }
+        let definition: Self = Value::Table(table).try_into().map_err(|error| error.to_string())?;
+        definition.check()?;
+        Ok(definition)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(plain) {
+            return Err("name must have 1 to 64 letters, digits, - or _".to_owned());
+        }
+        if self.command.is_empty() {
+            return Err("command must not be empty".to_owned());
+        }
+        if decoders::of(&self.output).is_none() {
+            return Err(format!("output is {}; there are {}", self.output, decoders::names().join(", ")));
+        }
+        Ok(())
+    }
+
+    /// The modes it has, safest first.
+    #[must_use]
+    pub fn mode_list(&self) -> Vec<Mode> {
+        if self.modes.is_empty() { Mode::ALL.to_vec() } else { self.modes.keys().copied().collect() }
+    }
+
+    /// Whether it is read event by event.
+    #[must_use]
+    pub fn streams(&self) -> bool {
+        self.output != decoders::TEXT
+    }
+}
+
+/// Tables are merged, everything else is replaced.
+pub fn merge(into: &mut Table, from: Table) {
+    for (name, value) in from {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Table(inner)), Value::Table(more)) => merge(inner, more),
+            (_, value) => {
+                into.insert(name, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Definition, String> {
+        Definition::parse(text, |name| (name == "base").then(|| BASE.parse().unwrap()))
+    }
+
+    const BASE: &str = "name = \"base\"\ncommand = \"b\"\nprompt = \"stdin\"\noutput = \"text\"\n[env]\nA = \"1\"\n";
+
+    #[test]
+    fn the_smallest_definition_has_every_mode_and_no_surprises() {
+        let echo = parse("name = \"echo\"\ncommand = \"/bin/cat\"\nprompt = \"stdin\"\noutput = \"text\"\n").unwrap();
+        assert_eq!(echo.mode_list(), [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::Full]);
+        assert!(!echo.streams() && echo.allow_args.is_empty() && echo.login.is_none());
+    }
+
+    #[test]
+    fn a_file_can_extend_another_and_tables_are_merged() {
+        let both = parse("extends = \"base\"\nname = \"mine\"\n[env]\nB = \"2\"\n").unwrap();
+        assert_eq!(both.env.keys().collect::<Vec<_>>(), ["A", "B"]);
+        assert_eq!((both.name.as_str(), both.command.as_str()), ("mine", "b"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, words) in [
+            ("name = ", "not valid TOML"),
+            ("name = \"x\"\ncommand = \"x\"\nprompt = \"stdin\"\noutput = \"smoke\"\n", "output is smoke"),
+            ("name = \"x y\"\ncommand = \"x\"\nprompt = \"stdin\"\noutput = \"text\"\n", "name must have"),
+            ("name = \"x\"\ncomand = \"x\"\nprompt = \"stdin\"\noutput = \"text\"\n", "comand"),
+            ("extends = \"nobody\"\n", "nobody"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

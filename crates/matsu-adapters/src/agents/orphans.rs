@@ -1,0 +1,61 @@
+//! Processes of a run whose shim was killed. They fall to this process, which is a subreaper too, and are ended.
+
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use matsu_core::run::Changes;
+use rustix::process::Signal;
+
+use super::command_line::MARKER;
+use super::shim::tree::{self, Process};
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A process that cannot be killed within this time waits for a disk or a server; it dies when that answers.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// From now on orphans of our runs come to us and not to the system's first process.
+///
+/// # Errors
+/// The kernel has no such thing.
+pub fn adopt() -> std::io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Kills everything of a run, at once: there is nobody left who could end it in order. There are no changes to tell.
+pub async fn end(marker: String, clock: Clock) -> Option<Changes> {
+    let until = clock.instant() + END_WITHIN;
+    loop {
+        let all = tree::all();
+        let mut of_run: Vec<Process> = all.iter().filter(|process| is_of_run(process, &marker)).copied().collect();
+        let roots: Vec<i32> = of_run.iter().map(|process| process.pid).collect();
+        of_run.extend(tree::below(&roots, &all));
+        for process in &of_run {
+            if process.is_zombie { tree::collect(process) } else { tree::send(process, Signal::KILL) }
+        }
+        if of_run.is_empty() || clock.instant() >= until {
+            return None;
+        }
+        clock.sleep(LOOK_EVERY).await;
+    }
+}
+
+/// By the variable that every process of a run inherits; only below this process, whatever others carry.
+fn is_of_run(process: &Process, marker: &str) -> bool {
+    if process.is_zombie {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        // Its environment is gone; a child of ours that nobody awaits can only be an orphan that we killed.
+        return process.parent == me && is_adopted(process);
+    }
+    let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    let wanted = format!("{MARKER}={marker}");
+    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+}
+
+/// Children that were started here lead no session of somebody else; a shim's descendants are in a session whose
+/// leader is not us.
+fn is_adopted(process: &Process) -> bool {
+    let ours = rustix::process::getsid(None).ok();
+    let pid = rustix::process::Pid::from_raw(process.pid);
+    pid.and_then(|pid| rustix::process::getsid(Some(pid)).ok()) != ours
+}

@@ -1,0 +1,40 @@
+//! What must be the same when a conversation goes on; stored with it and opaque to everybody else.
+
+use std::path::PathBuf;
+
+use matsu_core::run::Usage;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    pub directory: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// What the conversation had cost so far, for programs that count from its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// What a run has cost, given what the conversation had cost before and costs now.
+pub fn since(before: Option<Usage>, now: Usage) -> Usage {
+    let before = before.unwrap_or_default();
+    Usage {
+        input_tokens: now.input_tokens.saturating_sub(before.input_tokens),
+        output_tokens: now.output_tokens.saturating_sub(before.output_tokens),
+        cost_usd: now.cost_usd.map(|cost| (cost - before.cost_usd.unwrap_or(0.0)).max(0.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_told_only_what_it_cost_itself() {
+        let of = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, cost_usd: None };
+        assert_eq!(since(Some(of(100, 10)), of(150, 30)), of(50, 20));
+        assert_eq!(since(None, of(150, 30)), of(150, 30));
+    }
+}

@@ -1,0 +1,95 @@
+//! Where a run may be: inside the roots, with every link resolved, and never where Matsu itself is.
+
+use std::path::{Path, PathBuf};
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::ports::agent::{Places, RefusedParam, RunRefusal};
+
+/// A directory that a run was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// `None`: a scratch directory.
+    pub directory: Option<PathBuf>,
+    /// In the caller's own words.
+    pub shown: String,
+    pub note: Option<String>,
+}
+
+/// Resolves a wish. `roots` are the configured ones; the caller's come from its own project.
+pub fn resolve(wish: Option<&str>, caller: &Places, roots: &[PathBuf]) -> Result<Place, RunRefusal> {
+    let allowed: Vec<PathBuf> = caller.roots.iter().chain(roots).filter_map(|root| root.canonicalize().ok()).collect();
+    let default = default_of(caller, &allowed);
+    let (Some(default), true) = (&default, !allowed.is_empty()) else {
+        return match wish {
+            None => Ok(scratch()),
+            Some(wish) => {
+                Err(refused(wish, "no directory can be named: no root is configured (agents.roots, or --root)"))
+            }
+        };
+    };
+    let wished = wish.map_or_else(|| default.clone(), |wish| default.join(wish));
+    let shown = wish.unwrap_or(".");
+    let Ok(directory) = wished.canonicalize() else {
+        return Err(refused(shown, "working_directory does not exist"));
+    };
+    if !allowed.iter().any(|root| directory.starts_with(root)) {
+        return Err(refused(shown, "working_directory lies outside the configured roots"));
+    }
+    if !directory.is_dir() {
+        return Err(refused(shown, "working_directory is not a directory"));
+    }
+    Ok(Place { directory: Some(directory), shown: shown.to_owned(), note: None })
+}
+
+/// The caller's own directory if it is inside a root, else the first root.
+fn default_of(caller: &Places, allowed: &[PathBuf]) -> Option<PathBuf> {
+    let cwd = caller.cwd.as_deref().and_then(|cwd| Path::canonicalize(cwd).ok());
+    cwd.filter(|cwd| allowed.iter().any(|root| cwd.starts_with(root))).or_else(|| allowed.first().cloned())
+}
+
+fn scratch() -> Place {
+    let note = "No root is configured, so it runs in an empty scratch directory of its own.";
+    Place { directory: None, shown: "(scratch)".to_owned(), note: Some(note.to_owned()) }
+}
+
+fn refused(received: &str, message: &str) -> RunRefusal {
+    let param = RefusedParam {
+        name: "working_directory".to_owned(),
+        expected: "a directory inside the configured roots".to_owned(),
+        received: received.to_owned(),
+    };
+    RunRefusal { code: ErrorCode::Forbidden, message: message.to_owned(), param: Some(param) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_resolved_before_anything_is_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        std::fs::create_dir_all(root.join("docs")).unwrap();
+        std::fs::create_dir_all(folder.path().join("outside")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("outside"), root.join("way-out")).unwrap();
+        let places = Places { roots: vec![root.clone()], cwd: None };
+        let place = |wish: Option<&str>| resolve(wish, &places, &[]);
+        let real = root.canonicalize().unwrap();
+        assert_eq!(place(None).unwrap().directory, Some(real.clone()));
+        assert_eq!(place(Some("docs")).unwrap().directory, Some(real.join("docs")));
+        for wish in ["way-out", "..", "../outside", "/", "nowhere", "docs/../../outside"] {
+            assert_eq!(place(Some(wish)).unwrap_err().code, ErrorCode::Forbidden, "{wish}");
+        }
+        let inside = Places { cwd: Some(root.join("docs")), ..places.clone() };
+        assert_eq!(resolve(None, &inside, &[]).unwrap().directory, Some(real.join("docs")));
+        let elsewhere = Places { cwd: Some(folder.path().join("outside")), ..places };
+        assert_eq!(resolve(None, &elsewhere, &[]).unwrap().directory, Some(real), "a cwd outside counts for nothing");
+    }
+
+    #[test]
+    fn without_a_root_it_is_a_scratch_directory_and_said_so() {
+        let place = resolve(None, &Places::default(), &[]).unwrap();
+        assert!(place.directory.is_none() && place.note.is_some_and(|note| note.contains("scratch")));
+        assert!(resolve(Some("/tmp"), &Places::default(), &[]).is_err());
+    }
+}

@@ -1,0 +1,138 @@
+//! Starting processes for agents: the only place that does. A run goes through the shim; what is asked in passing
+//! (a version, git) is short, bounded, and killed when nobody waits for it any more.
+#![expect(clippy::disallowed_methods, reason = "the one file that starts processes for agents")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use super::shim::order::{Order, Stdin};
+
+/// This very program, even if its file was replaced since it started.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// A shim and the ways to it. Dropping `control` makes it end its tree.
+pub struct Shim {
+    pub child: Child,
+    pub control: UnixStream,
+    pub stdout: ChildStdout,
+    pub stderr: ChildStderr,
+}
+
+/// `mark` is carried by the shim as well, so that whatever falls to it is below a process that carries it.
+pub fn start_shim(mark: (&str, &str)) -> io::Result<Shim> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let mut child = Command::new(THIS_PROGRAM)
+        .arg("__run")
+        .env_clear()
+        .env(mark.0, mark.1)
+        .current_dir("/")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(io::Error::other("a started program has no streams"));
+    };
+    Ok(Shim { child, control: UnixStream::from_std(ours)?, stdout, stderr })
+}
+
+/// The program of a run; called by the shim, whose streams it inherits.
+pub fn start_program(order: &Order) -> io::Result<Child> {
+    let stdin = match &order.stdin {
+        Stdin::Nothing => Stdio::null(),
+        Stdin::File(path) => Stdio::from(File::open(path)?),
+        Stdin::Pipe => Stdio::piped(),
+    };
+    Command::new(&order.program)
+        .args(&order.args)
+        .env_clear()
+        .envs(&order.env)
+        .current_dir(&order.directory)
+        .stdin(stdin)
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .spawn()
+}
+
+/// Something short to ask a program.
+pub struct Ask<'a> {
+    pub program: &'a Path,
+    pub args: &'a [String],
+    pub env: &'a BTreeMap<String, String>,
+    pub directory: Option<&'a Path>,
+    pub stdin: Option<&'a str>,
+    pub within: Duration,
+    pub bytes_max: u64,
+}
+
+pub struct Answered {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// `None`: it did not answer in time, or could not be started.
+pub async fn ask(ask: Ask<'_>) -> Option<Answered> {
+    let mut command = Command::new(ask.program);
+    command.args(ask.args).env_clear().envs(ask.env).current_dir(ask.directory.unwrap_or(Path::new("/")));
+    command.stdin(if ask.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+    // Its own group, so that whatever it starts can be ended with it.
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    let mut child = command.spawn().ok()?;
+    let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
+    let exchange = async {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let (stdout, stderr, stdin) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
+        let say = async {
+            if let (Some(mut stdin), Some(text)) = (stdin, ask.stdin) {
+                let _ = stdin.write_all(text.as_bytes()).await;
+            }
+        };
+        let hear_out = async {
+            if let Some(stdout) = stdout {
+                let _ = stdout.take(ask.bytes_max).read_to_end(&mut out).await;
+            }
+        };
+        let hear_err = async {
+            if let Some(stderr) = stderr {
+                let _ = stderr.take(ask.bytes_max).read_to_end(&mut err).await;
+            }
+        };
+        tokio::join!(say, hear_out, hear_err);
+        let status = child.wait().await.ok()?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Some(Answered { code: status.code(), stdout: text(out), stderr: text(err) })
+    };
+    let answered = Clock::system().within(ask.within, exchange).await.flatten();
+    if answered.is_none()
+        && let Some(group) = group
+    {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    answered
+}
+
+/// Where a command lies: a path as it is, a name as the PATH says.
+pub fn find(command: &str, path: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_program = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if command.contains('/') {
+        let path = PathBuf::from(command);
+        return is_program(&path).then_some(path);
+    }
+    let folders = path.split(':').filter(|folder| folder.starts_with('/'));
+    folders.map(|folder| Path::new(folder).join(command)).find(|path| is_program(path))
+}

@@ -1,0 +1,127 @@
+//! The folder of a run: its prompt, its files, its temporary directory; and beside it the lock that its shim holds.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use matsu_core::id::JobId;
+use matsu_core::job::Lease;
+
+/// Leftovers younger than this may belong to a run that is just starting.
+const LEFT_FOR: Duration = Duration::from_secs(600);
+
+/// All runs of one data directory.
+#[derive(Clone, Debug)]
+pub struct RunsFolder {
+    root: PathBuf,
+}
+
+impl RunsFolder {
+    pub fn new(data_dir: &Path) -> Self {
+        Self { root: data_dir.join("runs") }
+    }
+
+    pub fn lock(&self, lease: &Lease) -> PathBuf {
+        self.root.join(format!("{}.{}.lock", lease.job_id, lease.attempt))
+    }
+
+    pub fn make(&self, lease: &Lease) -> io::Result<RunFolder> {
+        let path = self.root.join(format!("{}.{}", lease.job_id, lease.attempt));
+        make_private(&path.join("tmp"))?;
+        Ok(RunFolder { path })
+    }
+
+    /// Runs whose shim still holds its lock.
+    pub fn live(&self) -> Vec<Lease> {
+        let locks = self.locks();
+        locks.into_iter().filter(|(path, _)| is_held(path)).map(|(_, lease)| lease).collect()
+    }
+
+    /// Removes what runs have left whose shim is gone, from the last life of this directory.
+    pub fn sweep(&self) {
+        for (path, lease) in self.locks() {
+            if !is_held(&path) && is_old(&path) {
+                let _ = fs::remove_file(&path);
+                let _ = fs::remove_dir_all(self.root.join(format!("{}.{}", lease.job_id, lease.attempt)));
+            }
+        }
+    }
+
+    fn locks(&self) -> Vec<(PathBuf, Lease)> {
+        let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        paths.filter_map(|path| lease_of(&path).map(|lease| (path, lease))).collect()
+    }
+}
+
+fn lease_of(path: &Path) -> Option<Lease> {
+    let (job, attempt) = path.file_name()?.to_str()?.strip_suffix(".lock")?.rsplit_once('.')?;
+    Some(Lease { job_id: JobId::from_text(job), attempt: attempt.parse().ok()? })
+}
+
+fn is_held(path: &Path) -> bool {
+    // Shared, so that two who look do not take each other for the shim.
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn is_old(path: &Path) -> bool {
+    let age = fs::metadata(path).and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
+    age.is_some_and(|age| age > LEFT_FOR)
+}
+
+/// A folder for its user alone.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A file for its user alone, with the folders above it.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write;
+    if let Some(folder) = path.parent() {
+        make_private(folder)?;
+    }
+    let mut file = fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// One run's folder; goes with it.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_live_while_its_lock_is_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = RunsFolder::new(folder.path());
+        let lease = Lease { job_id: JobId::from_text("j_1"), attempt: 3 };
+        let made = runs.make(&lease).unwrap();
+        let file = fs::OpenOptions::new().create(true).write(true).truncate(true).open(runs.lock(&lease)).unwrap();
+        assert_eq!(runs.live(), []);
+        file.try_lock().unwrap();
+        assert_eq!(runs.live(), [lease]);
+        drop(file);
+        assert_eq!(runs.live(), []);
+        let path = made.path().to_owned();
+        drop(made);
+        assert!(!path.exists());
+    }
+}

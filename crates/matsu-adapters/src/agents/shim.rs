@@ -1,0 +1,115 @@
+//! The run shim, `matsu __run`: the parent of everything that one run starts.
+//!
+//! It is a child subreaper in a session of its own, so that no descendant can leave it, whatever it does. It ends when
+//! its program has ended, when it is told to, or when whoever started it is gone; in each case only after every
+//! descendant is gone too. It holds the run's lock file until then. The streams of the program are not its business:
+//! the program inherits them.
+
+pub mod confine;
+mod ending;
+pub mod order;
+pub mod tree;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+use matsu_core::clock::Clock;
+use matsu_core::limits::TICK;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStdin};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::process;
+use order::{Order, Report, Word};
+
+/// What `matsu __run` does. Its stdin is a socket to whoever started it.
+#[must_use]
+pub fn run() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.and_then(|runtime| runtime.block_on(supervise())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+async fn supervise() -> io::Result<()> {
+    let socket = std::os::unix::net::UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    socket.set_nonblocking(true)?;
+    let (reader, mut writer) = UnixStream::from_std(socket)?.into_split();
+    let mut words = BufReader::new(reader).lines();
+    let Some(line) = words.next_line().await? else { return Ok(()) };
+    let order: Order = serde_json::from_str(&line).map_err(io::Error::other)?;
+    let _lock = hold(&order.lock)?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    // Fails only for who leads a session already, which is just as good.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let confined = order.confinement.as_ref().map(confine::apply).transpose();
+    let started = confined.map_err(io::Error::other).and_then(|_| process::start_program(&order));
+    let mut child = match started {
+        Ok(child) => child,
+        Err(error) => return report(&mut writer, &Report::Failed { error: error.to_string() }).await,
+    };
+    report(&mut writer, &Report::Started { pid: child.id().unwrap_or(0) }).await?;
+    let status = watch(&mut child, &mut words, &mut terminate).await;
+    let ended = ending::end_tree(&mut child, status, order.stop_signal).await;
+    report(&mut writer, &ended).await
+}
+
+/// Until the program has ended, or is to be ended: `None`.
+async fn watch(
+    child: &mut Child,
+    words: &mut Lines<BufReader<OwnedReadHalf>>,
+    terminate: &mut Signal,
+) -> Option<std::process::ExitStatus> {
+    let clock = Clock::system();
+    let mut stdin = child.stdin.take();
+    let mut unsaid: Vec<u8> = Vec::new();
+    loop {
+        tokio::select! {
+            status = child.wait() => return status.ok(),
+            word = words.next_line() => match word {
+                Ok(Some(line)) => match serde_json::from_str(&line) {
+                    Ok(Word::Input { text }) => unsaid.extend(text.as_bytes()),
+                    Ok(Word::CloseInput) => stdin = None,
+                    Ok(Word::End) | Err(_) => return None,
+                },
+                // Nobody is left who could want this run.
+                Ok(None) | Err(_) => return None,
+            },
+            _ = terminate.recv() => return None,
+            written = write_some(&mut stdin, &unsaid), if !unsaid.is_empty() && stdin.is_some() => match written {
+                Ok(bytes) => drop(unsaid.drain(..bytes)),
+                // It does not listen any more; whether that is well, its end says.
+                Err(_) => stdin = None,
+            },
+            () = clock.sleep(TICK) => tree::reap_adopted(child.id()),
+        }
+    }
+}
+
+async fn write_some(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
+    match stdin {
+        Some(stdin) => stdin.write(bytes).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The lock ends with this process, after its tree.
+fn hold(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    file.try_lock().map_err(io::Error::other)?;
+    Ok(file)
+}
+
+async fn report(writer: &mut OwnedWriteHalf, report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report).map_err(io::Error::other)?;
+    line.push(b'\n');
+    writer.write_all(&line).await
+}

@@ -1,0 +1,65 @@
+//! What is said between whoever starts a run and its shim: one JSON line each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::confine::Confinement;
+
+/// The first line: what to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// All of it; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub directory: PathBuf,
+    pub stdin: Stdin,
+    pub lock: PathBuf,
+    pub confinement: Option<Confinement>,
+    pub stop_signal: EndWord,
+}
+
+/// Where the program reads from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Stdin {
+    Nothing,
+    File(PathBuf),
+    /// What comes as [`Word::Input`].
+    Pipe,
+}
+
+/// How a program is asked to end.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum EndWord {
+    Term,
+    Int,
+}
+
+/// Every later line to the shim.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Word {
+    End,
+    Input { text: String },
+    CloseInput,
+}
+
+/// What the shim says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    Started {
+        pid: u32,
+    },
+    /// Nothing runs.
+    Failed {
+        error: String,
+    },
+    /// Every process is gone.
+    Ended {
+        code: Option<i32>,
+        signal: Option<i32>,
+        /// How many processes had to be ended; the program itself counts if it had not ended by then.
+        processes: u32,
+    },
+}

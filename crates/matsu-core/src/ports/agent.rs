@@ -1,0 +1,280 @@
+//! What the runtime needs of the world to run other command lines: which there are, and starting one.
+//!
+//! A host decides how a program is started, confined and read. What a run means for its task is decided elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+use crate::error_code::ErrorCode;
+use crate::id::TaskId;
+use crate::job::Lease;
+use crate::run::{Changes, Isolation, Mode, Question, RunInput, Usage};
+use crate::words::words;
+
+/// The command lines of this machine.
+#[async_trait]
+pub trait AgentHost: Send + Sync {
+    /// Every agent with a readable definition, in the order of their names.
+    fn agents(&self) -> Vec<Agent>;
+
+    /// Definitions that could not be read, by file.
+    fn broken(&self) -> Vec<BrokenDefinition>;
+
+    /// Checks a wish against the agent's definition and this machine's rules, and makes it complete. Changes nothing.
+    ///
+    /// # Errors
+    /// What is refused and why, naming the parameter.
+    fn check(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal>;
+
+    /// Asks the program itself. Bounded in time; never fails, an absent answer is one.
+    async fn probe(&self, agent: &str, login: LoginCheck) -> Probe;
+
+    /// Starts a run. Dropping what is returned ends every process of it.
+    ///
+    /// # Errors
+    /// It could not be started; nothing runs.
+    async fn start(&self, order: RunOrder) -> Result<Box<dyn LiveRun>, StartError>;
+
+    /// Runs of this machine whose processes are not all gone, whoever started them.
+    fn live_runs(&self) -> Vec<Lease>;
+
+    /// The patch of a run in a worktree.
+    ///
+    /// # Errors
+    /// The branch or its repository is gone.
+    async fn diff(&self, changes: &Changes) -> Result<String, String>;
+
+    /// Puts the patch of a run into the tree it was branched from. All or nothing.
+    ///
+    /// # Errors
+    /// Why it does not apply; nothing was changed.
+    async fn apply(&self, changes: &Changes) -> Result<(), String>;
+}
+
+/// An agent as its definition describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Agent {
+    pub name: String,
+    pub command: String,
+    /// The mode of a run that names none.
+    pub mode: Mode,
+    /// The modes that are allowed here, safest first.
+    pub modes: Vec<Mode>,
+    /// Whether something outside the program's own good will holds it to its mode.
+    pub confined: bool,
+    pub login: Login,
+    pub supports: Supports,
+    /// How often an error that may pass with time is tried again.
+    #[serde(skip)]
+    pub retries: u32,
+    /// How a session's messages reach it.
+    #[serde(skip)]
+    pub delivery: Delivery,
+}
+
+words! {
+    /// How messages reach an agent that somebody talks with.
+    pub enum Delivery {
+        /// A new message starts the program again, in the same conversation.
+        Resume = "resume",
+        /// The program itself waits for the next message.
+        Wait = "wait",
+    }
+}
+
+/// Which login a run uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Login {
+    /// The one the user has made with the program itself.
+    User,
+    /// A key from the environment, with a private configuration of the program.
+    Key,
+    /// It needs none, or its definition says nothing about it.
+    None,
+}
+
+/// What can be asked of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Supports {
+    pub resume: bool,
+    pub system_prompt: bool,
+    pub stream: bool,
+    pub input: bool,
+    pub model: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BrokenDefinition {
+    pub file: String,
+    pub error: String,
+}
+
+/// Where a caller works: what it may name, and what it means by a relative name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    pub roots: Vec<PathBuf>,
+    pub cwd: Option<PathBuf>,
+}
+
+/// A run as somebody wishes it.
+#[derive(Clone, Debug, Default)]
+pub struct RunWish {
+    pub agent: String,
+    pub message: String,
+    pub system_prompt: Option<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub working_directory: Option<String>,
+    pub mode: Option<Mode>,
+    pub isolation: Option<Isolation>,
+    pub timeout_seconds: Option<u32>,
+    pub session: Option<String>,
+    pub resume: bool,
+    pub places: Places,
+    /// The hardest mode the caller itself has; absent: a person.
+    pub mode_max: Option<Mode>,
+    /// Several agents write at once: each needs a tree of its own.
+    pub must_isolate: bool,
+}
+
+/// A run that can be queued.
+#[derive(Clone, Debug)]
+pub struct CheckedRun {
+    pub input: RunInput,
+    /// The directory in the caller's own words.
+    pub shown_directory: String,
+    /// What the caller should know about where it runs.
+    pub note: Option<String>,
+}
+
+/// A wish that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRefusal {
+    pub code: ErrorCode,
+    pub message: String,
+    /// The parameter that will not do, what was expected, what came.
+    pub param: Option<RefusedParam>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedParam {
+    pub name: String,
+    pub expected: String,
+    pub received: String,
+}
+
+/// Whether the login is looked at too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginCheck {
+    Wanted,
+    Skipped,
+}
+
+/// What a program says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    pub installed: bool,
+    pub version: Option<String>,
+    /// `None`: not asked, or the program cannot tell without a model call.
+    pub authenticated: Option<bool>,
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct RunOrder {
+    pub lease: Lease,
+    pub task_id: Option<TaskId>,
+    pub input: RunInput,
+    pub say: Say,
+    pub resume: Option<Resume>,
+}
+
+/// What is said to the program this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Say {
+    /// The message of the run.
+    Message,
+    /// It has heard the message already, and was interrupted.
+    GoOn,
+}
+
+/// A conversation to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    pub vendor_session: String,
+    /// As the host gave it with the first run.
+    pub place: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StartError {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+/// A run under way.
+#[async_trait]
+pub trait LiveRun: Send {
+    /// What happens next. Nothing is lost if this is dropped. After `Ended` it must not be called again.
+    async fn next(&mut self) -> RunEvent;
+
+    /// Ends every process of the run, kindly at first. `Ended` follows. Repeating it changes nothing.
+    fn end(&mut self);
+
+    /// Passes an answer to the program.
+    async fn answer(&mut self, answer: &crate::run::Answer);
+
+    /// Where the run is, for whoever resumes it.
+    fn place(&self) -> Option<String>;
+}
+
+/// Something that a run did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEvent {
+    /// A part of its result.
+    Output(String),
+    /// A line of what it is doing.
+    Log(String),
+    /// The vendor's name for the conversation.
+    Session(String),
+    Usage(Usage),
+    Question(Question),
+    /// Every process is gone. The last event.
+    Ended(Box<RunEnd>),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunEnd {
+    pub exit_code: Option<i32>,
+    pub verdict: Verdict,
+    pub stdout_tail: String,
+    pub stderr_tail: String,
+    pub processes_ended: u32,
+    pub changes: Option<Changes>,
+}
+
+/// What the program's own words and its exit code together mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    #[default]
+    Success,
+    Failure {
+        code: ErrorCode,
+        message: String,
+        retryable: bool,
+    },
+    /// The vendor says when there is more to be had.
+    Quota {
+        until: Timestamp,
+        message: String,
+    },
+}

@@ -1,0 +1,114 @@
+//! Agent runs: their output in parts, their conversations, and answers to their questions.
+
+use async_trait::async_trait;
+
+use crate::clock::Timestamp;
+use crate::id::{JobId, TaskId};
+use crate::job::Lease;
+use crate::principal::Principal;
+use crate::run::Answer;
+use crate::task::NewTask;
+use crate::words::words;
+
+use super::{InsertedTask, StoreError};
+
+#[async_trait]
+pub trait RunStore {
+    /// As `insert_task`; in the same transaction the task takes the conversation it belongs to. A name that another
+    /// agent or directory uses, that has nothing to resume, or whose last run is unfinished is `Refused`, and nothing
+    /// is stored. A repeated idempotency key takes nothing.
+    async fn insert_run(&self, task: NewTask, session: Option<SessionClaim>) -> Result<InsertedTask, StoreError>;
+
+    /// The conversation of that name, if its owner has one.
+    async fn agent_session(&self, owner: &Principal, name: &str) -> Result<Option<AgentSession>, StoreError>;
+
+    /// Notes, under the fence, what the vendor calls the conversation that the job's task has taken. A task without
+    /// one is left alone.
+    async fn note_session(&self, lease: &Lease, note: SessionNote, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Appends under the fence, in order. What an earlier attempt wrote to the same stream goes with the first part
+    /// of a later one.
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError>;
+
+    /// Some of a job's output. A job without any, or without that stream, has none: an empty slice.
+    async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError>;
+
+    /// Answers the question that the job is parked for; wakes whoever waits for it. No such question, or one that was
+    /// answered before with other words, is `Refused`.
+    async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The answer, if it has come.
+    async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError>;
+}
+
+words! {
+    /// What a part of the output belongs to.
+    pub enum OutputStream {
+        /// The result itself.
+        Result = "result",
+        /// What the run was doing, line by line.
+        Log = "log",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputPart {
+    pub stream: OutputStream,
+    /// Bytes of the stream before this part.
+    pub start: u64,
+    pub text: String,
+}
+
+/// Which bytes are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputRange {
+    pub stream: OutputStream,
+    pub from: OutputFrom,
+    pub bytes_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFrom {
+    /// From this byte on, moved to the next character border.
+    Byte(u64),
+    /// The last bytes.
+    End,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutputSlice {
+    pub text: String,
+    /// Where `text` begins and ends in the stream.
+    pub start: u64,
+    pub end: u64,
+    /// Bytes of the whole stream so far.
+    pub total: u64,
+}
+
+/// A conversation that a new task wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionClaim {
+    pub name: String,
+    pub agent: String,
+    pub directory: String,
+    pub resume: bool,
+}
+
+/// A conversation as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSession {
+    pub name: String,
+    pub agent: String,
+    pub directory: String,
+    pub vendor_session: Option<String>,
+    /// What the host needs to go on in the same place.
+    pub place: Option<String>,
+    /// The task that used it last.
+    pub task_id: TaskId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionNote {
+    pub vendor_session: String,
+    pub place: Option<String>,
+}

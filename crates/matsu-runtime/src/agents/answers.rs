@@ -1,0 +1,58 @@
+//! Questions of runs: waiting for the answer, and giving it.
+
+use matsu_core::change::Topic;
+use matsu_core::id::TaskId;
+use matsu_core::job::{Job, JobState};
+use matsu_core::limits::TICK;
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::JobFilter;
+use matsu_core::principal::Principal;
+use matsu_core::run::{Answer, Question};
+
+use crate::context::JobContext;
+use crate::runtime::Runtime;
+use crate::tasks::TaskError;
+
+/// The question a parked job has asked.
+#[must_use]
+pub fn question_of(job: &Job) -> Option<Question> {
+    let is_parked = job.state == JobState::AwaitingInput;
+    job.progress_json.as_deref().filter(|_| is_parked).and_then(|text| serde_json::from_str(text).ok())
+}
+
+/// Returns when somebody has answered.
+pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
+    let runtime = cx.runtime();
+    let topics: Vec<Topic> = cx.job.task_id.iter().map(Topic::task).collect();
+    // Before the first look, or an answer in between would be slept through.
+    let subscription = runtime.hub().subscribe(&topics);
+    loop {
+        if let Ok(Some(answer)) = runtime.store().answer_to(&cx.lease.job_id, &question.id).await {
+            return answer;
+        }
+        tokio::select! {
+            biased;
+            () = subscription.woken() => {}
+            () = runtime.clock().sleep(TICK) => {}
+        }
+    }
+}
+
+impl Runtime {
+    /// Answers a question that one of the task's runs has asked.
+    ///
+    /// # Errors
+    /// `NotFound` for a foreign task; `Invalid` if nothing of that id is being asked.
+    pub async fn answer(&self, owner: &Principal, task: &TaskId, answer: &Answer) -> Result<(), TaskError> {
+        self.read(owner, task).await?;
+        if answer.option.is_some() == answer.text.is_some() {
+            return Err(TaskError::Invalid("an answer has either option or text".to_owned()));
+        }
+        let filter = JobFilter { task_id: Some(task.clone()), ..JobFilter::default() };
+        let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+        let asking = jobs.iter().find(|job| question_of(job).is_some_and(|question| question.id == answer.id));
+        // The answer to a question that was answered before is for the store to compare.
+        let job = asking.or(jobs.last()).ok_or_else(|| TaskError::Invalid("nothing is being asked".to_owned()))?;
+        Ok(self.store().answer_question(&job.id, answer, self.clock().now()).await?)
+    }
+}

@@ -1,0 +1,132 @@
+//! The runs of this process, for whoever ends one and wants to know what that took, and for calls that come from
+//! inside a run: their waits lend the run's permit to what it started.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use matsu_core::id::{NodeId, TaskId};
+use matsu_core::job::Lease;
+use matsu_core::page::PageRequest;
+use matsu_core::ports::agent::Places;
+use matsu_core::ports::store::{StoreError, TaskFilter};
+use matsu_core::principal::Principal;
+use matsu_core::run::{Mode, RunInput};
+
+use crate::context::JobContext;
+use crate::runtime::Runtime;
+
+/// Where a run sits while it lasts.
+#[derive(Clone)]
+pub struct RunSeat {
+    pub context: JobContext,
+    pub mode: Mode,
+    /// Where it works, and so what it may name for others.
+    pub places: Places,
+    ended: watch::Receiver<Option<u32>>,
+}
+
+impl RunSeat {
+    #[must_use]
+    pub fn task_id(&self) -> Option<&TaskId> {
+        self.context.job.task_id.as_ref()
+    }
+
+    /// How many processes were ended with it; waits for that.
+    pub async fn processes_ended(&self) -> u32 {
+        let mut ended = self.ended.clone();
+        let processes = ended.wait_for(Option::is_some).await.ok().and_then(|processes| *processes);
+        // Whoever would have said so was dropped: the shim ends the processes without anybody to tell.
+        processes.unwrap_or(0)
+    }
+}
+
+/// All of them, in the order they began.
+#[derive(Default)]
+pub struct LiveRuns {
+    seats: Mutex<Vec<(Lease, RunSeat)>>,
+}
+
+impl LiveRuns {
+    /// Takes a seat until what is returned is dropped.
+    #[must_use]
+    pub fn sit_down(self: &Arc<Self>, context: &JobContext, input: &RunInput) -> Seated {
+        let (ended, listener) = watch::channel(None);
+        let lease = context.lease.clone();
+        let directory = input.directory.as_ref().map(PathBuf::from);
+        let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
+        let seat = RunSeat { context: context.clone(), mode: input.mode, places, ended: listener };
+        self.lock().push((lease.clone(), seat));
+        Seated { runs: Arc::clone(self), lease, ended }
+    }
+
+    /// The runs of these tasks.
+    #[must_use]
+    pub fn of_tasks(&self, tasks: &[TaskId]) -> Vec<RunSeat> {
+        let seats = self.lock();
+        let of_tasks = seats.iter().filter(|(_, seat)| seat.task_id().is_some_and(|id| tasks.contains(id)));
+        of_tasks.map(|(_, seat)| seat.clone()).collect()
+    }
+
+    /// The run of this name, as its processes carry it.
+    #[must_use]
+    pub fn find(&self, job: &str, attempt: i64) -> Option<RunSeat> {
+        let seats = self.lock();
+        let found = seats.iter().find(|(lease, _)| lease.job_id.as_str() == job && lease.attempt == attempt);
+        found.map(|(_, seat)| seat.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Lease, RunSeat)>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Runtime {
+    /// Whether processes of runs that this node had started are still there, on this machine.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn has_live_runs_of(&self, node: &NodeId) -> Result<bool, StoreError> {
+        for lease in self.agents().map(|agents| agents.live_runs()).unwrap_or_default() {
+            match self.store().job(&lease.job_id).await {
+                Ok(job) if job.attempt == lease.attempt && job.owner_node.as_ref() == Some(node) => return Ok(true),
+                Ok(_) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The runs of a task and of those it started, as far as they run in this process.
+    pub async fn runs_below(&self, owner: &Principal, id: &TaskId) -> Vec<RunSeat> {
+        let mut family = vec![id.clone()];
+        let mut level = 0;
+        while let Some(parent) = family.get(level).cloned() {
+            level += 1;
+            let filter = TaskFilter { parent: Some(parent), ..TaskFilter::default() };
+            let children = self.list(owner, filter, &PageRequest::new(None, Some(u32::MAX))).await;
+            family.extend(children.map(|page| page.items).unwrap_or_default().into_iter().map(|task| task.id));
+        }
+        self.live_runs().of_tasks(&family)
+    }
+}
+
+/// A run's own end of its seat.
+pub struct Seated {
+    runs: Arc<LiveRuns>,
+    lease: Lease,
+    ended: watch::Sender<Option<u32>>,
+}
+
+impl Seated {
+    pub fn set_processes_ended(&self, processes: u32) {
+        self.ended.send_replace(Some(processes));
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        self.runs.lock().retain(|(lease, _)| *lease != self.lease);
+    }
+}

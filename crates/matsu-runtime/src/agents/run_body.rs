@@ -1,0 +1,98 @@
+//! The body of an agent's run: from the job's input to a started program, and from its end to the job's.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{Job, JobEnd, JobKind, Retry};
+use matsu_core::ports::agent::{AgentHost, Resume, RunOrder, Say};
+use matsu_core::ports::store::StoreError;
+use matsu_core::run::{RunCheckpoint, RunInput};
+
+use crate::body::JobBody;
+use crate::context::JobContext;
+
+use super::run::Run;
+
+/// Runs agents on a host.
+#[derive(Clone)]
+pub struct AgentRuns {
+    host: Arc<dyn AgentHost>,
+}
+
+impl AgentRuns {
+    #[must_use]
+    pub fn new(host: Arc<dyn AgentHost>) -> Self {
+        Self { host }
+    }
+
+    async fn start(&self, cx: &JobContext) -> Result<Run, JobEnd> {
+        let input: RunInput = serde_json::from_str(&cx.job.input_json)
+            .map_err(|error| failed(ErrorCode::InvalidParams, format!("the run cannot be read: {error}")))?;
+        let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let checkpoint: RunCheckpoint = checkpoint.unwrap_or_default();
+        if let Some(until) = checkpoint.quota_until.map(Timestamp::from_millis)
+            && until > cx.runtime().clock().now()
+        {
+            // Put off by more than a job can be at once: it is looked at in between.
+            return Err(JobEnd::Requeue { run_at: Some(until) });
+        }
+        let (resume, say) = match &checkpoint.vendor_session {
+            Some(session) => {
+                let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
+                (Some(resume), Say::GoOn)
+            }
+            None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
+        };
+        let agent = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
+        let order =
+            RunOrder { lease: cx.lease.clone(), task_id: cx.job.task_id.clone(), input: input.clone(), say, resume };
+        let live = self.host.start(order).await.map_err(|error| failed(error.code, error.message))?;
+        Ok(Run::new(cx.clone(), agent, input, checkpoint, live))
+    }
+}
+
+/// The conversation that the caller wants to go on with.
+async fn earlier(cx: &JobContext, input: &RunInput) -> Result<Option<Resume>, StoreError> {
+    if !input.resume {
+        return Ok(None);
+    }
+    let store = cx.runtime().store();
+    let ids: Vec<_> = cx.job.task_id.iter().cloned().collect();
+    let Some(task) = store.tasks(&ids).await?.pop() else { return Ok(None) };
+    let session = store.agent_session(&task.owner, &input.session).await?;
+    Ok(session.and_then(|session| {
+        let place = session.place;
+        session.vendor_session.map(|vendor_session| Resume { vendor_session, place })
+    }))
+}
+
+pub(super) fn failed(code: ErrorCode, message: String) -> JobEnd {
+    JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json: None }
+}
+
+/// Nothing was started, so it can simply be tried again.
+fn away(error: &StoreError) -> JobEnd {
+    tracing::warn!(%error, "a run waits for the store");
+    JobEnd::Requeue { run_at: None }
+}
+
+#[async_trait]
+impl JobBody for AgentRuns {
+    fn kind(&self) -> JobKind {
+        JobKind::AgentRun
+    }
+
+    fn run_seconds_max(&self, job: &Job) -> Option<u32> {
+        serde_json::from_str::<RunInput>(&job.input_json).ok().map(|input| input.timeout_seconds)
+    }
+
+    async fn run(&self, cx: JobContext) -> JobEnd {
+        match self.start(&cx).await {
+            Ok(run) => run.until_it_ends().await,
+            Err(end) => end,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Submitting runs: checked as a whole before anything is stored, and stored as one task.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::job::{JobKind, NewJob, Priority};
+use matsu_core::limits::JOB_INPUT_BYTES_MAX;
+use matsu_core::ports::agent::{CheckedRun, RunRefusal, RunWish};
+use matsu_core::ports::store::{InsertedTask, SessionClaim};
+use matsu_core::principal::Principal;
+use matsu_core::run::RunInput;
+use matsu_core::slot::Slot;
+use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
+
+use crate::runtime::Runtime;
+use crate::tasks::TaskError;
+
+/// How runs are queued.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The tool that was called; an idempotency key is bound to it.
+    pub tool: &'static str,
+    pub priority: Priority,
+    pub idempotency_key: Option<String>,
+    /// What the key stands for: everything that was asked.
+    pub body: String,
+    /// The task whose run asks for this one.
+    pub parent: Option<TaskId>,
+}
+
+/// What was queued.
+#[derive(Debug)]
+pub struct StartedRuns {
+    pub inserted: InsertedTask,
+    /// The first run, as it was checked; they share directory, mode and isolation.
+    pub first: CheckedRun,
+}
+
+/// Runs that were refused. Nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("{}", .0.message)]
+    Refused(RunRefusal),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+impl Runtime {
+    /// Queues one task with a run for each wish; at least one.
+    ///
+    /// # Errors
+    /// The first wish that is refused; then nothing is stored.
+    pub async fn start_runs(
+        &self,
+        owner: &Principal,
+        wishes: Vec<RunWish>,
+        options: RunOptions,
+    ) -> Result<StartedRuns, RunError> {
+        let Some(host) = self.agents() else {
+            return Err(TaskError::Invalid("this process knows no agents".to_owned()).into());
+        };
+        let now = self.clock().now();
+        let id = TaskId::mint(now);
+        let mut runs = wishes.into_iter().map(|wish| host.check(wish)).collect::<Result<Vec<_>, _>>();
+        let runs = runs.as_mut().map_err(|refusal| RunError::Refused(refusal.clone()))?;
+        let alone = runs.len() == 1;
+        for run in runs.iter_mut() {
+            // A run that names no conversation has one under its task's id, so that it can be resumed all the same.
+            if run.input.session.is_empty() {
+                run.input.session = if alone { id.to_string() } else { format!("{id}.{}", run.input.agent) };
+            }
+        }
+        let Some(first) = runs.first().cloned() else {
+            return Err(TaskError::Invalid("name at least one agent".to_owned()).into());
+        };
+        let jobs = runs.iter().map(|run| job(&run.input, options.priority, now)).collect::<Result<_, _>>()?;
+        let session = alone.then(|| SessionClaim {
+            name: first.input.session.clone(),
+            agent: first.input.agent.clone(),
+            directory: first.input.directory.clone().unwrap_or_default(),
+            resume: first.input.resume,
+        });
+        let task = NewTask {
+            id,
+            kind: TaskKind::Agent,
+            owner: owner.clone(),
+            project_id: None,
+            title: title(runs),
+            config_json: config(&first, runs),
+            budget: Vec::new(),
+            assignee: None,
+            parent_id: options.parent.clone(),
+            jobs,
+            idempotency: key(owner, &options),
+            created_at: now,
+        };
+        let inserted = self.submit_run(task, session).await?;
+        Ok(StartedRuns { inserted, first })
+    }
+}
+
+fn job(input: &RunInput, priority: Priority, now: matsu_core::clock::Timestamp) -> Result<NewJob, TaskError> {
+    let input_json = serde_json::to_string(input).map_err(|error| TaskError::Invalid(error.to_string()))?;
+    if input_json.len() > JOB_INPUT_BYTES_MAX {
+        let message =
+            format!("message and settings have {} bytes; at most {JOB_INPUT_BYTES_MAX} are taken", input_json.len());
+        return Err(TaskError::LimitExceeded(message));
+    }
+    Ok(NewJob {
+        id: JobId::mint(now),
+        kind: JobKind::AgentRun,
+        priority,
+        slot: Slot::AgentCli,
+        input_json,
+        cause_id: None,
+        run_at: now,
+        dedupe_key: None,
+    })
+}
+
+fn title(runs: &[CheckedRun]) -> String {
+    let names = runs.iter().map(|run| run.input.agent.as_str()).collect::<Vec<_>>().join(", ");
+    let message = runs.first().map_or("", |run| run.input.message.as_str());
+    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    format!("{names}: {}", line.trim())
+}
+
+/// What people are shown about the task.
+fn config(first: &CheckedRun, runs: &[CheckedRun]) -> String {
+    json!({
+        "agents": runs.iter().map(|run| run.input.agent.as_str()).collect::<Vec<_>>(),
+        "mode": first.input.mode,
+        "isolation": first.input.isolation,
+        "working_directory": first.shown_directory,
+    })
+    .to_string()
+}
+
+fn key(owner: &Principal, options: &RunOptions) -> Option<IdempotencyKey> {
+    let key = options.idempotency_key.clone()?;
+    let digest = Sha256::digest(options.body.as_bytes());
+    let body_hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(IdempotencyKey { principal: owner.clone(), tool: options.tool.to_owned(), key, body_hash })
+}

@@ -1,0 +1,96 @@
+//! What a session may call. It works for somebody, and has less than they have.
+
+use serde_json::json;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::session::Session;
+
+use crate::tool::{ToolEntry, ToolError, Toolset};
+
+/// A person's judgement: for a session only if it was granted by name.
+const PEOPLES: &[&str] = &["feedback", "resolve_auth", "calibration_metrics", "calibration_rollback"];
+
+/// Whether the session may call the tool.
+///
+/// # Errors
+/// `FORBIDDEN` for what it was not granted, `WRONG_PURPOSE` for a tool of the other purpose.
+pub fn check(entry: &ToolEntry, session: &Session) -> Result<(), ToolError> {
+    if let Some(purpose) = entry.rules.purpose
+        && session.purpose != purpose
+    {
+        let message =
+            format!("{} is for sessions with the purpose {purpose}; this one is for a {}", entry.name, session.purpose);
+        let details = json!({ "needed_purpose": purpose.as_str(), "purpose": session.purpose.as_str() });
+        return Err(ToolError { details, ..ToolError::new(ErrorCode::WrongPurpose, message) });
+    }
+    if !allows(session.grants.as_deref(), entry) {
+        let message = format!("this session was not granted {}; a person can do it", entry.name);
+        return Err(ToolError::new(ErrorCode::Forbidden, message));
+    }
+    Ok(())
+}
+
+/// Whether a session with these grants may call the tool. One that came by itself has none, and sees what its
+/// connection offers.
+#[must_use]
+pub fn allows(grants: Option<&str>, entry: &ToolEntry) -> bool {
+    let granted = |word: &str| grants.unwrap_or_default().split(',').map(str::trim).any(|grant| grant == word);
+    if entry.toolset == Toolset::Sessions || granted(entry.name) {
+        return true;
+    }
+    let is_peoples = PEOPLES.contains(&entry.name);
+    !is_peoples && (grants.is_none() || granted(entry.toolset.as_str()) || granted("all"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::TOOLS;
+    use matsu_core::clock::Timestamp;
+    use matsu_core::id::{AgentId, ProjectId, SessionId};
+    use matsu_core::principal::Principal;
+    use matsu_core::session::{Purpose, SessionState};
+
+    fn session(purpose: Purpose, grants: Option<&str>) -> Session {
+        let now = Timestamp::from_millis(0);
+        Session {
+            id: SessionId::from_text("sess_1"),
+            owner: Principal::local_user(),
+            agent_id: AgentId::from_text("worker"),
+            project_id: ProjectId::from_text("default"),
+            purpose,
+            task_id: None,
+            chat_id: None,
+            job_id: None,
+            mode: None,
+            grants: grants.map(str::to_owned),
+            state: SessionState::Active,
+            end_reason: None,
+            created_at: now,
+            last_seen_at: now,
+            expires_at: now,
+            ended_at: None,
+            seq: 1,
+        }
+    }
+
+    #[test]
+    fn a_session_calls_what_it_was_granted() {
+        for tool in TOOLS.iter() {
+            let may = |grants| allows(grants, tool);
+            assert!(may(Some("all")) || PEOPLES.contains(&tool.name), "{}", tool.name);
+            assert_eq!(may(None), !PEOPLES.contains(&tool.name), "{}", tool.name);
+            assert_eq!(may(Some("")), tool.toolset == Toolset::Sessions, "{}", tool.name);
+            assert!(may(Some(tool.name)), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn a_tool_of_the_other_purpose_names_the_right_one() {
+        let tool = TOOLS.iter().find(|tool| tool.name == "report_completed").unwrap();
+        check(tool, &session(Purpose::Task, None)).unwrap();
+        let refused = check(tool, &session(Purpose::Chat, None)).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::WrongPurpose);
+        assert_eq!(refused.details["needed_purpose"], "task");
+    }
+}

@@ -1,0 +1,271 @@
+//! What people do: make agents and projects, open chats and speak in them, give tasks, send notices, end sessions.
+
+use matsu_core::agent::{Agent, NewAgent};
+use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId, TaskId};
+use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{EndSession, OpenedChat, Reassign, SessionFilter, StoreError};
+use matsu_core::principal::Principal;
+use matsu_core::project::{NewProject, Project, is_usable_id};
+use matsu_core::secret;
+use matsu_core::session::{EndReason, Session, SessionState};
+use matsu_core::task::{NewTask, Task, TaskKind};
+use serde::{Deserialize, Serialize};
+
+use crate::runtime::Runtime;
+use crate::tasks::TaskError;
+
+use super::passkey;
+
+/// Where the agent of a chat is, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentState {
+    /// It was called and has not come yet.
+    Connecting,
+    /// It is there and busy.
+    Connected,
+    /// It is there and waits for the next message.
+    Listening,
+    /// It is not there; the next message starts it.
+    Idle,
+    /// It is not there, and comes when it comes.
+    Disconnected,
+    Ended,
+}
+
+impl AgentState {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Connected => "connected",
+            Self::Listening => "listening",
+            Self::Idle => "idle",
+            Self::Disconnected => "disconnected",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// What a task for an agent that comes by itself remembers.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandedTask {
+    pub message: String,
+}
+
+fn refused(message: impl Into<String>) -> StoreError {
+    StoreError::Refused { code: ErrorCode::InvalidParams, message: message.into() }
+}
+
+fn check_id(what: &str, id: &str) -> Result<(), StoreError> {
+    if is_usable_id(id) {
+        return Ok(());
+    }
+    Err(refused(format!("{what} must have 1 to 64 letters, digits, dots, dashes or underscores, got {id:?}")))
+}
+
+impl Runtime {
+    /// Makes an agent and returns it with its passkey, which is not kept.
+    ///
+    /// # Errors
+    /// An id that is in use or unusable.
+    pub async fn make_agent(
+        &self,
+        id: &str,
+        name: String,
+        definition: Option<String>,
+        system_prompt: Option<String>,
+    ) -> Result<(Agent, String), StoreError> {
+        check_id("id", id)?;
+        let passkey = secret::mint();
+        let passkey_hash = passkey::hash(passkey.clone()).await?;
+        let (id, created_at) = (AgentId::from_text(id), self.clock().now());
+        let agent = NewAgent { id, name, definition, system_prompt, passkey_hash, created_at };
+        Ok((self.store().insert_agent(agent).await?, passkey))
+    }
+
+    /// # Errors
+    /// An id that is in use or unusable.
+    pub async fn make_project(
+        &self,
+        id: &str,
+        name: String,
+        working_directory: Option<String>,
+    ) -> Result<Project, StoreError> {
+        check_id("id", id)?;
+        let (id, created_at) = (ProjectId::from_text(id), self.clock().now());
+        self.store().insert_project(NewProject { id, name, working_directory, created_at }).await
+    }
+
+    /// Opens a chat with an agent, or returns the one that is open.
+    ///
+    /// # Errors
+    /// An unknown agent or project.
+    pub async fn open_chat(&self, agent: &AgentId, project: &ProjectId) -> Result<OpenedChat, StoreError> {
+        let now = self.clock().now();
+        let chat = NewChat {
+            id: ChatId::mint(now),
+            agent_id: Some(agent.clone()),
+            project_id: project.clone(),
+            models_json: None,
+            created_at: now,
+        };
+        self.store().open_chat(chat).await
+    }
+
+    /// A person says something.
+    ///
+    /// # Errors
+    /// Blank or too long; an ended or unknown chat.
+    pub async fn say_as_person(
+        &self,
+        who: &Principal,
+        chat: &ChatId,
+        content: String,
+        reply_to: Option<MessageId>,
+    ) -> Result<Message, StoreError> {
+        check_content(&content).map_err(|bad| refused(bad.to_string()))?;
+        let now = self.clock().now();
+        let message = NewMessage {
+            id: MessageId::mint(now),
+            chat_id: chat.clone(),
+            sender: Sender::Person,
+            sender_id: who.to_string(),
+            content,
+            reply_to,
+            created_at: now,
+        };
+        self.store().insert_message(message).await
+    }
+
+    /// # Errors
+    /// An unknown chat.
+    pub async fn end_chat(&self, chat: &ChatId) -> Result<Chat, StoreError> {
+        self.store().end_chat(chat, self.clock().now()).await
+    }
+
+    /// The session that is there for this chat, if any.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn session_of_chat(&self, chat: &Chat) -> Result<Option<Session>, StoreError> {
+        let Some(agent) = &chat.agent_id else { return Ok(None) };
+        let filter = SessionFilter {
+            agent_id: Some(agent.clone()),
+            project_id: Some(chat.project_id.clone()),
+            state: Some(SessionState::Active),
+        };
+        let now = self.clock().now();
+        let live = self.store().list_sessions(&filter, &PageRequest::default()).await?.items;
+        Ok(live.into_iter().find(|session| session.chat_id.as_ref() == Some(&chat.id) && session.is_live(now)))
+    }
+
+    /// Where the agent of a chat is. `None` for a chat with models.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn agent_state(&self, chat: &Chat) -> Result<Option<AgentState>, StoreError> {
+        let Some(agent) = &chat.agent_id else { return Ok(None) };
+        if chat.state == ChatState::Ended {
+            return Ok(Some(AgentState::Ended));
+        }
+        if let Some(session) = self.session_of_chat(chat).await? {
+            let listens = self.waiters().any(&session.id);
+            return Ok(Some(if listens { AgentState::Listening } else { AgentState::Connected }));
+        }
+        if chat.connecting_since.is_some() {
+            return Ok(Some(AgentState::Connecting));
+        }
+        let can_be_started = self.store().agent(agent).await?.definition.is_some();
+        Ok(Some(if can_be_started { AgentState::Idle } else { AgentState::Disconnected }))
+    }
+
+    /// Has an agent in a chat stop what it is doing, without ending the chat. `None`: nobody is there.
+    ///
+    /// # Errors
+    /// An unknown chat.
+    pub async fn stop_in_chat(&self, chat: &ChatId, text: String) -> Result<Option<Notification>, StoreError> {
+        let chat = self.store().chat(chat).await?;
+        let Some(session) = self.session_of_chat(&chat).await? else { return Ok(None) };
+        let (kind, action) = (NotificationKind::Interrupt, NotificationAction::Cancel);
+        let instruction = Some("Stop what you are doing and call get_next_action.".to_owned());
+        self.send_notice(&session.id, kind, action, text, instruction).await.map(Some)
+    }
+
+    /// A person's own words to a session.
+    ///
+    /// # Errors
+    /// An unknown or ended session; words that are blank or too long.
+    pub async fn send_notice(
+        &self,
+        session: &SessionId,
+        kind: NotificationKind,
+        action: NotificationAction,
+        text: String,
+        instruction: Option<String>,
+    ) -> Result<Notification, StoreError> {
+        check_content(&text).map_err(|bad| refused(bad.to_string()))?;
+        let now = self.clock().now();
+        let id = NotificationId::mint(now);
+        let notice = NewNotice { id, session_id: session.clone(), kind, action, text, instruction, now };
+        self.store().insert_notice(notice).await
+    }
+
+    /// A person ends a session; the agent is told at its next look.
+    ///
+    /// # Errors
+    /// An unknown session.
+    pub async fn close_session(&self, session: &SessionId) -> Result<Session, StoreError> {
+        let (to, reason, now) = (SessionState::Ending, EndReason::ClosedByPerson, self.clock().now());
+        self.store().end_session(EndSession { id: session.clone(), to, reason, now }).await
+    }
+
+    /// Gives a task to an agent that comes by itself.
+    ///
+    /// # Errors
+    /// An unknown agent or project; a blank message.
+    pub async fn hand_task(
+        &self,
+        owner: &Principal,
+        agent: &AgentId,
+        project: &ProjectId,
+        message: String,
+    ) -> Result<Task, TaskError> {
+        if message.trim().is_empty() {
+            return Err(refused("message is blank; say what is to be done").into());
+        }
+        self.store().agent(agent).await?;
+        self.store().project(project).await?;
+        let now = self.clock().now();
+        let title = message.lines().next().unwrap_or_default().to_owned();
+        let config = HandedTask { message };
+        let task = NewTask {
+            id: TaskId::mint(now),
+            kind: TaskKind::Agent,
+            owner: owner.clone(),
+            project_id: Some(project.to_string()),
+            title: format!("{agent}: {title}"),
+            config_json: serde_json::to_string(&config).map_err(|error| TaskError::Invalid(error.to_string()))?,
+            budget: Vec::new(),
+            assignee: Some(agent.to_string()),
+            parent_id: None,
+            jobs: Vec::new(),
+            idempotency: None,
+            created_at: now,
+        };
+        Ok(self.submit(task).await?.task)
+    }
+
+    /// Gives a task to another agent; whoever worked on it is interrupted.
+    ///
+    /// # Errors
+    /// A foreign task, an unknown agent, a task that has ended or that Matsu itself runs.
+    pub async fn reassign(&self, owner: &Principal, id: &TaskId, to: &AgentId) -> Result<Task, TaskError> {
+        self.read_own(owner, id).await?;
+        self.store().agent(to).await?;
+        let request = Reassign { task_id: id.clone(), to: Some(to.to_string()), now: self.clock().now() };
+        Ok(self.store().reassign_task(request).await?)
+    }
+}

@@ -1,0 +1,40 @@
+//! What a tool asks of whoever calls it.
+
+use matsu_core::session::Purpose;
+
+/// How a tool stands to sessions. The dispatch holds every tool to its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    pub session: SessionNeed,
+    /// Only for sessions of this purpose.
+    pub purpose: Option<Purpose>,
+    /// Runs although an interrupt is unread.
+    pub exempt: bool,
+    /// Answers although the session has ended, so that a repeated call is harmless.
+    pub after_end: bool,
+    /// A call of it shows that earlier notifications have arrived.
+    pub acknowledges: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionNeed {
+    /// With or without one.
+    Optional,
+    Required,
+    /// One that the caller owns can also be named by its `session_id`.
+    RequiredOrNamed,
+    /// A session that comes along is not looked at.
+    Ignored,
+}
+
+impl Rules {
+    /// Tools for everybody.
+    pub const ORDINARY: Self =
+        Self { session: SessionNeed::Optional, purpose: None, exempt: false, after_end: false, acknowledges: true };
+    pub const SESSION: Self = Self { session: SessionNeed::Required, ..Self::ORDINARY };
+    pub const NAMED_SESSION: Self = Self { session: SessionNeed::RequiredOrNamed, ..Self::ORDINARY };
+    pub const READS_NOTIFICATIONS: Self = Self { exempt: true, acknowledges: false, ..Self::SESSION };
+    pub const ENDS_SESSION: Self = Self { exempt: true, after_end: true, ..Self::SESSION };
+    pub const ENDS_TASK: Self = Self { purpose: Some(Purpose::Task), ..Self::ENDS_SESSION };
+    pub const WITHOUT_SESSION: Self = Self { session: SessionNeed::Ignored, ..Self::ORDINARY };
+}

@@ -1,0 +1,128 @@
+//! `list_agents`: which command lines there are, what they can do, and how busy they are.
+
+use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::job::JobState;
+use matsu_core::page::PageRequest;
+use matsu_core::ports::agent::{Agent, LoginCheck, Probe};
+use matsu_core::ports::store::JobFilter;
+use matsu_core::slot::Slot;
+
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct ListAgents;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    /// Also ask each program whether it is logged in. Costs no model call.
+    check_auth: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    agents: Vec<AgentReport>,
+    /// Definitions that could not be read, by file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<Broken>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AgentReport {
+    name: String,
+    command: String,
+    version: Option<String>,
+    installed: bool,
+    /// null: not asked, or the program cannot tell.
+    authenticated: Option<bool>,
+    /// Which login a run uses: user, key or none.
+    login: String,
+    /// The mode of a run that names none.
+    mode: String,
+    modes: Vec<String>,
+    /// Whether a sandbox holds it to its mode.
+    confined: bool,
+    running: usize,
+    limit: u32,
+    supports: Supports,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Supports {
+    resume: bool,
+    system_prompt: bool,
+    stream: bool,
+    input: bool,
+    model: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Broken {
+    file: String,
+    error: String,
+}
+
+impl Tool for ListAgents {
+    const NAME: &'static str = "list_agents";
+    const DESCRIPTION: &'static str = "Agent: which other AI command lines can be given work here: installed or not, \
+        version, the modes they may run in (the first is the default and the safest), what they support, and how many \
+        run at the moment.";
+    const TOOLSET: Toolset = Toolset::Agents;
+    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        let Some(host) = cx.runtime.agents() else {
+            return Ok(Answer::Done(Output { agents: Vec::new(), broken: Vec::new() }));
+        };
+        let login = if input.check_auth == Some(true) { LoginCheck::Wanted } else { LoginCheck::Skipped };
+        let agents = host.agents();
+        let probes = join_all(agents.iter().map(|agent| host.probe(&agent.name, login))).await;
+        let running = running(cx).await?;
+        let limit = cx.runtime.limits().of(Slot::AgentCli);
+        let agents = agents.into_iter().zip(probes);
+        let agents = agents.map(|(agent, probe)| {
+            let running = running.iter().filter(|name| **name == agent.name).count();
+            report(agent, probe, running, limit)
+        });
+        let broken = host.broken().into_iter().map(|broken| Broken { file: broken.file, error: broken.error });
+        Ok(Answer::Done(Output { agents: agents.collect(), broken: broken.collect() }))
+    }
+}
+
+/// The agent of every run under way, on any node.
+async fn running(cx: &ToolContext) -> Result<Vec<String>, ToolError> {
+    let filter = JobFilter { state: Some(JobState::Running), slot: Some(Slot::AgentCli), ..JobFilter::default() };
+    let jobs = cx.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+    let names = jobs.iter().filter_map(|job| {
+        let input: serde_json::Value = serde_json::from_str(&job.input_json).ok()?;
+        input["agent"].as_str().map(str::to_owned)
+    });
+    Ok(names.collect())
+}
+
+fn report(agent: Agent, probe: Probe, running: usize, limit: u32) -> AgentReport {
+    let word = |login| serde_json::to_value(login).ok().and_then(|word| word.as_str().map(str::to_owned));
+    AgentReport {
+        name: agent.name,
+        command: agent.command,
+        version: probe.version,
+        installed: probe.installed,
+        authenticated: probe.authenticated,
+        login: word(agent.login).unwrap_or_default(),
+        mode: agent.mode.to_string(),
+        modes: agent.modes.iter().map(ToString::to_string).collect(),
+        confined: agent.confined,
+        running,
+        limit,
+        supports: Supports {
+            resume: agent.supports.resume,
+            system_prompt: agent.supports.system_prompt,
+            stream: agent.supports.stream,
+            input: agent.supports.input,
+            model: agent.supports.model,
+        },
+    }
+}

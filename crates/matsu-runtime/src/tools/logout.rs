@@ -1,0 +1,42 @@
+//! `logout`: an agent ends its session.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::ports::store::EndSession;
+use matsu_core::session::{EndReason, SessionState};
+
+use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+
+pub struct Logout;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    session_id: String,
+    /// Why the session is over: logged_out, or what ended it before.
+    reason: String,
+}
+
+impl Tool for Logout {
+    const NAME: &'static str = "logout";
+    const DESCRIPTION: &'static str = "Session: end your session. A task that you have not reported on waits for the \
+        next agent; a chat stays open. Calling it again is harmless.";
+    const TOOLSET: Toolset = Toolset::Sessions;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const RULES: Rules = Rules::ENDS_SESSION;
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, _input: Input) -> Result<Answer<Output>, ToolError> {
+        let (to, reason, now) = (SessionState::Ended, EndReason::LoggedOut, cx.runtime.clock().now());
+        let request = EndSession { id: cx.session()?.id.clone(), to, reason, now };
+        let session = cx.runtime.store().end_session(request).await?;
+        Ok(Answer::Done(Output {
+            session_id: session.id.to_string(),
+            reason: session.end_reason.unwrap_or(reason).to_string(),
+        }))
+    }
+}

@@ -1,0 +1,74 @@
+//! `report_completed`: an agent says how its task went, and its session ends.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use matsu_core::id::JobId;
+use matsu_core::ports::store::Report;
+use matsu_core::session::Outcome;
+
+use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
+
+pub struct ReportCompleted;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Input {
+    result: Result_,
+    /// What came out, or why it did not.
+    #[schemars(length(max = 100_000))]
+    summary: Option<String>,
+    #[schemars(length(max = 100_000))]
+    next_steps: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Result")]
+enum Result_ {
+    Success,
+    Failed,
+    Blocked,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    task_id: String,
+    /// Where the task stands after this.
+    status: String,
+    instruction: String,
+}
+
+impl Tool for ReportCompleted {
+    const NAME: &'static str = "report_completed";
+    const DESCRIPTION: &'static str = "Session: end your task: result success, failed or blocked, with a summary of \
+        what came out. The session ends with it; the reply says where the task stands. Calling it again is harmless. \
+        Also the answer to an order to stop. For task sessions only.";
+    const TOOLSET: Toolset = Toolset::Sessions;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const RULES: Rules = Rules::ENDS_TASK;
+    type Input = Input;
+    type Output = Output;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        let now = cx.runtime.clock().now();
+        let report = Report {
+            session_id: cx.session()?.id.clone(),
+            outcome: match input.result {
+                Result_::Success => Outcome::Success,
+                Result_::Failed => Outcome::Failed,
+                Result_::Blocked => Outcome::Blocked,
+            },
+            summary: input.summary,
+            next_steps: input.next_steps,
+            job_id: JobId::mint(now),
+            now,
+        };
+        let reported = cx.runtime.store().report(report).await?;
+        cx.runtime.look_for_orders();
+        Ok(Answer::Done(Output {
+            task_id: reported.task_id.to_string(),
+            status: reported.status.to_string(),
+            instruction: "The session is over. Make no further calls and end.".to_owned(),
+        }))
+    }
+}

@@ -1,0 +1,320 @@
+//! What `use_agent` and `use_agents` share: submit, and wait if that is wished. The same refusals in both modes.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
+use matsu_core::job::Priority;
+use matsu_core::ports::agent::{Places, RunRefusal, RunWish};
+use matsu_core::run::{Isolation, Mode};
+use matsu_core::task::{Task, TaskStatus};
+
+use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
+use crate::agents::{RunError, RunOptions, StartedRuns};
+use crate::status::{WaitFor, WaitRequest};
+use crate::tool::{Answer, NativeTasks, ToolContext, ToolError};
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModeWord {
+    ReadOnly,
+    WorkspaceWrite,
+    Full,
+}
+
+impl From<ModeWord> for Mode {
+    fn from(word: ModeWord) -> Self {
+        match word {
+            ModeWord::ReadOnly => Self::ReadOnly,
+            ModeWord::WorkspaceWrite => Self::WorkspaceWrite,
+            ModeWord::Full => Self::Full,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationWord {
+    None,
+    Worktree,
+}
+
+impl From<IsolationWord> for Isolation {
+    fn from(word: IsolationWord) -> Self {
+        match word {
+            IsolationWord::None => Self::None,
+            IsolationWord::Worktree => Self::Worktree,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PriorityWord {
+    High,
+    Medium,
+    Low,
+}
+
+/// What both tools say about the task itself.
+pub struct Shared {
+    pub tool: &'static str,
+    pub run_async: bool,
+    pub priority: Option<PriorityWord>,
+    pub idempotency_key: Option<String>,
+    pub body: String,
+}
+
+/// A handle, and the result if it came in time.
+#[derive(Serialize, JsonSchema)]
+pub struct Started {
+    task_id: String,
+    /// queued or running; with the result also completed.
+    status: String,
+    message: String,
+    working_directory: String,
+    mode: String,
+    isolation: String,
+    revision: i64,
+    /// Your name for the conversation, to resume it.
+    session_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    /// Set if `result` is only a part: read on with get_task_status(output_offset).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_output_offset: Option<u64>,
+    /// It ended well and said nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    empty: Option<bool>,
+    /// Of several agents: each one's outcome so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    results: Vec<JobReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_count: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<super::task_report::QuestionReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<super::task_report::ChangesReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited_ms: Option<u64>,
+}
+
+/// What a wish says about its caller.
+pub fn wish_of(cx: &ToolContext) -> RunWish {
+    let mode_max = cx.run.as_ref().map(|run| run.mode);
+    let own = || Places { roots: cx.workplace.roots.clone(), cwd: cx.workplace.cwd.clone() };
+    let places = cx.run.as_ref().map_or_else(own, |run| run.places.clone());
+    RunWish { places, mode_max, ..RunWish::default() }
+}
+
+pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<Answer<Started>, ToolError> {
+    let priority = match shared.priority {
+        Some(PriorityWord::High) => Priority::High,
+        Some(PriorityWord::Low) => Priority::Low,
+        Some(PriorityWord::Medium) | None => Priority::Medium,
+    };
+    let options = RunOptions {
+        tool: shared.tool,
+        priority,
+        idempotency_key: shared.idempotency_key.or_else(|| cx.call_key.clone()),
+        body: shared.body,
+        parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
+    };
+    let started = cx.runtime.start_runs(&cx.principal, wishes, options).await?;
+    let task = started.inserted.task.clone();
+    if shared.run_async {
+        stage(cx, &task);
+        return Ok(Answer::Done(Started::handle(&started, &task, "Task started asynchronously")));
+    }
+    if cx.tasks == NativeTasks::Understood {
+        return Ok(Answer::Deferred(task.id));
+    }
+    wait(cx, &started, &task.id).await
+}
+
+/// A start tells its client the task as well.
+fn stage(cx: &ToolContext, task: &Task) {
+    if let Some(instance) = &cx.instance {
+        cx.runtime.cursors().stage(instance, &task.id, task.revision);
+    }
+}
+
+async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<Answer<Started>, ToolError> {
+    cx.watched.set(std::slice::from_ref(id));
+    let began = cx.runtime.clock().instant();
+    let hold = cx.hold_max();
+    let request = WaitRequest {
+        owner: cx.principal.clone(),
+        ids: vec![id.clone()],
+        // All but the very first moment is known: this waits for the end, or for a question.
+        since: Some([(id.clone(), started.inserted.task.revision.max(1))].into()),
+        wait_for: WaitFor::All,
+        hold,
+        hold_max: Some(hold),
+        instance: None,
+        interrupt: None,
+    };
+    let reply = lending(cx, cx.runtime.wait_for_tasks(request, &cx.caller)).await?;
+    let Some(view) = reply.tasks.first() else { return Err(crate::tasks::TaskError::NotFound(id.clone()).into()) };
+    let task = &view.task;
+    let report = TaskReport::of(cx, task, Detail::Full, OutputWish::default()).await?;
+    stage(cx, task);
+    if task.status.is_terminal() {
+        cx.runtime.note_read(&cx.principal, std::slice::from_ref(id)).await;
+    }
+    if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
+        return Err(run_failed(&report));
+    }
+    let message = match task.status {
+        TaskStatus::Completed => "Done.".to_owned(),
+        TaskStatus::InputRequired => format!(
+            "It asks something. Answer with get_task_status {{\"task_id\":\"{id}\",\"answer\":{{\"id\":…,\"option\":…}}}}."
+        ),
+        _ => format!(
+            "Still at work. Go on with something else, then make one call get_task_status \
+             {{\"task_id\":\"{id}\",\"timeout\":600}}."
+        ),
+    };
+    let waited_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
+    Ok(Answer::Done(Started { waited_ms: Some(waited_ms), ..Started::handle(started, task, &message) }.with(report)))
+}
+
+/// A wait that comes from inside a run lends the run's permit to what it waits for.
+pub async fn lending<T>(cx: &ToolContext, wait: impl Future<Output = T>) -> T {
+    match &cx.run {
+        None => wait.await,
+        Some(run) => {
+            let wait = std::pin::pin!(wait);
+            let mut wait = Some(wait);
+            let lent = run.context.waiting_for_descendants(async {
+                match wait.take() {
+                    Some(wait) => Some(wait.await),
+                    None => None,
+                }
+            });
+            match lent.await {
+                Ok(Some(value)) => value,
+                // The run has ended meanwhile; who asked is answered all the same.
+                _ => match wait {
+                    Some(wait) => wait.await,
+                    None => std::future::pending().await,
+                },
+            }
+        }
+    }
+}
+
+impl Started {
+    fn handle(started: &StartedRuns, task: &Task, message: &str) -> Self {
+        let input = &started.first.input;
+        let message = match &started.first.note {
+            Some(note) => format!("{message}. {note}").replace("..", "."),
+            None => message.to_owned(),
+        };
+        Self {
+            task_id: task.id.to_string(),
+            status: task.status.to_string(),
+            message,
+            working_directory: started.first.shown_directory.clone(),
+            mode: input.mode.to_string(),
+            isolation: input.isolation.to_string(),
+            revision: task.revision,
+            session_id: input.session.clone(),
+            result: None,
+            next_output_offset: None,
+            empty: None,
+            results: Vec::new(),
+            failed_count: None,
+            question: None,
+            changes: None,
+            waited_ms: None,
+        }
+    }
+
+    fn with(self, report: TaskReport) -> Self {
+        Self {
+            result: report.result,
+            next_output_offset: report.next_output_offset,
+            empty: report.empty,
+            results: report.results,
+            failed_count: report.failed_count,
+            question: report.question,
+            changes: report.changes,
+            ..self
+        }
+    }
+}
+
+/// What a call that went on as a native task ends with: what it would have answered by itself.
+pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolError> {
+    let report = TaskReport::of(cx, task, Detail::Full, OutputWish::default()).await?;
+    if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
+        return Err(run_failed(&report));
+    }
+    let config: serde_json::Value = serde_json::from_str(&task.config_json).unwrap_or_default();
+    let word = |name: &str| config[name].as_str().unwrap_or_default().to_owned();
+    let started = Started {
+        task_id: task.id.to_string(),
+        status: task.status.to_string(),
+        message: "Done.".to_owned(),
+        working_directory: word("working_directory"),
+        mode: word("mode"),
+        isolation: word("isolation"),
+        revision: task.revision,
+        session_id: report.session_id.clone().unwrap_or_else(|| task.id.to_string()),
+        result: None,
+        next_output_offset: None,
+        empty: None,
+        results: Vec::new(),
+        failed_count: None,
+        question: None,
+        changes: None,
+        waited_ms: None,
+    };
+    cx.runtime.note_read(&cx.principal, std::slice::from_ref(&task.id)).await;
+    Ok(started.with(report))
+}
+
+/// A call that was to bring an answer and brings none has failed, and says so.
+fn run_failed(report: &TaskReport) -> ToolError {
+    let code = report.error_code.as_deref().and_then(ErrorCode::parse).unwrap_or(ErrorCode::TaskStopped);
+    let error = report.error.clone().unwrap_or_else(|| format!("the task was {}", report.status));
+    let details = json!({
+        "task_id": report.task_id,
+        "status": report.status,
+        "exit_code": report.exit_code,
+        "stdout_tail": report.stdout_tail,
+        "stderr_tail": report.stderr_tail,
+        "session_id": report.session_id,
+        "retryable": report.retryable.unwrap_or(false),
+    });
+    ToolError { details, ..ToolError::new(code, error) }
+}
+
+impl From<RunRefusal> for ToolError {
+    fn from(refusal: RunRefusal) -> Self {
+        match refusal.param {
+            Some(param) => {
+                let error = Self::param(&param.name, &param.expected, &param.received, refusal.message);
+                Self { code: refusal.code, ..error }
+            }
+            None => Self::new(refusal.code, refusal.message),
+        }
+    }
+}
+
+impl From<RunError> for ToolError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Refused(refusal) => refusal.into(),
+            RunError::Task(error) => error.into(),
+        }
+    }
+}
+
+/// How long a call that needs processes to be gone waits for that.
+pub const PROCESSES_GONE_WITHIN: Duration = Duration::from_secs(6);

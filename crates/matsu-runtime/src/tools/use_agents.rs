@@ -1,0 +1,94 @@
+//! `use_agents`: the same question to several command lines; one task, one run each.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use futures_util::future::join_all;
+
+use matsu_core::limits::AGENTS_PER_CALL_MAX;
+use matsu_core::ports::agent::{LoginCheck, RunWish};
+
+use super::run_start::{self, ModeWord, PriorityWord, Shared, Started};
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+
+pub struct UseAgents;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub struct Input {
+    /// What they shall do.
+    #[schemars(length(min = 1))]
+    message: String,
+    /// Which agents; without it every installed one.
+    #[schemars(length(min = 1, max = 10))]
+    cli_names: Option<Vec<String>>,
+    /// true: return a task_id at once. false (default): wait for the answers as long as a call can be held.
+    run_async: Option<bool>,
+    #[schemars(length(max = 100_000))]
+    system_prompt: Option<String>,
+    /// Seconds each may run (1800).
+    #[schemars(range(min = 1, max = 3600))]
+    timeout: Option<u32>,
+    /// A directory inside your project.
+    working_directory: Option<String>,
+    /// What they may touch; the safest is the default. Each that writes gets a git worktree of its own.
+    mode: Option<ModeWord>,
+    priority: Option<PriorityWord>,
+    /// A repeated call with the same key returns the first task.
+    #[schemars(length(min = 1, max = 200))]
+    idempotency_key: Option<String>,
+}
+
+impl Tool for UseAgents {
+    const NAME: &'static str = "use_agents";
+    const DESCRIPTION: &'static str = "Agent: ask several AI command lines the same at once. One task, one result per \
+        agent; a slow or failing one does not keep back the others' answers, which get_task_status shows as they come.";
+    const TOOLSET: Toolset = Toolset::Agents;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    type Input = Input;
+    type Output = Started;
+
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Started>, ToolError> {
+        let names = names(cx, input.cli_names.as_deref()).await?;
+        let shared = Shared {
+            tool: Self::NAME,
+            run_async: input.run_async.unwrap_or(false),
+            priority: input.priority,
+            idempotency_key: input.idempotency_key.clone(),
+            body: serde_json::to_string(&input).unwrap_or_default(),
+        };
+        let wishes = names.into_iter().map(|agent| RunWish {
+            agent,
+            message: input.message.clone(),
+            system_prompt: input.system_prompt.clone(),
+            working_directory: input.working_directory.clone(),
+            mode: input.mode.map(Into::into),
+            timeout_seconds: input.timeout,
+            must_isolate: true,
+            ..run_start::wish_of(cx)
+        });
+        run_start::start(cx, wishes.collect(), shared).await
+    }
+}
+
+/// Each once, in the order they were named.
+async fn names(cx: &ToolContext, wished: Option<&[String]>) -> Result<Vec<String>, ToolError> {
+    if let Some(wished) = wished {
+        let mut names: Vec<String> = Vec::new();
+        for name in wished {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        return Ok(names);
+    }
+    let Some(host) = cx.runtime.agents() else { return Ok(Vec::new()) };
+    let agents = host.agents();
+    let probes = join_all(agents.iter().map(|agent| host.probe(&agent.name, LoginCheck::Skipped))).await;
+    let installed = agents.into_iter().zip(probes).filter(|(_, probe)| probe.installed).map(|(agent, _)| agent.name);
+    let names: Vec<String> = installed.take(AGENTS_PER_CALL_MAX).collect();
+    if names.is_empty() {
+        let message = "no agent is installed; see list_agents";
+        return Err(ToolError::new(matsu_core::error_code::ErrorCode::AgentNotInstalled, message));
+    }
+    Ok(names)
+}

@@ -1,0 +1,86 @@
+//! Agents that do not listen: an order to stop that nobody acknowledges ends the session after a while, and an agent
+//! that was called and does not come is given up.
+//!
+//! Counted in this process's own ticks, so that neither suspend nor a clock jump adds to it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use matsu_core::id::NotificationId;
+use matsu_core::limits::TICK;
+use matsu_core::notification::NotificationAction;
+use matsu_core::ports::store::{EndSession, PendingInterrupt, StoreError};
+use matsu_core::session::{EndReason, SessionState};
+
+use crate::runtime::Runtime;
+
+use super::outage::Outage;
+
+pub async fn run(runtime: &Runtime) {
+    let mut outage = Outage::new("hard stop");
+    let mut waited = HashMap::new();
+    loop {
+        runtime.clock().sleep(TICK).await;
+        // The next tick comes soon enough.
+        let _pause = outage.note(&tick(runtime, &mut waited).await);
+    }
+}
+
+async fn tick(runtime: &Runtime, waited: &mut HashMap<NotificationId, u64>) -> Result<(), StoreError> {
+    let store = runtime.store();
+    let pending = store.pending_interrupts(runtime.clock().now()).await?;
+    waited.retain(|id, _| pending.iter().any(|interrupt| interrupt.id == *id));
+    for interrupt in &pending {
+        let ticks = waited.entry(interrupt.id.clone()).or_default();
+        *ticks += 1;
+        if *ticks >= patience(runtime, interrupt).as_secs() {
+            end(runtime, interrupt).await?;
+        }
+    }
+    give_up_on_agents(runtime).await
+}
+
+fn patience(runtime: &Runtime, interrupt: &PendingInterrupt) -> Duration {
+    let options = runtime.session_options();
+    match interrupt.action {
+        NotificationAction::Cancel => options.cancel_grace,
+        NotificationAction::Pause
+        | NotificationAction::Block
+        | NotificationAction::Resume
+        | NotificationAction::UserMessage => options.hold_grace,
+    }
+}
+
+/// Its token opens nothing any more. A run of ours sees that its session is over and ends the whole tree.
+async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), StoreError> {
+    tracing::warn!(session = %interrupt.session_id, action = %interrupt.action, "an order to stop was not acknowledged");
+    let (to, reason) = (SessionState::Ended, EndReason::NotAcknowledged);
+    let (id, now) = (interrupt.session_id.clone(), runtime.clock().now());
+    runtime.store().end_session(EndSession { id, to, reason, now }).await?;
+    runtime.look_for_orders();
+    Ok(())
+}
+
+async fn give_up_on_agents(runtime: &Runtime) -> Result<(), StoreError> {
+    let (now, options) = (runtime.clock().now(), runtime.session_options());
+    let line = no_show(options.language, options.connect_max);
+    let told = runtime.store().give_up_on_agents(now.minus(options.connect_max), &line, now).await?;
+    for chat in told {
+        tracing::info!(%chat, "the agent did not come");
+    }
+    Ok(())
+}
+
+fn no_show(language: matsu_core::language::Language, after: Duration) -> String {
+    use matsu_core::language::Language;
+    let seconds = after.as_secs();
+    match language {
+        Language::English => format!("The agent has not come within {seconds} seconds. Write again to call it again."),
+        Language::Japanese => {
+            format!("エージェントが{seconds}秒以内に接続しませんでした。もう一度送信すると再度呼び出します。")
+        }
+        Language::Korean => {
+            format!("에이전트가 {seconds}초 안에 연결하지 않았습니다. 다시 메시지를 보내면 다시 호출합니다.")
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Callers that hang up without having taken their answer. A connection that is reset had something in it that nobody
+//! read: what its last answer was to hand over was not handed over.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use matsu_runtime::Runtime;
+use matsu_runtime::sessions::Delivery;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What the answers on one connection hand over. The next request on it shows that those before have arrived.
+#[derive(Clone, Default)]
+pub struct Carried {
+    deliveries: Arc<Mutex<Vec<Arc<Delivery>>>>,
+}
+
+impl Carried {
+    /// A request has begun: what was answered before has been read.
+    pub fn begin(&self) {
+        self.lock().clear();
+    }
+
+    pub fn carries(&self, delivery: &Arc<Delivery>) {
+        self.lock().push(Arc::clone(delivery));
+    }
+
+    /// Nobody has read the last answers.
+    pub async fn take_back(&self, runtime: &Runtime) {
+        let lost = std::mem::take(&mut *self.lock());
+        for delivery in lost {
+            delivery.take_back(runtime).await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Delivery>>> {
+        self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream that remembers whether it was reset; the layers above take that for an ordinary end.
+pub struct Noticing<S> {
+    inner: S,
+    was_reset: Arc<AtomicBool>,
+}
+
+impl<S> Noticing<S> {
+    pub fn new(inner: S) -> (Self, Arc<AtomicBool>) {
+        let was_reset = Arc::new(AtomicBool::new(false));
+        (Self { inner, was_reset: Arc::clone(&was_reset) }, was_reset)
+    }
+
+    fn note<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Poll::Ready(Err(error)) = &result
+            && matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+        {
+            self.was_reset.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Noticing<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.inner).poll_read(cx, into);
+        self.note(read)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Noticing<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(cx, from);
+        self.note(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        self.note(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, from);
+        self.note(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}

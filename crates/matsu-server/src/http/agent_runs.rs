@@ -1,0 +1,190 @@
+//! Runs of agents over REST: which there are, starting one, following it, answering it, its patch.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
+use matsu_core::limits::RUN_PART_BYTES_MAX;
+use matsu_core::ports::store::OutputFrom;
+use matsu_core::run::Answer;
+use matsu_runtime::dispatch::{self, Reply};
+use matsu_runtime::tool::ToolContext;
+use matsu_runtime::tools::TOOLS;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::openapi::AnyObject;
+use crate::peer::Peer;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+
+pub fn routes() -> Resource {
+    let definitions =
+        says("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
+    let log = says("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
+    let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<RunQuery>();
+    let apply = says("apply_task_diff", "Puts that patch into the tree it came from.").query::<RunQuery>();
+    let answer = says("answer_task", "Answers the question of a run.").body::<AnswerBody>();
+    Resource::default()
+        .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
+        .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)
+        .get("/tasks/{id}/diff", diff.answers::<AnyObject>(), read_diff)
+        .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
+        .post("/tasks/{id}/answer", answer.answers::<AnyObject>(), give_answer)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckQuery {
+    /// Also ask whether each is logged in.
+    #[serde(default)]
+    check_auth: bool,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    peer: Option<Extension<Peer>>,
+    Query(query): Query<CheckQuery>,
+) -> Result<Json<Value>, Problem> {
+    let mut said = tool(&app, caller, peer, "list_agents", json!({ "check_auth": query.check_auth })).await?;
+    Ok(Json(json!({ "items": said["agents"].take(), "broken": said["broken"].take() })))
+}
+
+/// The tool's own answer, or its refusal as a problem.
+async fn tool(
+    app: &App,
+    caller: Caller,
+    peer: Option<Extension<Peer>>,
+    name: &str,
+    arguments: Value,
+) -> Result<Value, Problem> {
+    let Some(entry) = TOOLS.iter().find(|tool| tool.name == name) else {
+        return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}")));
+    };
+    let arguments = match arguments {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    };
+    let cx = context(app, caller, peer);
+    match dispatch::call(entry, &cx, arguments).await {
+        Reply::Done { body, is_error: false } | Reply::Interrupted { body, .. } => Ok(body),
+        Reply::Done { body, is_error: true } => {
+            let code = body["error_code"].as_str().and_then(ErrorCode::parse).unwrap_or(ErrorCode::InternalError);
+            Err(Problem::new(code, body["error"].as_str().unwrap_or_default()))
+        }
+        Reply::Task(id) => Ok(json!({ "ok": true, "task_id": id })),
+    }
+}
+
+/// A call over HTTP: what the connection itself says about who calls counts.
+pub fn context(app: &App, caller: Caller, peer: Option<Extension<Peer>>) -> ToolContext {
+    let Extension(peer) = peer.unwrap_or_default();
+    ToolContext {
+        caller: app.shutdown().clone(),
+        workplace: Arc::new(peer.workplace),
+        run: peer.run,
+        ..ToolContext::new(app.runtime().clone(), caller.principal)
+    }
+}
+
+/// A run of one agent, or of several at once.
+pub async fn begin(
+    app: &App,
+    caller: Caller,
+    peer: Option<Extension<Peer>>,
+    mut wish: Map<String, Value>,
+) -> Result<Value, Problem> {
+    wish.insert("run_async".to_owned(), Value::Bool(true));
+    let name = if wish.contains_key("cli_names") { "use_agents" } else { "use_agent" };
+    tool(app, caller, peer, name, Value::Object(wish)).await
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    /// From this byte on; without it the last bytes.
+    offset: Option<u64>,
+    /// Of several runs: which agent's.
+    agent: Option<String>,
+}
+
+async fn read_log(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<LogQuery>,
+) -> Result<Json<Value>, Problem> {
+    let id = TaskId::from_text(id);
+    let from = query.offset.map_or(OutputFrom::End, OutputFrom::Byte);
+    let agent = query.agent.as_deref();
+    let log = app.runtime().run_log(&caller.principal, &id, agent, from, RUN_PART_BYTES_MAX).await?;
+    Ok(Json(json!({
+        "text": log.slice.text,
+        "offset": log.slice.start,
+        "next_offset": log.slice.end,
+        "total": log.slice.total,
+        "agent": log.agent,
+        "status": log.task.status,
+        "revision": log.task.revision,
+    })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunQuery {
+    /// Of several runs: which agent's.
+    agent: Option<String>,
+}
+
+async fn read_diff(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<Value>, Problem> {
+    let id = TaskId::from_text(id);
+    let changes = app.runtime().changes_of(&caller.principal, &id, query.agent.as_deref()).await?;
+    let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
+    let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
+    Ok(Json(json!({ "changes": changes, "patch": patch })))
+}
+
+async fn apply_diff(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<Value>, Problem> {
+    let id = TaskId::from_text(id);
+    let changes = app.runtime().changes_of(&caller.principal, &id, query.agent.as_deref()).await?;
+    let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
+    host.apply(&changes)
+        .await
+        .map_err(|why| Problem::new(ErrorCode::InvalidParams, format!("the patch does not apply: {why}")))?;
+    Ok(Json(json!({ "ok": true, "changes": changes })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerBody {
+    id: String,
+    option: Option<String>,
+    text: Option<String>,
+}
+
+async fn give_answer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(body): Json<AnswerBody>,
+) -> Result<Json<Value>, Problem> {
+    let answer = Answer { id: body.id, option: body.option, text: body.text };
+    app.runtime().answer(&caller.principal, &TaskId::from_text(id), &answer).await?;
+    Ok(Json(json!({ "ok": true })))
+}

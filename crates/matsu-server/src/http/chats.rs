@@ -1,0 +1,159 @@
+//! Chats: open, read, write, stop, end.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use matsu_core::chat::Chat;
+use matsu_core::id::{AgentId, ChatId, MessageId, ProjectId};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{MessageFilter, StoreError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::PageBody;
+use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
+
+pub fn routes() -> Resource {
+    let list_chats = says("list_chats", "Chats, newest first.").query::<PageQuery>();
+    let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one.").body::<ChatWish>();
+    let messages = says("list_messages", "What was said: the last of it, or what came after a number.");
+    let write = says("write_message", "Says something in a chat.").body::<MessageWish>();
+    let stop = says("stop_in_chat", "Has the agent stop what it is doing; the chat stays open.").body::<StopWish>();
+    Resource::default()
+        .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
+        .post("/chats", open_chat.answers::<ChatBody>(), open)
+        .get("/chats/{id}", says("read_chat", "One chat.").answers::<ChatBody>(), read)
+        .get(
+            "/chats/{id}/messages",
+            messages.query::<MessagesQuery>().answers::<PageBody<MessageBody>>(),
+            read_messages,
+        )
+        .post("/chats/{id}/messages", write.creates::<MessageBody>(), write_message)
+        .post("/chats/{id}/end", says("end_chat", "Nothing more is said in it.").answers::<ChatBody>(), end)
+        .post("/chats/{id}/stop", stop.answers::<StoppedBody>(), stop_answer)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PageQuery {
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn body(app: &App, chat: &Chat) -> Result<ChatBody, StoreError> {
+    let state = app.runtime().agent_state(chat).await?;
+    Ok(ChatBody::of(chat, state.map(matsu_runtime::sessions::AgentState::as_str)))
+}
+
+async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<PageBody<ChatBody>>, Problem> {
+    let page = app.runtime().store().list_chats(&PageRequest::new(query.after, query.limit)).await?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for chat in &page.items {
+        items.push(body(&app, chat).await?);
+    }
+    Ok(Json(PageBody { items, next: page.next }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ChatWish {
+    agent_id: Option<String>,
+    /// `default`, if absent.
+    project_id: Option<String>,
+}
+
+async fn open(State(app): State<App>, _caller: Caller, Json(wish): Json<ChatWish>) -> Result<Json<ChatBody>, Problem> {
+    let agent = wish.agent_id.ok_or_else(|| Problem::invalid("agent_id says whom to chat with"))?;
+    let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
+    let opened = app.runtime().open_chat(&AgentId::from_text(agent), &project).await?;
+    Ok(Json(body(&app, &opened.chat).await?))
+}
+
+async fn read(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
+    let chat = app.runtime().store().chat(&ChatId::from_text(id)).await?;
+    Ok(Json(body(&app, &chat).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MessagesQuery {
+    /// Only what came after this number, oldest first.
+    after: Option<i64>,
+    /// Else the last ones before this number.
+    before: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn read_messages(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<MessagesQuery>,
+) -> Result<Json<PageBody<MessageBody>>, Problem> {
+    let chat = app.runtime().store().chat(&ChatId::from_text(id)).await?;
+    let rows_max = PageRequest::new(None, query.limit).limit();
+    let filter = MessageFilter { chat_id: chat.id, after_seq: query.after, before_seq: query.before, rows_max };
+    let messages = app.runtime().store().list_messages(filter).await?;
+    let last = messages.last().map(|message| message.seq);
+    let next = last.filter(|seq| query.after.is_some() && *seq < chat.last_seq);
+    Ok(Json(PageBody { items: messages.iter().map(MessageBody::from).collect(), next }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MessageWish {
+    /// 1 to 4000 characters, not blank.
+    content: String,
+    reply_to: Option<String>,
+}
+
+async fn write_message(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(wish): Json<MessageWish>,
+) -> Result<(StatusCode, Json<MessageBody>), Problem> {
+    let (chat, reply_to) = (ChatId::from_text(id), wish.reply_to.map(MessageId::from_text));
+    let message = app.runtime().say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
+    Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))
+}
+
+async fn end(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
+    let chat = app.runtime().end_chat(&ChatId::from_text(id)).await?;
+    Ok(Json(body(&app, &chat).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StopWish {
+    /// What the agent is told.
+    message: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct StoppedBody {
+    /// Whether anybody was there to stop.
+    stopped: bool,
+    notification: Option<NotificationBody>,
+}
+
+async fn stop_answer(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(id): Path<String>,
+    Json(wish): Json<StopWish>,
+) -> Result<Json<StoppedBody>, Problem> {
+    let text = wish.message.unwrap_or_else(|| "A person asked you to stop what you are doing.".to_owned());
+    let sent = app.runtime().stop_in_chat(&ChatId::from_text(id), text).await?;
+    let language = app.runtime().session_options().language;
+    let notification = sent.as_ref().map(|sent| NotificationBody::of(sent, language));
+    Ok(Json(StoppedBody { stopped: notification.is_some(), notification }))
+}

@@ -1,0 +1,112 @@
+//! Projects and agents: who works where. An agent's passkey is shown once, in the answer that made it.
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use matsu_core::page::PageRequest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::PageBody;
+use crate::wire::people::{AgentBody, ProjectBody};
+
+pub fn routes() -> Resource {
+    let projects = says("list_projects", "Projects, oldest first.").query::<PageQuery>();
+    let make_project = says("make_project", "Makes a project.").body::<ProjectWish>();
+    let agents = says("list_named_agents", "Agents with a name, oldest first.").query::<PageQuery>();
+    let make_agent = says("make_agent", "Makes an agent; its passkey is shown once.").body::<AgentWish>();
+    Resource::default()
+        .get("/projects", projects.answers::<PageBody<ProjectBody>>(), list_projects)
+        .post("/projects", make_project.creates::<ProjectBody>(), make_a_project)
+        .get("/agents", agents.answers::<PageBody<AgentBody>>(), list_agents)
+        .post("/agents", make_agent.creates::<MadeAgent>(), make_an_agent)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PageQuery {
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+impl PageQuery {
+    fn page(&self) -> PageRequest {
+        PageRequest::new(self.after, self.limit)
+    }
+}
+
+async fn list_projects(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<PageBody<ProjectBody>>, Problem> {
+    Ok(Json(PageBody::of(app.runtime().store().list_projects(&query.page()).await?)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProjectWish {
+    id: String,
+    /// The id, if absent.
+    name: Option<String>,
+    working_directory: Option<String>,
+}
+
+async fn make_a_project(
+    State(app): State<App>,
+    _caller: Caller,
+    Json(wish): Json<ProjectWish>,
+) -> Result<(StatusCode, Json<ProjectBody>), Problem> {
+    let name = wish.name.unwrap_or_else(|| wish.id.clone());
+    check_name(&name)?;
+    let project = app.runtime().make_project(&wish.id, name, wish.working_directory).await?;
+    Ok((StatusCode::CREATED, Json(ProjectBody::from(&project))))
+}
+
+async fn list_agents(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<PageBody<AgentBody>>, Problem> {
+    Ok(Json(PageBody::of(app.runtime().store().list_agents(&query.page()).await?)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AgentWish {
+    id: String,
+    /// The id, if absent.
+    name: Option<String>,
+    /// Which command line starts it; one without comes by itself.
+    definition: Option<String>,
+    system_prompt: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct MadeAgent {
+    agent: AgentBody,
+    /// Shown this once; only a hash is kept.
+    passkey: String,
+}
+
+async fn make_an_agent(
+    State(app): State<App>,
+    _caller: Caller,
+    Json(wish): Json<AgentWish>,
+) -> Result<(StatusCode, Json<MadeAgent>), Problem> {
+    let name = wish.name.unwrap_or_else(|| wish.id.clone());
+    check_name(&name)?;
+    let (agent, passkey) = app.runtime().make_agent(&wish.id, name, wish.definition, wish.system_prompt).await?;
+    Ok((StatusCode::CREATED, Json(MadeAgent { agent: AgentBody::from(&agent), passkey })))
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    if name.trim().is_empty() || name.chars().count() > 100 {
+        return Err(Problem::invalid("name must have 1 to 100 characters"));
+    }
+    Ok(())
+}

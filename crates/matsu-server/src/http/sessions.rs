@@ -1,0 +1,114 @@
+//! Sessions and notifications: who is there, and what people tell them.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use matsu_core::id::{AgentId, ProjectId, SessionId};
+use matsu_core::notification::{NotificationAction, NotificationKind};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::SessionFilter;
+use matsu_core::session::SessionState;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::PageBody;
+use crate::wire::people::{NotificationBody, SessionBody};
+
+pub fn routes() -> Resource {
+    let list_sessions = says("list_sessions", "Sessions of agents, newest first.").query::<ListQuery>();
+    let send = says("send_notification", "A notice or an interrupt for a session.").body::<NoticeWish>();
+    let list = says("list_notifications", "Notifications, newest first.").query::<NotificationQuery>();
+    Resource::default()
+        .get("/sessions", list_sessions.answers::<PageBody<SessionBody>>(), sessions)
+        .delete(
+            "/sessions/{id}",
+            says("end_session", "Its agent is told at its next look.").answers::<SessionBody>(),
+            end,
+        )
+        .post("/sessions/{id}/notifications", send.creates::<NotificationBody>(), notify)
+        .get("/notifications", list.answers::<PageBody<NotificationBody>>(), notifications)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    agent_id: Option<String>,
+    project_id: Option<String>,
+    state: Option<SessionState>,
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn sessions(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<PageBody<SessionBody>>, Problem> {
+    let filter = SessionFilter {
+        agent_id: query.agent_id.map(AgentId::from_text),
+        project_id: query.project_id.map(ProjectId::from_text),
+        state: query.state,
+    };
+    let page = PageRequest::new(query.after, query.limit);
+    Ok(Json(PageBody::of(app.runtime().store().list_sessions(&filter, &page).await?)))
+}
+
+async fn end(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<SessionBody>, Problem> {
+    let session = app.runtime().close_session(&SessionId::from_text(id)).await?;
+    Ok(Json(SessionBody::from(&session)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoticeWish {
+    /// interrupt stops the agent's tools until it has acknowledged; message and status_change do not.
+    #[serde(rename = "type")]
+    kind: Option<NotificationKind>,
+    action: Option<NotificationAction>,
+    message: String,
+    /// What the agent shall do about it.
+    instruction: Option<String>,
+}
+
+async fn notify(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(id): Path<String>,
+    Json(wish): Json<NoticeWish>,
+) -> Result<(StatusCode, Json<NotificationBody>), Problem> {
+    let kind = wish.kind.unwrap_or(NotificationKind::Message);
+    let action = wish.action.unwrap_or(match kind {
+        NotificationKind::Interrupt => NotificationAction::Pause,
+        NotificationKind::Message => NotificationAction::UserMessage,
+        NotificationKind::StatusChange => NotificationAction::Resume,
+    });
+    let session = SessionId::from_text(id);
+    let sent = app.runtime().send_notice(&session, kind, action, wish.message, wish.instruction).await?;
+    let language = app.runtime().session_options().language;
+    Ok((StatusCode::CREATED, Json(NotificationBody::of(&sent, language))))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NotificationQuery {
+    session_id: Option<String>,
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+async fn notifications(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<NotificationQuery>,
+) -> Result<Json<PageBody<NotificationBody>>, Problem> {
+    let session = query.session_id.map(SessionId::from_text);
+    let page = PageRequest::new(query.after, query.limit);
+    let page = app.runtime().store().list_notifications(session.as_ref(), &page).await?;
+    let language = app.runtime().session_options().language;
+    let items = page.items.iter().map(|notification| NotificationBody::of(notification, language)).collect();
+    Ok(Json(PageBody { items, next: page.next }))
+}

@@ -1,0 +1,197 @@
+//! Projects, agents, chats, sessions and notifications on the wire.
+
+use matsu_core::agent::Agent;
+use matsu_core::chat::{Chat, ChatState, Message, Sender};
+use matsu_core::language::Language;
+use matsu_core::notification::{Notification, NotificationAction, NotificationKind, texts};
+use matsu_core::project::{Project, ProjectStatus};
+use matsu_core::session::{EndReason, Purpose, Session, SessionState};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::time;
+
+#[derive(Serialize, JsonSchema)]
+pub struct ProjectBody {
+    pub id: String,
+    pub name: String,
+    pub working_directory: Option<String>,
+    pub status: ProjectStatus,
+    pub created_at: String,
+}
+
+impl From<&Project> for ProjectBody {
+    fn from(project: &Project) -> Self {
+        Self {
+            id: project.id.to_string(),
+            name: project.name.clone(),
+            working_directory: project.working_directory.clone(),
+            status: project.status,
+            created_at: time(project.created_at),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct AgentBody {
+    pub id: String,
+    pub name: String,
+    pub definition: Option<String>,
+    pub system_prompt: Option<String>,
+    pub created_at: String,
+}
+
+impl From<&Agent> for AgentBody {
+    fn from(agent: &Agent) -> Self {
+        Self {
+            id: agent.id.to_string(),
+            name: agent.name.clone(),
+            definition: agent.definition.clone(),
+            system_prompt: agent.system_prompt.clone(),
+            created_at: time(agent.created_at),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct ChatBody {
+    pub chat_id: String,
+    pub agent_id: Option<String>,
+    pub project_id: String,
+    pub models: Option<Vec<String>>,
+    pub state: ChatState,
+    /// Where the agent is: connecting, connected, listening, idle, disconnected or ended; absent for models.
+    pub agent_state: Option<&'static str>,
+    /// From a person's message until somebody has replied.
+    pub awaiting_reply: bool,
+    /// The number of the last message.
+    pub last_seq: i64,
+    /// Up to here the agent has acknowledged.
+    pub acknowledged_seq: i64,
+    pub last_message_at: String,
+    pub created_at: String,
+    pub ended_at: Option<String>,
+}
+
+impl ChatBody {
+    pub fn of(chat: &Chat, agent_state: Option<&'static str>) -> Self {
+        let models = chat.models_json.as_deref().and_then(|models| serde_json::from_str(models).ok());
+        Self {
+            chat_id: chat.id.to_string(),
+            agent_id: chat.agent_id.as_ref().map(ToString::to_string),
+            project_id: chat.project_id.to_string(),
+            models,
+            state: chat.state,
+            agent_state,
+            awaiting_reply: chat.awaits_reply(),
+            last_seq: chat.last_seq,
+            acknowledged_seq: chat.acked_seq,
+            last_message_at: time(chat.last_message_at),
+            created_at: time(chat.created_at),
+            ended_at: chat.ended_at.map(time),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct MessageBody {
+    pub id: String,
+    pub chat_id: String,
+    pub seq: i64,
+    pub sender: Sender,
+    pub sender_id: String,
+    pub content: String,
+    pub reply_to: Option<String>,
+    pub created_at: String,
+}
+
+impl From<&Message> for MessageBody {
+    fn from(message: &Message) -> Self {
+        Self {
+            id: message.id.to_string(),
+            chat_id: message.chat_id.to_string(),
+            seq: message.seq,
+            sender: message.sender,
+            sender_id: message.sender_id.clone(),
+            content: message.content.clone(),
+            reply_to: message.reply_to.as_ref().map(ToString::to_string),
+            created_at: time(message.created_at),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct SessionBody {
+    pub session_id: String,
+    pub agent_id: String,
+    pub project_id: String,
+    pub purpose: Purpose,
+    pub task_id: Option<String>,
+    pub chat_id: Option<String>,
+    pub state: SessionState,
+    pub end_reason: Option<EndReason>,
+    pub created_at: String,
+    pub last_seen_at: String,
+    pub expires_at: String,
+    pub ended_at: Option<String>,
+}
+
+impl From<&Session> for SessionBody {
+    fn from(session: &Session) -> Self {
+        Self {
+            session_id: session.id.to_string(),
+            agent_id: session.agent_id.to_string(),
+            project_id: session.project_id.to_string(),
+            purpose: session.purpose,
+            task_id: session.task_id.as_ref().map(ToString::to_string),
+            chat_id: session.chat_id.as_ref().map(ToString::to_string),
+            state: session.state,
+            end_reason: session.end_reason,
+            created_at: time(session.created_at),
+            last_seen_at: time(session.last_seen_at),
+            expires_at: time(session.expires_at),
+            ended_at: session.ended_at.map(time),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct NotificationBody {
+    pub id: String,
+    pub agent_id: String,
+    pub project_id: String,
+    pub session_id: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: NotificationKind,
+    pub action: NotificationAction,
+    pub task_id: Option<String>,
+    pub message: String,
+    pub instruction: String,
+    pub created_at: String,
+    pub expires_at: String,
+    pub delivered_at: Option<String>,
+    pub acknowledged_at: Option<String>,
+    /// What it ordered no longer holds.
+    pub voided_at: Option<String>,
+}
+
+impl NotificationBody {
+    pub fn of(notification: &Notification, language: Language) -> Self {
+        Self {
+            id: notification.id.to_string(),
+            agent_id: notification.agent_id.to_string(),
+            project_id: notification.project_id.to_string(),
+            session_id: notification.session_id.as_ref().map(ToString::to_string),
+            kind: notification.kind,
+            action: notification.action,
+            task_id: notification.task_id.as_ref().map(ToString::to_string),
+            message: texts::message(language, notification),
+            instruction: texts::instruction(language, notification),
+            created_at: time(notification.created_at),
+            expires_at: time(notification.expires_at),
+            delivered_at: notification.delivered_at.map(time),
+            acknowledged_at: notification.acknowledged_at.map(time),
+            voided_at: notification.voided_at.map(time),
+        }
+    }
+}

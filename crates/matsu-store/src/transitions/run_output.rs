@@ -1,0 +1,121 @@
+//! What a run says, in parts: appended under its fence, read from anywhere.
+
+use matsu_core::id::JobId;
+use matsu_core::job::Lease;
+use matsu_core::ports::store::{OutputFrom, OutputPart, OutputRange, OutputSlice, StoreError};
+
+use super::held;
+use crate::sql::{Sql, Transition, Tx, params};
+
+const HELD: Sql = Sql::each(
+    concat!("SELECT attempt FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()),
+    // Locked: a stop that commits in between must not find a part that it did not see.
+    concat!("SELECT attempt FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR SHARE"),
+);
+const FORGET_EARLIER: Sql = Sql::both("DELETE FROM run_output WHERE job_id = $1 AND stream = $2 AND attempt < $3");
+const APPEND: Sql = Sql::both(
+    "INSERT INTO run_output (job_id, attempt, stream, start, bytes, text) VALUES ($1, $2, $3, $4, $5, $6) \
+     ON CONFLICT (job_id, stream, start) DO NOTHING",
+);
+const TOTAL: Sql =
+    Sql::both("SELECT start + bytes FROM run_output WHERE job_id = $1 AND stream = $2 ORDER BY start DESC LIMIT 1");
+/// No part is longer than a bound, so the first one that can reach the wanted byte is not far before it.
+const PARTS: Sql = Sql::both(
+    "SELECT start, text FROM run_output WHERE job_id = $1 AND stream = $2 AND start >= $3 AND start < $4 ORDER BY start",
+);
+
+pub struct AppendOutput {
+    pub lease: Lease,
+    pub parts: Vec<OutputPart>,
+}
+
+impl Transition for AppendOutput {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let lease = &self.lease;
+        if tx.row(&HELD, params![&lease.job_id, lease.attempt]).await?.is_none() {
+            return Err(StoreError::LeaseLost(lease.job_id.clone()));
+        }
+        for part in &self.parts {
+            let stream = part.stream.as_str();
+            if part.start == 0 {
+                tx.run(&FORGET_EARLIER, params![&lease.job_id, stream, lease.attempt]).await?;
+            }
+            let values =
+                params![&lease.job_id, lease.attempt, stream, int(part.start), int(part.text.len() as u64), &part.text];
+            tx.run(&APPEND, values).await?;
+        }
+        Ok(())
+    }
+}
+
+pub struct ReadOutput {
+    pub job: JobId,
+    pub wish: OutputRange,
+}
+
+impl Transition for ReadOutput {
+    type Output = OutputSlice;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<OutputSlice, StoreError> {
+        let stream = self.wish.stream.as_str();
+        let Some(row) = tx.row(&TOTAL, params![&self.job, stream]).await? else { return Ok(OutputSlice::default()) };
+        let total = row.only_int()?;
+        let bytes_max = i64::try_from(self.wish.bytes_max).unwrap_or(i64::MAX);
+        let from = match self.wish.from {
+            OutputFrom::Byte(from) => int(from).min(total),
+            OutputFrom::End => (total - bytes_max).max(0),
+        };
+        let to = from.saturating_add(bytes_max).min(total);
+        let reach = i64::try_from(matsu_core::limits::RUN_PART_BYTES_MAX).unwrap_or(i64::MAX);
+        let rows = tx.rows(&PARTS, params![&self.job, stream, from - reach, to]).await?;
+        let mut text = String::new();
+        let mut begin = from;
+        for (n, row) in rows.iter().enumerate() {
+            let mut c = row.columns();
+            let start = c.int()?;
+            if n == 0 {
+                begin = start;
+            }
+            text.push_str(&c.text()?);
+        }
+        Ok(cut(&text, begin, from, to, total))
+    }
+}
+
+/// The wanted bytes of a text that begins at `begin`; a border inside a character moves to the next one at the start
+/// and to the one before at the end, so that parts read one after the other are whole.
+fn cut(text: &str, begin: i64, from: i64, to: i64, total: i64) -> OutputSlice {
+    let place = |at: i64| usize::try_from(at - begin).unwrap_or(0).min(text.len());
+    let start = text.ceil_char_boundary(place(from));
+    let end = text.floor_char_boundary(place(to)).max(start);
+    let at = |place: usize| u64::try_from(begin).unwrap_or(0) + place as u64;
+    OutputSlice {
+        text: text[start..end].to_owned(),
+        start: at(start),
+        end: at(end),
+        total: u64::try_from(total).unwrap_or(0),
+    }
+}
+
+fn int(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn borders_inside_a_character_are_moved_so_that_nothing_is_lost_or_doubled() {
+        let text = "待つ待つ";
+        let first = cut(text, 0, 0, 4, 12);
+        assert_eq!((first.text.as_str(), first.start, first.end), ("待", 0, 3));
+        let second = cut(text, 0, 3, 7, 12);
+        assert_eq!((second.text.as_str(), second.end), ("つ", 6));
+        let part = cut("つ待つ", 3, 6, 12, 12);
+        assert_eq!((part.text.as_str(), part.start, part.end), ("待つ", 6, 12));
+        assert_eq!(cut(text, 0, 99, 120, 12).text, "");
+    }
+}

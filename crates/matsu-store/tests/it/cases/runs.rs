@@ -1,0 +1,113 @@
+//! Runs of agents: output in parts under the fence, conversations that belong to one task at a time, answers.
+
+use std::time::Duration;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{JobKind, JobState};
+use matsu_core::ports::store::{
+    ExpiryRule, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, SessionClaim, SessionNote, StoreError,
+};
+use matsu_core::principal::Principal;
+use matsu_core::run::Answer;
+use matsu_core::task::{NewTask, TaskKind};
+
+use crate::harness::{TestStore, completed, lease};
+
+fn part(start: u64, text: &str) -> OutputPart {
+    OutputPart { stream: OutputStream::Result, start, text: text.to_owned() }
+}
+
+fn range(from: OutputFrom, bytes_max: usize) -> OutputRange {
+    OutputRange { stream: OutputStream::Result, from, bytes_max }
+}
+
+fn run(t: &TestStore) -> NewTask {
+    NewTask { jobs: vec![t.new_job(JobKind::AgentRun)], ..t.new_task(TaskKind::Agent) }
+}
+
+fn claim(name: &str, agent: &str, resume: bool) -> Option<SessionClaim> {
+    Some(SessionClaim { name: name.to_owned(), agent: agent.to_owned(), directory: "/ws".to_owned(), resume })
+}
+
+pub async fn output_is_read_in_parts_from_anywhere(t: TestStore) {
+    t.insert(run(&t)).await;
+    let job = t.claim_one().await;
+    let parts = vec![part(0, "待つ"), part(6, "abc"), part(9, "待")];
+    t.store.append_output(&lease(&job), parts).await.unwrap();
+    t.store.append_output(&lease(&job), vec![part(12, "end")]).await.unwrap();
+    let read = async |from, bytes_max| t.store.read_output(&job.id, range(from, bytes_max)).await.unwrap();
+    let all = read(OutputFrom::Byte(0), 100).await;
+    assert_eq!(all, OutputSlice { text: "待つabc待end".to_owned(), start: 0, end: 15, total: 15 });
+    let cut = read(OutputFrom::Byte(0), 4).await;
+    assert_eq!((cut.text.as_str(), cut.end, cut.total), ("待", 3, 15));
+    assert_eq!(read(OutputFrom::Byte(cut.end), 5).await.text, "つab");
+    assert_eq!(read(OutputFrom::End, 4).await.text, "end", "half a character is none");
+    assert_eq!(read(OutputFrom::Byte(99), 4).await.text, "");
+    let log = OutputRange { stream: OutputStream::Log, ..range(OutputFrom::Byte(0), 9) };
+    assert_eq!(t.store.read_output(&job.id, log).await.unwrap(), OutputSlice::default());
+}
+
+pub async fn a_late_part_of_output_is_refused(t: TestStore) {
+    t.insert(run(&t)).await;
+    let job = t.claim_one().await;
+    t.store.append_output(&lease(&job), vec![part(0, "kept")]).await.unwrap();
+    t.finish(&lease(&job), completed()).await.unwrap();
+    let late = t.store.append_output(&lease(&job), vec![part(4, "late")]).await;
+    assert!(matches!(late, Err(StoreError::LeaseLost(_))), "{late:?}");
+    assert_eq!(t.store.read_output(&job.id, range(OutputFrom::Byte(0), 99)).await.unwrap().text, "kept");
+}
+
+pub async fn a_conversation_belongs_to_one_agent_and_one_task_at_a_time(t: TestStore) {
+    let owner = Principal::local_user();
+    let refused = async |claim| match t.store.insert_run(run(&t), claim).await {
+        Err(StoreError::Refused { code: ErrorCode::SessionConflict, message }) => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(claim("talk", "a", true)).await.contains("no session"));
+    t.store.insert_run(run(&t), claim("talk", "a", false)).await.unwrap();
+    assert!(refused(claim("talk", "a", false)).await.contains("in use"));
+    let job = t.claim_one().await;
+    let note = SessionNote { vendor_session: "v1".to_owned(), place: Some("p".to_owned()) };
+    t.store.note_session(&lease(&job), note.clone(), t.now()).await.unwrap();
+    t.finish(&lease(&job), completed()).await.unwrap();
+    let late = t.store.note_session(&lease(&job), note, t.now()).await;
+    assert!(matches!(late, Err(StoreError::LeaseLost(_))), "{late:?}");
+    assert!(refused(claim("talk", "b", true)).await.contains("with a, not with b"));
+    let elsewhere = SessionClaim { directory: "/other".to_owned(), ..claim("talk", "a", true).unwrap() };
+    assert!(refused(Some(elsewhere)).await.contains("another directory"));
+    assert_eq!(t.store.unfinished_jobs().await.unwrap(), 0, "what was refused has left nothing behind");
+    t.store.insert_run(run(&t), claim("talk", "a", true)).await.unwrap();
+    let session = t.store.agent_session(&owner, "talk").await.unwrap().unwrap();
+    assert_eq!((session.vendor_session.as_deref(), session.place.as_deref()), (Some("v1"), Some("p")));
+    assert_eq!(t.store.agent_session(&Principal::user("other"), "talk").await.unwrap(), None);
+}
+
+pub async fn a_question_is_answered_once(t: TestStore) {
+    t.insert(run(&t)).await;
+    let job = t.claim_one().await;
+    let answer = |option: &str| Answer { id: "q".to_owned(), option: Some(option.to_owned()), text: None };
+    let early = t.store.answer_question(&job.id, &answer("yes"), t.now()).await;
+    assert!(matches!(early, Err(StoreError::Refused { .. })), "{early:?}");
+    let question = r#"{"id":"q","text":"Go on?","options":["yes","no"]}"#;
+    t.store.park_for_input(&lease(&job), question, t.now()).await.unwrap();
+    let wrong = t.store.answer_question(&job.id, &answer("perhaps"), t.now()).await;
+    assert!(matches!(wrong, Err(StoreError::Refused { .. })), "{wrong:?}");
+    assert_eq!(t.store.answer_to(&job.id, "q").await.unwrap(), None);
+    t.store.answer_question(&job.id, &answer("yes"), t.now()).await.unwrap();
+    t.store.answer_question(&job.id, &answer("yes"), t.now()).await.unwrap();
+    let other = t.store.answer_question(&job.id, &answer("no"), t.now()).await;
+    assert!(matches!(other, Err(StoreError::Refused { .. })), "{other:?}");
+    assert_eq!(t.store.answer_to(&job.id, "q").await.unwrap(), Some(answer("yes")));
+    assert_eq!(t.job(&job.id).await.state, JobState::AwaitingInput);
+}
+
+pub async fn what_a_run_said_goes_with_its_task(t: TestStore) {
+    t.insert(run(&t)).await;
+    let job = t.claim_one().await;
+    t.store.append_output(&lease(&job), vec![part(0, "said")]).await.unwrap();
+    t.finish(&lease(&job), completed()).await.unwrap();
+    let now = t.pass(Duration::from_secs(8 * 86_400));
+    let rule = ExpiryRule { now, read_before: now, finished_before: now, waits_before: now, tombstones_before: now };
+    assert_eq!(t.store.expire_tasks(rule, 10).await.unwrap().tasks.len(), 1);
+    assert_eq!(t.store.read_output(&job.id, range(OutputFrom::Byte(0), 99)).await.unwrap(), OutputSlice::default());
+}

@@ -1,0 +1,33 @@
+//! `matsu apply TASK`: the patch of a run into the tree it came from, all or nothing.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::{Context, field, print_json};
+use crate::cli::Apply;
+use crate::client::{Client, segment};
+
+pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
+    let client = Client::connect(&cx.config).await?;
+    let agent = args.agent.as_deref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
+    let task = segment(&args.task);
+    if args.show {
+        let said = client.get(&format!("/api/v1/tasks/{task}/diff{agent}")).await?;
+        if cx.json {
+            print_json(&said);
+        } else {
+            say!("{}", field(&said, "patch").trim_end());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let said = client.post(&format!("/api/v1/tasks/{task}/apply{agent}"), json!({})).await?;
+    if cx.json {
+        print_json(&said);
+    } else {
+        let changes = &said["changes"];
+        say!("{} files changed, +{} -{}", changes["files"], changes["insertions"], changes["deletions"]);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,69 @@
+//! Models and the MCP servers whose tools they use.
+
+use std::time::Duration;
+
+use matsu_adapters::mcp_host::McpHost;
+use matsu_adapters::providers::{KeySource, ProviderConfig};
+use matsu_core::clock::Clock;
+
+use super::{Finding, bad, good, note};
+use crate::compose;
+use crate::config::Config;
+
+/// How long a server may take to greet a doctor.
+const PROBE_MAX: Duration = Duration::from_secs(20);
+
+/// Each provider can be opened and has its key. Vendors are not called: that would cost money.
+pub fn providers(config: &Config) -> Finding {
+    let found = match config.providers().and_then(|found| compose::roster(config).map(|_| found)) {
+        Ok(found) => found,
+        Err(error) => return bad("models", format!("{error:#}"), "mend that section of the configuration"),
+    };
+    if found.is_empty() {
+        let advice = "set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add [providers.NAME]";
+        return note("models", "none is configured", advice);
+    }
+    let keyless: Vec<String> = found.iter().filter_map(wants_key).collect();
+    let names: Vec<&str> = found.iter().map(|provider| provider.name.as_str()).collect();
+    if keyless.is_empty() {
+        good("models", names.join(", "))
+    } else {
+        bad("models", names.join(", "), keyless.join("; "))
+    }
+}
+
+fn wants_key(provider: &ProviderConfig) -> Option<String> {
+    match (&provider.key, &provider.key_source) {
+        (None, KeySource::Variable(name)) => Some(format!("{} has no key: set {name}", provider.name)),
+        _ => None,
+    }
+}
+
+/// Each server is started, greeted, asked for its tools and ended.
+pub async fn servers(config: &Config) -> Finding {
+    let servers = match config.mcp_servers() {
+        Ok(servers) if servers.servers.is_empty() => return good("mcp", "no servers of others are configured"),
+        Ok(servers) => servers,
+        Err(error) => return bad("mcp", format!("{error:#}"), "mend that file"),
+    };
+    let host = McpHost::new(servers, Vec::new(), Clock::system());
+    let found = Clock::system().within(PROBE_MAX, host.probe()).await;
+    host.close_all().await;
+    let Some(found) = found else {
+        return bad(
+            "mcp",
+            format!("not all servers greet within {} s", PROBE_MAX.as_secs()),
+            "try their commands by hand",
+        );
+    };
+    let told = |(name, tools): &(String, Result<usize, String>)| match tools {
+        Ok(count) => format!("{name}: {count} tools"),
+        Err(reason) => format!("{name}: {reason}"),
+    };
+    let words = found.iter().map(told).collect::<Vec<_>>().join("; ");
+    if found.iter().all(|(_, tools)| tools.is_ok()) {
+        good("mcp", words)
+    } else {
+        bad("mcp", words, "try its command by hand; chats go on without its tools")
+    }
+}

@@ -1,0 +1,69 @@
+//! Limits: never more at once, and never stuck, not even with one place for a run that waits for its own.
+
+use serde_json::{Value, json};
+
+use super::{Bench, end_of, start, start_with};
+
+#[test]
+fn b15_with_one_place_several_agents_still_finish_one_after_the_other() {
+    let bench = Bench::with("[slots]\nagent_cli = 1\n");
+    let mut client = bench.client();
+    let message = "n=$(ls running.* 2>/dev/null | wc -l); echo others=$n; sleep 0.3";
+    let arguments = json!({ "message": message, "cli_names": ["script", "other"] });
+    let said = client.call("use_agents", &arguments);
+    assert_eq!((said["status"].as_str(), said["failed_count"].as_i64()), (Some("completed"), Some(0)), "{said}");
+    let names: Vec<&Value> = said["results"].as_array().unwrap().iter().map(|result| &result["cli_name"]).collect();
+    assert_eq!(names, ["script", "other"]);
+}
+
+#[test]
+fn b16_each_agent_has_its_own_outcome_and_partial_ones_are_visible() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    // The same words mean three things to three programs: text, a failing script, and one that takes longer.
+    let message = "[ -n \"$SYSTEM_FILE\" ] || sleep 4; exit 0";
+    let said = client.call(
+        "use_agents",
+        &json!({ "message": message, "cli_names": ["cat", "other", "claudish"], "run_async": true }),
+    );
+    let task = said["task_id"].as_str().unwrap_or_else(|| panic!("{said}")).to_owned();
+    let partial = crate::home::until("one answer is there", super::SOON, || {
+        let said = client.call("get_task_status", &json!({ "task_id": task }));
+        let done = said["results"].as_array()?.iter().any(|result| result["status"] == "completed");
+        (done && said["status"] == "running").then_some(said)
+    });
+    assert_eq!(partial["results"][0]["result"], message, "{partial}");
+    let end = end_of(&mut client, &task);
+    assert_eq!((end["status"].as_str(), end["failed_count"].as_i64()), (Some("completed"), Some(1)), "{end}");
+    assert_eq!(end["results"][2]["error_code"], "AGENT_NO_RESULT", "{end}");
+}
+
+#[test]
+fn two_hundred_queued_runs_finish_five_at_a_time() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    let mut client = bench.client();
+    let script = "mkdir r.$$; ls -d r.* | wc -l; rmdir r.$$";
+    let tasks: Vec<String> =
+        (0..200).map(|_| start_with(&mut client, script, json!({ "mode": "workspace-write" }))).collect();
+    for task in &tasks {
+        let end = end_of(&mut client, task);
+        let at_once: u32 = end["result"].as_str().unwrap_or_else(|| panic!("{end}")).trim().parse().unwrap();
+        assert!((1..=5).contains(&at_once), "{end}");
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_own_run_finishes_with_one_place_two_deep() {
+    let bench = Bench::with("[slots]\nagent_cli = 1\n");
+    let mut client = bench.client();
+    let matsu = env!("CARGO_BIN_EXE_matsu");
+    let data = bench.home.data_dir();
+    let call = |inner: &str| {
+        let arguments = json!({ "cli_name": "script", "message": inner }).to_string().replace('\'', "'\\''");
+        format!("{matsu} --data-dir {} call use_agent '{arguments}'", data.display())
+    };
+    let task = start(&mut client, &call(&call("echo deepest")));
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["status"], "completed", "{end}");
+    assert!(end["result"].as_str().unwrap().contains("deepest"), "{end}");
+}

@@ -1,0 +1,46 @@
+//! Long output: kept whole, read in parts, and never in the daemon's memory.
+
+use serde_json::json;
+
+use super::{Bench, end_of, start};
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn b23_ten_megabytes_are_kept_whole_while_the_daemon_stays_small() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let warm = start(&mut client, "seq 1 20000");
+    end_of(&mut client, &warm);
+    let (pid, _) = bench.home.relayed();
+    let before = resident_kib(pid);
+    let task = start(&mut client, "seq 1 1350000 | head -c 10485760");
+    let end = end_of(&mut client, &task);
+    let grown = resident_kib(pid).saturating_sub(before);
+    assert_eq!((end["status"].as_str(), end["output_bytes"].as_u64()), (Some("completed"), Some(10_485_760)), "{end}");
+    let head = end["result"].as_str().unwrap();
+    assert!(head.len() < 9_000 && head.contains("more bytes: call again with output_offset"), "{}", head.len());
+    let said = client.call("get_task_status", &json!({ "task_id": task, "output_offset": 10_485_700, "tail": 3 }));
+    assert_eq!(said["next_output_offset"], json!(null), "{said}");
+    assert!(said["result"].as_str().unwrap().len() == 60, "{said}");
+    assert_eq!(said["tail"].as_str().unwrap().lines().count(), 3, "{said}");
+    println!("10 MiB of output grew the daemon by {grown} KiB");
+    assert!(grown <= 2_048, "grown by {grown} KiB");
+}
+
+#[test]
+fn what_a_run_says_can_be_followed_while_it_runs() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start(&mut client, "echo first; sleep 3; echo second");
+    let said = crate::home::until("the first line is there", super::SOON, || {
+        let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 10 }));
+        (said["tail"] == "first").then_some(said)
+    });
+    assert_eq!((said["status"].as_str(), said["progress"].as_str()), (Some("running"), Some("first")), "{said}");
+    assert_eq!(end_of(&mut client, &task)["result"], "first\nsecond\n");
+}

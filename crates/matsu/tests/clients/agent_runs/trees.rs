@@ -1,0 +1,143 @@
+//! What a run starts ends with it: cancelled, timed out, the daemon stopped or killed, the shim itself killed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Bench, end_of, processes, reaches, start, start_with, unique_sleep};
+use crate::home::{kill, until};
+
+/// Everything is gone this soon after it should be, on a busy machine.
+const GONE: Duration = Duration::from_secs(8);
+
+/// A tree that does not want to end: a grandchild in a session of its own, and one that ignores SIGTERM.
+fn stubborn(nap: &str) -> String {
+    format!(
+        "setsid sleep {nap} &\n(trap '' TERM; sleep {nap}; sleep {nap}) &\necho begun; echo oops >&2\nsleep {nap}\n"
+    )
+}
+
+#[test]
+fn b13_a_cancelled_run_ends_with_all_its_processes() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &stubborn(&nap));
+    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
+    let began = Instant::now();
+    let said = client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    assert_eq!((said["status"].as_str(), processes(&nap)), (Some("cancelled"), 0), "{said}");
+    assert!(said["processes_ended"].as_u64().unwrap() >= 4, "{said}");
+    let again = client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+    assert_eq!(
+        (again["already_ended"].as_bool(), again["status"].as_str()),
+        (Some(true), Some("cancelled")),
+        "{again}"
+    );
+    let unknown = client.call("cancel_task", &json!({ "task_id": "task_nope" }));
+    assert_eq!((unknown["ok"].as_bool(), unknown["error_code"].as_str()), (Some(false), Some("TASK_NOT_FOUND")));
+    assert_eq!(end_of(&mut client, &task)["status"], "cancelled", "and it stays so");
+}
+
+#[test]
+fn a_graceful_cancel_lets_a_run_finish_and_keeps_its_result() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start(&mut client, "echo begun; sleep 2; echo done");
+    reaches(&mut client, &task, "running");
+    let said = client.call("cancel_task", &json!({ "task_id": task }));
+    assert_eq!(said["status"], "cancelled", "{said}");
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["result"], "begun\ndone\n", "{end}");
+}
+
+#[test]
+fn b12_a_timeout_ends_the_whole_tree_and_shows_what_was_said() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let began = Instant::now();
+    let task = start_with(&mut client, &stubborn(&nap), json!({ "timeout": 1 }));
+    let end = end_of(&mut client, &task);
+    assert!(began.elapsed() < Duration::from_secs(1) + GONE, "{:?}", began.elapsed());
+    assert_eq!((end["status"].as_str(), end["error_code"].as_str()), (Some("failed"), Some("JOB_TIMEOUT")), "{end}");
+    assert_eq!(processes(&nap), 0);
+    assert_eq!((end["stdout_tail"].as_str(), end["stderr_tail"].as_str()), (Some("begun\n"), Some("oops\n")), "{end}");
+    assert!(end["error"].as_str().unwrap().contains("timeout"), "{end}");
+}
+
+#[test]
+fn b09_after_a_crash_the_run_reads_failed_and_no_process_is_left() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let finished = start(&mut client, "echo kept");
+    assert_eq!(end_of(&mut client, &finished)["result"], "kept\n");
+    let nap = unique_sleep();
+    let task = start(&mut client, &stubborn(&nap));
+    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
+    reaches(&mut client, &task, "running");
+    let (pid, _) = bench.home.relayed();
+    kill(pid);
+    until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
+    let mut client = bench.client();
+    let end = end_of(&mut client, &task);
+    assert_eq!((end["status"].as_str(), end["error"].as_str()), (Some("failed"), Some("Server restarted")), "{end}");
+    assert_eq!(
+        (end["error_code"].as_str(), end["retryable"].as_bool()),
+        (Some("SERVER_RESTARTED"), Some(true)),
+        "{end}"
+    );
+    assert_eq!(end["result"], "begun\n", "what it had said is kept: {end}");
+    assert_eq!(end["session_id"].as_str(), Some(task.as_str()), "and can be resumed: {end}");
+    let kept = end_of(&mut client, &finished);
+    assert_eq!((kept["status"].as_str(), kept["result"].as_str()), (Some("completed"), Some("kept\n")), "{kept}");
+    let again = json!({ "session_id": task, "resume": true });
+    let resumed = start_with(&mut client, "echo \"$@\"", again);
+    let end = end_of(&mut client, &resumed);
+    assert!(end["result"].as_str().unwrap().starts_with("resume "), "{end}");
+}
+
+#[test]
+fn b10_a_daemon_that_is_told_to_end_ends_its_runs_first() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &stubborn(&nap));
+    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
+    let (pid, _) = bench.home.relayed();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
+    let end = end_of(&mut bench.client(), &task);
+    assert_eq!(
+        (end["status"].as_str(), end["error_code"].as_str()),
+        (Some("failed"), Some("SERVER_RESTARTED")),
+        "{end}"
+    );
+}
+
+#[test]
+fn what_a_killed_shim_leaves_behind_is_ended_too() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("echo $PPID\n{}", stubborn(&nap)));
+    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
+    let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 5 }));
+    let shim: u32 = said["tail"].as_str().unwrap().lines().next().unwrap().parse().unwrap();
+    kill(shim);
+    until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
+    let end = end_of(&mut client, &task);
+    assert_eq!((end["status"].as_str(), end["error_code"].as_str()), (Some("failed"), Some("AGENT_EXIT")), "{end}");
+}
+
+#[test]
+fn a_run_that_leaves_something_behind_ends_only_when_that_is_gone() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("setsid sleep {nap} >/dev/null 2>&1 &\necho done"));
+    let end = end_of(&mut client, &task);
+    assert_eq!((end["result"].as_str(), processes(&nap)), (Some("done\n"), 0), "{end}");
+}

@@ -1,0 +1,77 @@
+//! Isolation: runs that write in one git tree at once, and the user's own work beside them.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{Bench, end_of, start_with};
+
+fn git(directory: &Path, args: &[&str]) -> String {
+    let output = Command::new("git").current_dir(directory).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn repository(root: &Path) {
+    git(root, &["init", "-q", "-b", "main"]);
+    git(root, &["config", "user.name", "Test"]);
+    git(root, &["config", "user.email", "test@localhost"]);
+    std::fs::write(root.join("a.txt"), "a\n").unwrap();
+    std::fs::write(root.join("b.txt"), "b\n").unwrap();
+    git(root, &["add", "."]);
+    git(root, &["commit", "-q", "-m", "begin"]);
+}
+
+#[test]
+fn two_agents_write_in_one_tree_at_once_and_both_patches_can_be_applied() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    repository(&bench.root);
+    std::fs::write(bench.root.join("mine.txt"), "not committed\n").unwrap();
+    std::fs::write(bench.root.join("b.txt"), "b, and mine\n").unwrap();
+    let mut client = bench.client();
+    let write = |client: &mut crate::stdio::Client, script: &str| {
+        start_with(client, script, json!({ "mode": "workspace-write" }))
+    };
+    let one = write(&mut client, "sleep 1; echo one >> a.txt; echo new > one.txt; ls");
+    let two = write(&mut client, "sleep 1; echo two > two.txt; git add two.txt; git commit -qm two; cat a.txt");
+    let (one_end, two_end) = (end_of(&mut client, &one), end_of(&mut client, &two));
+    for (end, files) in [(&one_end, 2), (&two_end, 1)] {
+        assert_eq!(end["status"], "completed", "{end}");
+        let changes = &end["changes"];
+        assert_eq!(
+            (changes["files"].as_u64(), changes["uncommitted_at_start"].as_u64()),
+            (Some(files), Some(2)),
+            "{end}"
+        );
+        assert_eq!(changes["base"], git(&bench.root, &["rev-parse", "main"]).trim(), "{end}");
+        let branch = changes["branch"].as_str().unwrap();
+        assert!(git(&bench.root, &["branch", "--list", branch]).contains(branch));
+    }
+    assert_ne!(one_end["changes"]["branch"], two_end["changes"]["branch"]);
+    let listed = one_end["result"].as_str().unwrap();
+    assert!(!listed.contains("mine.txt"), "what is not committed is not seen: {one_end}");
+    assert_eq!(git(&bench.root, &["status", "--porcelain"]), " M b.txt\n?? mine.txt\n", "the user's tree is as it was");
+    assert_eq!(std::fs::read_dir(bench.home.data_dir().join("worktrees")).unwrap().count(), 0);
+
+    for task in [&one, &two] {
+        let said: Value = bench.home.run(&["apply", task]);
+        assert_eq!(said["ok"], true, "{said}");
+    }
+    let read = |name: &str| std::fs::read_to_string(bench.root.join(name)).unwrap();
+    assert_eq!(
+        (read("a.txt").as_str(), read("one.txt").as_str(), read("two.txt").as_str()),
+        ("a\none\n", "new\n", "two\n")
+    );
+    assert_eq!((read("mine.txt").as_str(), read("b.txt").as_str()), ("not committed\n", "b, and mine\n"));
+}
+
+#[test]
+fn several_agents_that_write_must_be_isolated() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    let mut client = bench.client();
+    let arguments = json!({ "message": "echo", "cli_names": ["script", "other"], "mode": "workspace-write" });
+    let said = client.call("use_agents", &arguments);
+    assert_eq!(said["error_code"], "INVALID_PARAMS", "{said}");
+    assert!(said["error"].as_str().unwrap().contains("worktree"), "{said}");
+}

@@ -1,0 +1,181 @@
+//! The five command lines as Matsu's agents: asked, asked again, stopped in the middle, and with their users' logins.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use matsu_testkit::model_server::{Asked, ModelServer, Reply};
+use serde_json::{Value, json};
+
+use super::cases::{CASES, Case, KEY, SECRET, carries};
+use super::programs;
+use crate::home::{Daemon, Home, until};
+
+const RUN_MAX: Duration = Duration::from_secs(120);
+/// After a cancel everything is gone within this.
+const GONE_MAX: Duration = Duration::from_secs(5);
+
+/// One agent with a daemon and a model of its own.
+struct Bed {
+    case: &'static Case,
+    model: ModelServer,
+    daemon: Daemon,
+    home: Home,
+}
+
+impl Bed {
+    fn new(
+        case: &'static Case,
+        programs: &Path,
+        is_logged_in: bool,
+        reply: impl FnMut(&Asked) -> Reply + Send + 'static,
+    ) -> Self {
+        let home = Home::new();
+        let model = ModelServer::with(Box::new(reply)).unwrap();
+        case.configure(home.folder(), programs, &model.url(), is_logged_in);
+        let work = home.folder().join("work");
+        std::fs::create_dir_all(&work).unwrap();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let roots = work.display().to_string();
+        let mut settings =
+            vec![("PATH", path.as_str()), ("MATSU_AGENTS_ROOTS", &roots), ("MATSU_AGENTS_MODE_MAX", "full")];
+        if !is_logged_in {
+            settings.push((case.key, KEY));
+        }
+        let daemon = home.serve_with(&settings);
+        Self { case, model, daemon, home }
+    }
+
+    /// Starts a run; its task.
+    fn start(&self, more: Value) -> String {
+        let mut arguments = json!({ "cli_name": self.case.name, "run_async": true, "timeout": 300 });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let said = self.daemon.http().call("use_agent", &arguments);
+        let task = said["result"]["structuredContent"]["task_id"].as_str();
+        task.unwrap_or_else(|| panic!("{}: {said}", self.case.name)).to_owned()
+    }
+
+    /// How a run ended.
+    fn ended(&self, task: &str) -> Value {
+        until("the run has ended", RUN_MAX, || {
+            let said = self
+                .daemon
+                .http()
+                .call("get_task_status", &json!({ "task_id": task, "timeout": 30, "wait_for": "all" }));
+            let said = said["result"]["structuredContent"].clone();
+            let status = said["status"].as_str().unwrap_or_default();
+            ["completed", "failed", "cancelled"].contains(&status).then_some(said)
+        })
+    }
+
+    #[track_caller]
+    fn completes(&self, task: &str, text: &str) {
+        let ended = self.ended(task);
+        assert_eq!(ended["status"], "completed", "{}: {ended:#}", self.case.name);
+        assert!(ended["result"].as_str().unwrap_or_default().contains(text), "{}: {ended:#}", self.case.name);
+    }
+}
+
+/// Runs a check for every agent and says for each how it went; the first failure is the test's own.
+fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
+    let Some(programs) = programs(what) else { return };
+    let wanted = std::env::var("MATSU_TEST_AGENT").ok();
+    let mut failed = Vec::new();
+    for case in CASES.iter().filter(|case| wanted.as_ref().is_none_or(|wanted| wanted == case.name)) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case, &programs)));
+        println!("result: {what} | {} | {}", case.name, if outcome.is_ok() { "yes" } else { "**no**" });
+        if outcome.is_err() {
+            failed.push(case.name);
+        }
+    }
+    assert!(failed.is_empty(), "{what}: {failed:?}");
+}
+
+#[test]
+fn a_prompt_goes_in_and_the_text_comes_out_and_the_conversation_goes_on() {
+    for_each("prompt in, text out, session resumed", |case, programs| {
+        let bed = Bed::new(case, programs, false, |asked| {
+            match asked.messages.iter().any(|text| text.contains("second-question")) {
+                true => Reply::text("the second answer"),
+                false => Reply::text("the first answer"),
+            }
+        });
+        bed.completes(&bed.start(json!({ "message": "the first-question", "session_id": "talk" })), "the first answer");
+        let again = json!({ "message": "the second-question", "session_id": "talk", "resume": true });
+        bed.completes(&bed.start(again), "the second answer");
+        let both = bed.model.wait_for(Duration::ZERO, |request| {
+            let knows = |words: &str| {
+                request.asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(words)))
+            };
+            knows("first-question") && knows("second-question")
+        });
+        assert!(both.is_some(), "{}: the second run does not know the first", case.name);
+        assert!(bed.model.asked().iter().all(|request| carries(request, KEY)), "{}: another key", case.name);
+    });
+}
+
+#[test]
+fn a_run_that_is_cancelled_leaves_no_process() {
+    for_each("cancelled in mid-run, no process left", |case, programs| {
+        // Somebody's own sleep is never the same length.
+        let nap = format!("{}.{}", 70_000 + std::process::id() % 10_000, case.name.len());
+        let command = format!("setsid sleep {nap} & sleep {nap}");
+        let tools = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&tools);
+        let bed = Bed::new(case, programs, false, move |asked| {
+            seen.lock().unwrap().clone_from(&asked.tools);
+            match (case.shell)(&command, &asked.tools) {
+                Some((name, arguments)) if asked.results.is_empty() => Reply::tool(&name, arguments),
+                _ => Reply::text("no shell"),
+            }
+        });
+        let task = bed.start(json!({ "message": "sleep", "mode": "full" }));
+        until("the shell runs", RUN_MAX, || {
+            let naps = naps(&nap);
+            assert_ne!(bed.daemon.http().status_of(&task), "completed", "{}: {:?}", case.name, tools.lock().unwrap());
+            (naps.len() >= 2).then_some(())
+        });
+        let said = bed.daemon.http().call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+        assert_eq!(said["result"]["structuredContent"]["status"], "cancelled", "{said}");
+        until("every process is gone", GONE_MAX, || naps(&nap).is_empty().then_some(()));
+        println!("{}: {}", case.name, said["result"]["structuredContent"]);
+    });
+}
+
+/// Processes that sleep so long.
+fn naps(length: &str) -> Vec<String> {
+    let lines = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = lines.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.starts_with("sleep\0") && line.contains(length)).collect()
+}
+
+#[test]
+fn a_login_is_used_where_it_lies() {
+    for_each("the user's login used, not copied", |case, programs| {
+        let bed = Bed::new(case, programs, true, |_| Reply::text("logged in"));
+        bed.completes(&bed.start(json!({ "message": "who am I" })), "logged in");
+        assert!(
+            bed.model.asked().iter().any(|request| carries(request, SECRET)),
+            "{}: the login was not used",
+            case.name
+        );
+        let copies = files_with(&bed.home.data_dir(), SECRET);
+        assert_eq!(copies, Vec::<String>::new(), "{}: the login was copied", case.name);
+    });
+}
+
+fn files_with(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files_with(&path, text));
+        } else if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}

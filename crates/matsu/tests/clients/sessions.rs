@@ -1,0 +1,10 @@
+//! Agents in sessions, over the real wires: every behaviour by its number, races, and what a session may not do.
+
+mod chat;
+mod notices;
+mod races;
+mod rights;
+mod stage;
+mod steering;
+mod waiting;
+mod wires;

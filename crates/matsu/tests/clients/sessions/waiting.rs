@@ -1,0 +1,178 @@
+//! Waiting: how long, what ends it, who gets what comes.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::home::until;
+
+use super::stage::{Stage, assert_within};
+
+#[test]
+fn b01_silence_is_waited_out_in_one_call_of_thirty_seconds_or_as_asked() {
+    let stage = Stage::new();
+    let (_, agent) = stage.chatting("worker");
+    let default = agent.clone();
+    let half_a_minute = thread::spawn(move || default.next(json!({})));
+    let short = agent.next(json!({ "timeout_seconds": 2 }));
+    assert_eq!(short.action(), "wait");
+    assert_within(short.took, 1.5, 3.5);
+    let long = half_a_minute.join().unwrap();
+    assert_eq!((long.action(), long.body["timeout_seconds"].as_u64()), ("wait", Some(30)));
+    assert_within(long.took, 29.5, 31.5);
+    assert!(long.body["waited_ms"].as_u64().unwrap() >= 29_500, "{long:?}");
+}
+
+#[test]
+fn b02_the_wish_to_wait_is_checked_and_the_effective_time_is_said() {
+    let stage = Stage::new();
+    let (chat, agent) = stage.chatting("worker");
+    for bad in [json!("soon"), json!(2.5), json!(-1)] {
+        let refused = agent.next(json!({ "timeout_seconds": bad }));
+        assert_eq!((refused.code(), refused.is_error), ("INVALID_PARAMS", true), "{refused:?}");
+        assert_eq!(refused.body["details"]["param_name"], "timeout_seconds");
+    }
+    stage.say(&chat, "hello");
+    let capped = agent.next(json!({ "timeout_seconds": 100_000 }));
+    assert_eq!((capped.body["hold_max"].as_u64(), capped.body["timeout_seconds"].as_u64()), (Some(50), Some(50)));
+    assert_eq!(agent.next(json!({ "timeout_seconds": 0, "after_seq": 1 })).action(), "wait");
+}
+
+#[test]
+fn b03_a_message_ends_the_wait_also_in_another_process() {
+    let stage = Stage::new();
+    let (chat, agent) = stage.chatting("worker");
+    let (here, token) = (agent.clone(), agent.token.clone().unwrap());
+    let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
+    until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    let sent = Instant::now();
+    stage.say(&chat, "hello");
+    let said = waiting.join().unwrap();
+    assert_within(sent.elapsed(), 0.0, 1.0);
+    assert_eq!((said.action(), said.seqs()), ("respond", vec![1]));
+    assert_eq!(said.body["messages"][0]["content"], "hello");
+    // A process of its own on the same store hears it too.
+    let mut apart = crate::stdio::Client::legacy(&stage.home, &["--no-daemon"]);
+    let arguments = json!({ "session_token": token, "timeout_seconds": 20, "after_seq": 1 });
+    let id = apart.request("tools/call", &json!({ "name": "get_next_action", "arguments": arguments }));
+    thread::sleep(Duration::from_millis(300));
+    let sent = Instant::now();
+    stage.say(&chat, "and you?");
+    let answer = apart.answer(id);
+    assert_within(sent.elapsed(), 0.0, 1.0);
+    assert_eq!(answer["result"]["structuredContent"]["messages"][0]["seq"], 2, "{answer}");
+}
+
+#[test]
+fn b05_ending_the_chat_ends_the_wait_and_the_token() {
+    let stage = Stage::new();
+    let (chat, agent) = stage.chatting("worker");
+    let here = agent.clone();
+    let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
+    until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    let ended = Instant::now();
+    stage.good("POST", &format!("/chats/{chat}/end"), &json!({}));
+    let said = waiting.join().unwrap();
+    assert_within(ended.elapsed(), 0.0, 1.0);
+    assert_eq!((said.action(), said.body["reason"].as_str()), ("end_session", Some("closed_by_person")));
+    let later = agent.next(json!({ "timeout_seconds": 1 }));
+    assert_eq!((later.code(), later.body["details"]["action"].as_str()), ("SESSION_ENDED", Some("exit")), "{later:?}");
+}
+
+#[test]
+fn b06_of_two_waiters_the_newest_gets_the_message_and_both_return() {
+    let stage = Stage::new();
+    let (chat, agent) = stage.chatting("worker");
+    let wait = |seconds: u64| {
+        let agent = agent.clone();
+        thread::spawn(move || agent.next(json!({ "timeout_seconds": seconds })))
+    };
+    // Nobody is ended by the other's timer.
+    let (long, short) = (wait(3), wait(1));
+    assert_within(short.join().unwrap().took, 0.9, 2.5);
+    assert_within(long.join().unwrap().took, 2.9, 4.5);
+    let older = wait(20);
+    until("one waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    let newer = wait(20);
+    until("two wait", Duration::from_secs(10), || (stage.waiters() >= 2.0).then_some(()));
+    stage.say(&chat, "for the newest");
+    let (newer, older) = (newer.join().unwrap(), older.join().unwrap());
+    assert_eq!((newer.action(), newer.seqs()), ("respond", vec![1]));
+    assert_eq!((older.action(), older.body["superseded"].as_bool()), ("wait", Some(true)), "{older:?}");
+}
+
+#[test]
+fn b07_a_waiter_that_hangs_up_leaves_nothing_behind() {
+    let stage = Stage::new();
+    let (chat, agent) = stage.chatting("worker");
+    for _ in 0..5 {
+        agent.call_and_hang_up("get_next_action", json!({ "timeout_seconds": 40 }), Duration::from_millis(100));
+    }
+    until("no waiter is left", Duration::from_secs(10), || (stage.waiters() == 0.0).then_some(()));
+    stage.say(&chat, "still there?");
+    let said = agent.next(json!({ "timeout_seconds": 5 }));
+    assert_eq!(said.seqs(), [1]);
+}
+
+#[test]
+fn b08_two_hundred_waiters_use_no_cpu_and_delay_nobody() {
+    let stage = Stage::new();
+    let (_, agent) = stage.chatting("worker");
+    let waiting: Vec<_> = (0..200)
+        .map(|_| {
+            let agent = agent.clone();
+            thread::spawn(move || agent.next(json!({ "timeout_seconds": 12 })))
+        })
+        .collect();
+    until("all wait", Duration::from_secs(30), || (stage.waiters() >= 200.0).then_some(()));
+    let before = stage.daemon.cpu_seconds();
+    thread::sleep(Duration::from_secs(3));
+    let used = stage.daemon.cpu_seconds() - before;
+    assert!(used < 0.5, "200 waiters used {used} s of CPU in 3 s");
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        slowest = slowest.max(agent.call("get_notifications", json!({})).took);
+    }
+    assert!(slowest < Duration::from_millis(500), "an ordinary call took {slowest:?}");
+    for waiter in waiting {
+        assert_eq!(waiter.join().unwrap().action(), "wait");
+    }
+}
+
+#[test]
+fn b09_deletion_and_expiry_of_the_session_end_the_wait() {
+    let stage = Stage::with(&[("MATSU_SESSIONS_TTL", "4")]);
+    let (_, agent) = stage.chatting("worker");
+    let session = stage.sessions("active")[0]["session_id"].as_str().unwrap().to_owned();
+    let here = agent.clone();
+    let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
+    until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    stage.good("DELETE", &format!("/sessions/{session}"), &Value::Null);
+    let said = waiting.join().unwrap();
+    assert_eq!((said.action(), said.body["reason"].as_str()), ("end_session", Some("closed_by_person")));
+    let (_, other) = stage.chatting("other");
+    let said = other.next(json!({ "timeout_seconds": 20 }));
+    assert_eq!((said.action(), said.body["reason"].as_str()), ("end_session", Some("expired")), "{said:?}");
+    assert_within(said.took, 1.0, 6.0);
+    assert_eq!(other.call("send_message", json!({ "content": "late" })).code(), "SESSION_ENDED");
+}
+
+#[test]
+fn b11_an_interrupt_ends_the_wait() {
+    let stage = Stage::new();
+    let (_, agent) = stage.chatting("worker");
+    let session = stage.sessions("active")[0]["session_id"].as_str().unwrap().to_owned();
+    for (kind, is_notice) in [("message", false), ("interrupt", true)] {
+        let here = agent.clone();
+        let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
+        until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+        let sent = Instant::now();
+        let wish = json!({ "type": kind, "message": "Look here." });
+        stage.good("POST", &format!("/sessions/{session}/notifications"), &wish);
+        let said = waiting.join().unwrap();
+        assert_within(sent.elapsed(), 0.0, 1.0);
+        assert_eq!(said.is_notice(), is_notice, "{said:?}");
+        assert!(said.text.contains("get_notifications"), "{said:?}");
+    }
+}
