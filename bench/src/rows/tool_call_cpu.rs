@@ -33,7 +33,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
             .collect();
         for round in 0..bench.rounds {
             for seen in &mut all {
-                let calls = bench.size.pick(100, if seen.contender == Contender::FastMcp { 2_000 } else { 10_000 });
+                let calls = bench.size.pick(1_000, if seen.contender == Contender::FastMcp { 2_000 } else { 10_000 });
                 let (cpu, wall) = measure(bench, transport, seen.contender, calls)?;
                 let each = |span: Duration| span.as_secs_f64() * 1e6 / calls as f64;
                 seen.cpu_us.push(each(cpu));
