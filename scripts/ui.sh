@@ -18,7 +18,8 @@ fi
 . ../scripts/node.sh
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
   echo "ui: installing the page's tools" >&2
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+  # Not npm ci: it refuses a lock file without the native parts of every other platform.
+  npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2
 fi
 echo "ui: building the page" >&2
 npx --no-install vite build --logLevel warn >&2
