@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::clock::Timestamp;
 use crate::id::{AgentId, ChatId, JobId, ProjectId, SessionId, TaskId};
 use crate::principal::Principal;
+use crate::run::Mode;
 use crate::words::words;
 
 pub use next_action::{NextAction, SessionView, next_action};
@@ -81,6 +82,12 @@ impl Session {
     #[must_use]
     pub fn principal(&self) -> Principal {
         Principal::session(self.id.as_str())
+    }
+
+    /// The hardest permission mode of what it starts: its run's own. One that came by itself works in the safest.
+    #[must_use]
+    pub fn mode_max(&self) -> Mode {
+        self.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::ReadOnly)
     }
 
     /// Whether its token opens anything at this moment.

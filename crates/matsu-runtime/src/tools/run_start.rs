@@ -105,10 +105,18 @@ pub struct Started {
 
 /// What a wish says about its caller.
 pub fn wish_of(cx: &ToolContext) -> RunWish {
-    let mode_max = cx.run.as_ref().map(|run| run.mode);
+    let mode_max = softer(cx.run.as_ref().map(|run| run.mode), cx.session.as_ref().map(|session| session.mode_max()));
     let own = || Places { roots: cx.workplace.roots.clone(), cwd: cx.workplace.cwd.clone() };
     let places = cx.run.as_ref().map_or_else(own, |run| run.places.clone());
     RunWish { places, mode_max, ..RunWish::default() }
+}
+
+/// Of two bounds the one that allows less.
+fn softer(one: Option<Mode>, other: Option<Mode>) -> Option<Mode> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<Answer<Started>, ToolError> {
@@ -318,3 +326,16 @@ impl From<RunError> for ToolError {
 
 /// How long a call that needs processes to be gone waits for that.
 pub const PROCESSES_GONE_WITHIN: Duration = Duration::from_secs(6);
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, softer};
+
+    #[test]
+    fn whoever_has_two_bounds_has_the_stricter() {
+        let (read, write) = (Some(Mode::ReadOnly), Some(Mode::WorkspaceWrite));
+        assert_eq!(softer(None, None), None);
+        assert_eq!((softer(read, None), softer(None, write)), (read, write));
+        assert_eq!((softer(read, write), softer(write, read)), (read, read));
+    }
+}
