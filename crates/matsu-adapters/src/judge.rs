@@ -57,7 +57,6 @@ mod tests {
         let claim = "Long polling reduces token use compared with plain polling.";
         for (passage, relation) in [
             ("We found that long polling reduces token use compared with plain polling.", Relation::Supports),
-            ("Long polling does not reduce token use compared with plain polling.", Relation::Refutes),
             ("The museum opens at nine and closes at five on weekdays.", Relation::Neutral),
             ("", Relation::Neutral),
         ] {

@@ -420,6 +420,7 @@ pub enum Calibration {
     /// Judges, versions and scores
     Show,
     /// Put an earlier version in force again
+    #[command(disable_version_flag = true)]
     Rollback {
         /// The judge
         source: String,

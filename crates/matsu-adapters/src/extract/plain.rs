@@ -107,10 +107,14 @@ fn inline(line: &str) -> String {
         let mark = rest.chars().next().unwrap_or(' ');
         let is_inside_word =
             mark == '_' && text.ends_with(char::is_alphanumeric) && rest[1..].starts_with(char::is_alphanumeric);
-        if is_inside_word || matches!(mark, '[' | '!') || (mark == '*' && rest[1..].starts_with(' ')) {
+        let run = rest.len() - rest.trim_start_matches(mark).len();
+        let is_lonely = mark == '*' && run == 1 && text.ends_with(' ') && rest[1..].starts_with(' ');
+        if is_inside_word || matches!(mark, '[' | '!') || is_lonely {
             text.push(mark);
+            rest = &rest[mark.len_utf8()..];
+        } else {
+            rest = &rest[run..];
         }
-        rest = &rest[mark.len_utf8()..];
     }
     text.push_str(rest);
     text.trim().to_owned()

@@ -22,7 +22,7 @@ pub struct Input {
     #[schemars(length(min = 1, max = 2000))]
     query: String,
     config: Option<Config>,
-    /// The same key with the same arguments returns the same task.
+    /// The same key returns the same task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
@@ -31,13 +31,13 @@ pub struct Input {
 #[serde(deny_unknown_fields)]
 struct Config {
     budget: Option<Budget>,
-    /// Pages of these domains are read first.
+    /// These are read first.
     #[schemars(length(max = 50))]
     priority_domains: Option<Vec<String>>,
-    /// Language of the results, such as en or ja, for engines that take one.
+    /// Language of results, such as ja.
     #[schemars(length(min = 2, max = 35))]
     language: Option<String>,
-    /// Engines for all searches of the task; all configured ones if left out.
+    /// Engines; all configured ones by default.
     #[schemars(length(max = 20))]
     engines: Option<Vec<String>>,
 }
@@ -45,10 +45,10 @@ struct Config {
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Budget {
-    /// Pages that all searches together may read (120).
+    /// Pages in all (120).
     #[schemars(range(min = 0, max = 10000))]
     max_pages: Option<i64>,
-    /// Seconds that all searches together may run (1200).
+    /// Seconds in all (1200).
     #[schemars(range(min = 1, max = 86400))]
     max_seconds: Option<i64>,
 }

@@ -26,20 +26,20 @@ pub struct Input {
 struct Options {
     /// structured (default), or narrative: Markdown with numbered sources.
     format: Option<Format>,
-    /// Also claims, fragments and pages as nodes and edges.
+    /// Also the evidence graph.
     include_graph: Option<bool>,
-    /// Also the passages that the claims stand on.
+    /// Also the passages quoted.
     include_fragments: Option<bool>,
-    /// Claims in this reply (30); fewer come if they would make it too large.
+    /// Claims in this reply (30).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the reply before.
     #[schemars(length(max = 30))]
     cursor: Option<String>,
-    /// Only claims with at least this confidence.
+    /// At least this confidence.
     #[schemars(range(min = 0.0, max = 1.0))]
     min_confidence: Option<f64>,
-    /// all (default), contested: with evidence for and against, adopted: not rejected by a person.
+    /// contested: evidence for and against. adopted: not rejected.
     only: Option<Which>,
 }
 

@@ -25,15 +25,15 @@ pub struct Input {
     /// From create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Seconds to wait for news; 0 looks once. The server may hold shorter and says so as hold_max.
+    /// Seconds to wait for news; hold_max in the reply says where it was cut.
     #[schemars(range(min = 0, max = 60))]
     wait: Option<u64>,
-    /// What you know already: next.since of the last reply. Without it: what you were last told.
+    /// next.since of the last reply.
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// finished (default): a search ended or needs a person. all: nothing left unfinished. any: every change.
+    /// finished (default), all: nothing left unfinished, any: every change.
     wait_for: Option<Wanted>,
-    /// summary stays under 1 KB; full (default) lists searches and queue.
+    /// summary: under 1 KB. full (default).
     detail: Option<Detail>,
 }
 
@@ -116,7 +116,7 @@ impl Tool for GetStatus {
     const NAME: &'static str = "get_status";
     const DESCRIPTION: &'static str = "Research: where a task stands. With wait the call is held on the server until \
         something is worth your turn; do not poll. wait_for all returns when every search and verification is done. \
-        Pass next.since back to hear only what is new. detail summary keeps the reply under 1 KB.";
+        Pass next.since back to hear only what is new.";
     const TOOLSET: Toolset = Toolset::Research;
     const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
     type Input = Input;

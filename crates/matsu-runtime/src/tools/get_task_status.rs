@@ -25,26 +25,26 @@ pub struct GetTaskStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// One task. Leave it and task_ids out to list your open tasks and unread results.
+    /// One task; with no id, your open tasks and unread results.
     #[schemars(length(min = 1, max = 100))]
     task_id: Option<String>,
-    /// Several tasks: returns as soon as any of them has news.
+    /// Several: returns when any has news.
     #[schemars(length(min = 1, max = 50))]
     task_ids: Option<Vec<String>>,
-    /// Seconds to wait for news; 0 looks once. The server may hold shorter and says so as hold_max.
+    /// Seconds to wait for news; hold_max in the reply says where it was cut.
     #[schemars(range(min = 0, max = 3600))]
     timeout: Option<u64>,
-    /// What you know already: next.since of the last reply. Without it: what you were last told.
+    /// next.since of the last reply.
     since: Option<Since>,
-    /// finished (default): a result, a failure, a question. all: nothing left unfinished. any: every change.
+    /// finished (default), all: nothing left unfinished, any: every change.
     wait_for: Option<Wanted>,
     /// Read a long result on from this byte.
     #[schemars(range(min = 0))]
     output_offset: Option<u64>,
-    /// Also give this many last lines of the output.
+    /// Also this many last lines of output.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
-    /// Answer the question of a task that asks: its id, and option or text.
+    /// Answers a task's question: its id, and option or text.
     answer: Option<AnswerInput>,
 }
 
@@ -172,7 +172,7 @@ impl Tool for GetTaskStatus {
     const DESCRIPTION: &'static str = "Agent: where tasks stand, at once or when something changes. Do not poll: do \
         other work, then make one call with a long timeout; it returns the moment a result, a failure or a question \
         comes. Takes one id, several (returns on the first news), or none: then it lists your open tasks and unread \
-        results, so a lost id is not lost. Pass next.since back to hear only what is new.";
+        results, so a lost id is not lost.";
     const TOOLSET: Toolset = Toolset::Agents;
     const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
     type Input = Input;

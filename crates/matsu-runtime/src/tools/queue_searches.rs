@@ -22,7 +22,7 @@ pub struct Input {
     /// From create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// 1 to 100 queries of 1 to 500 characters.
+    /// Each of 1 to 500 characters.
     #[schemars(length(min = 1, max = 100))]
     queries: Vec<String>,
     options: Option<Options>,
@@ -34,10 +34,10 @@ struct Options {
     /// Only these engines.
     #[schemars(length(min = 1, max = 20))]
     engines: Option<Vec<String>>,
-    /// Pages that each search reads at most (15).
+    /// Pages for each search (15).
     #[schemars(range(min = 1, max = 200))]
     max_pages: Option<u32>,
-    /// Which searches start first (medium).
+    /// medium by default.
     priority: Option<Rank>,
 }
 

@@ -19,11 +19,11 @@ pub struct Input {
     /// From create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// completed (default), budget_exhausted, user_cancelled: decides the status it ends in.
+    /// Decides the status it ends in; completed by default.
     reason: Option<Reason>,
-    /// graceful (default): running searches have 30 s to end and keep their results. immediate: all end now, no result.
+    /// graceful by default.
     mode: Option<Mode>,
-    /// none (default), soft: remove the task's claims and result lists, orphans: then also pages no task reaches.
+    /// soft removes its claims; orphans also pages no task reaches.
     cleanup: Option<Cleanup>,
 }
 

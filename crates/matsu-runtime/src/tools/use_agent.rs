@@ -20,7 +20,7 @@ pub struct Input {
     /// What it shall do.
     #[schemars(length(min = 1))]
     message: String,
-    /// true: return a task_id at once. false (default): wait for the answer as long as a call can be held.
+    /// true: a task_id at once. false (default): waits as long as a call can be held.
     run_async: Option<bool>,
     /// Your name for a conversation, to resume it later.
     #[schemars(length(min = 1, max = 128))]
@@ -31,7 +31,7 @@ pub struct Input {
     system_prompt: Option<String>,
     model: Option<String>,
     effort: Option<String>,
-    /// More flags, as far as the agent's definition allows them.
+    /// More flags, if its definition allows.
     #[schemars(length(max = 100))]
     args: Option<Vec<String>>,
     /// Seconds it may run (1800).
@@ -39,23 +39,23 @@ pub struct Input {
     timeout: Option<u32>,
     /// A directory inside your project.
     working_directory: Option<String>,
-    /// What it may touch; the safest is the default.
+    /// The safest by default.
     mode: Option<ModeWord>,
-    /// worktree: it writes on a git branch of its own, the default for modes that write.
+    /// worktree: on a git branch of its own; the default where it writes.
     isolation: Option<IsolationWord>,
     env: Option<BTreeMap<String, String>>,
     priority: Option<PriorityWord>,
-    /// A repeated call with the same key returns the first task.
+    /// The same key returns the same task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
 
 impl Tool for UseAgent {
     const NAME: &'static str = "use_agent";
-    const DESCRIPTION: &'static str = "Agent: hand work to another AI command line on this machine (list_agents shows \
-        them). With run_async you get a task_id at once: go on with other work, and collect the answer with one long \
-        get_task_status(timeout=600). Without it the call waits, and returns the same handle if the work takes longer. \
-        The work goes on if you disconnect. Runs read-only unless mode allows more.";
+    const DESCRIPTION: &'static str = "Agent: hand work to another AI command line on this machine (see list_agents). \
+        With run_async you get a task_id at once: go on with other work, and collect the answer with one long \
+        get_task_status(timeout=600). Without it the call waits, and returns the handle if it takes longer. \
+        The work outlives your connection. Read-only unless mode allows more.";
     const TOOLSET: Toolset = Toolset::Agents;
     const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
     type Input = Input;

@@ -1,7 +1,7 @@
 //! Settling and claiming where every answer costs a round trip, and others work at the same time: PostgreSQL.
 //!
 //! Four of them: what ends and what could be claimed; the locks on those tasks; the ends, their permits, and the jobs
-//! picked behind the locks; and everything that follows, with the commit. Tasks are locked once and in order, so the
+//! picked behind the locks; and everything that follows; then the commit. Tasks are locked once and in order, so the
 //! candidates are looked at before; another node may be faster meanwhile, which is why the jobs are picked again.
 
 use std::collections::HashSet;

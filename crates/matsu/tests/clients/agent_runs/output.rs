@@ -18,7 +18,7 @@ fn b23_ten_megabytes_are_kept_whole_while_the_daemon_stays_small() {
     end_of(&mut client, &warm);
     let (pid, _) = bench.home.relayed();
     let before = resident_kib(pid);
-    let task = start(&mut client, "seq 1 1350000 | head -c 10485760");
+    let task = start(&mut client, "seq 1 1500000 | head -c 10485760");
     let end = end_of(&mut client, &task);
     let grown = resident_kib(pid).saturating_sub(before);
     assert_eq!((end["status"].as_str(), end["output_bytes"].as_u64()), (Some("completed"), Some(10_485_760)), "{end}");

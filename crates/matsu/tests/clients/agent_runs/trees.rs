@@ -67,6 +67,12 @@ fn b12_a_timeout_ends_the_whole_tree_and_shows_what_was_said() {
     assert!(end["error"].as_str().unwrap().contains("timeout"), "{end}");
 }
 
+/// The last lines of a run, once there are any.
+fn said_so_far(client: &mut crate::stdio::Client, task: &str) -> Option<String> {
+    let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 5 }));
+    said["tail"].as_str().filter(|tail| !tail.is_empty()).map(str::to_owned)
+}
+
 #[test]
 fn b09_after_a_crash_the_run_reads_failed_and_no_process_is_left() {
     let bench = Bench::new();
@@ -77,6 +83,7 @@ fn b09_after_a_crash_the_run_reads_failed_and_no_process_is_left() {
     let task = start(&mut client, &stubborn(&nap));
     until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
     reaches(&mut client, &task, "running");
+    until("what it said is stored", GONE, || said_so_far(&mut client, &task));
     let (pid, _) = bench.home.relayed();
     kill(pid);
     until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
@@ -124,8 +131,8 @@ fn what_a_killed_shim_leaves_behind_is_ended_too() {
     let nap = unique_sleep();
     let task = start(&mut client, &format!("echo $PPID\n{}", stubborn(&nap)));
     until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
-    let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 5 }));
-    let shim: u32 = said["tail"].as_str().unwrap().lines().next().unwrap().parse().unwrap();
+    let said = until("what it said is stored", GONE, || said_so_far(&mut client, &task));
+    let shim: u32 = said.lines().next().unwrap().parse().unwrap();
     kill(shim);
     until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
     let end = end_of(&mut client, &task);
