@@ -39,6 +39,10 @@ impl Judge for EmbeddedJudge {
 /// What a passage says about a claim.
 #[must_use]
 pub fn stance(claim: &str, passage: &str) -> Stance {
+    // Nothing was said, so nothing speaks for or against.
+    if !passage.chars().any(char::is_alphanumeric) {
+        return Stance::from_weights(0.0, 0.0, 1.0);
+    }
     let [supports, refutes, neutral] = weights::probabilities(&features::row(claim, passage));
     let side = supports.max(refutes);
     // Unsure: neutral is made as likely as the likelier side, and of equals neutral wins.

@@ -86,21 +86,16 @@ behaviours! {
     b08_a_wait_wakes_when_something_changes;
     b09_everyone_wakes_and_nothing_is_lost;
     b10_an_idle_task_does_not_hold_its_caller;
-    b11_a_failure_reads_as_failed_and_work_goes_on;
     b12_a_graceful_stop_keeps_what_runs;
-    b13_an_immediate_stop_ends_everything_of_its_task_alone;
     b14_soft_cleanup_touches_nothing_of_others;
     b15_orphans_go_and_nothing_else;
     b16_a_killed_daemon_costs_nothing;
     b19_a_claim_does_not_confirm_itself;
-    b20_three_sources_satisfy;
-    b21_materials_are_bounded_and_every_claim_resolves;
     b22_a_blocked_domain_stays_blocked;
     b23_corrections_show_at_once;
     b24_a_closed_door_is_one_item;
     b26_calibration_is_measured_and_can_be_undone;
     b29_a_side_that_is_down_leaves_the_rest_responsive;
-    b30_the_whole_way_and_a_soak;
 }
 
 #[test]

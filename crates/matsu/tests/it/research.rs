@@ -43,20 +43,21 @@ fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
 
 #[test]
 fn research_finds_the_users_own_documents_in_three_languages() {
-    let home = Home::new(Backend::Sqlite);
-    let folder = documents(&home);
-    let report = home.path("report.md");
     for with_daemon in [false, true] {
-        let _daemon = with_daemon.then(|| home.serve());
         for (question, part) in [
             ("long polling token use", "Long polling reduces token use"),
             ("行列", "待ち行列は仕事を失いません。"),
             ("대기", "대기열은 작업을 잃지 않습니다."),
         ] {
+            let home = Home::new(Backend::Sqlite);
+            let folder = documents(&home);
+            let _daemon = with_daemon.then(|| home.serve());
             let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
             assert!(claims(&answer).iter().any(|text| text.contains(part)), "{question}: {answer}");
         }
     }
+    let home = Home::new(Backend::Sqlite);
+    let (folder, report) = (documents(&home), home.path("report.md"));
     let ran =
         home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
     assert!(ran.out.contains("supported by") && ran.out.contains("[1] https://"), "{}", ran.out);
