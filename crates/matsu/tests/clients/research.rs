@@ -122,14 +122,6 @@ fn b18_sites_are_asked_politely() {
 }
 
 #[test]
-fn b25_an_opened_door_lets_its_searches_go_on() {
-    let lab = Lab::new(&[("MATSU_RESEARCH_AUTH_KEPT", "12")]);
-    lab.show("b25_an_opened_door_lets_its_searches_go_on");
-    let with_key = lab.site.visits().into_iter().filter(|visit| visit.headers.contains_key("cookie"));
-    assert!(with_key.clone().count() > 0 && with_key.clone().all(|visit| visit.site == 0), "for matching hosts alone");
-}
-
-#[test]
 fn b27_pages_that_give_orders_are_data() {
     let lab = Lab::new(&[]);
     lab.show("b27_pages_that_give_orders_are_data");
