@@ -36,6 +36,25 @@ fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
 }
 
 #[test]
+fn research_finds_the_users_own_documents_in_three_languages() {
+    for with_daemon in [false, true] {
+        for (question, part) in [
+            ("long polling token use", "Long polling reduces token use"),
+            ("行列", "待ち行列は仕事を失いません。"),
+            ("대기", "대기열은 작업을 잃지 않습니다."),
+        ] {
+            let home = Home::new(Backend::Sqlite);
+            let folder = documents(&home);
+            let _daemon = with_daemon.then(|| home.serve());
+            let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
+            let claims = answer["claims"].as_array().unwrap();
+            let is_said = claims.iter().any(|claim| claim["text"].as_str().unwrap().contains(part));
+            assert!(is_said, "{question}: {answer}");
+        }
+    }
+}
+
+#[test]
 fn a_report_of_the_users_own_documents_is_written() {
     let home = Home::new(Backend::Sqlite);
     let (folder, report) = (documents(&home), home.path("report.md"));
