@@ -277,6 +277,9 @@ pub struct Chat {
     /// With --once: the system prompt
     #[arg(long, value_name = "TEXT", requires = "once")]
     pub system: Option<String>,
+    /// With --once: a file that holds the system prompt
+    #[arg(long, value_name = "FILE", requires = "once", conflicts_with = "system")]
+    pub system_file: Option<PathBuf>,
 }
 
 #[derive(Args)]

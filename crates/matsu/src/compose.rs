@@ -1,5 +1,6 @@
 //! The composition root: the only place that names concrete types and puts them together.
 
+mod chats;
 mod research;
 
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
 use crate::config::Config;
+
+pub use chats::chats;
 
 /// The version of this program, unless a test speaks of another.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

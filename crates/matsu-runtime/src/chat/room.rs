@@ -22,6 +22,12 @@ pub enum ChatError {
     Unknown(#[from] UnknownMention),
     #[error("there is no model {0}; see providers in the configuration")]
     NoModel(String),
+    #[error(
+        "no model is configured; set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add a [providers.NAME] section"
+    )]
+    NoModels,
+    #[error(transparent)]
+    Unasked(#[from] super::live::Unasked),
     #[error(transparent)]
     Name(#[from] matsu_core::transcript::BadName),
     #[error("say something")]
@@ -35,7 +41,10 @@ impl ChatError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
-            Self::Unknown(_) | Self::NoModel(_) | Self::Name(_) | Self::Blank => ErrorCode::InvalidParams,
+            Self::Unasked(_) => ErrorCode::ResourceNotFound,
+            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank => {
+                ErrorCode::InvalidParams
+            }
         }
     }
 }

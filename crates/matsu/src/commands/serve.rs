@@ -20,6 +20,7 @@ use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
+use crate::daemon::chats::Hosted;
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
@@ -60,6 +61,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     });
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
+    let hosted = Hosted::begin(&config, &app);
     let doctored = config.clone();
     app.call_doctor(std::sync::Arc::new(move || {
         let config = doctored.clone();
@@ -75,6 +77,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
 
     let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
     tracing::info!(?ending, "ending");
+    hosted.end(&app).await;
     close(&config, &app, doors, service).await;
     drop(lock);
     drop(scratch);

@@ -192,6 +192,12 @@ pub const KEYS: &[Key] = &[
         meaning: "which provider answers when nobody is named; none: such a line is a note",
     },
     Key {
+        name: "research.model",
+        kind: Kind::Text,
+        default: |_| "none".to_owned(),
+        meaning: "the provider that puts claims into words and judges them; none: Matsu's own small ones, offline",
+    },
+    Key {
         name: "mcp.servers_file",
         kind: Kind::Text,
         default: |paths| paths.data_dir.join("mcp.json").display().to_string(),

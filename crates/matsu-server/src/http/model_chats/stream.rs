@@ -1,0 +1,142 @@
+//! A chat with models as it is said. What is settled is told once; what is still being said is told again with each
+//! change. The id of an event is the number up to which everything is settled, so who comes back with it misses nothing
+//! and hears nothing twice that cannot change.
+
+use std::convert::Infallible;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use matsu_core::change::Topic;
+use matsu_core::id::ChatId;
+use matsu_core::limits::{STREAM_PAUSE, STREAM_PING_EVERY};
+use matsu_core::principal::Principal;
+use matsu_core::wake::Subscription;
+use matsu_runtime::chat::LiveChats;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{body, live, problem};
+use crate::app::App;
+use crate::auth::{Caller, Credential};
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::people::MessageBody;
+
+pub fn routes() -> Resource {
+    let stream = says(
+        "follow_chat",
+        "A chat with models as it is said: events `chat`. Keep your messages up to `kept_to`, put these behind them.",
+    );
+    Resource::default().get("/chats/{id}/stream", stream.query::<FollowQuery>().streams::<ChatNowBody>(), follow)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FollowQuery {
+    /// The id of the last event that was read. `Last-Event-ID` says the same.
+    after: Option<i64>,
+}
+
+/// The data of an event `chat`.
+#[derive(Serialize, JsonSchema)]
+struct ChatNowBody {
+    /// Messages with a greater `seq` are replaced by these.
+    kept_to: i64,
+    /// Whole messages; those that are running are told again with each change.
+    messages: Vec<MessageBody>,
+    /// What no model said: errors, and who is away.
+    notices: Vec<String>,
+    /// Whether more is to come without anybody saying anything.
+    answering: bool,
+}
+
+async fn follow(
+    State(app): State<App>,
+    caller: Caller,
+    credential: Option<Extension<Credential>>,
+    Path(id): Path<String>,
+    Query(query): Query<FollowQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::parse);
+    let last = last.transpose().map_err(|_| Problem::invalid("Last-Event-ID is a number here"))?;
+    let id = ChatId::from_text(id);
+    let chats = live(&app)?.clone();
+    // Both before the first look, so that nothing falls between.
+    let changes = chats.follow(&caller.principal, &id).await.map_err(problem)?;
+    let elsewhere = app.runtime().hub().subscribe(&[Topic::chat(&id)]);
+    let reader = Reader {
+        app,
+        chats,
+        credential: credential.map(|found| found.0),
+        owner: caller.principal,
+        id,
+        changes,
+        elsewhere,
+        settled: last.or(query.after).unwrap_or(0).max(0),
+        told_at: None,
+    };
+    let events = unfold(reader, Reader::next);
+    let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    Ok((unbuffered, Sse::new(events)).into_response())
+}
+
+struct Reader {
+    app: App,
+    chats: LiveChats,
+    credential: Option<Credential>,
+    owner: Principal,
+    id: ChatId,
+    /// What this process says and hears.
+    changes: watch::Receiver<u64>,
+    /// What any process stored.
+    elsewhere: Subscription,
+    /// What the reader has and keeps.
+    settled: i64,
+    told_at: Option<Instant>,
+}
+
+impl Reader {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        let clock = *self.app.runtime().clock();
+        if let Some(told_at) = self.told_at {
+            let shutdown = self.app.shutdown().clone();
+            tokio::select! {
+                changed = self.changes.changed() => changed.ok()?,
+                () = self.elsewhere.woken() => {}
+                () = shutdown.cancelled() => return None,
+                () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
+            }
+            // The first word goes out at once; what follows closely is told together.
+            clock.sleep_until(told_at + STREAM_PAUSE).await;
+        }
+        self.told_at = Some(clock.instant());
+        self.changes.mark_unchanged();
+        let view = self.chats.view(&self.owner, &self.id, self.settled).await.ok()?;
+        let now = ChatNowBody {
+            kept_to: self.settled,
+            messages: view.messages.iter().map(|message| body(&self.id, message)).collect(),
+            notices: view.notices,
+            answering: view.answering,
+        };
+        self.settled = view.settled_seq;
+        let event = Event::default().event("chat").id(self.settled.to_string());
+        Some((Ok(event.data(serde_json::to_string(&now).ok()?)), self))
+    }
+
+    /// A sign of life; and a look whether the reader may still be here.
+    async fn ping(self) -> Option<(Result<Event, Infallible>, Self)> {
+        if let Some(credential) = &self.credential
+            && let Ok(false) = self.app.tokens().is_live(&credential.hash).await
+        {
+            return None;
+        }
+        Some((Ok(Event::default().event("ping").data("{}")), self))
+    }
+}
