@@ -107,6 +107,9 @@ pub enum Command {
     /// The parent of one run's processes; started by the daemon, never by hand
     #[command(name = "__run", hide = true)]
     Shim,
+    /// The program of a run of the built-in agent; started by the daemon, never by hand
+    #[command(name = "__loop", hide = true)]
+    Loop(Loop),
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -277,8 +280,18 @@ pub struct Chat {
     /// With --once: the system prompt
     #[arg(long, value_name = "TEXT", requires = "once")]
     pub system: Option<String>,
-    /// With --once: a file that holds the system prompt
-    #[arg(long, value_name = "FILE", requires = "once", conflicts_with = "system")]
+}
+
+#[derive(Args)]
+pub struct Loop {
+    /// Go on with a chat
+    #[arg(long)]
+    pub chat: Option<String>,
+    /// Who answers
+    #[arg(long)]
+    pub model: Option<String>,
+    /// A file that holds the system prompt
+    #[arg(long)]
     pub system_file: Option<PathBuf>,
 }
 

@@ -25,6 +25,7 @@ mod gc;
 mod hook;
 mod limits;
 mod logs;
+mod loop_run;
 mod mcp;
 mod migrate;
 mod open;
@@ -84,6 +85,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
         Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,
         Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,

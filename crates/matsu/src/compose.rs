@@ -63,6 +63,7 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         mode_max: config.agent_mode_max(),
         environment: config.environment.clone(),
         matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
         clock: Clock::system(),
     }))
 }

@@ -271,7 +271,7 @@ impl Config {
 
     /// The provider that research asks for claims and stances.
     pub fn research_model(&self) -> Option<String> {
-        Some(self.layers.text("research.model")).filter(|name| *name != "none").map(str::to_owned)
+        Some(self.layers.text("research.model")).filter(|name| *name != "embedded").map(str::to_owned)
     }
 
     pub fn default_model(&self) -> Option<String> {

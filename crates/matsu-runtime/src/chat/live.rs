@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 
 pub use approvals::{Approval, Unasked};
 use chat::LiveChat;
+pub use chat::Spoken;
 use taken::Taken;
 pub use view::View;
 
@@ -37,7 +38,7 @@ use crate::agentic_loop::{Event, LoopOptions};
 /// Gives a chat its tools.
 #[async_trait]
 pub trait ChatTools: Send + Sync {
-    fn for_chat(&self, id: &ChatId, owner: &Principal) -> Option<Arc<dyn ToolSource>>;
+    fn for_chat(&self, chat: &Transcript) -> Option<Arc<dyn ToolSource>>;
 
     /// The chat has ended; what was opened for it is closed.
     async fn close(&self, id: &ChatId);
@@ -91,11 +92,11 @@ impl LiveChats {
 
     /// # Errors
     /// A model that is not there, or none at all; the store.
-    pub async fn open(&self, owner: &Principal, models: &[String]) -> Result<Transcript, ChatError> {
+    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<Transcript, ChatError> {
         if self.inner.rooms.roster.names().is_empty() {
             return Err(ChatError::NoModels);
         }
-        Ok(self.inner.rooms.open(owner, models, ChatPlace::Page).await?.transcript)
+        Ok(self.inner.rooms.open(owner, models, place).await?.transcript)
     }
 
     /// Who can be asked, in the order in which they speak.
@@ -115,11 +116,17 @@ impl LiveChats {
         &self.inner.rooms
     }
 
-    /// Stores a line and has it answered in the background.
+    /// Stores a line and has it answered in the background, by those it is for or by whom it mentions.
     ///
     /// # Errors
-    /// An unknown mention, an answer still under way, the store.
-    pub async fn post(&self, owner: &Principal, id: &ChatId, text: &str) -> Result<Posted, ChatError> {
+    /// An unknown name, an answer still under way, the store.
+    pub async fn post(
+        &self,
+        owner: &Principal,
+        id: &ChatId,
+        text: &str,
+        to: Option<&[String]>,
+    ) -> Result<Posted, ChatError> {
         if text.chars().count() > CHAT_LINE_CHARS_MAX {
             let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
@@ -132,13 +139,17 @@ impl LiveChats {
         let taken = Taken::take(self, id)?;
         // Nobody answers now, so what was left unfinished can be taken in.
         let room = self.inner.rooms.enter(owner, id).await?;
-        let posted = room.post(text).await?;
+        let posted = match to {
+            Some(names) => room.post_to(text, names).await?,
+            None => room.post(text).await?,
+        };
         let sketches = posted.speakers.iter().filter_map(|name| room.roster.get(name));
         let sketches: Vec<Sketch> = sketches.map(|model| Sketch::new(model.name(), model.maker())).collect();
-        let tools = self.inner.tools.for_chat(id, owner);
+        let tools = self.inner.tools.for_chat(&room.transcript);
+        let place = room.transcript.place;
         let options = self.with(id, |chat| {
-            let (cancel, outputs, approver) = chat.begin(posted.seq, sketches);
-            LoopOptions { tools, outputs, approver, cancel, ..LoopOptions::new(self.inner.rooms.clock) }
+            chat.begin(posted.seq, sketches);
+            LoopOptions { tools, ..chat.options(place, self.inner.rooms.clock) }
         });
         if posted.speakers.is_empty() {
             return Ok(posted);
@@ -183,6 +194,11 @@ impl LiveChats {
         Ok(())
     }
 
+    /// As [`LiveChats::stop`], by somebody who was let in before.
+    pub fn interrupt(&self, id: &ChatId) {
+        self.with(id, LiveChat::stop);
+    }
+
     /// Follows the changes of a chat that this process makes; each value is a reason to look again.
     ///
     /// # Errors
@@ -198,7 +214,7 @@ impl LiveChats {
     /// There is no such chat, it is somebody else's, or the store.
     pub async fn stop(&self, owner: &Principal, id: &ChatId) -> Result<bool, ChatError> {
         self.inner.rooms.look_into(owner, id).await?;
-        Ok(self.with(id, |chat| chat.stop()))
+        Ok(self.with(id, LiveChat::stop))
     }
 
     /// Stops the answer that is under way, ends the chat, and closes what was opened for it.
@@ -207,7 +223,7 @@ impl LiveChats {
     /// There is no such chat, it is somebody else's, or the store.
     pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<(), ChatError> {
         let mut room = self.inner.rooms.look_into(owner, id).await?;
-        self.with(id, |chat| chat.stop());
+        self.interrupt(id);
         room.end().await?;
         self.inner.tools.close(id).await;
         Ok(())

@@ -140,6 +140,23 @@ impl Room {
         Ok(Posted { seq, speakers })
     }
 
+    /// The same to those who are named beside the text, whatever the text begins with; to nobody: a note.
+    ///
+    /// # Errors
+    /// A name that nobody here has, nothing said, the store.
+    pub async fn post_to(&self, text: &str, names: &[String]) -> Result<Posted, ChatError> {
+        if text.trim().is_empty() {
+            return Err(ChatError::Blank);
+        }
+        if let Some(unknown) = names.iter().find(|name| self.roster.get(name).is_none()) {
+            return Err(ChatError::NoModel(unknown.clone()));
+        }
+        let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
+        let speakers: Vec<String> = speakers.map(str::to_owned).collect();
+        let seq = self.append(vec![Entry::user(text, self.rooms.clock.now())], None).await?;
+        Ok(Posted { seq, speakers })
+    }
+
     /// Lets those who are meant answer. Each sees the chat as it was when the person had spoken.
     ///
     /// # Errors

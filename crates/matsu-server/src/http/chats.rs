@@ -20,10 +20,12 @@ use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
 
 pub fn routes() -> Resource {
     let list_chats = says("list_chats", "Chats, newest first.").query::<PageQuery>();
-    let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.").body::<ChatWish>();
+    let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
+        .body::<ChatWish>();
     let messages = says("list_messages", "What was said: the last of it, or what came after a number.");
     let write = says("write_message", "Says something in a chat.").body::<MessageWish>();
-    let stop = says("stop_in_chat", "Has whoever answers stop; what came is kept and the chat stays open.").body::<StopWish>();
+    let stop =
+        says("stop_in_chat", "Has whoever answers stop; what came is kept and the chat stays open.").body::<StopWish>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
         .post("/chats", open_chat.answers::<ChatBody>(), open)
@@ -71,6 +73,9 @@ struct ChatWish {
     project_id: Option<String>,
     /// Instead of an agent: the models that may speak; an empty list means all of them.
     models: Option<Vec<String>>,
+    /// With models: a chat that nobody sits in. Whatever does more than read is asked for, and no agents are started.
+    #[serde(default)]
+    unattended: bool,
 }
 
 async fn open(State(app): State<App>, caller: Caller, Json(wish): Json<ChatWish>) -> Result<Json<ChatBody>, Problem> {
@@ -78,7 +83,7 @@ async fn open(State(app): State<App>, caller: Caller, Json(wish): Json<ChatWish>
         if wish.agent_id.is_some() {
             return Err(Problem::invalid("a chat has an agent_id or models, not both"));
         }
-        let chat = model_chats::open(&app, &caller.principal, models).await?;
+        let chat = model_chats::open(&app, &caller.principal, models, wish.unattended).await?;
         return Ok(Json(body(&app, &chat).await?));
     }
     let agent = wish.agent_id.ok_or_else(|| Problem::invalid("agent_id says whom to chat with"))?;
@@ -127,6 +132,8 @@ struct MessageWish {
     /// 1 to 4000 characters to an agent, 200,000 to models; not blank.
     content: String,
     reply_to: Option<String>,
+    /// In a chat with models: who is to answer, whatever the content begins with. Absent: whom it mentions.
+    to: Option<Vec<String>>,
 }
 
 /// Those after a number, or the last ones before another.
@@ -151,7 +158,7 @@ async fn write_message(
 ) -> Result<(StatusCode, Json<MessageBody>), Problem> {
     let (chat, reply_to) = (ChatId::from_text(id), wish.reply_to.map(MessageId::from_text));
     if app.runtime().store().chat(&chat).await?.models_json.is_some() {
-        let said = model_chats::write(&app, &caller.principal, &chat, &wish.content).await?;
+        let said = model_chats::write(&app, &caller.principal, &chat, &wish.content, wish.to.as_deref()).await?;
         return Ok((StatusCode::CREATED, Json(said)));
     }
     let message = app.runtime().say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
@@ -184,7 +191,7 @@ struct StoppedBody {
 
 async fn stop_answer(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Path(id): Path<String>,
     Json(wish): Json<StopWish>,
 ) -> Result<Json<StoppedBody>, Problem> {

@@ -12,6 +12,7 @@ use matsu_core::history::Role;
 use matsu_core::id::ChatId;
 use matsu_core::limits::SYSTEM_PROMPT_CHARS_MAX;
 use matsu_core::principal::Principal;
+use matsu_core::transcript::ChatPlace;
 use matsu_runtime::chat::live::Approval;
 use matsu_runtime::chat::shown::{ShownMessage, ShownState, ShownTool};
 use matsu_runtime::chat::{ChatError, LiveChats, export};
@@ -77,8 +78,9 @@ fn problem(error: ChatError) -> Problem {
     }
 }
 
-pub async fn open(app: &App, owner: &Principal, models: &[String]) -> Result<Chat, Problem> {
-    let opened = live(app)?.open(owner, models).await.map_err(problem)?;
+pub async fn open(app: &App, owner: &Principal, models: &[String], unattended: bool) -> Result<Chat, Problem> {
+    let place = if unattended { ChatPlace::Run } else { ChatPlace::Page };
+    let opened = live(app)?.open(owner, models, place).await.map_err(problem)?;
     Ok(app.runtime().store().chat(&opened.chat_id).await?)
 }
 
@@ -89,8 +91,14 @@ pub async fn messages(app: &App, owner: &Principal, id: &ChatId) -> Result<Vec<M
 }
 
 /// Says something; whoever is meant answers in the background.
-pub async fn write(app: &App, owner: &Principal, id: &ChatId, text: &str) -> Result<MessageBody, Problem> {
-    let posted = live(app)?.post(owner, id, text).await.map_err(problem)?;
+pub async fn write(
+    app: &App,
+    owner: &Principal,
+    id: &ChatId,
+    text: &str,
+    to: Option<&[String]>,
+) -> Result<MessageBody, Problem> {
+    let posted = live(app)?.post(owner, id, text, to).await.map_err(problem)?;
     let view = live(app)?.view(owner, id, posted.seq - 1).await.map_err(problem)?;
     let said = view.messages.iter().find(|message| message.seq == posted.seq);
     said.map(|said| body(id, said)).ok_or_else(|| Problem::new(ErrorCode::InternalError, "what was said is not there"))
@@ -207,11 +215,7 @@ async fn describe_chat(
         room.set_system_prompt(Some(prompt).filter(|prompt| !prompt.is_empty())).await.map_err(problem)?;
     }
     let told = room.transcript;
-    Ok(Json(TranscriptBody {
-        chat_id: told.chat_id.to_string(),
-        name: told.name,
-        system_prompt: told.system_prompt,
-    }))
+    Ok(Json(TranscriptBody { chat_id: told.chat_id.to_string(), name: told.name, system_prompt: told.system_prompt }))
 }
 
 #[derive(Deserialize, JsonSchema)]

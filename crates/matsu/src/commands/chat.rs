@@ -97,15 +97,8 @@ async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc
         Some(wanted) => opening::load(rooms, wanted).await?,
         None => rooms.open(&Principal::local_user(), &[], ChatPlace::Page).await?,
     };
-    let written = |file: &std::path::PathBuf| {
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
-    };
-    let prompt = args
-        .system
-        .clone()
-        .map_or_else(|| args.system_file.as_ref().map(written).transpose(), |text| Ok(Some(text)))?;
-    if prompt.is_some() {
-        room.set_system_prompt(prompt).await?;
+    if let Some(prompt) = &args.system {
+        room.set_system_prompt(Some(prompt.clone())).await?;
     }
     let posted = room.post(&question).await?;
     if posted.speakers.is_empty() {

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::id::ChatId;
 use matsu_core::ports::tool_source::ToolSource;
-use matsu_core::principal::Principal;
+use matsu_core::transcript::{ChatPlace, Transcript};
 use matsu_runtime::Runtime;
 use matsu_runtime::chat::{ChatTools, LiveChats, OwnTools, Rooms, Together};
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::tool::Toolset;
 
 use crate::config::Config;
 
@@ -22,9 +23,14 @@ struct DaemonTools {
 
 #[async_trait]
 impl ChatTools for DaemonTools {
-    fn for_chat(&self, id: &ChatId, owner: &Principal) -> Option<Arc<dyn ToolSource>> {
-        let own = OwnTools::new(self.runtime.clone(), owner.clone(), Offer::default());
-        Some(Arc::new(Together::new(vec![Arc::new(own), self.host.for_chat(id.as_str())])))
+    fn for_chat(&self, chat: &Transcript) -> Option<Arc<dyn ToolSource>> {
+        let offer = match chat.place {
+            ChatPlace::Terminal | ChatPlace::Page => Offer::default(),
+            // An agent that could start agents would have no end.
+            ChatPlace::Run => Offer::of(Toolset::Research),
+        };
+        let own = OwnTools::new(self.runtime.clone(), chat.owner.clone(), offer);
+        Some(Arc::new(Together::new(vec![Arc::new(own), self.host.for_chat(chat.chat_id.as_str())])))
     }
 
     async fn close(&self, id: &ChatId) {

@@ -194,8 +194,8 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "research.model",
         kind: Kind::Text,
-        default: |_| "none".to_owned(),
-        meaning: "the provider that puts claims into words and judges them; none: Matsu's own small ones, offline",
+        default: |_| "embedded".to_owned(),
+        meaning: "who puts claims into words and judges them: embedded (offline), or the name of a provider",
     },
     Key {
         name: "mcp.servers_file",

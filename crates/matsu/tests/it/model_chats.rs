@@ -2,6 +2,7 @@
 
 mod approvals;
 mod reload;
+mod together;
 
 use std::time::Duration;
 
@@ -131,7 +132,10 @@ fn a_chat_is_named_prompted_exported_and_ended() {
     say(&daemon, &chat, "@echo hello");
     hears(&daemon, &chat, "completed", "You said: @echo hello");
     let file = daemon.api.get(&format!("/api/v1/chats/{chat}/export"));
-    assert_eq!((file["system_prompt"].as_str(), file["entries"][1]["role"].as_str()), (Some("Be brief."), Some("assistant")));
+    assert_eq!(
+        (file["system_prompt"].as_str(), file["entries"][1]["role"].as_str()),
+        (Some("Be brief."), Some("assistant"))
+    );
     let markdown = daemon.api.send("GET", &format!("/api/v1/chats/{chat}/export?format=markdown"), None).unwrap();
     assert!(markdown.head.contains("text/markdown") && markdown.body.contains("You said: @echo hello"), "{markdown:?}");
     assert_eq!(daemon.api.post(&format!("/api/v1/chats/{chat}/end"), &json!({}))["state"], "ended");

@@ -1,10 +1,10 @@
 //! Calls that wait for a person's word, wherever the person sits. Several may wait at once.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use matsu_core::ports::provider::ToolSpec;
+use matsu_core::ports::provider::{Danger, ToolSpec};
 use tokio::sync::oneshot;
 
 use crate::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
@@ -102,6 +102,21 @@ struct Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.approvals.state().waiting.retain(|waiting| waiting.number != self.number);
+    }
+}
+
+/// Where nobody is there unless called: whatever does more than read is asked for.
+pub struct Careful(pub Arc<Approvals>);
+
+#[async_trait]
+impl Approver for Careful {
+    fn policy(&self, tool: &ToolSpec) -> Policy {
+        let own = if tool.danger == Danger::ReadOnly { Policy::Allow } else { Policy::Ask };
+        self.0.state().said.get(&tool.name).copied().unwrap_or(own)
+    }
+
+    async fn ask(&self, call: PendingCall) -> Decision {
+        self.0.ask(call).await
     }
 }
 

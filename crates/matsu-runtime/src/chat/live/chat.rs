@@ -1,15 +1,25 @@
 //! What one process knows of a chat it answers in. Everything that must not be lost is in the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use matsu_core::clock::Timestamp;
+use matsu_core::clock::{Clock, Timestamp};
+use matsu_core::limits::{RUN_REQUESTS_MAX, RUN_SECONDS_MAX};
+use matsu_core::transcript::ChatPlace;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::approvals::Approvals;
-use crate::agentic_loop::{Approver, Event, KeptOutputs};
+use super::approvals::{Approvals, Careful};
+use crate::agentic_loop::{AgenticLoopResult, Approver, Event, KeptOutputs, LoopOptions};
 use crate::chat::sketch::Sketch;
+
+/// How a model's answer to the last line ended.
+#[derive(Clone)]
+pub struct Spoken {
+    pub model: String,
+    pub result: Arc<AgenticLoopResult>,
+}
 
 pub struct LiveChat {
     /// From before a line is stored until its last answer is.
@@ -23,6 +33,8 @@ pub struct LiveChat {
     pub posted_seq: i64,
     /// What no model said: errors and notices, until the next line.
     pub notices: Vec<String>,
+    /// Who has answered the last line.
+    pub spoken: Vec<Spoken>,
     pub outputs: Arc<KeptOutputs>,
     pub approvals: Arc<Approvals>,
     pub used_at: Instant,
@@ -39,6 +51,7 @@ impl LiveChat {
             sketches: Vec::new(),
             posted_seq: 0,
             notices: Vec::new(),
+            spoken: Vec::new(),
             outputs: Arc::default(),
             approvals: Arc::default(),
             used_at: now,
@@ -51,17 +64,29 @@ impl LiveChat {
     }
 
     /// A line was stored, and is answered now.
-    pub fn begin(
-        &mut self,
-        posted_seq: i64,
-        sketches: Vec<Sketch>,
-    ) -> (CancellationToken, Arc<KeptOutputs>, Arc<dyn Approver>) {
+    pub fn begin(&mut self, posted_seq: i64, sketches: Vec<Sketch>) {
         self.notices.clear();
+        self.spoken.clear();
         self.sketches = sketches;
         self.posted_seq = posted_seq;
         self.changed();
-        let approver: Arc<dyn Approver> = Arc::clone(&self.approvals) as Arc<dyn Approver>;
-        (self.cancel.clone(), Arc::clone(&self.outputs), approver)
+    }
+
+    /// What the answers are given besides their tools.
+    pub fn options(&self, place: ChatPlace, clock: Clock) -> LoopOptions {
+        let approvals = Arc::clone(&self.approvals);
+        let options =
+            LoopOptions { outputs: Arc::clone(&self.outputs), cancel: self.cancel.clone(), ..LoopOptions::new(clock) };
+        match place {
+            ChatPlace::Terminal | ChatPlace::Page => LoopOptions { approver: approvals, ..options },
+            // A run has a time and a number of turns of its own.
+            ChatPlace::Run => LoopOptions {
+                approver: Arc::new(Careful(approvals)) as Arc<dyn Approver>,
+                time_max: Duration::from_secs(RUN_SECONDS_MAX.into()),
+                iterations_max: RUN_REQUESTS_MAX,
+                ..options
+            },
+        }
     }
 
     /// Takes in what a model said, or what became of it.
@@ -73,6 +98,7 @@ impl LiveChat {
             Event::Notice(words) => self.notices.push(format!("{model}: {words}")),
             Event::Done(result) => {
                 self.notices.extend(result.error.as_ref().map(|error| format!("{model}: {error} ({})", error.code)));
+                self.spoken.push(Spoken { model: model.to_owned(), result: Arc::clone(result) });
             }
             _ => {}
         }

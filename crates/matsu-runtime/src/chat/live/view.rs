@@ -5,7 +5,7 @@ use matsu_core::principal::Principal;
 use matsu_core::transcript::{Draft, StoredEntry, Transcript};
 
 use super::LiveChats;
-use super::chat::LiveChat;
+use super::chat::{LiveChat, Spoken};
 use crate::chat::room::ChatError;
 use crate::chat::shown::{ShownMessage, ShownState, shown};
 
@@ -16,6 +16,8 @@ pub struct View {
     /// Up to here nothing changes any more.
     pub settled_seq: i64,
     pub notices: Vec<String>,
+    /// Who has answered the last line, and how that ended; as far as this process did it.
+    pub spoken: Vec<Spoken>,
     pub answering: bool,
 }
 
@@ -43,13 +45,7 @@ impl LiveChats {
     }
 }
 
-fn combine(
-    chat: &LiveChat,
-    transcript: Transcript,
-    stored: Vec<StoredEntry>,
-    drafts: Vec<Draft>,
-    after: i64,
-) -> View {
+fn combine(chat: &LiveChat, transcript: Transcript, stored: Vec<StoredEntry>, drafts: Vec<Draft>, after: i64) -> View {
     let settled_seq = stored.last().map_or(after, |last| last.seq);
     let spoke = |model: &str| {
         let of_model = |entry: &StoredEntry| entry.entry.model.as_deref() == Some(model);
@@ -74,5 +70,12 @@ fn combine(
     let stored: Vec<StoredEntry> = stored.into_iter().filter(|entry| entry.seq > after).collect();
     let mut messages = shown(&stored, ShownState::Complete);
     messages.extend(later);
-    View { transcript, messages, settled_seq, notices: chat.notices.clone(), answering: chat.is_taken }
+    View {
+        transcript,
+        messages,
+        settled_seq,
+        notices: chat.notices.clone(),
+        spoken: chat.spoken.clone(),
+        answering: chat.is_taken,
+    }
 }

@@ -16,6 +16,7 @@ use matsu_core::limits::{STREAM_PAUSE, STREAM_PING_EVERY};
 use matsu_core::principal::Principal;
 use matsu_core::wake::Subscription;
 use matsu_runtime::chat::LiveChats;
+use matsu_runtime::chat::live::Spoken;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -27,6 +28,9 @@ use crate::auth::{Caller, Credential};
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 use crate::wire::people::MessageBody;
+
+/// How many events may follow each other without a pause.
+const AT_ONCE: u32 = 4;
 
 pub fn routes() -> Resource {
     let stream = says(
@@ -41,6 +45,9 @@ pub fn routes() -> Resource {
 struct FollowQuery {
     /// The id of the last event that was read. `Last-Event-ID` says the same.
     after: Option<i64>,
+    /// The answer is stopped when this reader leaves.
+    #[serde(default)]
+    hold: bool,
 }
 
 /// The data of an event `chat`.
@@ -52,8 +59,51 @@ struct ChatNowBody {
     messages: Vec<MessageBody>,
     /// What no model said: errors, and who is away.
     notices: Vec<String>,
+    /// Who has answered the last line.
+    spoken: Vec<SpokenBody>,
     /// Whether more is to come without anybody saying anything.
     answering: bool,
+}
+
+/// How a model's answer ended.
+#[derive(Serialize, JsonSchema)]
+struct SpokenBody {
+    model: String,
+    /// end_turn, max_iterations, timeout, cancelled, budget or error.
+    stop_reason: String,
+    error: Option<String>,
+    error_code: Option<String>,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// Millionths of the configured currency; absent where no price is known.
+    cost_micros: Option<u64>,
+}
+
+impl From<&Spoken> for SpokenBody {
+    fn from(spoken: &Spoken) -> Self {
+        let result = &spoken.result;
+        Self {
+            model: spoken.model.clone(),
+            stop_reason: result.stop_reason.as_str().to_owned(),
+            error: result.error.as_ref().map(|error| error.message.clone()),
+            error_code: result.error.as_ref().map(|error| error.code.to_string()),
+            input_tokens: result.usage.input_tokens,
+            output_tokens: result.usage.output_tokens,
+            cost_micros: result.cost_micros,
+        }
+    }
+}
+
+/// Stops the answer when its only listener is gone, however it went.
+struct Hold {
+    chats: LiveChats,
+    id: ChatId,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.chats.interrupt(&self.id);
+    }
 }
 
 async fn follow(
@@ -71,9 +121,11 @@ async fn follow(
     // Both before the first look, so that nothing falls between.
     let changes = chats.follow(&caller.principal, &id).await.map_err(problem)?;
     let elsewhere = app.runtime().hub().subscribe(&[Topic::chat(&id)]);
+    let hold = query.hold.then(|| Hold { chats: chats.clone(), id: id.clone() });
     let reader = Reader {
         app,
         chats,
+        _hold: hold,
         credential: credential.map(|found| found.0),
         owner: caller.principal,
         id,
@@ -90,6 +142,7 @@ async fn follow(
 struct Reader {
     app: App,
     chats: LiveChats,
+    _hold: Option<Hold>,
     credential: Option<Credential>,
     owner: Principal,
     id: ChatId,
@@ -99,6 +152,7 @@ struct Reader {
     elsewhere: Subscription,
     /// What the reader has and keeps.
     settled: i64,
+    /// When it may be told again; absent before the first time. It lags behind by at most [`AT_ONCE`] pauses.
     told_at: Option<Instant>,
 }
 
@@ -113,16 +167,19 @@ impl Reader {
                 () = shutdown.cancelled() => return None,
                 () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
             }
-            // The first word goes out at once; what follows closely is told together.
-            clock.sleep_until(told_at + STREAM_PAUSE).await;
+            // The first words of an answer go out at once; when they come closely for longer, they are told together.
+            clock.sleep_until(told_at).await;
         }
-        self.told_at = Some(clock.instant());
+        let now = clock.instant();
+        let earliest = self.told_at.map_or(now, |at| at.max(now - STREAM_PAUSE * AT_ONCE));
+        self.told_at = Some(earliest + STREAM_PAUSE);
         self.changes.mark_unchanged();
         let view = self.chats.view(&self.owner, &self.id, self.settled).await.ok()?;
         let now = ChatNowBody {
             kept_to: self.settled,
             messages: view.messages.iter().map(|message| body(&self.id, message)).collect(),
             notices: view.notices,
+            spoken: view.spoken.iter().map(SpokenBody::from).collect(),
             answering: view.answering,
         };
         self.settled = view.settled_seq;

@@ -29,8 +29,7 @@ fn stage(wire: &str, path: &str) -> Stage {
     };
     let server = ModelServer::with(Box::new(author)).unwrap();
     let home = Home::sqlite();
-    let config =
-        format!("[providers.m]\nwire = \"{wire}\"\nmodel = \"m-1\"\nbase_url = \"{}{path}\"\n", server.url());
+    let config = format!("[providers.m]\nwire = \"{wire}\"\nmodel = \"m-1\"\nbase_url = \"{}{path}\"\n", server.url());
     std::fs::write(home.path("config.toml"), config).unwrap();
     Stage { home, server, tasks }
 }

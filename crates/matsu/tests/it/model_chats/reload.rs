@@ -90,10 +90,8 @@ fn a_daemon_that_is_told_to_end_stores_what_had_arrived() {
 fn half_an_answer_over_the_wire_is_shown_and_kept() {
     let server = ModelServer::strict(Script::new().always(Reply::Hang("half an answer".to_owned()))).unwrap();
     let home = Home::sqlite();
-    let config = format!(
-        "[providers.claude]\nwire = \"anthropic\"\nmodel = \"claude-x\"\nbase_url = \"{}\"\n",
-        server.url()
-    );
+    let config =
+        format!("[providers.claude]\nwire = \"anthropic\"\nmodel = \"claude-x\"\nbase_url = \"{}\"\n", server.url());
     std::fs::write(home.path("config.toml"), config).unwrap();
     let daemon = serve(&home);
     let chat = open(&daemon, &["claude"]);
