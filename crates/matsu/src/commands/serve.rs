@@ -59,9 +59,10 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         metrics: std::sync::Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
     });
+    // Before anybody can knock.
+    let hosted = Hosted::begin(&config, &app);
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
-    let hosted = Hosted::begin(&config, &app);
     let doctored = config.clone();
     app.call_doctor(std::sync::Arc::new(move || {
         let config = doctored.clone();

@@ -133,6 +133,7 @@ async fn follow(
         elsewhere,
         settled: last.or(query.after).unwrap_or(0).max(0),
         told_at: None,
+        told: String::new(),
     };
     let events = unfold(reader, Reader::next);
     let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
@@ -154,25 +155,36 @@ struct Reader {
     settled: i64,
     /// When it may be told again; absent before the first time. It lags behind by at most [`AT_ONCE`] pauses.
     told_at: Option<Instant>,
+    /// What was told last.
+    told: String,
 }
 
 impl Reader {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         let clock = *self.app.runtime().clock();
-        if let Some(told_at) = self.told_at {
-            let shutdown = self.app.shutdown().clone();
-            tokio::select! {
-                changed = self.changes.changed() => changed.ok()?,
-                () = self.elsewhere.woken() => {}
-                () = shutdown.cancelled() => return None,
-                () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
+        loop {
+            if let Some(told_at) = self.told_at {
+                let shutdown = self.app.shutdown().clone();
+                tokio::select! {
+                    changed = self.changes.changed() => changed.ok()?,
+                    () = self.elsewhere.woken() => {}
+                    () = shutdown.cancelled() => return None,
+                    () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
+                }
+                // The first words of an answer go out at once; when they come closely for longer, they are told together.
+                clock.sleep_until(told_at).await;
             }
-            // The first words of an answer go out at once; when they come closely for longer, they are told together.
-            clock.sleep_until(told_at).await;
+            let now = clock.instant();
+            let credit = now.checked_sub(STREAM_PAUSE * AT_ONCE).unwrap_or(now);
+            self.told_at = Some(self.told_at.map_or(now, |at| at.max(credit)) + STREAM_PAUSE);
+            if let Some(event) = self.look().await? {
+                return Some((Ok(event), self));
+            }
         }
-        let now = clock.instant();
-        let earliest = self.told_at.map_or(now, |at| at.max(now - STREAM_PAUSE * AT_ONCE));
-        self.told_at = Some(earliest + STREAM_PAUSE);
+    }
+
+    /// The chat as it stands, if that is news. `None`: there is nothing to look at any more.
+    async fn look(&mut self) -> Option<Option<Event>> {
         self.changes.mark_unchanged();
         let view = self.chats.view(&self.owner, &self.id, self.settled).await.ok()?;
         let now = ChatNowBody {
@@ -183,8 +195,13 @@ impl Reader {
             answering: view.answering,
         };
         self.settled = view.settled_seq;
-        let event = Event::default().event("chat").id(self.settled.to_string());
-        Some((Ok(event.data(serde_json::to_string(&now).ok()?)), self))
+        let data = serde_json::to_string(&now).ok()?;
+        // One change wakes us more than once: here, and through the store.
+        if data == self.told {
+            return Some(None);
+        }
+        self.told.clone_from(&data);
+        Some(Some(Event::default().event("chat").id(self.settled.to_string()).data(data)))
     }
 
     /// A sign of life; and a look whether the reader may still be here.
