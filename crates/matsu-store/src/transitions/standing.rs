@@ -96,7 +96,7 @@ impl Transition for ReadReport {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Said>, StoreError> {
         let row = tx.row(&REPORT, params![&self.0]).await?;
         let text = row.map(|row| row.columns().opt_text()).transpose()?.flatten();
-        text.map(|text| serde_json::from_str(&text).map_err(|error| internal(error))).transpose()
+        text.map(|text| serde_json::from_str(&text).map_err(internal)).transpose()
     }
 }
 
