@@ -123,6 +123,7 @@ impl CliHost {
             },
             retries: definition.retries,
             delivery: definition.delivery,
+            connect_back: definition.connect_back(),
         }
     }
 
@@ -223,7 +224,7 @@ impl CliHost {
             matsu: &self.options.matsu,
             login,
             own: &self.options.environment,
-            connect_back: None,
+            token: &order.token,
             marker: &marker,
         });
         for (path, text) in &line.files {

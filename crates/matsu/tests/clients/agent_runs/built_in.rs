@@ -99,7 +99,7 @@ fn a_cancelled_run_stops_the_model_and_leaves_nothing() {
         let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 5 }));
         said.to_string().contains("I think").then_some(())
     });
-    let said = client.call("cancel_task", &json!({ "task_id": task }));
+    let said = client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
     assert_eq!(said["status"], "cancelled", "{said}");
     until("the model is left alone", SOON, || (server.asked()[0].fate == Fate::ClientLeft).then_some(()));
     let data = bench.home.data_dir().display().to_string();
