@@ -1,6 +1,5 @@
 //! Agents through a real client and the real binary, with scripted command lines: the message is the script.
 
-mod built_in;
 mod connect_back;
 mod definitions;
 mod endings;
