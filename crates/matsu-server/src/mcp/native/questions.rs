@@ -37,7 +37,8 @@ pub fn answers(questions: &[Question], responses: &InputResponses) -> Vec<Answer
     let answer = |question: &Question| {
         let response = responses.get(&question.id)?;
         let said = response["content"][FIELD].as_str().filter(|_| response["action"] == "accept")?.to_owned();
-        let (option, text) = if question.options.contains(&said) { (Some(said), None) } else { (None, Some(said)) };
+        // Where there is a choice, the form allows nothing else.
+        let (option, text) = if question.options.is_empty() { (None, Some(said)) } else { (Some(said), None) };
         Some(Answer { id: question.id.clone(), option, text })
     };
     questions.iter().filter_map(answer).collect()
