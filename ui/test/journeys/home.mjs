@@ -100,6 +100,18 @@ export function complaints(page) {
   return found;
 }
 
+/** As [`axe`], in the light and in the dark. */
+export async function axeBoth(page) {
+  const found = {};
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    const violations = await axe(page);
+    if (violations.length) found[colorScheme] = violations;
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  return found;
+}
+
 /** No violation of WCAG A or AA, nor of good practice. Injected past the policy, which stays as it is. */
 export async function axe(page) {
   const source = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
