@@ -4,12 +4,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Home, openBrowser, signedIn } from './home.mjs';
-import { Agent, bringDocuments, hireScribe } from './scripted.mjs';
+import { Agent, bringDocuments, hireScribe, settled } from './scripted.mjs';
 
 /** Those the book shows. */
 const BOOK = new Set(['overview-en-light', 'overview-ja-dark', 'inbox-ko-light', 'research-en-light', 'agent-en-dark', 'chat-en-light']);
 const FOLDER = process.env.MATSU_PICTURES;
-const PROMPTS = ['Summarise README.md', 'Find what slows the nightly build', 'Review the change to the queue', 'Translate the release notes'];
+const PROMPTS = ['Summarise README.md', 'Find what slows the nightly build', 'Review the change to the queue', 'Compare the two designs'];
 
 /** A day's work: runs that ended, one that asks, one that goes on, one that is blocked, and research. */
 async function work(home) {
@@ -22,8 +22,10 @@ async function work(home) {
   await home.call('PATCH', `/api/v1/tasks/${blocked.task_id}`, { status: 'blocked', message: 'Wait for the review.' });
   const research = await tool('create_task', { query: 'Do heat pumps pay off?', config: { engines: ['local'] } });
   await tool('queue_searches', { task_id: research.task_id, queries: ['heat pump payback time', 'heat pump noise decibels'] });
-  await tool('get_status', { task_id: research.task_id, wait: 50, wait_for: 'all' });
-  return { asks: asks.task_id, research: research.task_id };
+  await settled(home, research.task_id);
+  const { claims } = await tool('get_materials', { task_id: research.task_id, options: { only: 'contested' } });
+  assert.ok(claims.length > 0, 'somebody disagrees');
+  return { asks: asks.task_id, research: research.task_id, contested: claims[0].id };
 }
 
 test('the main pages have a face, in light and dark and three languages', async () => {
@@ -32,7 +34,7 @@ test('the main pages have a face, in light and dark and three languages', async 
   bringDocuments(home);
   await home.serve();
   const browser = await openBrowser();
-  const { asks, research } = await work(home);
+  const { asks, research, contested } = await work(home);
   const link = { first: home.link };
   for (const [language, locale, words] of [['en', 'en-GB', 'Overview'], ['ja', 'ja-JP', '概要'], ['ko', 'ko-KR', '개요']]) {
     for (const colorScheme of ['light', 'dark']) {
@@ -49,13 +51,8 @@ test('the main pages have a face, in light and dark and three languages', async 
       await page.goto(`${home.address}/tasks/${asks}?tab=log`);
       await page.locator('.question').waitFor();
       await shot('agent');
-      await page.goto(`${home.address}/tasks/${research}?tab=graph`);
-      await page.waitForFunction(() => Number(document.querySelector('canvas')?.dataset.placed) > 1);
-      await page.locator('figure button').nth(1).click();
-      await page.waitForFunction(() => {
-        const canvas = document.querySelector('canvas');
-        return canvas.dataset.placed === canvas.dataset.nodes && canvas.dataset.settled === 'true';
-      });
+      await page.goto(`${home.address}/tasks/${research}?tab=graph&claim=${contested}`);
+      await page.locator('canvas[data-settled="true"]').waitFor();
       await shot('research');
       await context.close();
     }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { axeBoth, Home, openBrowser, signedIn } from './home.mjs';
-import { bringDocuments, Web } from './scripted.mjs';
+import { bringDocuments, settled, Web } from './scripted.mjs';
 
 let browser;
 let home;
@@ -24,7 +24,7 @@ after(async () => {
 
 async function ask(page, question, searches) {
   await page.getByRole('link', { name: 'Research' }).click();
-  await page.getByRole('textbox', { name: 'Question' }).fill(question);
+  await page.getByRole('textbox', { name: 'Question', exact: true }).fill(question);
   await page.getByRole('textbox', { name: /Searches/ }).fill(searches.join('\n'));
   await page.getByRole('button', { name: 'Start' }).click();
   await page.getByRole('heading', { level: 1, name: question }).waitFor();
@@ -99,7 +99,7 @@ test('a calibration is rolled back', async () => {
   const tool = (name, args) => home.call('POST', `/api/v1/tools/${name}`, args);
   const { task_id } = await tool('create_task', { query: 'Do heat pumps pay off?', config: { engines: ['local'] } });
   await tool('queue_searches', { task_id, queries: ['heat pump payback time', 'heat pump decibels'] });
-  await tool('get_status', { task_id, wait: 50, wait_for: 'all' });
+  await settled(home, task_id);
   const { claims } = await tool('get_materials', { task_id, options: { limit: 200 } });
   const edges = claims.flatMap((claim) => claim.evidence).map((evidence) => evidence.edge_id);
   assert.ok(edges.length >= 20, `${edges.length} edges`);

@@ -121,17 +121,27 @@ export function hireScribe(home) {
 
 const PAYBACK = 'the payback time of a heat pump was under nine years';
 const NOISE = 'heat pumps stayed below 45 decibels at three metres';
-/** Ten who agree, and two who do not. */
+const WHO = ['A survey', 'The field test', 'An audit', 'The institute', 'The network operator'];
+/** Five who agree, and two who do not. */
 const DOCUMENTS = [
-  ...Array.from({ length: 10 }, (_, n) => [`survey-${n}`, `Survey ${n} of ${400 + n} households found that ${PAYBACK}. In the same ${n + 3} months ${NOISE}.`]),
+  ...WHO.map((_, n) => [`survey-${n}`, `${WHO[n]} found that ${PAYBACK}. ${WHO[n]} also measured that ${NOISE}.`]),
   ['critique-1', 'The payback time of a heat pump was not under nine years: in our sample it took fourteen years on average.'],
   ['critique-2', 'Heat pumps did not stay below 45 decibels at three metres in old buildings.'],
 ];
+
+/** Waits until a research task has nothing left to do. */
+export async function settled(home, task_id) {
+  for (let since = 0; ; ) {
+    const status = await home.call('POST', '/api/v1/tools/get_status', { task_id, wait: 50, wait_for: 'all', since });
+    if (['idle', 'terminal'].includes(status.returned_because)) return status;
+    since = status.next.since;
+  }
+}
 
 /** A folder that the engine `local` searches. Before the server starts. */
 export function bringDocuments(home) {
   const folder = join(home.folder, 'documents');
   mkdirSync(folder);
-  for (const [name, text] of DOCUMENTS) writeFileSync(join(folder, `${name}.md`), `---\nurl: https://${name}.example.org/paper\n---\n# ${name}\n\n${text}\n`);
+  for (const [name, text] of DOCUMENTS) writeFileSync(join(folder, `${name}.md`), `---\nurl: https://${name}.test/paper\n---\n# ${name}\n\n${text}\n`);
   Object.assign(home.env, { MATSU_RESEARCH_FOLDERS: folder, MATSU_RESEARCH_STEP_MS: '0', MATSU_RESEARCH_BROWSER: 'off' });
 }
