@@ -95,6 +95,9 @@ test('a person corrects evidence, and the claim is scored again', async () => {
 });
 
 test('a calibration is rolled back', async () => {
+  const home = new Home();
+  bringDocuments(home);
+  await home.serve();
   const { context, page } = await signedIn(home, browser);
   const tool = (name, args) => home.call('POST', `/api/v1/tools/${name}`, args);
   const { task_id } = await tool('create_task', { query: 'Do heat pumps pay off?', config: { engines: ['local'] } });
@@ -119,4 +122,5 @@ test('a calibration is rolled back', async () => {
   assert.equal(String(stats.sources.judge.version_in_force), other);
   assert.deepEqual(page.complaints, []);
   await context.close();
+  await home.close();
 });
