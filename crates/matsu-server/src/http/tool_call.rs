@@ -18,6 +18,7 @@ pub fn context(app: &App, caller: Caller, peer: Peer) -> ToolContext {
     ToolContext {
         caller: app.shutdown().clone(),
         workplace: Arc::new(peer.workplace),
+        session_token: peer.run.as_ref().map(|run| Arc::clone(run.token.reveal())),
         run: peer.run,
         ..ToolContext::new(app.runtime().clone(), caller.principal)
     }
