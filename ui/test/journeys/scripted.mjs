@@ -125,8 +125,8 @@ const WHO = ['A survey', 'The field test', 'An audit', 'The institute', 'The net
 /** Five who agree, and two who do not. */
 const DOCUMENTS = [
   ...WHO.map((_, n) => [`survey-${n}`, `${WHO[n]} found that ${PAYBACK}. ${WHO[n]} also measured that ${NOISE}.`]),
-  ['critique-1', 'The payback time of a heat pump was not under nine years: in our sample it took fourteen years on average.'],
-  ['critique-2', 'Heat pumps did not stay below 45 decibels at three metres in old buildings.'],
+  ['critique-1', 'The payback time of a heat pump was not under nine years. It took fourteen years in our sample.'],
+  ['critique-2', 'Heat pumps did not stay below 45 decibels at three metres.'],
 ];
 
 /** Waits until a research task has nothing left to do. */
