@@ -192,8 +192,8 @@ fn connect_waits_in_one_call() {
         let began = Instant::now();
         *task.lock().unwrap() = desk.daemon.http().submit(seconds * 1_000);
         desk.ask("Wait for it.", SOON + Duration::from_secs(seconds));
-        let tools = desk.model.asked().iter().filter_map(|request| request.asked.clone()).map(|asked| asked.tools);
-        let tools: Vec<Vec<String>> = tools.collect();
+        let asked = desk.model.asked();
+        let tools: Vec<_> = asked.iter().filter_map(|request| Some(&request.asked.as_ref()?.tools)).collect();
         assert!(began.elapsed() >= Duration::from_secs(seconds), "it did not wait, and was offered {tools:?}");
         // The question before the wait is no waiting, and the answer after it neither.
         let turns = desk
