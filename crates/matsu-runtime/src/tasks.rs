@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::job::{Job, NewJob};
 use matsu_core::job::end::clip;
+use matsu_core::job::{Job, NewJob};
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{

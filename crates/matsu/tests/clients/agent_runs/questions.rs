@@ -72,12 +72,15 @@ fn a_question_reaches_the_clients_own_user_as_a_native_task() {
     let asked = get(true);
     assert_eq!(asked["status"], "input_required", "{asked}");
     let form = &asked["inputRequests"]["q1"];
-    assert_eq!((&form["method"], &form["params"]["message"]), (&json!("elicitation/create"), &json!("Go on?")), "{asked}");
+    assert_eq!(
+        (&form["method"], &form["params"]["message"]),
+        (&json!("elicitation/create"), &json!("Go on?")),
+        "{asked}"
+    );
     assert_eq!(form["params"]["requestedSchema"]["properties"]["answer"]["enum"], json!(["yes", "no"]), "{asked}");
 
-    let update = |responses: Value| {
-        native(&http, "tasks/update", json!({ "taskId": task, "inputResponses": responses }), true)
-    };
+    let update =
+        |responses: Value| native(&http, "tasks/update", json!({ "taskId": task, "inputResponses": responses }), true);
     let said = |answer: &str| json!({ "q1": { "action": "accept", "content": { "answer": answer } } });
     assert!(update(json!({ "q9": { "action": "accept", "content": {} } }))["result"].is_object());
     assert!(update(json!({ "q1": { "action": "decline" } }))["result"].is_object());
