@@ -3,16 +3,30 @@
 //! it can be confined like any other agent; when it goes, the answer is stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use super::Context;
-use crate::cli::Loop;
 use crate::client::{Client, Events, segment};
 use crate::relay::told_to_end;
+
+#[derive(Args)]
+pub struct Loop {
+    /// Go on with a chat
+    #[arg(long)]
+    chat: Option<String>,
+    /// Who answers
+    #[arg(long)]
+    model: Option<String>,
+    /// A file that holds the system prompt
+    #[arg(long)]
+    system_file: Option<PathBuf>,
+}
 
 pub async fn run(cx: &Context, args: Loop) -> Result<ExitCode> {
     let carried = carry(cx, args).await.unwrap_or_else(|error| Carried::failed(&format!("{error:#}")));
