@@ -173,7 +173,7 @@ impl ConnectBackPart {
 }
 
 fn grants() -> String {
-    "core".to_owned()
+    "core,agents".to_owned()
 }
 
 fn report() -> ReportRule {

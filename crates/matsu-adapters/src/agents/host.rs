@@ -345,7 +345,10 @@ impl AgentHost for CliHost {
     }
 
     fn live_runs(&self) -> Vec<Lease> {
-        self.runs.live()
+        let (mut live, left) = self.runs.held_and_left();
+        let ended = orphans::end_unheld(&left.iter().map(marker).collect::<Vec<_>>());
+        live.extend(left.into_iter().zip(ended).filter(|(_, had_some)| *had_some).map(|(lease, _)| lease));
+        live
     }
 
     async fn diff(&self, changes: &Changes) -> Result<String, String> {

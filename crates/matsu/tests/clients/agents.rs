@@ -4,6 +4,7 @@
 mod cases;
 mod claude;
 mod five;
+mod long_sleep;
 mod long_wait;
 mod terminal;
 mod wire;

@@ -71,6 +71,9 @@ fn one_key_makes_one_task_and_another_body_is_refused() {
     assert_ne!(ids[0], first);
 }
 
+/// What one of a hundred starts takes at most, with every place taken.
+const START_P99: Duration = Duration::from_millis(20);
+
 #[test]
 fn a_start_without_waiting_takes_twenty_milliseconds_at_most_under_load() {
     let bench = Bench::new();
@@ -78,15 +81,14 @@ fn a_start_without_waiting_takes_twenty_milliseconds_at_most_under_load() {
     for _ in 0..5 {
         start(&mut client, "sleep 600");
     }
-    let mut took: Vec<Duration> = (0..100)
-        .map(|_| {
+    // Whatever else this machine does can only make it slower: the best of a few rounds is what the start itself takes.
+    let p99 = super::best_p99(4, START_P99, || {
+        let took = (0..200).map(|_| {
             let began = Instant::now();
             start(&mut client, "echo x");
             began.elapsed()
-        })
-        .collect();
-    took.sort();
-    // The bar is 20 ms; a test machine that does other things as well is allowed some more.
-    assert!(took[98] < Duration::from_millis(100), "p99 {:?}", took[98]);
-    println!("start p50 {:?} p99 {:?}", took[50], took[98]);
+        });
+        took.collect()
+    });
+    assert!(p99 <= START_P99, "p99 {p99:?}");
 }
