@@ -3,6 +3,7 @@
 mod connect_back;
 mod definitions;
 mod endings;
+pub mod figures;
 mod limits;
 mod listing;
 mod outage;
@@ -88,22 +89,6 @@ fn reaches(client: &mut Client, task: &str, status: &str) -> Value {
         let said = client.call("get_task_status", &json!({ "task_id": task }));
         (said["status"] == status).then_some(said)
     })
-}
-
-/// The 99th percentile of the best of some rounds; the first that is good enough is the last.
-fn best_p99(rounds: usize, wanted: Duration, mut round: impl FnMut() -> Vec<Duration>) -> Duration {
-    let mut best = Duration::MAX;
-    for _ in 0..rounds {
-        let mut took = round();
-        took.sort();
-        let (p50, p99) = (took[took.len() / 2], took[took.len() * 99 / 100]);
-        println!("p50 {p50:?} p99 {p99:?}");
-        best = best.min(p99);
-        if best <= wanted {
-            break;
-        }
-    }
-    best
 }
 
 /// A number of seconds that no other process sleeps for.

@@ -114,30 +114,6 @@ fn the_client_dies_in_mid_run_and_a_new_one_finds_the_work_without_its_id() {
     assert_eq!(end_of(&mut client, &task)["result"], "survived\n");
 }
 
-/// From the last thing a run does to the answer of the call that waits for its end.
-const WAKE_P99: Duration = Duration::from_millis(50);
-
-#[test]
-fn the_end_of_a_run_wakes_a_call_over_http_within_fifty_milliseconds() {
-    let bench = Bench::new();
-    let mut client = bench.client();
-    start(&mut client, "true");
-    let (_, http) = bench.home.relayed();
-    let p99 = super::best_p99(4, WAKE_P99, || {
-        let woken = (0..100).map(|_| {
-            // Long enough for the call to be there first.
-            let task = start(&mut client, "sleep 0.1; date +%s%N");
-            let said =
-                http.call("get_task_status", &json!({ "task_id": task, "timeout": 30, "wait_for": "all", "since": 1 }));
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-            let ended = said["result"]["structuredContent"]["result"].as_str().unwrap_or_else(|| panic!("{said}"));
-            now.saturating_sub(Duration::from_nanos(ended.trim().parse().unwrap()))
-        });
-        woken.collect()
-    });
-    assert!(p99 <= WAKE_P99, "p99 {p99:?}");
-}
-
 #[test]
 fn fifty_wait_on_one_run_and_all_hear_of_its_end() {
     let bench = Bench::new();
