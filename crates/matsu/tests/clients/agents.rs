@@ -3,6 +3,7 @@
 
 mod cases;
 mod claude;
+mod connect;
 mod figures;
 mod five;
 mod long_sleep;
