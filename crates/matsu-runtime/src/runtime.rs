@@ -3,7 +3,7 @@
 //! It holds no truth of its own: everything that must survive is in the store, and what is here can be lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::id::{NodeId, SessionId};
+use matsu_core::id::{NodeId, SessionId, TaskId};
 use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{NewNode, Store};
 use matsu_core::slot::{Slot, SlotLimits};
@@ -61,6 +61,8 @@ struct Inner {
     waiters: Arc<Waiters>,
     sight: Sight,
     news: News,
+    /// Where people find this process in a browser; known once it listens.
+    page: OnceLock<String>,
 }
 
 impl Runtime {
@@ -84,6 +86,7 @@ impl Runtime {
             waiters: Arc::default(),
             sight: Sight::default(),
             news: News::default(),
+            page: OnceLock::new(),
             options,
         };
         Self { inner: Arc::new(inner), behalf: None }
@@ -126,6 +129,17 @@ impl Runtime {
 
     pub(crate) fn news(&self) -> &News {
         &self.inner.news
+    }
+
+    /// Says where this process serves the page. The first word counts.
+    pub fn serves_page_at(&self, address: &str) {
+        let _ = self.inner.page.set(address.trim_end_matches('/').to_owned());
+    }
+
+    /// Where a person can watch a task, if this process serves the page.
+    #[must_use]
+    pub fn page_of(&self, task: &TaskId) -> Option<String> {
+        self.inner.page.get().map(|address| format!("{address}/tasks/{task}"))
     }
 
     #[must_use]

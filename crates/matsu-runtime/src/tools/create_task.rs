@@ -60,6 +60,9 @@ pub struct Output {
     created_at: String,
     budget: Granted,
     revision: i64,
+    /// Where a person can watch it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watch: Option<String>,
     message: String,
 }
 
@@ -111,6 +114,7 @@ impl Tool for CreateTask {
             created_at: task.created_at.to_string(),
             budget: Granted { max_pages, max_seconds },
             revision: task.revision,
+            watch: cx.runtime.page_of(&task.id),
             message: "Task created. Call queue_searches with your queries.".to_owned(),
         }))
     }

@@ -1,5 +1,6 @@
 //! `matsu serve`: the daemon.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -183,6 +184,7 @@ impl Doors {
         if config.serves_http() {
             let tcp = socket::bind_tcp(config).await?;
             address = Some(format!("http://{}", tcp.local_addr()?));
+            app.runtime().serves_page_at(&page_address(tcp.local_addr()?));
             app.answer_to(config.names());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
@@ -190,6 +192,16 @@ impl Doors {
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
         Ok(Self { address, porters, _token_aside: token_aside })
     }
+}
+
+/// Where a browser on this machine finds the page: a listener on all addresses is no address itself.
+fn page_address(listens_at: SocketAddr) -> String {
+    let ip = match listens_at.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, listens_at.port()))
 }
 
 fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {

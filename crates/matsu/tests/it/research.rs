@@ -37,15 +37,15 @@ fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
 
 #[test]
 fn research_finds_the_users_own_documents_in_three_languages() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
     for with_daemon in [false, true] {
+        let _daemon = with_daemon.then(|| home.serve());
         for (question, part) in [
             ("long polling token use", "Long polling reduces token use"),
             ("行列", "待ち行列は仕事を失いません。"),
             ("대기", "대기열은 작업을 잃지 않습니다."),
         ] {
-            let home = Home::new(Backend::Sqlite);
-            let folder = documents(&home);
-            let _daemon = with_daemon.then(|| home.serve());
             let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
             let claims = answer["claims"].as_array().unwrap();
             let is_said = claims.iter().any(|claim| claim["text"].as_str().unwrap().contains(part));
@@ -58,9 +58,31 @@ fn research_finds_the_users_own_documents_in_three_languages() {
 fn a_report_of_the_users_own_documents_is_written() {
     let home = Home::new(Backend::Sqlite);
     let (folder, report) = (documents(&home), home.path("report.md"));
-    home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    let ran =
+        home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    assert!(ran.out.contains("supported by") && ran.out.contains("[1] file://"), "{}", ran.out);
     let text = std::fs::read_to_string(&report).unwrap();
     assert!(text.contains("## Sources") && text.contains("(confidence 0."), "{text}");
+    assert!(text.contains("supported by [") && text.contains("refuted by ["), "{text}");
+}
+
+#[test]
+fn a_second_question_to_the_same_documents_is_answered_too() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let ask = || {
+        let said = home.run_json(&["research", "long polling token use", "--dir", &folder, "--engine", "local"]);
+        let claims = said["claims"].as_array().unwrap();
+        let mut shown: Vec<String> = claims
+            .iter()
+            .map(|claim| format!("{} {} {}", claim["text"], claim["confidence"], claim["evidence_count"]))
+            .collect();
+        shown.sort();
+        shown
+    };
+    let first = ask();
+    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(ask(), first);
 }
 
 #[test]
