@@ -162,6 +162,8 @@ limits! {
     HOLD_ACK_MAX: Duration = Duration::from_secs(300), "an agent that does not acknowledge a block or a pause is ended after this long (configurable: sessions.hold_grace)";
     NOTIFICATION_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a notification that nobody acknowledged is removed after this long";
     NOTIFICATION_KEPT_READ: Duration = Duration::from_secs(30 * 24 * 3600), "an acknowledged notification is removed after this long";
+    RUN_SESSION_KEPT: Duration = Duration::from_secs(30 * 24 * 3600), "the session of a run ends with the run; this only bounds what a broken store could leave behind";
+    AFTER_REPORT_MAX: Duration = Duration::from_secs(30), "a run that has reported its end has this long to end";
     ENDED_SESSION_KEPT: Duration = Duration::from_secs(30 * 24 * 3600), "an ended session is remembered this long";
     REPORT_CHARS_MAX: usize = 100_000, "characters of the summary of a finished task";
     CHANGES_PER_READ_MAX: u32 = 1_000, "change events that one safety read takes at a time";

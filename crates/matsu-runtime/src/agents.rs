@@ -3,6 +3,7 @@
 mod answers;
 mod live_runs;
 mod output;
+mod own_session;
 mod reading;
 mod run;
 mod run_body;

@@ -19,7 +19,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{Global, Mcp};
+use crate::cli::Global;
+use crate::commands::mcp::Mcp;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::process;
@@ -107,6 +108,12 @@ impl Relay {
         Ok(daemon)
     }
 
+    /// An agent's way back to the daemon that its session is from: no other daemon would know it, and whatever its
+    /// surroundings say about stores and settings is nothing to go by.
+    fn is_of_session(&self) -> bool {
+        self.preamble.session_token.is_some()
+    }
+
     /// A daemon that has greeted us; started if none lives. `None`: not within the time a client waits.
     async fn reach(&self) -> Result<Option<Daemon>> {
         let clock = Clock::system();
@@ -115,12 +122,14 @@ impl Relay {
         let mut started = false;
         loop {
             if let Ok(stream) = UnixStream::connect(&socket).await {
-                self.check_store().await?;
+                if !self.is_of_session() {
+                    self.check_store().await?;
+                }
                 if let Ok(daemon) = self.greet(stream).await {
                     return Ok(Some(daemon));
                 }
             }
-            if !started {
+            if !started && !self.is_of_session() {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
                     tracing::warn!(error = format!("{error:#}"), "no daemon was started");
                     return Ok(None);
@@ -143,7 +152,7 @@ impl Relay {
         if let Some(error) = greeting.error {
             anyhow::bail!(error);
         }
-        if is_newer(VERSION, &greeting.version) {
+        if is_newer(VERSION, &greeting.version) && !self.is_of_session() {
             self.ask_for_room().await;
         }
         Ok((lines, writer))

@@ -3,6 +3,7 @@
 
 mod cases;
 mod claude;
+mod connect;
 mod five;
 mod long_wait;
 mod terminal;
