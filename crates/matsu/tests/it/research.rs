@@ -27,12 +27,14 @@ fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
     let began = Instant::now();
     let ran = home.run(&["demo"]).good();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    for part in ["3 searches handed over", "refuted by", "1 wait, 0 polls", "matsu connect"] {
+    for part in ["3 searches handed over", "refuted by", "blocked by a person", "1 wait, 0 polls", "matsu connect"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let said = home.run_json(&["demo"]);
     assert_eq!(said["contested"]["has_refutation"], true, "{said}");
     assert_eq!(said["figures"]["waits"], 1);
+    assert!(said["figures"]["woken_ms"].as_f64().unwrap() < 1000.0, "{said}");
+    assert!(said["agent"]["notice"].as_str().unwrap().contains("get_notifications"), "{said}");
 }
 
 #[test]
