@@ -96,6 +96,7 @@ limits! {
     SWEEP_ROWS_MAX: u32 = 500, "rows that one sweep removes in one transaction";
     WRITE_BATCH_MAX: usize = 256, "operations that share one commit";
     WAITS_PER_PRINCIPAL_MAX: usize = 20_000, "waits that one principal may hold open";
+    TASKS_PER_PRINCIPAL_MAX: u32 = 20_000, "unfinished tasks that one principal may have";
     CURSORS_MAX: usize = 10_000, "client instances whose last-told revisions are remembered";
     CURSOR_TASKS_MAX: usize = 1_000, "handles remembered for each client instance";
     COURTESY: Duration = Duration::from_millis(25), "a node that has its share of a slot leaves more of it to the others for this long";
@@ -141,6 +142,7 @@ limits! {
     TOOL_OUTPUTS_KEPT: usize = 16, "long tool outputs kept for a chat";
     TOOL_OUTPUT_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes kept of one long tool output";
     DRAFT_EVERY: Duration = Duration::from_secs(2), "an answer under way is saved at most this often";
+    CHAT_LINE_CHARS_MAX: usize = 200_000, "characters of one line to models";
     CHAT_IDLE_MAX: Duration = Duration::from_secs(15 * 60), "MCP servers of a chat that nobody uses are closed after this long";
     MODEL_RETRIES_MAX: u32 = 3, "times a model is asked again before it has said anything";
     MODEL_RETRY_FIRST: Duration = Duration::from_millis(500), "pause before a model is asked again; doubles";

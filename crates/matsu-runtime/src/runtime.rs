@@ -27,6 +27,7 @@ use crate::research::{ResearchKit, Told};
 use crate::sessions::{SessionOptions, Sight, Waiters};
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
+use crate::tasks::OpenTasks;
 
 #[derive(Clone)]
 pub struct Runtime {
@@ -49,6 +50,7 @@ struct Inner {
     started_at: Timestamp,
     cursors: Cursors,
     open_waits: Arc<OpenWaits>,
+    open_tasks: OpenTasks,
     told: Told,
     snapshots: Arc<Snapshots>,
     running: Running,
@@ -61,7 +63,6 @@ struct Inner {
     waiters: Arc<Waiters>,
     sight: Sight,
     news: News,
-    /// Where people find this process in a browser; known once it listens.
     page: OnceLock<String>,
 }
 
@@ -75,6 +76,7 @@ impl Runtime {
             started_at,
             cursors: Cursors::default(),
             open_waits: Arc::default(),
+            open_tasks: OpenTasks::default(),
             told: Told::default(),
             snapshots,
             running: Running::default(),
@@ -90,6 +92,17 @@ impl Runtime {
             options,
         };
         Self { inner: Arc::new(inner), behalf: None }
+    }
+
+    /// Where the page is, once its door is open. The first word counts.
+    pub fn set_page(&self, address: String) {
+        let _ = self.inner.page.set(address);
+    }
+
+    /// Where a person can watch a task.
+    #[must_use]
+    pub fn watch_link(&self, task: &TaskId) -> Option<String> {
+        self.inner.page.get().map(|page| format!("{page}/tasks/{task}"))
     }
 
     /// The store as whoever this runtime works for may write to it.
@@ -129,17 +142,6 @@ impl Runtime {
 
     pub(crate) fn news(&self) -> &News {
         &self.inner.news
-    }
-
-    /// Says where this process serves the page. The first word counts.
-    pub fn serves_page_at(&self, address: &str) {
-        let _ = self.inner.page.set(address.trim_end_matches('/').to_owned());
-    }
-
-    /// Where a person can watch a task, if this process serves the page.
-    #[must_use]
-    pub fn page_of(&self, task: &TaskId) -> Option<String> {
-        self.inner.page.get().map(|address| format!("{address}/tasks/{task}"))
     }
 
     #[must_use]
@@ -246,6 +248,10 @@ impl Runtime {
     #[must_use]
     pub fn waits_open(&self) -> usize {
         self.inner.open_waits.len()
+    }
+
+    pub(crate) fn open_tasks(&self) -> &OpenTasks {
+        &self.inner.open_tasks
     }
 
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {

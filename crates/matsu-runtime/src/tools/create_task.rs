@@ -60,10 +60,10 @@ pub struct Output {
     created_at: String,
     budget: Granted,
     revision: i64,
+    message: String,
     /// Where a person can watch it.
     #[serde(skip_serializing_if = "Option::is_none")]
     watch: Option<String>,
-    message: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -114,8 +114,8 @@ impl Tool for CreateTask {
             created_at: task.created_at.to_string(),
             budget: Granted { max_pages, max_seconds },
             revision: task.revision,
-            watch: cx.runtime.page_of(&task.id),
             message: "Task created. Call queue_searches with your queries.".to_owned(),
+            watch: cx.watch_link(&task.id),
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! `matsu serve`: the daemon.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
+use crate::daemon::chats::Hosted;
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
@@ -91,6 +92,8 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         metrics: std::sync::Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
     });
+    // Before anybody can knock.
+    let hosted = Hosted::begin(&config, &app);
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
     let doctored = config.clone();
@@ -108,6 +111,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
 
     let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
     tracing::info!(?ending, "ending");
+    hosted.end(&app).await;
     close(&config, &app, doors, service).await;
     drop(lock);
     drop(scratch);
@@ -215,8 +219,9 @@ impl Doors {
         let mut address = None;
         if config.serves_http() {
             let tcp = socket::bind_tcp(config).await?;
-            address = Some(format!("http://{}", tcp.local_addr()?));
-            app.runtime().serves_page_at(&page_address(tcp.local_addr()?));
+            let local = tcp.local_addr()?;
+            address = Some(format!("http://{local}"));
+            app.runtime().set_page(page_address(local));
             app.answer_to(config.names());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
@@ -226,14 +231,10 @@ impl Doors {
     }
 }
 
-/// Where a browser on this machine finds the page: a listener on all addresses is no address itself.
-fn page_address(listens_at: SocketAddr) -> String {
-    let ip = match listens_at.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    format!("http://{}", SocketAddr::new(ip, listens_at.port()))
+/// As this machine's own browser reaches it; "every address" is none that could be opened.
+fn page_address(local: SocketAddr) -> String {
+    let ip = if local.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { local.ip() };
+    format!("http://{}", SocketAddr::new(ip, local.port()))
 }
 
 fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {
