@@ -13,7 +13,6 @@ use matsu_core::ports::agent::{
     RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
 use matsu_core::run::{Changes, Isolation, Mode};
-use serde_json::json;
 
 use super::check::{self, Rules};
 use super::command_line::{self, Facts};
@@ -98,7 +97,7 @@ impl CliHost {
     fn describe(&self, definition: &Definition) -> Agent {
         let modes: Vec<Mode> =
             definition.mode_list().into_iter().filter(|mode| *mode <= self.options.mode_max).collect();
-        let takes_answers = decoders::of(&definition.output).flatten().is_some_and(|make| make().takes_answers());
+        let takes_answers = modes.iter().any(|mode| definition.listens(*mode));
         Agent {
             name: definition.name.clone(),
             command: definition.command.clone(),
@@ -222,10 +221,9 @@ impl CliHost {
         for (path, text) in &line.files {
             runs_folder::write_private(path, text).map_err(|error| cannot(&error.to_string()))?;
         }
-        let takes_answers = decoders::of(&definition.output).flatten().is_some_and(|make| make().takes_answers());
         let stdin = match definition.prompt {
             // Whoever can be answered listens for as long as it runs.
-            _ if takes_answers => Stdin::Pipe,
+            _ if definition.listens(order.input.mode) => Stdin::Pipe,
             PromptWay::Stdin => Stdin::File(folder.path().join("prompt")),
             PromptWay::File | PromptWay::Argument => Stdin::Nothing,
         };
@@ -321,7 +319,8 @@ impl AgentHost for CliHost {
         let shim = process::start_shim((command_line::MARKER, &marker(&order.lease)))
             .map_err(|error| cannot(&error.to_string()))?;
         let decoder = decoders::of(&definition.output).flatten().map(|make| make());
-        let takes_answers = decoder.as_ref().is_some_and(|decoder| decoder.takes_answers());
+        let listens = definition.prompt == PromptWay::Stdin && definition.listens(order.input.mode);
+        let spoken = decoder.as_ref().filter(|_| listens).map(|decoder| decoder.prompt(prompt(&definition, &order)));
         let mut run = CliRun::new(Parts {
             definition: Arc::clone(&definition),
             clock: self.options.clock,
@@ -333,8 +332,7 @@ impl AgentHost for CliHost {
             decoder,
         });
         run.order(&shim_order).await;
-        if takes_answers && definition.prompt == PromptWay::Stdin {
-            let prompt = json!({ "type": "prompt", "text": prompt(&definition, &order) });
+        if let Some(prompt) = spoken {
             run.say(&Word::Input { text: format!("{prompt}\n") }).await;
         }
         // A program of plain text never names its conversation.
@@ -345,7 +343,10 @@ impl AgentHost for CliHost {
     }
 
     fn live_runs(&self) -> Vec<Lease> {
-        self.runs.live()
+        let (mut live, left) = self.runs.held_and_left();
+        let ended = orphans::end_unheld(&left.iter().map(marker).collect::<Vec<_>>());
+        live.extend(left.into_iter().zip(ended).filter(|(_, had_some)| *had_some).map(|(lease, _)| lease));
+        live
     }
 
     async fn diff(&self, changes: &Changes) -> Result<String, String> {

@@ -1,5 +1,6 @@
 //! `matsu serve`: the daemon.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -214,7 +215,9 @@ impl Doors {
         let mut address = None;
         if config.serves_http() {
             let tcp = socket::bind_tcp(config).await?;
-            address = Some(format!("http://{}", tcp.local_addr()?));
+            let local = tcp.local_addr()?;
+            address = Some(format!("http://{local}"));
+            app.runtime().set_page(page_address(local));
             app.answer_to(config.names());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
@@ -222,6 +225,12 @@ impl Doors {
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
         Ok(Self { address, porters, _token_aside: token_aside })
     }
+}
+
+/// As this machine's own browser reaches it; "every address" is none that could be opened.
+fn page_address(local: SocketAddr) -> String {
+    let ip = if local.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { local.ip() };
+    format!("http://{}", SocketAddr::new(ip, local.port()))
 }
 
 fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {

@@ -16,11 +16,11 @@ const RUN_MAX: Duration = Duration::from_secs(120);
 const GONE_MAX: Duration = Duration::from_secs(5);
 
 /// One agent with a daemon and a model of its own.
-struct Bed {
-    case: &'static Case,
-    model: ModelServer,
-    daemon: Daemon,
-    home: Home,
+pub struct Bed {
+    pub case: &'static Case,
+    pub model: ModelServer,
+    pub daemon: Daemon,
+    pub home: Home,
 }
 
 impl Bed {
@@ -30,9 +30,20 @@ impl Bed {
         is_logged_in: bool,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
+        Self::with(case, programs, is_logged_in, "", reply)
+    }
+
+    /// With more lines in the user's definition.
+    pub fn with(
+        case: &'static Case,
+        programs: &Path,
+        is_logged_in: bool,
+        more: &str,
+        reply: impl FnMut(&Asked) -> Reply + Send + 'static,
+    ) -> Self {
         let home = Home::new();
         let model = ModelServer::with(Box::new(reply)).unwrap();
-        case.configure(home.folder(), programs, &model.url(), is_logged_in);
+        case.configure(home.folder(), programs, &model.url(), is_logged_in, more);
         let work = home.folder().join("work");
         std::fs::create_dir_all(&work).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -47,7 +58,7 @@ impl Bed {
     }
 
     /// Starts a run; its task.
-    fn start(&self, more: Value) -> String {
+    pub fn start(&self, more: Value) -> String {
         let mut arguments = json!({ "cli_name": self.case.name, "run_async": true, "timeout": 300 });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let said = self.daemon.http().call("use_agent", &arguments);
@@ -69,7 +80,7 @@ impl Bed {
     }
 
     #[track_caller]
-    fn completes(&self, task: &str, text: &str) {
+    pub fn completes(&self, task: &str, text: &str) {
         let ended = self.ended(task);
         assert_eq!(ended["status"], "completed", "{}: {ended:#}", self.case.name);
         assert!(ended["result"].as_str().unwrap_or_default().contains(text), "{}: {ended:#}", self.case.name);
@@ -78,10 +89,16 @@ impl Bed {
 
 /// Runs a check for every agent and says for each how it went; the first failure is the test's own.
 fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
+    for_each_of(what, |_| true, check);
+}
+
+/// As [`for_each`], for those that can do it at all.
+pub fn for_each_of(what: &str, can: impl Fn(&Case) -> bool, check: impl Fn(&'static Case, &Path)) {
     let Some(programs) = programs(what) else { return };
     let wanted = std::env::var("MATSU_TEST_AGENT").ok();
     let mut failed = Vec::new();
-    for case in CASES.iter().filter(|case| wanted.as_ref().is_none_or(|wanted| wanted == case.name)) {
+    let is_wanted = |case: &&Case| can(case) && wanted.as_ref().is_none_or(|wanted| wanted == case.name);
+    for case in CASES.iter().filter(is_wanted) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case, &programs)));
         println!("result: {what} | {} | {}", case.name, if outcome.is_ok() { "yes" } else { "**no**" });
         if outcome.is_err() {
