@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -83,6 +83,7 @@ struct Desk {
     user: &'static User,
     programs: PathBuf,
     model: ModelServer,
+    serve: Child,
     http: Http,
     home: Home,
 }
@@ -102,12 +103,11 @@ impl Desk {
         std::fs::create_dir_all(home.path("work")).unwrap();
         let log = std::fs::File::create(home.path("daemon.log")).unwrap();
         let mut serve = matsu(&home, &["serve", "--test-jobs", "--port", "0"]);
-        // Ended with its home.
-        serve.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let serve = serve.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let (_, http) = home.relayed();
         let said = answer(&home, &["connect", user.name, "--yes", "--hooks"]);
         assert_eq!(said["clients"][0]["hold_seconds"], 1_780, "{said}");
-        Self { user, programs: programs.to_owned(), model, http, home }
+        Self { user, programs: programs.to_owned(), model, serve, http, home }
     }
 
     /// One prompt; what the client printed.
@@ -142,6 +142,13 @@ impl Desk {
 
     fn turns(&self) -> usize {
         self.model.asked().len()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = self.serve.kill();
+        let _ = self.serve.wait();
     }
 }
 
