@@ -1,14 +1,19 @@
 //! Runs of agents: submitting them, running them as jobs, reading what they said, answering what they ask.
 
 mod answers;
+mod chat_body;
+mod chat_lines;
 mod live_runs;
 mod output;
 mod reading;
 mod run;
 mod run_body;
+mod session_watch;
 mod submit;
 
 pub use answers::question_of;
+pub use chat_body::ChatRuns;
+pub(crate) use chat_lines::failed as could_not_answer;
 pub use live_runs::{LiveRuns, RunSeat};
 pub use reading::RunLog;
 pub use run_body::AgentRuns;

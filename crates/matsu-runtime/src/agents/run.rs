@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::error_code::ErrorCode;
@@ -39,6 +40,8 @@ pub struct Run {
     /// The softest word that still means something to this run.
     listens_for: StopWord,
     is_ending: bool,
+    /// Cancelled by whoever knows that nobody waits for it any more.
+    call_off: CancellationToken,
 }
 
 impl Run {
@@ -53,7 +56,13 @@ impl Run {
         let known = RunOutput { agent: input.agent.clone(), ..RunOutput::default() };
         let seat = cx.runtime().live_runs().sit_down(&cx, &input);
         let (backlog, listens_for) = (VecDeque::new(), StopWord::Yield);
-        Self { cx, agent, input, checkpoint, live, output, known, seat, backlog, listens_for, is_ending: false }
+        let (is_ending, call_off) = (false, CancellationToken::new());
+        Self { cx, agent, input, checkpoint, live, output, known, seat, backlog, listens_for, is_ending, call_off }
+    }
+
+    /// Ends its processes when this is cancelled.
+    pub fn with_call_off(self, call_off: CancellationToken) -> Self {
+        Self { call_off, ..self }
     }
 
     pub async fn until_it_ends(mut self) -> JobEnd {
@@ -64,6 +73,10 @@ impl Run {
                 biased;
                 word = self.cx.stop.told_at_least(self.listens_for), if !self.is_ending => {
                     self.told(word);
+                    continue;
+                }
+                () = self.call_off.cancelled(), if !self.is_ending => {
+                    self.told(StopWord::Abort);
                     continue;
                 }
                 event = next(&mut self.backlog, &mut self.live) => event,

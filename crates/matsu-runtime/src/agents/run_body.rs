@@ -74,7 +74,7 @@ pub(super) fn failed(code: ErrorCode, message: String) -> JobEnd {
 }
 
 /// Nothing was started, so it can simply be tried again.
-fn away(error: &StoreError) -> JobEnd {
+pub(super) fn away(error: &StoreError) -> JobEnd {
     tracing::warn!(%error, "a run waits for the store");
     JobEnd::Requeue { run_at: None }
 }

@@ -70,7 +70,7 @@ impl Runtime {
     /// Makes an agent and returns it with its passkey, which is not kept.
     ///
     /// # Errors
-    /// An id that is in use or unusable.
+    /// An id that is in use or unusable; a definition that is not known here.
     pub async fn make_agent(
         &self,
         id: &str,
@@ -79,6 +79,12 @@ impl Runtime {
         system_prompt: Option<String>,
     ) -> Result<(Agent, String), StoreError> {
         check_id("id", id)?;
+        if let (Some(definition), Some(host)) = (&definition, self.agents()) {
+            let known: Vec<String> = host.agents().into_iter().map(|agent| agent.name).collect();
+            if !known.contains(definition) {
+                return Err(refused(format!("there is no definition {definition}; there are {}", known.join(", "))));
+            }
+        }
         let passkey = secret::mint();
         let passkey_hash = passkey::hash(passkey.clone()).await?;
         let (id, created_at) = (AgentId::from_text(id), self.clock().now());

@@ -5,6 +5,7 @@ mod notices;
 mod races;
 mod rights;
 mod stage;
+mod started;
 mod steering;
 mod waiting;
 mod wires;
