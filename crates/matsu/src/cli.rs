@@ -190,6 +190,8 @@ pub enum HookEvent {
     Stop,
     /// A person has written a prompt
     Prompt,
+    /// A tool of the program's own has ended, in a run that Matsu started
+    AfterTool,
 }
 
 #[derive(Args)]

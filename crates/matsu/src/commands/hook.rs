@@ -1,6 +1,8 @@
 //! `matsu hook`: what the installed hooks call. Quick and quiet: without a daemon there is no news, and a hook that
 //! fails must not stand in a client's way.
 
+mod session_news;
+
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,6 +23,17 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
     let mut said = String::new();
     let _ = std::io::stdin().take(1024 * 1024).read_to_string(&mut said);
     let input: Value = serde_json::from_str(&said).unwrap_or(Value::Null);
+    if event == HookEvent::AfterTool {
+        // Outside of a run there is nobody to tell.
+        if crate::config::session_token().is_some() {
+            let asked = session_news::after_tool(&cx.config.paths.socket());
+            // What did not come in time is asked for again after the next tool call.
+            if let Some(Ok(Some(told))) = Clock::system().within(PATIENCE, asked).await {
+                say!("{told}");
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     // The turn was kept going once already: twice would be a circle.
     if event == HookEvent::Stop && input["stop_hook_active"] == true {
         return Ok(ExitCode::SUCCESS);
@@ -40,7 +53,7 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
                 if news.unread.is_empty() { String::new() } else { format!("ended and unread: {}. ", news.named()) };
             say!("Matsu: {ended}{} still under way.", news.open);
         }
-        HookEvent::Stop | HookEvent::Prompt => {}
+        HookEvent::Stop | HookEvent::Prompt | HookEvent::AfterTool => {}
     }
     Ok(ExitCode::SUCCESS)
 }
