@@ -183,7 +183,8 @@ impl Transition for EndTurn {
         }
         tx.run(&LET_GO, params![&chat.id]).await?;
         call_if_needed(tx, &chat.id, self.now).await?;
-        announce(tx, &read(tx, &chat.id).await?, ChangeKind::ChatState, self.now).await
+        let chat = read(tx, &chat.id).await?;
+        announce(tx, &chat, ChangeKind::ChatState, self.now).await
     }
 }
 
@@ -268,7 +269,8 @@ async fn house_line(tx: &mut Tx<'_>, chat: &Chat, line: &str, now: Timestamp) ->
         reply_to: None,
         created_at: now,
     };
-    append(tx, &read(tx, &chat.id).await?, &new).await.map(drop)
+    let chat = read(tx, &chat.id).await?;
+    append(tx, &chat, &new).await.map(drop)
 }
 
 pub struct ReleaseChats {
@@ -293,7 +295,8 @@ impl Transition for ReleaseChats {
             end_sessions(tx, &job, self.now).await?;
             house_line(tx, &chat, &self.line.replace("{}", &why), self.now).await?;
             tx.run(&LET_GO, params![&id]).await?;
-            announce(tx, &read(tx, &id).await?, ChangeKind::ChatState, self.now).await?;
+            let chat = read(tx, &id).await?;
+            announce(tx, &chat, ChangeKind::ChatState, self.now).await?;
             released.push(id);
         }
         Ok(released)

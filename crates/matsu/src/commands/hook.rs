@@ -26,7 +26,8 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
     if event == HookEvent::AfterTool {
         // Outside of a run there is nobody to tell.
         if crate::config::session_token().is_some() {
-            let asked = session_news::after_tool(&cx.config.paths.socket());
+            let socket = cx.config.paths.socket();
+            let asked = session_news::after_tool(&socket);
             // What did not come in time is asked for again after the next tool call.
             if let Some(Ok(Some(told))) = Clock::system().within(PATIENCE, asked).await {
                 say!("{told}");
