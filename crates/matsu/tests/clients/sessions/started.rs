@@ -102,6 +102,8 @@ fn what_cannot_be_started_is_said_at_once() {
 fn a_daemon_that_dies_in_mid_answer_answers_once_after_all() {
     let stage = Stage::new();
     let chat = stage.started("worker", "script");
+    stage.say(&chat, "echo \"$@\"");
+    let conversation = stage.hears(&chat, "agent", 1)[0].strip_prefix("new ").unwrap().to_owned();
     let (go, wait) = waits_for(&stage, "go");
     stage.say(&chat, &format!("{wait}\necho \"$@\""));
     stage.reaches_state(&chat, "connected");
@@ -109,11 +111,10 @@ fn a_daemon_that_dies_in_mid_answer_answers_once_after_all() {
     kill(pid);
     std::fs::write(go, "").unwrap();
     let stage = stage.restarted();
-    let said = stage.hears(&chat, "agent", 1);
-    assert!(said[0].starts_with("resume "), "the same conversation: {said:?}");
+    assert_eq!(stage.hears(&chat, "agent", 2)[1], format!("resume {conversation}"));
     stage.say(&chat, "echo next");
-    assert_eq!(stage.hears(&chat, "agent", 2)[1..], ["next"]);
-    assert_eq!(stage.words_of(&chat, "agent").len(), 2);
+    assert_eq!(stage.hears(&chat, "agent", 3)[2..], ["next"]);
+    assert_eq!(stage.words_of(&chat, "agent").len(), 3, "each was answered once");
 }
 
 /// How many processes have this among their arguments.
