@@ -108,6 +108,21 @@ ids! {
     EvaluationId = "eval_";
 }
 
+impl AgentId {
+    /// A run that works as nobody in particular: it goes by its program, under a name that no person can choose.
+    #[must_use]
+    pub fn of_program(name: &str) -> Self {
+        Self(format!("{PROGRAM}{name}"))
+    }
+
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        self.0.starts_with(PROGRAM)
+    }
+}
+
+const PROGRAM: &str = "run:";
+
 impl JobId {
     /// A fresh id for a search, which clients know as the search's own id.
     #[must_use]

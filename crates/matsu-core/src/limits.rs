@@ -160,12 +160,13 @@ limits! {
     CHAT_STARTS_MAX: u32 = 3, "times an agent is started for a message before a person has to write again";
     CHAT_ANSWER_MESSAGES_MAX: usize = 10, "messages that one long answer of a started agent is cut into; the rest is dropped, and said so";
     CHAT_RUN_SECONDS_MAX: u32 = 24 * 3_600, "longest run of an agent that waits in a chat itself, in seconds";
-    LEAVE_MAX: Duration = Duration::from_secs(10), "an agent whose session is over has this long to leave before its processes are ended";
     CONNECT_MAX: Duration = Duration::from_secs(120), "an agent that was called to a chat has this long to come (configurable: sessions.connect_max)";
     CANCEL_ACK_MAX: Duration = Duration::from_secs(60), "an agent that does not acknowledge a cancel is ended after this long (configurable: sessions.cancel_grace)";
     HOLD_ACK_MAX: Duration = Duration::from_secs(300), "an agent that does not acknowledge a block or a pause is ended after this long (configurable: sessions.hold_grace)";
     NOTIFICATION_KEPT_UNREAD: Duration = Duration::from_secs(7 * 24 * 3600), "a notification that nobody acknowledged is removed after this long";
     NOTIFICATION_KEPT_READ: Duration = Duration::from_secs(30 * 24 * 3600), "an acknowledged notification is removed after this long";
+    RUN_SESSION_KEPT: Duration = Duration::from_secs(30 * 24 * 3600), "the session of a run ends with the run; this only bounds what a broken store could leave behind";
+    AFTER_REPORT_MAX: Duration = Duration::from_secs(30), "a run that has reported its end has this long to end";
     ENDED_SESSION_KEPT: Duration = Duration::from_secs(30 * 24 * 3600), "an ended session is remembered this long";
     REPORT_CHARS_MAX: usize = 100_000, "characters of the summary of a finished task";
     CHANGES_PER_READ_MAX: u32 = 1_000, "change events that one safety read takes at a time";

@@ -6,6 +6,9 @@ use crate::clock::Timestamp;
 use crate::id::ProjectId;
 use crate::words::words;
 
+/// The one that a store is born with.
+pub const DEFAULT_PROJECT: &str = "default";
+
 words! {
     /// Whether agents may come.
     pub enum ProjectStatus {

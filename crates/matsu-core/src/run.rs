@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::{AgentId, ProjectId};
 use crate::words::words;
 
 words! {
@@ -64,6 +65,16 @@ pub struct RunInput {
     /// Goes on with what the conversation's last run left.
     #[serde(default)]
     pub resume: bool,
+    /// Absent: it works as nobody in particular, and only its own task is its business.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<RunPresence>,
+}
+
+/// The named agent that a run works as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPresence {
+    pub agent_id: AgentId,
+    pub project_id: ProjectId,
 }
 
 /// What is known of a run besides what it said. Written while it runs and at its end.

@@ -1,5 +1,8 @@
 //! Secrets that open something: how they are made, and what a store may keep of them.
 
+use std::fmt;
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 /// 256 random bits in hex.
@@ -9,6 +12,28 @@ pub fn mint() -> String {
     #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable keys")]
     getrandom::fill(&mut bytes).expect("the operating system gives randomness");
     hex(&bytes)
+}
+
+/// A secret on its way to whom it is for. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Arc<str>);
+
+impl Token {
+    #[must_use]
+    pub fn new(secret: &str) -> Self {
+        Self(secret.into())
+    }
+
+    #[must_use]
+    pub fn reveal(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
 }
 
 /// What a store keeps of a minted secret. It has 256 random bits, so a slow hash would add nothing.
@@ -27,7 +52,13 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{hash, mint};
+    use super::{Token, hash, mint};
+
+    #[test]
+    fn a_token_is_never_printed() {
+        let token = Token::new("secret");
+        assert_eq!((format!("{token:?}").as_str(), &**token.reveal()), ("Token(…)", "secret"));
+    }
 
     #[test]
     fn a_secret_is_long_and_never_repeats() {

@@ -3,7 +3,7 @@
 pub mod next_action;
 pub mod purpose;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::{AgentId, ChatId, JobId, ProjectId, SessionId, TaskId};
@@ -117,6 +117,15 @@ impl Unread {
     pub fn total(self) -> i64 {
         self.interrupts + self.others
     }
+}
+
+/// What an agent said at the end of its task.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Said {
+    #[serde(rename = "result")]
+    pub outcome: Outcome,
+    pub summary: Option<String>,
+    pub next_steps: Option<String>,
 }
 
 words! {

@@ -3,12 +3,13 @@
 mod answers;
 mod chat_body;
 mod chat_lines;
+mod chat_outcome;
 mod live_runs;
 mod output;
+mod own_session;
 mod reading;
 mod run;
 mod run_body;
-mod session_watch;
 mod submit;
 
 pub use answers::question_of;

@@ -23,7 +23,7 @@ use crate::app::{App, Presence};
 use crate::doors::hung_up::{Carried, Noticing};
 use crate::http::{Door, router};
 use crate::mcp;
-use crate::peer;
+use crate::peer::{self, Whose};
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
@@ -50,7 +50,11 @@ pub async fn serve_socket(app: App, listener: UnixListener) {
 
 /// A relay begins with its preamble, which is JSON; no HTTP method begins with a brace.
 async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
-    let run = peer::run_of(&app, &stream);
+    let run = match peer::whose(&app, &stream).await {
+        Whose::Users => None,
+        Whose::Runs(run) => Some(run),
+        Whose::Leftover => return tracing::info!("a process of a run that is over was turned away"),
+    };
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     match reader.fill_buf().await {

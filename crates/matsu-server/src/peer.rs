@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use axum::extract::{Extension, Request};
 use axum::middleware::Next;
 use axum::response::Response;
+use matsu_core::id::JobId;
 use matsu_runtime::agents::RunSeat;
 use matsu_runtime::tool::Workplace;
 use tokio::net::UnixStream;
@@ -37,16 +38,34 @@ pub async fn note(Extension(run): Extension<Option<RunSeat>>, mut request: Reque
     next.run(request).await
 }
 
-/// The run that the peer belongs to: it, or a process above it, carries a run's mark.
-pub fn run_of(app: &App, stream: &UnixStream) -> Option<RunSeat> {
-    let mut pid = stream.peer_cred().ok()?.pid()?;
+/// Whose process is at the other end of the socket.
+pub enum Whose {
+    /// The store's own user's.
+    Users,
+    Runs(RunSeat),
+    /// A run's that is over; it has nothing to say here any more.
+    Leftover,
+}
+
+/// It, or a process above it, carries a run's mark.
+pub async fn whose(app: &App, stream: &UnixStream) -> Whose {
+    let Some(mut pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return Whose::Users };
     for _ in 0..DEPTH_MAX {
-        if let Some(run) = mark_of(pid).and_then(|(job, attempt)| app.runtime().live_runs().find(&job, attempt)) {
-            return Some(run);
+        if let Some((job, attempt)) = mark_of(pid) {
+            if let Some(run) = app.runtime().live_runs().find(&job, attempt) {
+                return Whose::Runs(run);
+            }
+            // A mark of another store's run means nothing here.
+            if app.runtime().knows_job(&JobId::from_text(job)).await {
+                return Whose::Leftover;
+            }
         }
-        pid = parent_of(pid).filter(|parent| *parent > 1)?;
+        match parent_of(pid).filter(|parent| *parent > 1) {
+            Some(parent) => pid = parent,
+            None => break,
+        }
     }
-    None
+    Whose::Users
 }
 
 fn mark_of(pid: i32) -> Option<(String, i64)> {

@@ -48,6 +48,24 @@ patterns = ["usage limit"]
         "claudish",
         "name = \"claudish\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"claude\"\n",
     ),
+    // Three that find their way back: one that may report, one that must, one with few tools.
+    (
+        "back",
+        "name = \"back\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"text\"\n\
+         go_on = \"echo went on: $1\"\n\
+         [session]\nchoose = true\nresume = { args = [\"resume\", \"{session}\"] }\n\
+         [connect_back]\nenv = { MATSU = \"{matsu}\", DATA = \"{data_dir}\" }\n",
+    ),
+    (
+        "reporter",
+        "name = \"reporter\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"text\"\n\
+         [connect_back]\nreport = \"required\"\nenv = { MATSU = \"{matsu}\", DATA = \"{data_dir}\" }\n",
+    ),
+    (
+        "narrow",
+        "name = \"narrow\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"text\"\n\
+         [connect_back]\ngrants = \"list_agents\"\nenv = { MATSU = \"{matsu}\", DATA = \"{data_dir}\" }\n",
+    ),
     (
         "hanging",
         "name = \"hanging\"\ncommand = \"/bin/sh\"\nprompt = \"stdin\"\noutput = \"text\"\n\

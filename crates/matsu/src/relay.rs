@@ -107,6 +107,12 @@ impl Relay {
         Ok(daemon)
     }
 
+    /// An agent's way back to the daemon that its session is from: no other daemon would know it, and whatever its
+    /// surroundings say about stores and settings is nothing to go by.
+    fn is_of_session(&self) -> bool {
+        self.preamble.session_token.is_some()
+    }
+
     /// A daemon that has greeted us; started if none lives. `None`: not within the time a client waits.
     async fn reach(&self) -> Result<Option<Daemon>> {
         let clock = Clock::system();
@@ -115,12 +121,14 @@ impl Relay {
         let mut started = false;
         loop {
             if let Ok(stream) = UnixStream::connect(&socket).await {
-                self.check_store().await?;
+                if !self.is_of_session() {
+                    self.check_store().await?;
+                }
                 if let Ok(daemon) = self.greet(stream).await {
                     return Ok(Some(daemon));
                 }
             }
-            if !started {
+            if !started && !self.is_of_session() {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
                     tracing::warn!(error = format!("{error:#}"), "no daemon was started");
                     return Ok(None);
@@ -143,7 +151,7 @@ impl Relay {
         if let Some(error) = greeting.error {
             anyhow::bail!(error);
         }
-        if is_newer(VERSION, &greeting.version) {
+        if is_newer(VERSION, &greeting.version) && !self.is_of_session() {
             self.ask_for_room().await;
         }
         Ok((lines, writer))

@@ -44,6 +44,7 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
         timeout_seconds,
         session: wish.session.unwrap_or_default(),
         resume: wish.resume,
+        presence: wish.presence,
     };
     Ok(CheckedRun { input, shown_directory: place.shown, note: place.note })
 }

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use matsu_core::ports::agent::{Login, Resume};
 use matsu_core::run::RunInput;
+use matsu_core::secret::Token;
 use toml::Value;
 
-use super::definition::{Definition, Part, PromptWay, merge};
+use super::definition::{ConnectBackPart, Definition, Part, PromptWay, merge};
 use super::environment;
 
 /// What a run knows about itself.
@@ -29,15 +30,9 @@ pub struct Facts<'a> {
     pub login: Login,
     /// Matsu's own environment.
     pub own: &'a BTreeMap<String, String>,
-    /// The token of a run that reports back, and the tools it is offered.
-    pub connect_back: Option<ConnectBack<'a>>,
+    /// Opens the run's own session, for a program that can find its way back.
+    pub token: &'a Token,
     pub marker: &'a str,
-}
-
-#[derive(Clone, Copy)]
-pub struct ConnectBack<'a> {
-    pub token: &'a str,
-    pub tools: &'a str,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,6 +44,9 @@ pub struct CommandLine {
 
 /// The variable that marks every process of a run, so that one whose shim was killed can still be found.
 pub const MARKER: &str = "MATSU_RUN";
+
+/// The variable that a run's token is in: the environment of a process is its user's own, its arguments are everybody's.
+const TOKEN: &str = "MATSU_SESSION_TOKEN";
 
 pub fn build(facts: &Facts<'_>) -> CommandLine {
     let definition = facts.definition;
@@ -76,8 +74,8 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
     env.insert("TMPDIR".to_owned(), facts.run.join("tmp").display().to_string());
     env.insert("NO_COLOR".to_owned(), "1".to_owned());
     env.insert(MARKER.to_owned(), facts.marker.to_owned());
-    if let Some(back) = facts.connect_back {
-        env.insert("MATSU_SESSION_TOKEN".to_owned(), back.token.to_owned());
+    if definition.connect_back.is_some() {
+        env.insert(TOKEN.to_owned(), facts.token.reveal().to_string());
     }
     let files = files.iter().map(|(name, value)| (facts.run.join(fill.text(name)), fill.file(value)));
     CommandLine { args, env, files: files.chain(texts(facts)).collect() }
@@ -101,9 +99,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
     if input.system_prompt.is_some() {
         parts.extend(definition.system_prompt.clone());
     }
-    if facts.connect_back.is_some() {
-        parts.extend(definition.connect_back.clone());
-    }
+    parts.extend(definition.connect_back.as_ref().map(ConnectBackPart::part));
     parts.push(Part { args: input.args.clone(), ..Part::default() });
     match (&definition.session, facts.resume) {
         (Some(session), Some(_)) => parts.push(session.resume.clone()),
@@ -154,7 +150,6 @@ impl Fill {
             ("{session}", session.unwrap_or_default().to_owned()),
             ("{model}", facts.input.model.clone().unwrap_or_default()),
             ("{effort}", facts.input.effort.clone().unwrap_or_default()),
-            ("{tools}", facts.connect_back.map(|back| back.tools.to_owned()).unwrap_or_default()),
             // A title that begins like a flag would be one.
             ("{title}", matsu_core::job::end::clip(title.trim_start_matches('-'), 60)),
             ("{prompt}", facts.prompt.to_owned()),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use matsu_core::limits::RUN_REQUESTS_MAX;
-use matsu_core::ports::agent::Delivery;
+use matsu_core::ports::agent::{ConnectBack, Delivery, ReportRule};
 use matsu_core::run::Mode;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -62,7 +62,7 @@ pub struct Definition {
     pub system_prompt: Option<Part>,
     pub model: Option<Part>,
     pub effort: Option<EffortPart>,
-    pub connect_back: Option<Part>,
+    pub connect_back: Option<ConnectBackPart>,
     /// How a session's messages reach the program; read by whoever starts sessions.
     #[serde(default = "delivery")]
     pub delivery: Delivery,
@@ -148,6 +148,38 @@ pub enum UsageScope {
     Conversation,
 }
 
+/// How the program finds its way back to us. Its token comes in `MATSU_SESSION_TOKEN`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectBackPart {
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub files: BTreeMap<String, Value>,
+    /// Toolsets and tools that its runs may use beyond `sessions`, separated by commas.
+    #[serde(default = "grants")]
+    pub grants: String,
+    /// Whether its runs must say themselves how their task went.
+    #[serde(default = "report")]
+    pub report: ReportRule,
+}
+
+impl ConnectBackPart {
+    pub fn part(&self) -> Part {
+        Part { args: self.args.clone(), env: self.env.clone(), files: self.files.clone() }
+    }
+}
+
+fn grants() -> String {
+    "core".to_owned()
+}
+
+fn report() -> ReportRule {
+    ReportRule::Optional
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EffortPart {
@@ -218,6 +250,15 @@ impl Definition {
     #[must_use]
     pub fn mode_list(&self) -> Vec<Mode> {
         if self.modes.is_empty() { Mode::ALL.to_vec() } else { self.modes.keys().copied().collect() }
+    }
+
+    /// What its runs may do here. One that is not told the way may still find it.
+    #[must_use]
+    pub fn connect_back(&self) -> ConnectBack {
+        match &self.connect_back {
+            Some(part) => ConnectBack { is_told: true, grants: part.grants.clone(), report: part.report },
+            None => ConnectBack { is_told: false, grants: grants(), report: report() },
+        }
     }
 
     /// Whether it is read event by event.

@@ -115,6 +115,7 @@ impl CliHost {
             },
             retries: definition.retries,
             delivery: definition.delivery,
+            connect_back: definition.connect_back(),
         }
     }
 
@@ -215,7 +216,7 @@ impl CliHost {
             matsu: &self.options.matsu,
             login,
             own: &self.options.environment,
-            connect_back: None,
+            token: &order.token,
             marker: &marker,
         });
         for (path, text) in &line.files {

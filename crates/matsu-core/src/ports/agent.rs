@@ -12,7 +12,8 @@ use crate::clock::Timestamp;
 use crate::error_code::ErrorCode;
 use crate::id::TaskId;
 use crate::job::Lease;
-use crate::run::{Changes, Isolation, Mode, Question, RunInput, Usage};
+use crate::run::{Changes, Isolation, Mode, Question, RunInput, RunPresence, Usage};
+use crate::secret::Token;
 use crate::words::words;
 
 /// The command lines of this machine.
@@ -74,6 +75,29 @@ pub struct Agent {
     /// How a session's messages reach it.
     #[serde(skip)]
     pub delivery: Delivery,
+    /// What a run of it may do here, and what is expected of it.
+    #[serde(skip)]
+    pub connect_back: ConnectBack,
+}
+
+/// What a run's own session is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectBack {
+    /// Its program is told the way. One that is not may still find it.
+    pub is_told: bool,
+    /// Toolsets and tools beyond `sessions`.
+    pub grants: String,
+    pub report: ReportRule,
+}
+
+words! {
+    /// Whether a run says itself how its task went.
+    pub enum ReportRule {
+        /// If it does, that decides; else its program's own end.
+        Optional = "optional",
+        /// A run that ends without a report has failed.
+        Required = "required",
+    }
 }
 
 words! {
@@ -142,6 +166,7 @@ pub struct RunWish {
     pub mode_max: Option<Mode>,
     /// Several agents write at once: each needs a tree of its own.
     pub must_isolate: bool,
+    pub presence: Option<RunPresence>,
 }
 
 /// A run that can be queued.
@@ -194,6 +219,8 @@ pub struct RunOrder {
     pub input: RunInput,
     pub say: Say,
     pub resume: Option<Resume>,
+    /// Opens the run's own session.
+    pub token: Token,
 }
 
 /// What is said to the program this time.

@@ -1,40 +1,32 @@
 //! The body of a job that starts an agent for a chat.
 //!
-//! A turn: what a person has said goes in as the program's prompt, its final words come back as the agent's answer,
-//! and the next turn resumes the same conversation. The answer and what it acknowledges are one transaction, so a turn
-//! that was cut off is simply had again.
+//! Where messages are delivered by `resume`, a job is a turn: what a person has said goes in as the program's prompt,
+//! its final words come back as the agent's answer, and the next turn resumes the same conversation. Where the program
+//! waits itself, a job is its stay: it takes and answers messages over MCP until it is told to end. Either way what was
+//! not acknowledged when the job is over is for the next one, so a stay or a turn that was cut off is simply had again.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio_util::sync::CancellationToken;
 
-use matsu_core::chat::split_content;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::end::pause_before_retry;
 use matsu_core::job::{Job, JobEnd, JobKind};
-use matsu_core::limits::{
-    CHAT_ANSWER_MESSAGES_MAX, CHAT_RUN_SECONDS_MAX, CHAT_STARTS_MAX, MESSAGE_CHARS_MAX, MESSAGES_PER_ACTION_MAX,
-    RUN_SECONDS,
-};
-use matsu_core::ports::agent::{AgentHost, Delivery, Resume, RunOrder, RunWish, Say};
-use matsu_core::ports::store::{
-    ChatCall, Conversation, EndTurn, OutputFrom, OutputRange, OutputStream, SessionNote, StoreError, Turn, TurnOutcome,
-    WantedFor,
-};
+use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
+use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunWish, Say};
+use matsu_core::ports::store::{ChatCall, Conversation, EndTurn, SessionKey, StoreError, Turn, TurnOutcome};
 use matsu_core::principal::Principal;
-use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
-use matsu_core::session::Session;
+use matsu_core::run::{RunCheckpoint, RunInput};
+use matsu_core::session::{EndReason, Session, SessionState};
 
 use crate::body::JobBody;
 use crate::context::JobContext;
-use crate::sessions::begin::StartedAgent;
+use crate::stop_signal::StopWord;
 
-use super::chat_lines;
-use super::run::Run;
+use super::chat_outcome;
+use super::own_session::OwnSession;
+use super::run::{Beginning, Run};
 use super::run_body::{self, away};
-use super::session_watch::until_over;
 
 /// Starts the agents of chats on a host.
 #[derive(Clone)]
@@ -50,103 +42,6 @@ struct NotStarted {
     is_worth_a_retry: bool,
 }
 
-/// A run under way, and what it works for.
-struct Begun {
-    run: Run,
-    session: Session,
-    call_off: CancellationToken,
-}
-
-impl ChatRuns {
-    #[must_use]
-    pub fn new(host: Arc<dyn AgentHost>) -> Self {
-        Self { host }
-    }
-
-    fn delivery(&self, definition: &str) -> Delivery {
-        let known = self.host.agents().into_iter().find(|agent| agent.name == definition);
-        known.map_or(Delivery::Resume, |agent| agent.delivery)
-    }
-
-    async fn begin(&self, cx: &JobContext, turn: &Turn) -> Result<Begun, NotStarted> {
-        let name = turn.agent.definition.clone().unwrap_or_default();
-        let agent = self.host.agents().into_iter().find(|agent| agent.name == name);
-        let takes_system_prompt = agent.as_ref().is_some_and(|agent| agent.supports.system_prompt);
-        let wish = RunWish {
-            agent: name,
-            message: prompt(turn, takes_system_prompt),
-            system_prompt: turn.agent.system_prompt.clone().filter(|_| takes_system_prompt),
-            working_directory: turn.project.working_directory.clone(),
-            ..RunWish::default()
-        };
-        let checked = self.host.check(wish).map_err(|refusal| NotStarted::for_good(refusal.code, refusal.message))?;
-        let input = RunInput { session: turn.chat.id.to_string(), ..checked.input };
-        let session = self.session(cx, turn, &input).await?;
-        let order = RunOrder {
-            lease: cx.lease.clone(),
-            task_id: None,
-            input: input.clone(),
-            say: Say::Message,
-            resume: turn.conversation.clone().map(resume),
-        };
-        let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
-        let call_off = CancellationToken::new();
-        let run = Run::new(cx.clone(), agent, input, RunCheckpoint::default(), live).with_call_off(call_off.clone());
-        Ok(Begun { run, session, call_off })
-    }
-
-    /// The agent is there from now on, for whoever looks.
-    async fn session(&self, cx: &JobContext, turn: &Turn, input: &RunInput) -> Result<Session, NotStarted> {
-        let owner = turn.messages.last().map(|taken| Principal::from_text(taken.message.sender_id.clone()));
-        let started = StartedAgent {
-            agent_id: turn.agent.id.clone(),
-            project_id: turn.project.id.clone(),
-            wanted: WantedFor::Chat(turn.chat.id.clone()),
-            job_id: cx.lease.job_id.clone(),
-            mode: Some(input.mode.to_string()),
-            grants: String::new(),
-        };
-        let owner = owner.unwrap_or_else(Principal::local_user);
-        let begun = cx.runtime().begin_for_run(&owner, started).await;
-        begun.map(|begun| begun.session).map_err(|error| NotStarted::for_now(error.code(), error.to_string()))
-    }
-
-    /// What is to be written down, or the job's end if the turn is not over.
-    async fn have(&self, cx: &JobContext, turn: &Turn) -> Result<(TurnOutcome, JobEnd), JobEnd> {
-        let language = cx.runtime().session_options().language;
-        let Begun { run, session, call_off } = match self.begin(cx, turn).await {
-            Ok(begun) => begun,
-            Err(NotStarted { code, why, is_worth_a_retry }) => {
-                tracing::warn!(chat = %turn.chat.id, %why, "an agent could not be started for a chat");
-                let outcome = failed(cx, turn, &why, is_worth_a_retry, Conversation::GoesOn);
-                return Ok((outcome, run_body::failed(code, why)));
-            }
-        };
-        let watch = async {
-            until_over(cx.runtime(), &session).await;
-            call_off.cancel();
-            std::future::pending::<()>().await;
-        };
-        let end = tokio::select! {
-            end = run.until_it_ends() => end,
-            () = watch => return Err(JobEnd::Requeue { run_at: None }),
-        };
-        if call_off.is_cancelled() {
-            let (upto_seq, line) = (last_seq(turn), chat_lines::called_off(language));
-            return Ok((TurnOutcome::CalledOff { upto_seq, line }, end));
-        }
-        match &end {
-            JobEnd::Completed { output_json } => Ok((answered(cx, turn, output_json).await?, end)),
-            JobEnd::Failed { message, output_json, .. } => {
-                let conversation = conversation_after(turn, output_json.as_deref());
-                Ok((failed(cx, turn, message, true, conversation), end))
-            }
-            // A quota that returns, a shutdown, a lost lease: the same messages are answered by the next attempt.
-            _ => Err(end),
-        }
-    }
-}
-
 impl NotStarted {
     fn for_good(code: ErrorCode, why: String) -> Self {
         Self { code, why, is_worth_a_retry: false }
@@ -157,66 +52,139 @@ impl NotStarted {
     }
 }
 
-fn resume(note: SessionNote) -> Resume {
-    Resume { vendor_session: note.vendor_session, place: note.place }
+/// A run under way, and what it works in.
+struct Begun {
+    run: Run,
+    session: Session,
+    delivery: Delivery,
 }
 
-fn last_seq(turn: &Turn) -> i64 {
-    turn.messages.last().map_or(0, |taken| taken.message.seq)
+impl ChatRuns {
+    #[must_use]
+    pub fn new(host: Arc<dyn AgentHost>) -> Self {
+        Self { host }
+    }
+
+    fn agent(&self, definition: &str) -> Option<Agent> {
+        self.host.agents().into_iter().find(|agent| agent.name == definition)
+    }
+
+    async fn begin(&self, cx: &JobContext, turn: &Turn) -> Result<Begun, NotStarted> {
+        let name = turn.agent.definition.clone().unwrap_or_default();
+        let agent = self.agent(&name).ok_or_else(|| {
+            NotStarted::for_good(ErrorCode::AgentNotFound, format!("there is no definition {name} here"))
+        })?;
+        let delivery = delivery(&agent)?;
+        let wish = RunWish {
+            agent: name,
+            message: prompt(turn, &agent, delivery),
+            system_prompt: turn.agent.system_prompt.clone().filter(|_| agent.supports.system_prompt),
+            working_directory: turn.project.working_directory.clone(),
+            ..RunWish::default()
+        };
+        let checked = self.host.check(wish).map_err(|refusal| NotStarted::for_good(refusal.code, refusal.message))?;
+        let input = RunInput { session: turn.chat.id.to_string(), ..checked.input };
+        let resume = turn.conversation.clone().filter(|_| agent.supports.resume);
+        let resume = resume.map(|note| Resume { vendor_session: note.vendor_session, place: note.place });
+        let caller = turn.messages.last().map(|taken| Principal::from_text(taken.message.sender_id.clone()));
+        let caller = caller.unwrap_or_else(Principal::local_user);
+        let own = OwnSession::begin_in_chat(cx, &caller, &turn.chat, &input, &agent.connect_back).await;
+        let own = own.map_err(|error| NotStarted::for_now(error.code(), error.to_string()))?;
+        // Before the program: its first call must find out whose it is.
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, own.token(), &agent.connect_back);
+        let order = RunOrder {
+            lease: cx.lease.clone(),
+            task_id: None,
+            input: input.clone(),
+            say: Say::Message,
+            resume: resume.clone(),
+            token: own.token().clone(),
+        };
+        let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
+        let (cx, checkpoint, session) = (cx.clone(), RunCheckpoint::default(), own.session().clone());
+        let run = Run::new(Beginning { cx, agent, input, checkpoint, resume, own, seat, live });
+        Ok(Begun { run, session, delivery })
+    }
+
+    /// What is to be written down, or the job's end if the turn is not over.
+    async fn have(&self, cx: &JobContext, turn: &Turn) -> Result<(TurnOutcome, JobEnd), JobEnd> {
+        let Begun { run, session, delivery } = match self.begin(cx, turn).await {
+            Ok(begun) => begun,
+            Err(NotStarted { code, why, is_worth_a_retry }) => {
+                tracing::warn!(chat = %turn.chat.id, %why, "an agent could not be started for a chat");
+                let outcome = chat_outcome::failed(cx, turn, &why, is_worth_a_retry, Conversation::GoesOn);
+                return Ok((outcome, run_body::failed(code, why)));
+            }
+        };
+        let mut came = true;
+        let end = {
+            let stay = run.until_it_ends();
+            tokio::pin!(stay);
+            tokio::select! {
+                end = &mut stay => end,
+                () = turned_away(cx, &session, delivery) => {
+                    came = false;
+                    stay.await
+                }
+            }
+        };
+        // A quota that returns, a shutdown, a lost lease: the same messages are for the next attempt.
+        let is_cut_off = cx.stop.word() != StopWord::GoOn && !matches!(end, JobEnd::Completed { .. });
+        if is_cut_off || matches!(end, JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::AwaitingAuth) {
+            return Err(end);
+        }
+        let outcome = match delivery {
+            Delivery::Resume => chat_outcome::of_turn(cx, turn, &end).await,
+            Delivery::Wait if !came => Ok(chat_outcome::never_came(cx, turn)),
+            Delivery::Wait => chat_outcome::of_stay(cx, turn, &session, &end).await,
+        };
+        outcome.map(|outcome| (outcome, end)).map_err(|error| away(&error))
+    }
 }
 
-fn done() -> JobEnd {
-    JobEnd::Completed { output_json: "{}".to_owned() }
+/// A program that waits itself has to find its way back for that.
+fn delivery(agent: &Agent) -> Result<Delivery, NotStarted> {
+    if agent.delivery == Delivery::Wait && !agent.connect_back.is_told {
+        let why = format!("definition {} has delivery = \"wait\" and no connect_back", agent.name);
+        return Err(NotStarted::for_good(ErrorCode::AgentStartFailed, why));
+    }
+    Ok(agent.delivery)
 }
 
-/// What persons have said, in order. What the agent is goes before its first words, where its program has no better
-/// place for that.
-fn prompt(turn: &Turn, takes_system_prompt: bool) -> String {
+/// What the program is told first. What the agent is goes before it, where its program has no better place for that.
+fn prompt(turn: &Turn, agent: &Agent, delivery: Delivery) -> String {
     let is_new = turn.conversation.is_none();
-    let who = turn.agent.system_prompt.as_deref().filter(|_| is_new && !takes_system_prompt);
-    let said = turn.messages.iter().map(|taken| taken.message.content.as_str());
+    let who = turn.agent.system_prompt.as_deref().filter(|_| is_new && !agent.supports.system_prompt);
+    let said: Vec<&str> = match delivery {
+        Delivery::Resume => turn.messages.iter().map(|taken| taken.message.content.as_str()).collect(),
+        Delivery::Wait => vec![WAIT],
+    };
     who.into_iter().chain(said).collect::<Vec<_>>().join("\n\n")
 }
 
-async fn answered(cx: &JobContext, turn: &Turn, output_json: &str) -> Result<TurnOutcome, JobEnd> {
-    let language = cx.runtime().session_options().language;
-    let known: RunOutput = serde_json::from_str(output_json).unwrap_or_default();
-    let text = if known.empty {
-        String::new()
-    } else {
-        let bytes_max = (CHAT_ANSWER_MESSAGES_MAX + 1) * MESSAGE_CHARS_MAX * 4;
-        let wish = OutputRange { stream: OutputStream::Result, from: OutputFrom::Byte(0), bytes_max };
-        cx.runtime().store().read_output(&cx.lease.job_id, wish).await.map_err(|error| away(&error))?.text
-    };
-    let (mut said, is_cut) = split_content(&text, CHAT_ANSWER_MESSAGES_MAX);
-    if is_cut {
-        said.push(chat_lines::cut(language).to_owned());
+const WAIT: &str = "A person talks with you in a chat. Call get_next_action of the MCP server matsu and do what it says: \
+                    answer what it gives you with send_message, then call get_next_action again as it tells you. Go on \
+                    like this until it says end_session; then stop. What you write elsewhere reaches nobody.";
+
+/// Returns when a program that should have called has not, and has been turned away.
+async fn turned_away(cx: &JobContext, session: &Session, delivery: Delivery) {
+    let runtime = cx.runtime();
+    if delivery == Delivery::Resume {
+        return std::future::pending().await;
     }
-    let Some(last) = turn.messages.last() else { return Ok(TurnOutcome::Left) };
-    let (to, upto_seq) = (last.message.id.clone(), last.message.seq);
-    Ok(TurnOutcome::Answered { said, to, upto_seq, if_silent: chat_lines::silent(language) })
-}
-
-/// Tried again a few times, later and later; then a person decides.
-fn failed(
-    cx: &JobContext,
-    turn: &Turn,
-    why: &str,
-    is_worth_a_retry: bool,
-    conversation: Conversation,
-) -> TurnOutcome {
-    let failures = turn.failures + 1;
-    let again_in = (is_worth_a_retry && failures < CHAT_STARTS_MAX).then(|| pause_before_retry(failures));
-    let line = chat_lines::failed(cx.runtime().session_options().language, why, again_in);
-    let retry_at: Option<Timestamp> = again_in.map(|pause| cx.runtime().clock().now().plus(pause));
-    TurnOutcome::Failed { line, retry_at, conversation }
-}
-
-/// A conversation that the program does not even take up is gone on its side.
-fn conversation_after(turn: &Turn, output_json: Option<&str>) -> Conversation {
-    let known: Option<RunOutput> = output_json.and_then(|text| serde_json::from_str(text).ok());
-    let was_taken_up = known.is_some_and(|known| known.vendor_session.is_some());
-    if turn.conversation.is_some() && !was_taken_up { Conversation::BeginsAnew } else { Conversation::GoesOn }
+    runtime.clock().sleep(runtime.session_options().connect_max).await;
+    let (key, now) = (SessionKey::Id(session.id.clone()), runtime.clock().now());
+    match runtime.plain_store().standing(&key, now).await {
+        Ok(Some(standing)) if !standing.session.has_called() => {
+            let (to, reason) = (SessionState::Ended, EndReason::ProcessEnded);
+            let end = matsu_core::ports::store::EndSession { id: session.id.clone(), to, reason, now };
+            if let Err(error) = runtime.plain_store().end_session(end).await {
+                tracing::warn!(%error, session = %session.id, "an agent that does not call back goes on");
+                std::future::pending::<()>().await;
+            }
+        }
+        _ => std::future::pending().await,
+    }
 }
 
 #[async_trait]
@@ -227,17 +195,21 @@ impl JobBody for ChatRuns {
 
     fn run_seconds_max(&self, job: &Job) -> Option<u32> {
         let call: ChatCall = serde_json::from_str(&job.input_json).ok()?;
-        Some(match self.delivery(&call.definition) {
-            Delivery::Resume => RUN_SECONDS,
-            Delivery::Wait => CHAT_RUN_SECONDS_MAX,
+        Some(match self.agent(&call.definition).map(|agent| agent.delivery) {
+            Some(Delivery::Wait) => CHAT_RUN_SECONDS_MAX,
+            Some(Delivery::Resume) | None => RUN_SECONDS,
         })
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let store = cx.runtime().store();
-        let turn = match store.begin_turn(&cx.lease, MESSAGES_PER_ACTION_MAX, cx.runtime().clock().now()).await {
+        let (store, now) = (cx.runtime().store(), cx.runtime().clock().now());
+        if let Some(until) = quota(&cx).filter(|until| *until > now) {
+            // Put off by more than a job can be at once: it is looked at in between.
+            return JobEnd::Requeue { run_at: Some(until) };
+        }
+        let turn = match store.begin_turn(&cx.lease, MESSAGES_PER_ACTION_MAX, now).await {
             Ok(Some(turn)) => turn,
-            Ok(None) => return done(),
+            Ok(None) => return JobEnd::Completed { output_json: "{}".to_owned() },
             Err(error) => return away(&error),
         };
         let (outcome, end) = match self.have(&cx, &turn).await {
@@ -248,7 +220,12 @@ impl JobBody for ChatRuns {
     }
 }
 
-/// The session of this job ends with the turn, whichever it was.
+/// When the vendor has more to give, as an earlier attempt has heard.
+fn quota(cx: &JobContext) -> Option<Timestamp> {
+    let checkpoint: RunCheckpoint = serde_json::from_str(cx.job.checkpoint_json.as_deref()?).ok()?;
+    checkpoint.quota_until.map(Timestamp::from_millis)
+}
+
 async fn write_down(cx: &JobContext, outcome: TurnOutcome) -> Result<(), StoreError> {
     let (lease, now) = (cx.lease.clone(), cx.runtime().clock().now());
     cx.runtime().store().end_turn(EndTurn { lease, outcome, now }).await

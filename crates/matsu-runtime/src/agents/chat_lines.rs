@@ -59,3 +59,13 @@ pub fn cut(language: Language) -> &'static str {
         Language::Korean => "[응답은 여기까지만 보관됩니다.]",
     }
 }
+
+/// It was started and made no call: a reason, to be put into a sentence.
+pub fn never_came(language: Language, within: Duration) -> String {
+    let seconds = within.as_secs();
+    match language {
+        Language::English => format!("it was started and has not called within {seconds} s"),
+        Language::Japanese => format!("起動しましたが、{seconds}秒以内に接続しませんでした"),
+        Language::Korean => format!("시작되었지만 {seconds}초 안에 연결하지 않았습니다"),
+    }
+}

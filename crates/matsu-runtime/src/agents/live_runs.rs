@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use matsu_core::id::{NodeId, TaskId};
+use matsu_core::id::{JobId, NodeId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::agent::Places;
+use matsu_core::ports::agent::{ConnectBack, Places};
 use matsu_core::ports::store::{StoreError, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Mode, RunInput};
+use matsu_core::secret::Token;
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;
@@ -24,6 +25,10 @@ pub struct RunSeat {
     pub mode: Mode,
     /// Where it works, and so what it may name for others.
     pub places: Places,
+    /// What its processes call with, whatever they present.
+    pub token: Token,
+    /// Toolsets and tools beyond `sessions`.
+    pub grants: Arc<str>,
     ended: watch::Receiver<Option<u32>>,
 }
 
@@ -51,12 +56,19 @@ pub struct LiveRuns {
 impl LiveRuns {
     /// Takes a seat until what is returned is dropped.
     #[must_use]
-    pub fn sit_down(self: &Arc<Self>, context: &JobContext, input: &RunInput) -> Seated {
+    pub fn sit_down(
+        self: &Arc<Self>,
+        context: &JobContext,
+        input: &RunInput,
+        token: &Token,
+        back: &ConnectBack,
+    ) -> Seated {
         let (ended, listener) = watch::channel(None);
         let lease = context.lease.clone();
         let directory = input.directory.as_ref().map(PathBuf::from);
         let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
-        let seat = RunSeat { context: context.clone(), mode: input.mode, places, ended: listener };
+        let (context, token, grants) = (context.clone(), token.clone(), back.grants.as_str().into());
+        let seat = RunSeat { context, mode: input.mode, places, token, grants, ended: listener };
         self.lock().push((lease.clone(), seat));
         Seated { runs: Arc::clone(self), lease, ended }
     }
@@ -75,6 +87,13 @@ impl LiveRuns {
         let seats = self.lock();
         let found = seats.iter().find(|(lease, _)| lease.job_id.as_str() == job && lease.attempt == attempt);
         found.map(|(_, seat)| seat.clone())
+    }
+
+    /// The run of this job.
+    #[must_use]
+    pub fn of_job(&self, job: &JobId) -> Option<RunSeat> {
+        let seats = self.lock();
+        seats.iter().find(|(lease, _)| lease.job_id == *job).map(|(_, seat)| seat.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Lease, RunSeat)>> {
@@ -98,14 +117,23 @@ impl Runtime {
         Ok(false)
     }
 
-    /// The runs of a task and of those it started, as far as they run in this process.
+    /// Whether this store has ever had such a job. One that does not answer is taken to know it.
+    pub async fn knows_job(&self, job: &JobId) -> bool {
+        !matches!(self.store().job(job).await, Err(StoreError::NotFound { .. }))
+    }
+
+    /// The runs of a task and of those it started, as far as they run in this process. What a run started belongs to
+    /// its session, and yet ends with it.
     pub async fn runs_below(&self, owner: &Principal, id: &TaskId) -> Vec<RunSeat> {
+        if self.read(owner, id).await.is_err() {
+            return Vec::new();
+        }
         let mut family = vec![id.clone()];
         let mut level = 0;
         while let Some(parent) = family.get(level).cloned() {
             level += 1;
             let filter = TaskFilter { parent: Some(parent), ..TaskFilter::default() };
-            let children = self.list(owner, filter, &PageRequest::new(None, Some(u32::MAX))).await;
+            let children = self.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await;
             family.extend(children.map(|page| page.items).unwrap_or_default().into_iter().map(|task| task.id));
         }
         self.live_runs().of_tasks(&family)

@@ -4,17 +4,18 @@
 //! instead, dropping the live run does the same.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::{clip, pause_before_retry};
 use matsu_core::job::{JobEnd, Retry};
-use matsu_core::ports::agent::{Agent, LiveRun, RunEnd, RunEvent, Verdict};
+use matsu_core::ports::agent::{Agent, LiveRun, Resume, RunEnd, RunEvent, Verdict};
 use matsu_core::ports::store::{OutputStream, SessionNote, StoreError};
 use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::session::{Outcome, Said};
 
 use crate::context::JobContext;
 use crate::stop_signal::StopWord;
@@ -22,61 +23,86 @@ use crate::stop_signal::StopWord;
 use super::answers::answer_to;
 use super::live_runs::Seated;
 use super::output::OutputWriter;
+use super::own_session::OwnSession;
 
 /// Characters of the last line that progress shows.
 const PROGRESS_CHARS_MAX: usize = 200;
 
 pub struct Run {
     cx: JobContext,
-    agent: Option<Agent>,
+    agent: Agent,
     input: RunInput,
     checkpoint: RunCheckpoint,
     live: Box<dyn LiveRun>,
     output: OutputWriter,
     known: RunOutput,
     seat: Seated,
+    own: OwnSession,
+    /// The session is over; what that means has been seen to.
+    is_session_over: bool,
+    /// When it is ended, whatever it still does.
+    end_at: Option<Instant>,
     /// Events that came while a question was open.
     backlog: VecDeque<RunEvent>,
     /// The softest word that still means something to this run.
     listens_for: StopWord,
     is_ending: bool,
-    /// Cancelled by whoever knows that nobody waits for it any more.
-    call_off: CancellationToken,
+}
+
+/// What a run begins with.
+pub struct Beginning {
+    pub cx: JobContext,
+    pub agent: Agent,
+    pub input: RunInput,
+    pub checkpoint: RunCheckpoint,
+    pub resume: Option<Resume>,
+    pub own: OwnSession,
+    pub seat: Seated,
+    pub live: Box<dyn LiveRun>,
 }
 
 impl Run {
-    pub fn new(
-        cx: JobContext,
-        agent: Option<Agent>,
-        input: RunInput,
-        checkpoint: RunCheckpoint,
-        live: Box<dyn LiveRun>,
-    ) -> Self {
+    pub fn new(begin: Beginning) -> Self {
+        let Beginning { cx, agent, input, checkpoint, resume, own, seat, live } = begin;
         let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone());
-        let known = RunOutput { agent: input.agent.clone(), ..RunOutput::default() };
-        let seat = cx.runtime().live_runs().sit_down(&cx, &input);
-        let (backlog, listens_for) = (VecDeque::new(), StopWord::Yield);
-        let (is_ending, call_off) = (false, CancellationToken::new());
-        Self { cx, agent, input, checkpoint, live, output, known, seat, backlog, listens_for, is_ending, call_off }
-    }
-
-    /// Ends its processes when this is cancelled.
-    pub fn with_call_off(self, call_off: CancellationToken) -> Self {
-        Self { call_off, ..self }
+        // A conversation that goes on has its name from the beginning, whether or not the program says it again.
+        let vendor_session = resume.map(|resume| resume.vendor_session);
+        let session_id = vendor_session.is_some().then(|| input.session.clone());
+        let known = RunOutput { agent: input.agent.clone(), session_id, vendor_session, ..RunOutput::default() };
+        Self {
+            cx,
+            agent,
+            input,
+            checkpoint,
+            live,
+            output,
+            known,
+            seat,
+            own,
+            is_session_over: false,
+            end_at: None,
+            backlog: VecDeque::new(),
+            listens_for: StopWord::Yield,
+            is_ending: false,
+        }
     }
 
     pub async fn until_it_ends(mut self) -> JobEnd {
         let clock = *self.cx.runtime().clock();
         loop {
-            let flush_at = self.output.flush_at();
+            let (flush_at, end_at) = (self.output.flush_at(), self.end_at);
             let event = tokio::select! {
                 biased;
                 word = self.cx.stop.told_at_least(self.listens_for), if !self.is_ending => {
                     self.told(word);
                     continue;
                 }
-                () = self.call_off.cancelled(), if !self.is_ending => {
-                    self.told(StopWord::Abort);
+                patience = self.own.over(), if !self.is_session_over => {
+                    self.session_over(patience);
+                    continue;
+                }
+                () = until(clock, end_at) => {
+                    self.end();
                     continue;
                 }
                 event = next(&mut self.backlog, &mut self.live) => event,
@@ -92,14 +118,36 @@ impl Run {
         }
     }
 
-    /// A graceful stop leaves it its grace; everything else ends it now.
+    /// A graceful stop leaves it its grace; so does a pause, if the agent hears of it and has to report. Everything
+    /// else ends it now.
     fn told(&mut self, word: StopWord) {
-        if word == StopWord::EndSoon {
-            self.listens_for = StopWord::Shutdown;
-            return;
+        match word {
+            StopWord::EndSoon => self.listens_for = StopWord::Shutdown,
+            StopWord::Yield if self.own.must_report() => {
+                self.listens_for = StopWord::EndSoon;
+                self.end_within(self.cx.runtime().session_options().hold_grace);
+            }
+            _ => self.end(),
         }
+    }
+
+    fn end(&mut self) {
         self.is_ending = true;
+        self.end_at = None;
         self.live.end();
+    }
+
+    fn end_within(&mut self, time: Duration) {
+        let at = self.cx.runtime().clock().instant() + time;
+        self.end_at = Some(self.end_at.map_or(at, |before| before.min(at)));
+    }
+
+    fn session_over(&mut self, patience: Duration) {
+        self.is_session_over = true;
+        match patience {
+            Duration::ZERO => self.end(),
+            patience => self.end_within(patience),
+        }
     }
 
     async fn happened(&mut self, event: RunEvent) {
@@ -121,7 +169,7 @@ impl Run {
 
     /// The vendor has named the conversation: from now on it can be resumed, whatever happens to us.
     async fn named(&mut self, vendor_session: String) {
-        if self.known.vendor_session.as_ref() == Some(&vendor_session) {
+        if self.checkpoint.vendor_session.as_ref() == Some(&vendor_session) {
             return;
         }
         self.known.vendor_session = Some(vendor_session.clone());
@@ -171,12 +219,13 @@ impl Run {
         let answered: Result<Option<Answer>, StoreError> = answered.await;
         match answered {
             Ok(Some(answer)) => self.live.answer(&answer).await,
+            // Whoever is held back while it asks is not asked to go on without an answer.
+            Ok(None) if self.cx.stop.word() == StopWord::Yield => self.end(),
             // It has ended, or the next look at the stop signal ends it.
             Ok(None) => {}
             Err(error) => {
                 tracing::debug!(job.id = %self.cx.lease.job_id, %error, "a question could not be asked");
-                self.is_ending = true;
-                self.live.end();
+                self.end();
             }
         }
     }
@@ -191,12 +240,16 @@ impl Run {
         self.known.stdout_tail = end.stdout_tail;
         self.known.stderr_tail = end.stderr_tail;
         self.remember().await;
-        let streams = self.agent.as_ref().is_some_and(|agent| agent.supports.stream);
+        if let Some(said) = self.own.close(&self.cx).await {
+            return self.reported(said).await;
+        }
+        let streams = self.agent.supports.stream;
         // A program of plain text that is asked to end may well exit with 0; that is no result.
         if self.is_ending && !(streams && end.verdict == Verdict::Success) {
             return JobEnd::Cancelled { code: None, output_json: Some(self.output_json()) };
         }
-        match end.verdict {
+        let verdict = if self.own.must_report() { unreported(&self.input.agent, end.verdict) } else { end.verdict };
+        match verdict {
             Verdict::Success => {
                 self.known.empty = self.output.result_bytes() == 0;
                 // Nobody looks for the reason of a success.
@@ -209,9 +262,35 @@ impl Run {
         }
     }
 
+    /// The agent has said itself how its task went; that decides, whatever its program's end looks like.
+    async fn reported(mut self, said: Said) -> JobEnd {
+        let summary = said.summary.unwrap_or_default();
+        match said.outcome {
+            Outcome::Success => {
+                if self.output.result_bytes() == 0 {
+                    self.output.push(OutputStream::Result, &summary).await;
+                    self.output.flush().await;
+                }
+                self.known.empty = self.output.result_bytes() == 0;
+                self.known.stdout_tail = String::new();
+                self.known.stderr_tail = String::new();
+                JobEnd::Completed { output_json: self.output_json() }
+            }
+            Outcome::Failed => {
+                let message = if summary.is_empty() { "the agent reported failure".to_owned() } else { summary };
+                let code = ErrorCode::AgentReportedFailure.to_string();
+                JobEnd::Failed { code, message, retry: Retry::Never, output_json: Some(self.output_json()) }
+            }
+            // The task is held back by now; whoever resumes it has the conversation go on.
+            Outcome::Blocked => {
+                let code = Some(ErrorCode::TaskPaused.to_string());
+                JobEnd::Cancelled { code, output_json: Some(self.output_json()) }
+            }
+        }
+    }
+
     async fn out_of_quota(mut self, until: Timestamp, message: String) -> JobEnd {
-        let can_resume = self.agent.as_ref().is_some_and(|agent| agent.supports.resume);
-        if !can_resume || self.checkpoint.vendor_session.is_none() {
+        if !self.agent.supports.resume || self.checkpoint.vendor_session.is_none() {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
         }
         self.checkpoint.quota_until = Some(until.as_millis());
@@ -224,8 +303,7 @@ impl Run {
     }
 
     async fn failed(mut self, code: ErrorCode, message: String, retryable: bool) -> JobEnd {
-        let retries = self.agent.as_ref().map_or(0, |agent| agent.retries);
-        if retryable && self.checkpoint.transient_failures < retries {
+        if retryable && self.checkpoint.transient_failures < self.agent.retries {
             self.checkpoint.transient_failures += 1;
             let pause = pause_before_retry(self.checkpoint.transient_failures);
             let checkpoint = serde_json::json!(self.checkpoint);
@@ -240,6 +318,19 @@ impl Run {
 
     fn output_json(&self) -> String {
         serde_json::to_string(&self.known).unwrap_or_else(|_| "{}".to_owned())
+    }
+}
+
+/// A run that had to report and did not has failed; why its program ended may say more.
+fn unreported(agent: &str, verdict: Verdict) -> Verdict {
+    let code = ErrorCode::AgentNoReport;
+    let message = format!("{agent} has ended without calling report_completed");
+    match verdict {
+        Verdict::Success => Verdict::Failure { code, message, retryable: false },
+        Verdict::Failure { message: why, retryable, .. } => {
+            Verdict::Failure { code, message: format!("{message}: {why}"), retryable }
+        }
+        quota @ Verdict::Quota { .. } => quota,
     }
 }
 

@@ -14,7 +14,8 @@ use matsu_core::run::{RunCheckpoint, RunInput};
 use crate::body::JobBody;
 use crate::context::JobContext;
 
-use super::run::Run;
+use super::own_session::OwnSession;
+use super::run::{Beginning, Run};
 
 /// Runs agents on a host.
 #[derive(Clone)]
@@ -46,11 +47,27 @@ impl AgentRuns {
             }
             None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
         };
-        let agent = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
-        let order =
-            RunOrder { lease: cx.lease.clone(), task_id: cx.job.task_id.clone(), input: input.clone(), say, resume };
-        let live = self.host.start(order).await.map_err(|error| failed(error.code, error.message))?;
-        Ok(Run::new(cx.clone(), agent, input, checkpoint, live))
+        let agent = self.host.agents().into_iter().find(|agent| agent.name == input.agent).ok_or_else(|| {
+            failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent))
+        })?;
+        let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
+        // Before the program: its first call must find out whose it is.
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, own.token(), &agent.connect_back);
+        let order = RunOrder {
+            lease: cx.lease.clone(),
+            task_id: cx.job.task_id.clone(),
+            input: input.clone(),
+            say,
+            resume: resume.clone(),
+            token: own.token().clone(),
+        };
+        match self.host.start(order).await {
+            Ok(live) => Ok(Run::new(Beginning { cx: cx.clone(), agent, input, checkpoint, resume, own, seat, live })),
+            Err(error) => {
+                own.close(cx).await;
+                Err(failed(error.code, error.message))
+            }
+        }
     }
 }
 
@@ -71,6 +88,14 @@ async fn earlier(cx: &JobContext, input: &RunInput) -> Result<Option<Resume>, St
 
 pub(super) fn failed(code: ErrorCode, message: String) -> JobEnd {
     JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json: None }
+}
+
+fn no_session(error: &StoreError) -> JobEnd {
+    match error {
+        // The task or the chat has ended meanwhile.
+        StoreError::Refused { code, message } => failed(*code, message.clone()),
+        error => away(error),
+    }
 }
 
 /// Nothing was started, so it can simply be tried again.

@@ -5,7 +5,7 @@ use crate::tool::{ToolEntry, Toolset};
 use crate::tools::TOOLS;
 
 /// What most clients need, in the order they are listed.
-const CORE: &[&str] = &[
+pub(super) const CORE: &[&str] = &[
     "create_task",
     "queue_searches",
     "get_status",

@@ -5,6 +5,7 @@ use serde_json::json;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::session::Session;
 
+use super::presets;
 use crate::tool::{ToolEntry, ToolError, Toolset};
 
 /// A person's judgement: for a session only if it was granted by name.
@@ -39,7 +40,8 @@ pub fn allows(grants: Option<&str>, entry: &ToolEntry) -> bool {
         return true;
     }
     let is_peoples = PEOPLES.contains(&entry.name);
-    !is_peoples && (grants.is_none() || granted(entry.toolset.as_str()) || granted("all"))
+    let of_core = granted("core") && presets::CORE.contains(&entry.name);
+    !is_peoples && (grants.is_none() || granted(entry.toolset.as_str()) || granted("all") || of_core)
 }
 
 #[cfg(test)]

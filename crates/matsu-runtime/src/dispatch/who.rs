@@ -49,7 +49,12 @@ pub async fn identify(
     check_alive(entry, cx, &standing)?;
     let unread = heard(entry, cx, &standing).await?;
     touch(cx, &standing).await;
-    Ok(Who { cx: cx.of_session(entry, Arc::new(standing.session)), unread })
+    let mut cx = cx.of_session(entry, Arc::new(standing.session));
+    // A token of a run makes the call the run's, over whichever door it came.
+    if let (None, Some(job)) = (&cx.run, cx.session.as_ref().and_then(|session| session.job_id.as_ref())) {
+        cx.run = cx.runtime.live_runs().of_job(job);
+    }
+    Ok(Who { cx, unread })
 }
 
 fn key(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, JobId, ProjectId, SessionId};
+use matsu_core::limits::RUN_SESSION_KEPT;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{NewSession, SessionFilter, SessionKey, StoreError, WantedFor};
 use matsu_core::principal::Principal;
@@ -81,7 +82,11 @@ impl Runtime {
     /// A task or chat that is over.
     pub async fn begin_for_run(&self, owner: &Principal, run: StartedAgent) -> Result<Begun, StoreError> {
         let StartedAgent { agent_id, project_id, wanted, job_id, mode, grants } = run;
-        let of_run = |new| NewSession { job_id: Some(job_id), mode, grants: Some(grants), ..new };
+        let of_run = |new: NewSession| {
+            // It ends with its run; no hour of silence, and no night with the lid closed, ends it before.
+            let expires_at = new.now.plus(RUN_SESSION_KEPT);
+            NewSession { job_id: Some(job_id), mode, grants: Some(grants), expires_at, ..new }
+        };
         self.begin(owner.clone(), agent_id, project_id, wanted, of_run).await
     }
 
@@ -119,6 +124,7 @@ impl Runtime {
             expires_at: now.plus(ttl),
         };
         let session = self.store().begin_session(more(new)).await?;
-        Ok(Begun { session, token, expires_in: ttl })
+        let expires_in = session.expires_at.since(now);
+        Ok(Begun { session, token, expires_in })
     }
 }

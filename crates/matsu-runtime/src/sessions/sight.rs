@@ -1,4 +1,5 @@
-//! Which tasks a principal sees: its own, and, for a session, those its agent was given.
+//! Which tasks a principal sees: its own, those of sessions that work for it, and, for a session, those its agent was
+//! given.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +14,7 @@ use crate::runtime::Runtime;
 /// What of a session never changes, so it is read once.
 #[derive(Clone, Debug)]
 struct Identity {
+    owner: Principal,
     agent: AgentId,
     project: ProjectId,
     task: Option<TaskId>,
@@ -29,6 +31,12 @@ impl Runtime {
     /// Whether this principal may read the task. Who may not is told that it does not exist.
     pub(crate) async fn sees(&self, who: &Principal, task: &Task) -> Result<bool, StoreError> {
         if task.owner == *who {
+            return Ok(true);
+        }
+        // What a session started is also for whom the session works.
+        if let Some(session) = task.owner.as_session()
+            && self.identity(&session).await?.is_some_and(|identity| identity.owner == *who)
+        {
             return Ok(true);
         }
         let Some(session) = who.as_session() else { return Ok(false) };
@@ -48,7 +56,12 @@ impl Runtime {
             Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let identity = Identity { agent: session.agent_id, project: session.project_id, task: session.task_id };
+        let identity = Identity {
+            owner: session.owner,
+            agent: session.agent_id,
+            project: session.project_id,
+            task: session.task_id,
+        };
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_MAX {
             known.clear();

@@ -11,6 +11,7 @@ use matsu_runtime::InstanceId;
 use super::{Caller, Credential, PresentedSession, hash, page_session};
 use crate::app::App;
 use crate::page;
+use crate::peer::Peer;
 use crate::problem::Problem;
 
 /// The TCP door: the right Host, no foreign Origin, a live token.
@@ -47,8 +48,13 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
     }
 }
 
-/// The Unix socket: whoever may open the file is the store's own user.
+/// The Unix socket: whoever may open the file is the store's own user, except for the processes of runs, which have
+/// their tools and nothing else.
 pub async fn socket(mut request: Request, next: Next) -> Response {
+    let is_of_run = request.extensions().get::<Peer>().is_some_and(|peer| peer.run.is_some());
+    if is_of_run && !is_for_runs(request.uri().path()) {
+        return Problem::new(ErrorCode::Forbidden, "a run has its tools and nothing else").into_response();
+    }
     let caller = Caller { principal: Principal::local_user(), instance: InstanceId::from_text("socket") };
     request.extensions_mut().insert(caller);
     next.run(request).await
@@ -61,6 +67,11 @@ fn is_open(method: &Method, path: &str) -> bool {
         Method::POST => path == "/api/v1/login",
         _ => false,
     }
+}
+
+/// What a process of a run may ask over the socket: that somebody is there, and its tools.
+fn is_for_runs(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz" | "/control/info") || path.starts_with("/api/v1/tools")
 }
 
 fn is_mcp(path: &str) -> bool {

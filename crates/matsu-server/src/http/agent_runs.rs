@@ -88,6 +88,7 @@ pub fn context(app: &App, caller: Caller, peer: Option<Extension<Peer>>) -> Tool
     ToolContext {
         caller: app.shutdown().clone(),
         workplace: Arc::new(peer.workplace),
+        session_token: peer.run.as_ref().map(|run| Arc::clone(run.token.reveal())),
         run: peer.run,
         ..ToolContext::new(app.runtime().clone(), caller.principal)
     }

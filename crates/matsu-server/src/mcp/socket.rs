@@ -77,11 +77,14 @@ where
     Ok(())
 }
 
-/// Whoever opens the socket is the store's own user, unless a session token says that it is less.
+/// Whoever opens the socket is the store's own user, unless a session token says that it is less. A process of a run
+/// is the run's session, whatever it presents.
 async fn connection(app: &App, preamble: Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
     let mut caller = local_caller(&preamble.instance);
     let mut offer = Offer::parse(&preamble.tools)?;
-    if let Some(token) = &preamble.session_token {
+    let of_run = run.as_ref().map(|run| Arc::clone(run.token.reveal()));
+    let session_token = of_run.or(preamble.session_token.map(Arc::from));
+    if let Some(token) = &session_token {
         let session = app.runtime().session_by_token(token).await.map_err(|error| error.to_string())?;
         let session = session.ok_or("the session token is not known")?;
         caller.principal = session.principal();
@@ -94,7 +97,7 @@ async fn connection(app: &App, preamble: Preamble, run: Option<RunSeat>) -> Resu
         offer,
         hold_max: preamble.hold.map(Duration::from_secs),
         workplace: Arc::new(Workplace { roots: preamble.roots, cwd: preamble.cwd }),
-        session_token: preamble.session_token.map(Arc::from),
+        session_token,
         // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
         // what went out over one that broke may never have arrived.
         id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),

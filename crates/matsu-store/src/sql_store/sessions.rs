@@ -15,7 +15,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project};
-use matsu_core::session::{Session, SessionView};
+use matsu_core::session::{Said, Session, SessionView};
 
 use super::SqlStore;
 use crate::transitions::chats::{EndChat, GiveUpOnAgents, ListChats, OpenChat, ReadChat};
@@ -26,7 +26,7 @@ use crate::transitions::notifications::{
     UnreadResults,
 };
 use crate::transitions::sessions::{SweepSessions, TouchSession};
-use crate::transitions::standing::{ListSessions, ReadSession, ReadStanding, ReadView};
+use crate::transitions::standing::{ListSessions, ReadReport, ReadSession, ReadStanding, ReadView};
 use crate::transitions::turns::{BeginTurn, ReleaseChats};
 
 #[async_trait]
@@ -141,6 +141,10 @@ impl SessionStore for SqlStore {
 
     async fn report(&self, report: Report) -> Result<Reported, StoreError> {
         self.write(report).await
+    }
+
+    async fn report_of(&self, id: &SessionId) -> Result<Option<Said>, StoreError> {
+        self.read(ReadReport(id.clone())).await
     }
 
     async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError> {

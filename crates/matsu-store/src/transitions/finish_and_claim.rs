@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Settled, settle};
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, StoreError};
@@ -283,12 +284,20 @@ impl<'a> Plan<'a> {
 
 /// A task that was stopped takes nothing back into its queue.
 fn settle_within(task: Option<&Task>, row: &Ending, end: &JobEnd, now: Timestamp) -> Settled {
+    // Resumed before its run had ended: whoever resumed it found nothing to begin anew, so this goes on itself.
+    if is_paused(end) && task.is_some_and(|task| !task.status.is_held()) {
+        return settle_within(task, row, &JobEnd::Requeue { run_at: None }, now);
+    }
     let settled = settle(row.kind, row.failures, end, now);
     let returns = matches!(settled.state, JobState::Queued | JobState::AwaitingAuth);
     if returns && task.is_some_and(|task| task.stop.is_some() || task.status.is_terminal()) {
         return settle(row.kind, row.failures, &JobEnd::Cancelled { code: None, output_json: None }, now);
     }
     settled
+}
+
+fn is_paused(end: &JobEnd) -> bool {
+    matches!(end, JobEnd::Cancelled { code: Some(code), .. } if code == ErrorCode::TaskPaused.as_str())
 }
 
 /// How a queued job is held: with its task, until its time, or not at all.

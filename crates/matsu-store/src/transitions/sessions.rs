@@ -12,11 +12,10 @@ use matsu_core::session::purpose::{Candidate, Held};
 use matsu_core::session::{EndReason, Opening, Purpose, Session, SessionState, choose_opening};
 use matsu_core::task::TaskStatus;
 
-use super::chats;
 use super::directory::{read_agent, read_project};
 use super::ledger::{Ledger, append_change, closed};
 use super::session_rows::{self, session_columns};
-use super::turns;
+use super::{chats, held, turns};
 use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const SESSION: Sql = Sql::both(concat!("SELECT ", session_columns!(), " FROM sessions WHERE id = $1"));
@@ -36,7 +35,10 @@ const OPEN_CHAT: Sql = Sql::both(
      ON sessions.chat_id = chats.id AND sessions.state = 'active' AND sessions.expires_at > $3 \
      WHERE chats.agent_id = $1 AND chats.project_id = $2 AND chats.state = 'open' LIMIT 1",
 );
-const ACTIVE_OF_TASK: Sql = Sql::both("SELECT id FROM sessions WHERE task_id = $1 AND state = 'active'");
+const ACTIVE_OF_TASK: Sql = Sql::both(
+    "SELECT id FROM sessions WHERE task_id = $1 AND state = 'active' \
+     AND (CAST($2 AS TEXT) IS NULL OR job_id IS NULL OR job_id = $2)",
+);
 const ACTIVE_OF_CHAT: Sql = Sql::both("SELECT id FROM sessions WHERE chat_id = $1 AND state = 'active'");
 const INSERT: Sql = Sql::both(
     "INSERT INTO sessions (id, token_hash, owner, agent_id, project_id, purpose, task_id, chat_id, job_id, mode, \
@@ -58,6 +60,13 @@ const OTHERS_AT_WORK: Sql = Sql::both(
 );
 const EXPIRED: Sql =
     Sql::both("SELECT id FROM sessions WHERE state <> 'ended' AND expires_at <= $1 ORDER BY expires_at LIMIT $2");
+/// Whoever ran them died before it could end them.
+const LEFT_BEHIND: Sql = Sql::both(concat!(
+    "SELECT id FROM sessions WHERE state <> 'ended' AND job_id IS NOT NULL AND NOT EXISTS \
+     (SELECT 1 FROM jobs WHERE jobs.id = sessions.job_id AND jobs.owner_node IS NOT NULL AND ",
+    held!(),
+    ") ORDER BY expires_at LIMIT $1"
+));
 const FORGET: Sql = Sql::both(
     "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE ended_at IS NOT NULL AND ended_at < $1 \
      ORDER BY ended_at LIMIT $2)",
@@ -79,9 +88,12 @@ impl Transition for NewSession {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         // One at a time for each agent: two processes of it that come together must not take the same thing.
         tx.row(&LOCK_AGENT, params![&self.agent_id]).await?;
-        read_agent(tx, &self.agent_id).await?;
-        if read_project(tx, &self.project_id).await?.status == ProjectStatus::Paused {
-            return Err(nothing(format!("project {} is paused", self.project_id)));
+        // A run that works as nobody in particular is in no directory, and no pause of a project is meant for it.
+        if !self.agent_id.is_program() {
+            read_agent(tx, &self.agent_id).await?;
+            if read_project(tx, &self.project_id).await?.status == ProjectStatus::Paused {
+                return Err(nothing(format!("project {} is paused", self.project_id)));
+            }
         }
         match opening(tx, self).await? {
             Opening::Task { id, takes_over } => begin_task(tx, self, &id, takes_over.as_ref()).await?,
@@ -99,7 +111,8 @@ fn nothing(message: String) -> StoreError {
 async fn opening(tx: &mut Tx<'_>, new: &NewSession) -> Result<Opening, StoreError> {
     match &new.wanted {
         WantedFor::Task(id) => {
-            let held = tx.row(&ACTIVE_OF_TASK, params![id]).await?;
+            // Several runs may work on one task, each with a session of its own.
+            let held = tx.row(&ACTIVE_OF_TASK, params![id, new.job_id.as_ref()]).await?;
             let takes_over = held.map(|row| row.only_text().map(SessionId::from_text)).transpose()?;
             Ok(Opening::Task { id: id.clone(), takes_over })
         }
@@ -279,11 +292,16 @@ impl Transition for SweepSessions {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SessionId>, StoreError> {
         let mut ended = Vec::new();
-        for row in tx.rows(&EXPIRED, params![self.now, self.rows_max]).await? {
-            let id = SessionId::from_text(row.only_text()?);
-            let (to, reason) = (SessionState::Ended, EndReason::Expired);
-            EndSession { id: id.clone(), to, reason, now: self.now }.run(tx).await?;
-            ended.push(id);
+        let over = [
+            (tx.rows(&LEFT_BEHIND, params![self.rows_max]).await?, EndReason::ProcessEnded),
+            (tx.rows(&EXPIRED, params![self.now, self.rows_max]).await?, EndReason::Expired),
+        ];
+        for (rows, reason) in over {
+            for row in rows {
+                let id = SessionId::from_text(row.only_text()?);
+                EndSession { id: id.clone(), to: SessionState::Ended, reason, now: self.now }.run(tx).await?;
+                ended.push(id);
+            }
         }
         tx.run(&FORGET, params![self.ended_before, self.rows_max]).await?;
         Ok(ended)

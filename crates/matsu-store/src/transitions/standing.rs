@@ -4,14 +4,14 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{SessionId, TaskId};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{SessionFilter, SessionKey, Standing, StoreError};
-use matsu_core::session::{Purpose, Session, SessionView, Unread};
+use matsu_core::session::{Purpose, Said, Session, SessionView, Unread};
 
 use super::chats;
 use super::read::page;
 use super::rows::{self, task_columns};
 use super::session_rows::{self, session_columns, unread};
 use super::sessions::read_session;
-use crate::sql::{Columns, Sql, Transition, Tx, params};
+use crate::sql::{Columns, Sql, Transition, Tx, internal, params};
 
 macro_rules! standing {
     ($key:literal) => {
@@ -35,6 +35,7 @@ macro_rules! standing {
 }
 const BY_TOKEN: Sql = Sql::both(standing!("token_hash"));
 const BY_ID: Sql = Sql::both(standing!("id"));
+const REPORT: Sql = Sql::both("SELECT report_json FROM sessions WHERE id = $1");
 const TASK: Sql = Sql::both(concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"));
 const PENDING: Sql = Sql::both("SELECT count(*) FROM messages WHERE chat_id = $1 AND seq > $2 AND sender = 'person'");
 const TASK_WAITING: Sql = Sql::both(
@@ -84,6 +85,18 @@ impl Transition for ReadSession {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         read_session(tx, &self.0).await
+    }
+}
+
+pub struct ReadReport(pub SessionId);
+
+impl Transition for ReadReport {
+    type Output = Option<Said>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Said>, StoreError> {
+        let row = tx.row(&REPORT, params![&self.0]).await?;
+        let text = row.map(|row| row.columns().opt_text()).transpose()?.flatten();
+        text.map(|text| serde_json::from_str(&text).map_err(internal)).transpose()
     }
 }
 

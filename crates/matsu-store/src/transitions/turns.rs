@@ -26,8 +26,7 @@ const CALLED: Sql = Sql::both("SELECT job_id, vendor_session, place, start_failu
 const CHAT_OF_JOB: Sql = Sql::both("SELECT id FROM chats WHERE job_id = $1");
 const SOMEBODY_THERE: Sql =
     Sql::both("SELECT 1 FROM sessions WHERE chat_id = $1 AND state = 'active' AND expires_at > $2 LIMIT 1");
-const CALL: Sql =
-    Sql::both("UPDATE chats SET job_id = $2, connecting_since = $3, start_failures = $4 WHERE id = $1");
+const CALL: Sql = Sql::both("UPDATE chats SET job_id = $2, connecting_since = $3, start_failures = $4 WHERE id = $1");
 const LET_GO: Sql =
     Sql::both("UPDATE chats SET job_id = NULL, connecting_since = NULL, start_failures = 0 WHERE id = $1");
 const HAND_OUT: Sql = Sql::both("UPDATE chats SET handed_seq = $2 WHERE id = $1 AND handed_seq < $2");
@@ -136,10 +135,8 @@ impl Transition for BeginTurn {
         let agent = read_agent(tx, agent).await?;
         let project = read_project(tx, &chat.project_id).await?;
         let Called { conversation, failures, .. } = called(tx, &chat.id).await?;
-        let take = |message: matsu_core::chat::Message| TakenMessage {
-            redelivered: message.seq <= chat.handed_seq,
-            message,
-        };
+        let take =
+            |message: matsu_core::chat::Message| TakenMessage { redelivered: message.seq <= chat.handed_seq, message };
         let messages = messages.into_iter().map(take).collect();
         Ok(Some(Turn { chat, agent, project, messages, conversation, failures }))
     }

@@ -27,6 +27,9 @@ pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
         let relay = Relay::new(&config, global, &args);
         match relay.run(tokio::io::stdin(), tokio::io::stdout()).await? {
             Ended::ClientLeft => return Ok(ExitCode::SUCCESS),
+            Ended::NoDaemon if crate::config::session_token().is_some() => {
+                anyhow::bail!("the daemon that this session is from is not there")
+            }
             Ended::NoDaemon => eprintln!("matsu: no daemon could be started within 3 s; working in this process"),
         }
     }

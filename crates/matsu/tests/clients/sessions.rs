@@ -6,6 +6,7 @@ mod races;
 mod rights;
 mod stage;
 mod started;
+mod staying;
 mod steering;
 mod waiting;
 mod wires;

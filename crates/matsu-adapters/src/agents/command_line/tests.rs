@@ -20,6 +20,7 @@ fn input(agent: &str) -> RunInput {
         timeout_seconds: 60,
         session: "s".to_owned(),
         resume: false,
+        presence: None,
     }
 }
 
@@ -41,7 +42,7 @@ fn line(agent: &str, resume: Option<&Resume>, login: Login) -> CommandLine {
         matsu: Path::new("/bin/matsu"),
         login,
         own: &own,
-        connect_back: None,
+        token: &Token::new("the-token"),
         marker: "j.1",
     })
 }
@@ -58,8 +59,9 @@ fn file<'a>(line: &'a CommandLine, path: &str) -> &'a str {
 #[test]
 fn claude_chooses_its_session_and_reads_its_system_prompt_from_a_file() {
     let first = line("claude", None, Login::User);
-    let tail = ["--permission-mode", "plan", "--model", "m", "--append-system-prompt-file", "/run/system"];
-    ends_with(&first, &[&tail[..], &["--session-id", "UUID"]].concat());
+    let mode = ["--permission-mode", "dontAsk", "--model", "m", "--append-system-prompt-file", "/run/system"];
+    let back = ["--mcp-config", "/run/mcp.json", "--allowedTools", "mcp__matsu"];
+    ends_with(&first, &[&mode[..], &back, &["--session-id", "UUID"]].concat());
     assert_eq!(first.env.get("CLAUDE_CONFIG_DIR"), None, "the user's own login is used where it lies");
     assert_eq!(file(&first, "/run/system"), "待つ");
     let key = line("claude", None, Login::Key);
@@ -72,8 +74,9 @@ fn claude_chooses_its_session_and_reads_its_system_prompt_from_a_file() {
 fn codex_has_its_sandbox_before_the_word_resume() {
     let resume = Resume { vendor_session: "abc".to_owned(), place: None };
     let again = line("codex", Some(&resume), Login::User);
-    let tail = ["-s", "read-only", "-m", "m", "-c", "model_instructions_file=\"/run/system\"", "resume", "abc", "-"];
-    ends_with(&again, &tail);
+    ends_with(&again, &["resume", "abc", "-"]);
+    let place = |word: &str| again.args.iter().position(|arg| arg == word).unwrap_or_else(|| panic!("{word}"));
+    assert!(place("read-only") < place("resume") && place("model_instructions_file=\"/run/system\"") < place("resume"));
 }
 
 #[test]
@@ -98,6 +101,26 @@ fn opencode_gets_everything_in_one_file() {
     assert_eq!(config["instructions"], serde_json::json!(["/run/system"]));
     assert_eq!(config["share"], "disabled");
     assert!(opencode.args.join(" ").contains("--title Summarise README.md --dir /ws"), "{:?}", opencode.args);
+}
+
+/// Where each program finds its way back, and by what name it is given the token's variable.
+#[test]
+fn each_finds_its_way_back_and_the_token_is_in_the_environment_alone() {
+    for (agent, path, words) in [
+        ("claude", Some("/run/mcp.json"), "${MATSU_SESSION_TOKEN}"),
+        ("codex", None, "env_vars=[\"MATSU_SESSION_TOKEN\"]"),
+        ("gemini", Some("/run/system.json"), "${MATSU_SESSION_TOKEN}"),
+        ("gemini", Some("/private/.gemini/settings.json"), "${MATSU_SESSION_TOKEN}"),
+        ("qwen", Some("/run/settings.json"), "${MATSU_SESSION_TOKEN}"),
+        ("opencode", Some("/run/opencode.json"), "{env:MATSU_SESSION_TOKEN}"),
+    ] {
+        let line = line(agent, None, Login::Key);
+        assert_eq!(line.env["MATSU_SESSION_TOKEN"], "the-token", "{agent}");
+        let said = path.map_or_else(|| line.args.join(" "), |path| file(&line, path).to_owned());
+        assert!(said.contains("/bin/matsu") && said.contains("/data") && said.contains(words), "{agent}: {said}");
+        assert!(!line.args.join(" ").contains("the-token"), "{agent}");
+        assert!(!line.files.iter().any(|(_, text)| text.contains("the-token")), "{agent}");
+    }
 }
 
 #[test]

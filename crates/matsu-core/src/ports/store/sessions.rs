@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::id::{AgentId, ChatId, JobId, ProjectId, SessionId, TaskId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
-use crate::session::{EndReason, Outcome, Session, SessionState, SessionView, Unread};
+use crate::session::{EndReason, Outcome, Said, Session, SessionState, SessionView, Unread};
 use crate::task::TaskStatus;
 
 use super::StoreError;
@@ -40,10 +40,13 @@ pub trait SessionStore {
     /// by now keeps its status. Repeating it changes nothing.
     async fn report(&self, report: Report) -> Result<Reported, StoreError>;
 
+    /// What the session's agent has reported, if it has.
+    async fn report_of(&self, id: &SessionId) -> Result<Option<Said>, StoreError>;
+
     /// Newest first.
     async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError>;
 
-    /// Ends sessions that have expired and forgets those that ended before `ended_before`. Returns the ended ones.
+    /// Ends sessions that have expired or whose run is gone, and forgets those that ended before `ended_before`. Returns the ended ones.
     async fn sweep_sessions(
         &self,
         now: Timestamp,

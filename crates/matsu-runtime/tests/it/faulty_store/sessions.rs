@@ -15,7 +15,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project};
-use matsu_core::session::{Session, SessionView};
+use matsu_core::session::{Said, Session, SessionView};
 
 use super::FaultyStore;
 
@@ -114,6 +114,10 @@ impl SessionStore for FaultyStore {
 
     async fn touch_session(&self, id: &SessionId, now: Timestamp, expires_at: Timestamp) -> Result<(), StoreError> {
         self.pass("touch_session", self.inner.touch_session(id, now, expires_at)).await
+    }
+
+    async fn report_of(&self, id: &SessionId) -> Result<Option<Said>, StoreError> {
+        self.pass("report_of", self.inner.report_of(id)).await
     }
 
     async fn session_view(

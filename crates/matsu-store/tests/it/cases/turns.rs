@@ -103,7 +103,10 @@ pub async fn a_message_calls_the_agent_once_and_its_answer_acknowledges(t: TestS
     assert_eq!(ended.end_reason, Some(EndReason::ProcessEnded));
     let expected = [person("one"), person("two"), person("three")];
     assert_eq!(said(&t, &chat.id).await[..3], expected);
-    assert_eq!(said(&t, &chat.id).await[3..], [(Sender::Agent, "first".to_owned()), (Sender::Agent, "second".to_owned())]);
+    assert_eq!(
+        said(&t, &chat.id).await[3..],
+        [(Sender::Agent, "first".to_owned()), (Sender::Agent, "second".to_owned())]
+    );
     t.finish(&lease(&jobs[0]), completed()).await.unwrap();
     let next = calls(&t).await;
     assert_eq!(next.len(), 1, "what was said meanwhile calls it again");

@@ -93,4 +93,6 @@ echo '{"type":"result","error":"usage limit reached, try again in 2 seconds"}'
     // "Go on where you were interrupted." is no script: what runs now proves that it was resumed.
     let end = end_of(&mut client, &task);
     assert!(end["stderr_tail"].as_str().unwrap().contains("Go"), "{end}");
+    // It has a name although this time it did not say its vendor's.
+    assert_eq!((end["status"].as_str(), &end["session_id"]), (Some("failed"), &json!(task)), "{end}");
 }

@@ -25,6 +25,8 @@ pub struct Case {
     pub login: fn(url: &str) -> Vec<(&'static str, Value)>,
     /// A call of its shell, from the tools it offers.
     pub shell: fn(command: &str, tools: &[String]) -> Option<ToolCall>,
+    /// What it calls a tool of ours.
+    pub ours: fn(tool: &str) -> String,
 }
 
 pub const CASES: &[Case] = &[CLAUDE, CODEX, GEMINI, QWEN, OPENCODE];
@@ -41,6 +43,7 @@ const CLAUDE: Case = Case {
         vec![(".claude/.credentials.json", json!({ "claudeAiOauth": oauth }))]
     },
     shell: |command, tools| offered(tools, "Bash", json!({ "command": command, "description": "sleeps" })),
+    ours: |tool| format!("mcp__matsu__{tool}"),
 };
 
 const CODEX: Case = Case {
@@ -54,6 +57,7 @@ const CODEX: Case = Case {
             .or_else(|| offered(tools, "shell_command", json!({ "command": command, "timeout_ms": 600_000 })))
             .or_else(|| offered(tools, "shell", json!({ "command": ["bash", "-lc", command], "timeout_ms": 600_000 })))
     },
+    ours: |tool| format!("mcp__matsu/{tool}"),
 };
 
 fn codex(url: &str, login: &str) -> String {
@@ -81,6 +85,7 @@ const GEMINI: Case = Case {
         ]
     },
     shell: |command, tools| offered(tools, "run_shell_command", json!({ "command": command })),
+    ours: |tool| format!("mcp_matsu_{tool}"),
 };
 
 const QWEN: Case = Case {
@@ -96,6 +101,7 @@ const QWEN: Case = Case {
         ]
     },
     shell: |command, tools| offered(tools, "run_shell_command", json!({ "command": command, "is_background": false })),
+    ours: |tool| format!("mcp__matsu__{tool}"),
 };
 
 const OPENCODE: Case = Case {
@@ -106,15 +112,14 @@ const OPENCODE: Case = Case {
     login: |_| {
         vec![
             (".local/share/opencode/auth.json", json!({ "p": { "type": "api", "key": SECRET } })),
-            // Its login command makes these folders, too.
-            (".config/opencode/opencode.json", json!({})),
-            (".local/state/opencode/kv.json", json!({})),
-            (".cache/opencode/version", json!("21")),
+            // The user's own settings are not the run's.
+            (".config/opencode/opencode.json", json!({ "model": "nobody/nothing" })),
         ]
     },
     shell: |command, tools| {
         offered(tools, "bash", json!({ "command": command, "description": "sleeps", "timeout": 600_000 }))
     },
+    ours: |tool| format!("matsu_{tool}"),
 };
 
 fn opencode(url: &str, key: &str) -> String {

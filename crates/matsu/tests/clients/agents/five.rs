@@ -150,6 +150,26 @@ fn naps(length: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_tool_of_ours_is_called_from_inside_a_run() {
+    for_each("a tool call back into Matsu", |case, programs| {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&heard);
+        let bed = Bed::new(case, programs, false, move |asked| {
+            if asked.results.is_empty() {
+                return Reply::tool(&(case.ours)("get_next_action"), json!({}));
+            }
+            hears.lock().unwrap().extend(asked.results.clone());
+            Reply::text("called back")
+        });
+        let task = bed.start(json!({ "message": "call back" }));
+        bed.completes(&task, "called back");
+        // It was told what only the run's own session is told.
+        let heard = heard.lock().unwrap();
+        assert!(heard.iter().any(|result| result.contains(&task)), "{}: {heard:?}", case.name);
+    });
+}
+
+#[test]
 fn a_login_is_used_where_it_lies() {
     for_each("the user's login used, not copied", |case, programs| {
         let bed = Bed::new(case, programs, true, |_| Reply::text("logged in"));

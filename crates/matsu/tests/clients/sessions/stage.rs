@@ -16,6 +16,15 @@ pub struct Stage {
     pub daemon: Daemon,
 }
 
+/// A program that waits for its messages itself, or one that never calls.
+fn waiter(name: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/sessions/waiting_agent.py");
+    format!(
+        "name = \"{name}\"\ncommand = \"python3\"\nargs = [{script:?}, {name:?}]\nprompt = \"stdin\"\noutput = \"text\"\n\
+         delivery = \"wait\"\n[connect_back]\nenv = {{ MATSU = \"{{matsu}}\", DATA = \"{{data_dir}}\" }}\n"
+    )
+}
+
 /// What a tool said: both halves, and how long it took.
 #[derive(Clone, Debug)]
 pub struct Said {
@@ -33,7 +42,11 @@ impl Stage {
     /// With settings from the environment. The scripted agents are known: their message is their script.
     pub fn with(settings: &[(&str, &str)]) -> Self {
         let home = Home::new();
-        matsu_testkit::fake_agents::write(&home.path(".config/matsu/agents")).unwrap();
+        let definitions = home.path(".config/matsu/agents");
+        matsu_testkit::fake_agents::write(&definitions).unwrap();
+        for name in ["waiter", "mute"] {
+            std::fs::write(definitions.join(format!("{name}.toml")), waiter(name)).unwrap();
+        }
         let daemon = home.serve_with(settings);
         Self { home, daemon }
     }

@@ -1,0 +1,196 @@
+//! A run's own session: begun before its program starts, over when its last process is gone.
+//!
+//! It says who a process of the run is when it calls back, and bounds what that may do. The token goes to the program
+//! and to nobody else; the store keeps its hash.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use matsu_core::change::Topic;
+use matsu_core::chat::Chat;
+use matsu_core::id::{AgentId, ProjectId};
+use matsu_core::limits::{AFTER_REPORT_MAX, TICK};
+use matsu_core::ports::agent::{ConnectBack, ReportRule};
+use matsu_core::ports::store::{EndSession, SessionKey, Standing, StoreError, WantedFor};
+use matsu_core::principal::Principal;
+use matsu_core::project::DEFAULT_PROJECT;
+use matsu_core::run::RunInput;
+use matsu_core::secret::Token;
+use matsu_core::session::{EndReason, Purpose, Said, Session, SessionState};
+use matsu_core::wake::Subscription;
+
+use crate::context::JobContext;
+use crate::runtime::Runtime;
+use crate::sessions::SessionOptions;
+use crate::sessions::begin::StartedAgent;
+use crate::stop_signal::StopWord;
+
+/// A lost wake-up costs this many ticks.
+const LOOK_EVERY_TICKS: u32 = 5;
+
+pub struct OwnSession {
+    runtime: Runtime,
+    session: Session,
+    token: Token,
+    rule: ReportRule,
+    subscription: Subscription,
+    /// The next look that nobody has to ask for.
+    look_at: Instant,
+}
+
+impl OwnSession {
+    /// # Errors
+    /// As the store's; a task or chat that is over.
+    pub async fn begin(cx: &JobContext, input: &RunInput, back: &ConnectBack) -> Result<Self, StoreError> {
+        let runtime = cx.runtime();
+        let missing = || StoreError::NotFound { what: "task", id: cx.lease.job_id.to_string() };
+        let task_id = cx.job.task_id.clone().ok_or_else(missing)?;
+        let task = runtime.store().tasks(std::slice::from_ref(&task_id)).await?.pop().ok_or_else(missing)?;
+        let owner = person_behind(runtime, &task.owner).await?;
+        let (agent_id, project_id) = match &input.presence {
+            Some(presence) => (presence.agent_id.clone(), presence.project_id.clone()),
+            None => (AgentId::of_program(&input.agent), ProjectId::from_text(DEFAULT_PROJECT)),
+        };
+        // Who works as somebody says how it went, if it can.
+        let rule = if input.presence.is_some() && back.is_told { ReportRule::Required } else { back.report };
+        let started = StartedAgent {
+            agent_id,
+            project_id,
+            wanted: WantedFor::Task(task_id),
+            job_id: cx.lease.job_id.clone(),
+            mode: Some(input.mode.to_string()),
+            grants: back.grants.clone(),
+        };
+        Self::begin_as(runtime, &owner, started, rule).await
+    }
+
+    /// For an agent that was called to a chat by this person.
+    ///
+    /// # Errors
+    /// As the store's; a chat that is over.
+    pub async fn begin_in_chat(
+        cx: &JobContext,
+        owner: &Principal,
+        chat: &Chat,
+        input: &RunInput,
+        back: &ConnectBack,
+    ) -> Result<Self, StoreError> {
+        let nobody = || StoreError::NotFound { what: "agent", id: chat.id.to_string() };
+        let started = StartedAgent {
+            agent_id: chat.agent_id.clone().ok_or_else(nobody)?,
+            project_id: chat.project_id.clone(),
+            wanted: WantedFor::Chat(chat.id.clone()),
+            job_id: cx.lease.job_id.clone(),
+            mode: Some(input.mode.to_string()),
+            grants: back.grants.clone(),
+        };
+        Self::begin_as(cx.runtime(), owner, started, ReportRule::Optional).await
+    }
+
+    async fn begin_as(
+        runtime: &Runtime,
+        owner: &Principal,
+        started: StartedAgent,
+        rule: ReportRule,
+    ) -> Result<Self, StoreError> {
+        // Before it begins: whatever ends it from then on is heard.
+        let subscription = runtime.hub().subscribe(&[Topic::agent(&started.agent_id, &started.project_id)]);
+        let begun = runtime.begin_for_run(owner, started).await?;
+        let token = Token::new(&begun.token);
+        let look_at = runtime.clock().instant() + TICK * LOOK_EVERY_TICKS;
+        Ok(Self { runtime: runtime.clone(), session: begun.session, token, rule, subscription, look_at })
+    }
+
+    pub fn token(&self) -> &Token {
+        &self.token
+    }
+
+    /// Whether the run must say itself how its task went.
+    pub fn must_report(&self) -> bool {
+        self.rule == ReportRule::Required
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Returns when the session is over although the run is not, with how long its program still has to leave. May be
+    /// dropped and called again: a look that was begun is then made up for.
+    pub async fn over(&mut self) -> Duration {
+        let (clock, key) = (*self.runtime.clock(), SessionKey::Id(self.session.id.clone()));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.subscription.woken() => {}
+                () = clock.sleep_until(self.look_at) => {}
+            }
+            // Until the look is over, so that whoever drops it in between does not lose what woke it.
+            self.look_at = clock.instant();
+            // A store that does not answer now is asked again.
+            let standing = self.runtime.plain_store().standing(&key, clock.now()).await;
+            self.look_at = clock.instant() + TICK * LOOK_EVERY_TICKS;
+            if let Ok(standing) = standing
+                && let Some(patience) = patience(standing.as_ref(), self.runtime.session_options())
+            {
+                return patience;
+            }
+        }
+    }
+
+    /// The run is over: the token opens nothing any more. Returns what the agent has reported by then.
+    pub async fn close(&self, cx: &JobContext) -> Option<Said> {
+        let (id, now) = (self.session.id.clone(), self.runtime.clock().now());
+        let request = EndSession { id, to: SessionState::Ended, reason: EndReason::ProcessEnded, now };
+        // First the end, then the look: a report that was under way either counts or comes too late for good.
+        loop {
+            let ended = self.runtime.store().end_session(request.clone()).await;
+            let said = match ended {
+                Ok(_) => self.runtime.store().report_of(&self.session.id).await,
+                Err(error) => Err(error),
+            };
+            match said {
+                Ok(said) => return said,
+                Err(error) if cx.stop.word() >= StopWord::Abort || !matches!(error, StoreError::Unavailable(_)) => {
+                    tracing::warn!(session = %self.session.id, %error, "the session of a run is left to the sweeper");
+                    return None;
+                }
+                Err(_) => self.runtime.clock().sleep(TICK).await,
+            }
+        }
+    }
+}
+
+/// How long a program still has to leave by itself. `None`: its session goes on, or its end is none of the run's.
+fn patience(standing: Option<&Standing>, options: &SessionOptions) -> Option<Duration> {
+    let Some(Standing { session, unread }) = standing else { return Some(Duration::ZERO) };
+    let is_chat = session.purpose == Purpose::Chat;
+    match (session.state, session.end_reason) {
+        // Who makes no calls cannot hear that it should stop. A task's own status tells its run.
+        (SessionState::Active, _) => {
+            (is_chat && !session.has_called() && unread.interrupts > 0).then_some(Duration::ZERO)
+        }
+        (SessionState::Ending, _) if session.has_called() => Some(options.cancel_grace),
+        (SessionState::Ending, _) => Some(Duration::ZERO),
+        (SessionState::Ended, Some(EndReason::Reported)) => Some(AFTER_REPORT_MAX),
+        (SessionState::Ended, Some(EndReason::LoggedOut | EndReason::Idle | EndReason::ClosedByPerson)) if is_chat => {
+            Some(AFTER_REPORT_MAX)
+        }
+        // It has left by itself, which is no reason to end its program.
+        (SessionState::Ended, Some(EndReason::LoggedOut)) => None,
+        (SessionState::Ended, _) => Some(Duration::ZERO),
+    }
+}
+
+/// What a run starts belongs to its session; the session belongs to whoever is at the beginning of it all.
+async fn person_behind(runtime: &Runtime, owner: &Principal) -> Result<Principal, StoreError> {
+    let Some(session) = owner.as_session() else { return Ok(owner.clone()) };
+    match runtime.store().session(&session).await {
+        Ok(session) => Ok(session.owner),
+        Err(StoreError::NotFound { .. }) => Ok(owner.clone()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Runs that call back: known as themselves, bounded by their session, and heard when they say how their task went.
+
+use serde_json::{Value, json};
+
+use super::{Bench, end_of, reaches, start_with};
+use crate::stdio::Client;
+
+/// A script that makes these calls over MCP and prints what was answered.
+fn calls(calls: &[(&str, Value)]) -> String {
+    let words = calls.iter().map(|(name, arguments)| {
+        let arguments = arguments.to_string().replace('\'', "'\\''");
+        format!(" {name} '{arguments}'")
+    });
+    way_back(&words.collect::<String>())
+}
+
+fn way_back(words: &str) -> String {
+    format!("python3 {}/tests/clients/agent_runs/way_back.py {words}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[track_caller]
+fn run(client: &mut Client, agent: &str, script: &str) -> Value {
+    let task = start_with(client, script, json!({ "cli_name": agent }));
+    end_of(client, &task)
+}
+
+/// What a run has printed, a line each.
+#[track_caller]
+fn lines(end: &Value) -> Vec<Value> {
+    assert_eq!(end["status"], "completed", "{end}");
+    let text = end["result"].as_str().unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+#[test]
+fn a_run_that_calls_back_is_its_own_session_and_no_more() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let foreign = start_with(&mut client, "sleep 60", json!({}));
+    let offered = lines(&run(&mut client, "back", &way_back("tools"))).remove(0);
+    let offered: Vec<&str> = offered.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(offered.contains(&"report_completed") && offered.contains(&"use_agent"), "{offered:?}");
+    assert!(!offered.contains(&"feedback") && !offered.contains(&"use_agents"), "{offered:?}");
+    let granted = lines(&run(&mut client, "narrow", &way_back("tools"))).remove(0);
+    assert!(granted.to_string().contains("list_agents") && !granted.to_string().contains("use_agent\""), "{granted}");
+    let script = calls(&[
+        ("get_task_status", json!({ "task_id": foreign })),
+        ("cancel_task", json!({ "task_id": foreign })),
+        ("use_agent", json!({ "cli_name": "script", "message": "echo child", "mode": "workspace-write" })),
+        ("use_agent", json!({ "cli_name": "script", "message": "echo child" })),
+        ("feedback", json!({ "action": "edge_correct" })),
+        ("get_next_action", json!({})),
+    ]);
+    let task = start_with(&mut client, &script, json!({ "cli_name": "back" }));
+    let said = lines(&end_of(&mut client, &task));
+    assert_eq!(said[0]["status"], "not_found", "{}", said[0]);
+    assert_eq!(said[1]["error_code"], "TASK_NOT_FOUND", "{}", said[1]);
+    assert_eq!(said[2]["details"]["param_name"], "mode", "{}", said[2]);
+    assert_eq!((said[3]["result"].as_str(), said[3]["mode"].as_str()), (Some("child\n"), Some("read-only")));
+    assert!(said[4]["ok"] != true, "{}", said[4]);
+    assert_eq!((said[5]["action"].as_str(), &said[5]["task"]["task_id"]), (Some("work"), &json!(task)), "{}", said[5]);
+    // What it started is also for whom it works.
+    let child = client.call("get_task_status", &json!({ "task_id": said[3]["task_id"] }));
+    assert_eq!(child["status"], "completed", "{child}");
+    client.call("cancel_task", &json!({ "task_id": foreign, "mode": "immediate" }));
+}
+
+#[test]
+fn the_token_is_in_no_argument_and_opens_nothing_after_the_run() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let script = format!("{}; sleep 60", way_back("token"));
+    let task = start_with(&mut client, &script, json!({ "cli_name": "back" }));
+    let said = crate::home::until("the run has said its token", super::SOON, || {
+        let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 1 }));
+        serde_json::from_str::<Value>(said["tail"].as_str()?).ok()
+    });
+    assert_eq!(said["in_argv"], false);
+    let token = said["token"].as_str().unwrap().to_owned();
+    let (_, http) = bench.home.relayed();
+    let http = crate::http::Http { token: token.clone(), ..http };
+    // Over the other door it is the same run: its task, its mode, its place in the tree.
+    let own = http.call("get_task_status", &json!({ "task_id": task }));
+    assert_eq!(own["result"]["structuredContent"]["status"], "running", "{own}");
+    let refused = http.call("use_agent", &json!({ "cli_name": "script", "message": "x", "mode": "full" }));
+    assert_eq!(refused["result"]["structuredContent"]["details"]["param_name"], "mode", "{refused}");
+    client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+    end_of(&mut client, &task);
+    let late = http.call("get_task_status", &json!({ "task_id": task }));
+    assert_eq!(late["result"]["structuredContent"]["error_code"], "SESSION_ENDED", "{late}");
+    let log = std::fs::read_to_string(bench.home.data_dir().join("daemon.log")).unwrap_or_default();
+    assert!(!log.contains(&token), "no secret in the log");
+}
+
+#[test]
+fn a_process_of_a_run_has_its_tools_and_nothing_else_whatever_it_presents() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let (matsu, data) = (env!("CARGO_BIN_EXE_matsu"), bench.home.data_dir());
+    let data = data.display();
+    // A definition that says nothing of a way back: whoever finds the socket is the run all the same.
+    let script = format!("unset MATSU_RUN; {matsu} --data-dir {data} token list 2>&1; echo code=$?");
+    let end = run(&mut client, "script", &script);
+    let said = end["result"].as_str().unwrap_or_else(|| panic!("{end}"));
+    assert!(said.contains("a run has its tools and nothing else") && !said.contains("code=0"), "{end}");
+    let script = format!("{matsu} --data-dir {data} call feedback '{{\"action\":\"edge_correct\"}}' 2>&1; true");
+    let said = run(&mut client, "script", &script);
+    assert!(said["result"].as_str().unwrap().contains("FORBIDDEN"), "{said}");
+}
+
+#[test]
+fn a_report_decides_and_who_must_report_and_does_not_has_failed() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let report =
+        |result: &str, summary: &str| calls(&[("report_completed", json!({ "result": result, "summary": summary }))]);
+    let end = run(&mut client, "reporter", &format!("{} >/dev/null; exit 3", report("success", "all done")));
+    assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("all done")), "{end}");
+    let end = run(&mut client, "reporter", &format!("{} >/dev/null; echo text", report("success", "all done")));
+    assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("text\n")), "{end}");
+    for agent in ["reporter", "back"] {
+        let end = run(&mut client, agent, &format!("{}; exit 0", report("failed", "no such file")));
+        let words = (end["status"].as_str(), end["error_code"].as_str(), end["error"].as_str());
+        assert_eq!(words, (Some("failed"), Some("AGENT_REPORTED_FAILURE"), Some("no such file")), "{end}");
+    }
+    let end = run(&mut client, "reporter", "echo done");
+    assert_eq!((end["error_code"].as_str(), end["stdout_tail"].as_str()), (Some("AGENT_NO_REPORT"), Some("done\n")));
+    assert!(end["error"].as_str().unwrap().contains("without calling report_completed"), "{end}");
+    let end = run(&mut client, "reporter", "exit 7");
+    assert_eq!(end["error_code"], "AGENT_NO_REPORT", "{end}");
+    assert!(end["error"].as_str().unwrap().contains("exited with code 7"), "{end}");
+    assert_eq!(run(&mut client, "back", "echo done")["status"], "completed");
+}
+
+#[test]
+fn a_run_that_reports_that_it_is_blocked_goes_on_when_its_task_is_resumed() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let blocked = calls(&[("report_completed", json!({ "result": "blocked", "summary": "which branch?" }))]);
+    let task = start_with(&mut client, &blocked, json!({ "cli_name": "back" }));
+    let said = reaches(&mut client, &task, "blocked");
+    assert!(said.to_string().contains("which branch?"), "{said}");
+    let (_, http) = bench.home.relayed();
+    let (host, key) = (http.address.to_string(), format!("Bearer {}", http.token));
+    let headers = [("Host", host.as_str()), ("Authorization", &key), ("Content-Type", "application/json")];
+    let resumed = http.send("PATCH", &format!("/api/v1/tasks/{task}"), &headers, br#"{"status":"running"}"#);
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    assert_eq!(end_of(&mut client, &task)["result"], "went on: resume\n");
+}
