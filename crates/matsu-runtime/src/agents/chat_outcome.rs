@@ -77,7 +77,8 @@ async fn answered(cx: &JobContext, turn: &Turn, output_json: &str) -> Result<Tur
     }
     let Some(last) = turn.messages.last() else { return Ok(TurnOutcome::Left) };
     let (to, upto_seq) = (last.message.id.clone(), last.message.seq);
-    Ok(TurnOutcome::Answered { said, to, upto_seq, if_silent: chat_lines::silent(language) })
+    let (replied_seq, if_silent) = (turn.chat.last_reply_seq, chat_lines::silent(language));
+    Ok(TurnOutcome::Answered { said, to, upto_seq, replied_seq, if_silent })
 }
 
 /// Tried again a few times, later and later; then a person decides.

@@ -159,10 +159,12 @@ impl Transition for EndTurn {
         end_sessions(tx, &self.lease.job_id, self.now).await?;
         let is_open = chat.state == ChatState::Open;
         match &self.outcome {
-            TurnOutcome::Answered { said, to, upto_seq, if_silent } => {
+            TurnOutcome::Answered { said, to, upto_seq, replied_seq, if_silent } => {
                 tx.run(&ACKNOWLEDGE, params![&chat.id, *upto_seq]).await?;
-                if is_open {
-                    self.answer(tx, &chat, said, to, if_silent).await?;
+                if is_open && said.is_empty() && chat.last_reply_seq <= *replied_seq {
+                    house_line(tx, &chat, if_silent, self.now).await?;
+                } else if is_open {
+                    self.answer(tx, &chat, said, to).await?;
                 }
             }
             TurnOutcome::Left => {}
@@ -186,31 +188,13 @@ impl Transition for EndTurn {
 }
 
 trait Ending {
-    async fn answer(
-        &self,
-        tx: &mut Tx<'_>,
-        chat: &Chat,
-        said: &[String],
-        to: &MessageId,
-        if_silent: &str,
-    ) -> Result<(), StoreError>;
+    async fn answer(&self, tx: &mut Tx<'_>, chat: &Chat, said: &[String], to: &MessageId) -> Result<(), StoreError>;
     async fn house_line(&self, tx: &mut Tx<'_>, chat: &Chat, line: &str) -> Result<(), StoreError>;
     async fn failed(&self, tx: &mut Tx<'_>, chat: &Chat, retry_at: Option<Timestamp>) -> Result<(), StoreError>;
 }
 
 impl Ending for EndTurn {
-    async fn answer(
-        &self,
-        tx: &mut Tx<'_>,
-        chat: &Chat,
-        said: &[String],
-        to: &MessageId,
-        if_silent: &str,
-    ) -> Result<(), StoreError> {
-        let is_silent = said.is_empty() && chat.awaits_reply();
-        if is_silent {
-            return house_line(tx, chat, if_silent, self.now).await;
-        }
+    async fn answer(&self, tx: &mut Tx<'_>, chat: &Chat, said: &[String], to: &MessageId) -> Result<(), StoreError> {
         let sender_id = chat.agent_id.as_ref().map(ToString::to_string).unwrap_or_default();
         for content in said {
             // Read anew each time: every message takes the number after the last one's.

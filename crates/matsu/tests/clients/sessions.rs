@@ -4,7 +4,7 @@ mod chat;
 mod notices;
 mod races;
 mod rights;
-mod stage;
+pub mod stage;
 mod started;
 mod staying;
 mod steering;

@@ -50,9 +50,9 @@ pub struct EndTurn {
 
 #[derive(Clone, Debug)]
 pub enum TurnOutcome {
-    /// The agent's final words, in order, as answer to everything up to this message. If there are none and it has not
-    /// spoken by itself either, the line is shown instead.
-    Answered { said: Vec<String>, to: MessageId, upto_seq: i64, if_silent: String },
+    /// The agent's final words, in order, as answer to everything up to this message. If there are none, and nobody
+    /// has replied since this number either, the line is shown instead.
+    Answered { said: Vec<String>, to: MessageId, upto_seq: i64, replied_seq: i64, if_silent: String },
     /// The agent has left by itself.
     Left,
     /// A person called it off; what it was answering counts as read.

@@ -63,6 +63,7 @@ fn answer(turn: &Turn, said: &[&str]) -> TurnOutcome {
         said: said.iter().map(|said| (*said).to_owned()).collect(),
         to: last.id.clone(),
         upto_seq: last.seq,
+        replied_seq: turn.chat.last_reply_seq,
         if_silent: "silent".to_owned(),
     }
 }

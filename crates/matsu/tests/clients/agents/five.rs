@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use super::cases::{CASES, Case, KEY, SECRET, carries};
 use super::programs;
-use crate::home::{Daemon, Home, until};
+use crate::home::{Home, until};
+use crate::sessions::stage::Stage;
 
 const RUN_MAX: Duration = Duration::from_secs(120);
 /// After a cancel everything is gone within this.
 const GONE_MAX: Duration = Duration::from_secs(5);
 
 /// One agent with a daemon and a model of its own.
-struct Bed {
-    case: &'static Case,
-    model: ModelServer,
-    daemon: Daemon,
-    home: Home,
+pub struct Bed {
+    pub case: &'static Case,
+    pub model: ModelServer,
+    pub stage: Stage,
 }
 
 impl Bed {
@@ -30,9 +30,20 @@ impl Bed {
         is_logged_in: bool,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
+        Self::with(case, programs, is_logged_in, "", reply)
+    }
+
+    /// With more keys in the agent's definition.
+    pub fn with(
+        case: &'static Case,
+        programs: &Path,
+        is_logged_in: bool,
+        keys: &str,
+        reply: impl FnMut(&Asked) -> Reply + Send + 'static,
+    ) -> Self {
         let home = Home::new();
         let model = ModelServer::with(Box::new(reply)).unwrap();
-        case.configure(home.folder(), programs, &model.url(), is_logged_in);
+        case.configure(home.folder(), programs, &model.url(), is_logged_in, keys);
         let work = home.folder().join("work");
         std::fs::create_dir_all(&work).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -43,14 +54,14 @@ impl Bed {
             settings.push((case.key, KEY));
         }
         let daemon = home.serve_with(&settings);
-        Self { case, model, daemon, home }
+        Self { case, model, stage: Stage { home, daemon } }
     }
 
     /// Starts a run; its task.
     fn start(&self, more: Value) -> String {
         let mut arguments = json!({ "cli_name": self.case.name, "run_async": true, "timeout": 300 });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let said = self.daemon.http().call("use_agent", &arguments);
+        let said = self.stage.http().call("use_agent", &arguments);
         let task = said["result"]["structuredContent"]["task_id"].as_str();
         task.unwrap_or_else(|| panic!("{}: {said}", self.case.name)).to_owned()
     }
@@ -59,7 +70,7 @@ impl Bed {
     fn ended(&self, task: &str) -> Value {
         until("the run has ended", RUN_MAX, || {
             let said = self
-                .daemon
+                .stage
                 .http()
                 .call("get_task_status", &json!({ "task_id": task, "timeout": 30, "wait_for": "all" }));
             let said = said["result"]["structuredContent"].clone();
@@ -77,7 +88,7 @@ impl Bed {
 }
 
 /// Runs a check for every agent and says for each how it went; the first failure is the test's own.
-fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
+pub fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
     let Some(programs) = programs(what) else { return };
     let wanted = std::env::var("MATSU_TEST_AGENT").ok();
     let mut failed = Vec::new();
@@ -132,10 +143,10 @@ fn a_run_that_is_cancelled_leaves_no_process() {
         let task = bed.start(json!({ "message": "sleep", "mode": "full" }));
         until("the shell runs", RUN_MAX, || {
             let naps = naps(&nap);
-            assert_ne!(bed.daemon.http().status_of(&task), "completed", "{}: {:?}", case.name, tools.lock().unwrap());
+            assert_ne!(bed.stage.http().status_of(&task), "completed", "{}: {:?}", case.name, tools.lock().unwrap());
             (naps.len() >= 2).then_some(())
         });
-        let said = bed.daemon.http().call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+        let said = bed.stage.http().call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
         assert_eq!(said["result"]["structuredContent"]["status"], "cancelled", "{said}");
         until("every process is gone", GONE_MAX, || naps(&nap).is_empty().then_some(()));
         println!("{}: {}", case.name, said["result"]["structuredContent"]);
@@ -179,7 +190,7 @@ fn a_login_is_used_where_it_lies() {
             "{}: the login was not used",
             case.name
         );
-        let copies = files_with(&bed.home.data_dir(), SECRET);
+        let copies = files_with(&bed.stage.home.data_dir(), SECRET);
         assert_eq!(copies, Vec::<String>::new(), "{}: the login was copied", case.name);
     });
 }
