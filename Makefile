@@ -18,7 +18,7 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis conformance test-agents setup soak
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -83,6 +83,9 @@ test-agents: setup ## The real AI command lines (over 1 GB, from npm) against a 
 
 schemathesis: setup ## Property tests of the REST API against its own description
 	scripts/schemathesis.sh
+
+deploy: ## What can be checked of deploy/ without a cluster; says what was not
+	scripts/deploy.sh
 
 conformance: setup ## The official MCP suite, the Inspector and the TypeScript SDK; writes docs/conformance.md
 	scripts/conformance.sh

@@ -23,7 +23,7 @@ async function drive(transport, mode) {
     assert.ok(tools.find((tool) => tool.name === name)?.outputSchema, name);
   }
 
-  const task = await submit(1500);
+  const task = await submit(5000);
   const heard = [];
   const ended = await call(
     "get_task_status",

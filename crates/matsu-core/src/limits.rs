@@ -96,6 +96,7 @@ limits! {
     SWEEP_ROWS_MAX: u32 = 500, "rows that one sweep removes in one transaction";
     WRITE_BATCH_MAX: usize = 256, "operations that share one commit";
     WAITS_PER_PRINCIPAL_MAX: usize = 20_000, "waits that one principal may hold open";
+    TASKS_PER_PRINCIPAL_MAX: u32 = 20_000, "unfinished tasks that one principal may have";
     CURSORS_MAX: usize = 10_000, "client instances whose last-told revisions are remembered";
     CURSOR_TASKS_MAX: usize = 1_000, "handles remembered for each client instance";
     COURTESY: Duration = Duration::from_millis(25), "a node that has its share of a slot leaves more of it to the others for this long";

@@ -27,6 +27,7 @@ use crate::research::{ResearchKit, Told};
 use crate::sessions::{SessionOptions, Sight, Waiters};
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
+use crate::tasks::OpenTasks;
 
 #[derive(Clone)]
 pub struct Runtime {
@@ -49,6 +50,7 @@ struct Inner {
     started_at: Timestamp,
     cursors: Cursors,
     open_waits: Arc<OpenWaits>,
+    open_tasks: OpenTasks,
     told: Told,
     snapshots: Arc<Snapshots>,
     running: Running,
@@ -73,6 +75,7 @@ impl Runtime {
             started_at,
             cursors: Cursors::default(),
             open_waits: Arc::default(),
+            open_tasks: OpenTasks::default(),
             told: Told::default(),
             snapshots,
             running: Running::default(),
@@ -232,6 +235,10 @@ impl Runtime {
     #[must_use]
     pub fn waits_open(&self) -> usize {
         self.inner.open_waits.len()
+    }
+
+    pub(crate) fn open_tasks(&self) -> &OpenTasks {
+        &self.inner.open_tasks
     }
 
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {

@@ -3,6 +3,7 @@
 //! A handle belongs to the principal that made it. To any other it does not exist, and the answer is the same as for
 //! an id that was never given out.
 
+mod open_tasks;
 mod retry;
 mod stop;
 
@@ -10,18 +11,19 @@ use std::sync::Arc;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::job::NewJob;
 use matsu_core::job::end::clip;
+use matsu_core::job::{Job, NewJob};
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    Enqueue, Enqueued, InsertedTask, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+    Enqueue, Enqueued, InsertedTask, JobFilter, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
 };
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, Task};
 
 use crate::runtime::Runtime;
 
+pub(crate) use open_tasks::OpenTasks;
 pub use stop::StopReport;
 
 /// Why a verb was refused.
@@ -94,6 +96,7 @@ impl Runtime {
             return Err(TaskError::LimitExceeded(message));
         }
         task.title = clip(&task.title, TITLE_CHARS_MAX);
+        self.open_tasks().admit(&**self.store(), &task.owner).await?;
         Ok(self.store().insert_task(task).await?)
     }
 
@@ -108,6 +111,7 @@ impl Runtime {
     ) -> Result<InsertedTask, TaskError> {
         check_jobs(&task.jobs)?;
         task.title = clip(&task.title, TITLE_CHARS_MAX);
+        self.open_tasks().admit(&**self.store(), &task.owner).await?;
         Ok(self.store().insert_run(task, session).await?)
     }
 
@@ -125,6 +129,21 @@ impl Runtime {
         let resume_for = Some(owner.clone());
         let request = Enqueue { task_id: Some(id.clone()), jobs, resume_for, now: self.clock().now() };
         Ok(self.store().enqueue(request).await?)
+    }
+
+    /// All jobs of a task, oldest first.
+    pub(crate) async fn jobs_of(&self, id: &TaskId) -> Result<Vec<Job>, TaskError> {
+        let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
+        let mut jobs = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
+            jobs.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(jobs);
+            }
+        }
     }
 
     /// Queues jobs of the house itself, which belong to no task.

@@ -19,6 +19,7 @@ mod task_wait;
 mod tasks;
 mod test_jobs;
 mod tokens;
+mod tool_call;
 mod tools;
 
 use axum::Router;

@@ -34,6 +34,7 @@ const PLACES: &[&str] = &[
     "sessions",
     "chat",
     "research",
+    "notifications",
     "calibration",
     "rules",
     "settings",

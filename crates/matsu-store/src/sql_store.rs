@@ -40,8 +40,8 @@ use crate::transitions::guard::Guarded;
 use crate::transitions::nodes::{Beat, ReadNodes, ReadSlots, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
-    CountUnfinished, ListJobs, ListSummaries, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary, ReadTask,
-    ReadTasks,
+    CountTasks, CountUnfinished, ListJobs, ListSummaries, ListTasks, ReadInfo, ReadJob, ReadOrders, ReadSummary,
+    ReadTask, ReadTasks,
 };
 use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
 use crate::transitions::run_output::{AppendOutput, ReadOutput};
@@ -130,6 +130,10 @@ impl TaskStore for SqlStore {
 
     async fn list_tasks(&self, filter: &TaskFilter, page: &PageRequest) -> Result<Page<Task>, StoreError> {
         self.read(ListTasks { filter: filter.clone(), page: page.clone() }).await
+    }
+
+    async fn unfinished_tasks(&self, owner: &Principal, max: u32) -> Result<u32, StoreError> {
+        self.read(CountTasks { owner: owner.clone(), max }).await
     }
 
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {

@@ -1,8 +1,10 @@
-//! The command line: what can be said. What it means is in `commands/`.
+//! The command line: what can be said before a command. Each command says the rest in its own file in `commands/`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser};
+
+use crate::commands::Command;
 
 /// Hand slow work over, wait in one cheap call, lose nothing.
 #[derive(Parser)]
@@ -38,6 +40,7 @@ pub struct Global {
     #[arg(long, global = true)]
     pub json: bool,
 }
+<<<<<<< HEAD
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -453,3 +456,5 @@ pub struct Export {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
+=======
+>>>>>>> main

@@ -1,4 +1,5 @@
-//! The commands: one file each. Only these files print to stdout.
+//! The commands: one file each, with its words and what they mean, and a line in each list here. Only these files print
+//! to stdout.
 
 /// `println!` for a reader that may be gone: in `matsu tasks | head` that is no error.
 macro_rules! say {
@@ -25,7 +26,7 @@ mod gc;
 mod hook;
 mod limits;
 mod logs;
-mod mcp;
+pub mod mcp;
 mod migrate;
 mod open;
 mod research;
@@ -42,9 +43,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::cli::{Cli, Command, Global};
+use crate::cli::{Cli, Global};
 use crate::config::{Config, Flags};
 use crate::logging;
 
@@ -52,6 +54,78 @@ use crate::logging;
 pub struct Context {
     pub config: Config,
     pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve: HTTP, REST, the socket, and the workers
+    Serve(serve::Serve),
+    /// The MCP server that a client starts, on stdin and stdout: a relay to the daemon
+    Mcp(mcp::Mcp),
+    /// A node with workers only, for a PostgreSQL store
+    Worker(worker::Worker),
+    /// Open the web page, signed in by a link that works once
+    Open(open::Open),
+    /// List tasks, newest first
+    Tasks(tasks::Tasks),
+    /// Show a task; with --wait, until it has ended
+    Status(status::Status),
+    /// Stop a task
+    Stop(stop::Stop),
+    /// Run a task again, as a new task
+    Retry(retry::Retry),
+    /// Call a tool and print its answer
+    Call(call::Call),
+    /// The product in ten seconds, with nothing configured
+    Demo,
+    /// Research a question: search, read, weigh, and show claims with their sources
+    Research(research::Research),
+    /// Pages that need a person: list them, hand over cookies, settle them
+    #[command(subcommand)]
+    Auth(auth::Auth),
+    /// Correct what research found: domains, claims, evidence
+    Feedback(feedback::Feedback),
+    /// How far the judge can be trusted, and going back to an earlier calibration
+    #[command(subcommand)]
+    Calibration(calibration::Calibration),
+    /// Remove evidence that no task reaches
+    Gc(gc::Gc),
+    /// Write a task with its evidence, as Markdown or JSON
+    Export(export::Export),
+    /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
+    Connect(connect::Connect),
+    /// What installed hooks call
+    #[command(hide = true)]
+    Hook { event: hook::HookEvent },
+    /// Talk to models that use tools
+    Chat(chat::Chat),
+    /// Check the store, the ports and the permissions, and say what to do
+    Doctor,
+    /// Every bound of the system
+    Limits,
+    /// Copy a live store to a file
+    Backup(backup::Backup),
+    /// Bring the store's schema up to date
+    Migrate,
+    /// Settings
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Named tokens for clients
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// The AI command lines that can be given work
+    Agents(agents::Agents),
+    /// Give work to an agent and follow it
+    Run(run::Run),
+    /// What a run was doing; with -f as it happens
+    Logs(logs::Logs),
+    /// Put the patch of a run into the tree it came from
+    Apply(apply::Apply),
+    /// The parent of one run's processes; started by the daemon, never by hand
+    #[command(name = "__run", hide = true)]
+    Shim,
+    /// Completions for a shell
+    Completions { shell: clap_complete::Shell },
 }
 
 pub async fn run(cli: Cli) -> Result<ExitCode> {

@@ -25,7 +25,7 @@ const BLOCKED_MAX: Duration = Duration::from_millis(100);
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // Before any thread is there: what a shim asks of the kernel for itself must hold for all that it starts.
-    if matches!(cli.command, cli::Command::Shim) {
+    if matches!(cli.command, commands::Command::Shim) {
         return matsu_adapters::agents::shim::run();
     }
     let json = cli.global.json;

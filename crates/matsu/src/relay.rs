@@ -19,7 +19,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{Global, Mcp};
+use crate::cli::Global;
+use crate::commands::mcp::Mcp;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::process;

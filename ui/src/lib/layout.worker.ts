@@ -16,6 +16,7 @@ self.onmessage = ({ data }: MessageEvent<Wish>) => {
   const ticks = 260;
   for (let tick = 0; tick < ticks; tick++) {
     simulation.tick();
-    if (tick === 20 || tick === 80 || tick === ticks - 1) postMessage(data.nodes.map((node) => [node.id, node.x ?? 0, node.y ?? 0]));
+    const isLast = tick === ticks - 1;
+    if (tick === 20 || tick === 80 || isLast) postMessage({ places: data.nodes.map((node) => [node.id, node.x ?? 0, node.y ?? 0]), isLast });
   }
 };

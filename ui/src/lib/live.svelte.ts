@@ -13,6 +13,8 @@ const TASKS_MAX = 5_000;
 
 export const tasks = new Map<string, Task>();
 export const jobs = new Map<string, Job>();
+/** The same, newest first. Kept in order as they come, because sorting ten thousand rows for each batch would take its time. */
+export const newestJobs: string[] = [];
 
 class Live {
   /** Grows with every applied batch. */
@@ -113,11 +115,23 @@ export function putTask(task: Task & { deleted?: boolean }): void {
 
 export function putJob(job: Job): void {
   const held = jobs.get(job.id);
-  if (!held || (held.revision ?? 0) <= (job.revision ?? 0)) jobs.set(job.id, job);
-  if (jobs.size > JOBS_MAX) {
-    const oldest = jobs.keys().next().value;
-    if (oldest) jobs.delete(oldest);
+  if (held && (held.revision ?? 0) > (job.revision ?? 0)) return;
+  jobs.set(job.id, job);
+  if (held) return;
+  newestJobs.splice(placeOf(job), 0, job.id);
+  if (jobs.size > JOBS_MAX) jobs.delete(newestJobs.pop() ?? '');
+}
+
+/** Where a job stands among those that are there: before all that were queued earlier. */
+function placeOf(job: Job): number {
+  let [low, high] = [0, newestJobs.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const other = jobs.get(newestJobs[middle] ?? '');
+    if (other && (other.queued_at > job.queued_at || (other.queued_at === job.queued_at && other.id > job.id))) low = middle + 1;
+    else high = middle;
   }
+  return low;
 }
 
 /** Reads the tasks again without emptying the page meanwhile. */

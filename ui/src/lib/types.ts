@@ -21,6 +21,9 @@ export interface Task {
   unread: boolean;
 }
 
+/** Research that has done all it was asked to is open for more: nothing of it is queued. */
+export const standing = (task: Task): string => (task.kind === 'research' && task.status === 'queued' && task.jobs.queued === 0 ? 'open' : task.status);
+
 export interface Job {
   id: string;
   task_id: string | null;

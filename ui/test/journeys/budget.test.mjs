@@ -15,8 +15,9 @@ before(async () => {
 });
 after(() => browser.close());
 
-test('what comes before the first page is small, and everything together is not large', async () => {
+test('what comes before the first page is small, and everything together is not large', async (t) => {
   const home = await new Home().serve();
+  t.after(() => home.close());
   const { context, page } = await signedIn(home, browser);
   await page.goto('about:blank');
   const loaded = [];
@@ -37,7 +38,6 @@ test('what comes before the first page is small, and everything together is not 
   assert.ok(paint > 0 && paint <= 300 * slowness(), `${paint} ms`);
   assert.ok(!scripts.some((path) => /Graph|layout/.test(path)), 'the graph is loaded when needed');
   await context.close();
-  await home.close();
   const all = readdirSync(join(DIST, 'assets')).filter((name) => /\.(js|css)$/.test(name)).reduce((sum, name) => sum + size(`assets/${name}`), 0);
   assert.ok(all <= 300_000, `${all} bytes`);
   for (const name of readdirSync(join(DIST, 'assets')).filter((file) => /^[A-Z].*\.js$/.test(file))) assert.ok(size(`assets/${name}`) <= 25_000, name);
@@ -47,8 +47,9 @@ test('what comes before the first page is small, and everything together is not 
 /** Shared machines are slower than a person's own: MATSU_SLOW says by how much. */
 const slowness = () => Number(process.env.MATSU_SLOW ?? 1);
 
-test('ten thousand jobs are listed and move two hundred times a second without a long frame', async () => {
+test('ten thousand jobs are listed and move two hundred times a second without a long frame', async (t) => {
   const home = await new Home().serve();
+  t.after(() => home.close());
   for (let n = 0; n < 100; n++) await home.submit(Array.from({ length: 100 }, noop));
   const { context, page } = await signedIn(home, browser);
   await page.goto(`${home.address}/jobs`);
@@ -63,7 +64,9 @@ test('ten thousand jobs are listed and move two hundred times a second without a
       for (const task of list.getEntries()) window.frames_.longest = Math.max(window.frames_.longest, task.duration);
     }).observe({ entryTypes: ['longtask'] });
     let last = performance.now();
-    const tick = (now) => {
+    const tick = () => {
+      // Not the frame's own time, which a busy page is told too early.
+      const now = performance.now();
       window.frames_.worst = Math.max(window.frames_.worst, now - last);
       window.frames_.count++;
       last = now;
@@ -89,5 +92,4 @@ test('ten thousand jobs are listed and move two hundred times a second without a
   assert.ok(count / seconds >= 20 / slowness(), `${count / seconds} frames/s`);
   await status.filter({ hasText: new RegExp(`of 10,${String(jobs).padStart(3, '0')}`) }).waitFor({ timeout: 10_000 });
   await context.close();
-  await home.close();
 });

@@ -12,18 +12,20 @@ const CHROMIUM = process.env.MATSU_CHROMIUM ?? '/usr/bin/chromium';
 export class Home {
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'matsu-page-'));
+    // A folder of its own: what agents run must not lie in it.
+    this.data = join(this.folder, 'data');
     this.env = { PATH: process.env.PATH, HOME: this.folder };
   }
 
   async serve({ port = 0, args = [] } = {}) {
-    const all = ['--data-dir', this.folder, 'serve', '--json', '--test-jobs', '--port', String(port), ...args];
+    const all = ['--data-dir', this.data, 'serve', '--json', '--test-jobs', '--port', String(port), ...args];
     this.process = spawn(BINARY, all, { env: this.env, stdio: ['ignore', 'pipe', process.env.MATSU_TEST_LOG ? 'inherit' : 'ignore'] });
     const said = await new Promise((resolve, reject) => {
       createInterface({ input: this.process.stdout }).once('line', resolve);
       this.process.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
     });
     ({ address: this.address, link: this.link } = JSON.parse(said));
-    this.token = readFileSync(join(this.folder, 'token'), 'utf8').trim();
+    this.token = readFileSync(join(this.data, 'token'), 'utf8').trim();
     return this;
   }
 
@@ -62,7 +64,7 @@ export class Home {
   }
 
   run(...args) {
-    const child = spawn(BINARY, ['--data-dir', this.folder, ...args], { env: this.env });
+    const child = spawn(BINARY, ['--data-dir', this.data, ...args], { env: this.env });
     return new Promise((resolve) => {
       let out = '';
       let err = '';
@@ -97,6 +99,18 @@ export function complaints(page) {
   page.on('console', (message) => {
     if (/Content Security Policy|Trusted/i.test(message.text())) found.push(message.text());
   });
+  return found;
+}
+
+/** As [`axe`], in the light and in the dark. */
+export async function axeBoth(page) {
+  const found = {};
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    const violations = await axe(page);
+    if (violations.length) found[colorScheme] = violations;
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
   return found;
 }
 

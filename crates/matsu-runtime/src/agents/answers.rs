@@ -4,8 +4,6 @@ use matsu_core::change::Topic;
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
 use matsu_core::principal::Principal;
 use matsu_core::run::{Answer, Question};
 
@@ -48,11 +46,18 @@ impl Runtime {
         if answer.option.is_some() == answer.text.is_some() {
             return Err(TaskError::Invalid("an answer has either option or text".to_owned()));
         }
-        let filter = JobFilter { task_id: Some(task.clone()), ..JobFilter::default() };
-        let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+        let jobs = self.jobs_of(task).await?;
         let asking = jobs.iter().find(|job| question_of(job).is_some_and(|question| question.id == answer.id));
         // The answer to a question that was answered before is for the store to compare.
         let job = asking.or(jobs.last()).ok_or_else(|| TaskError::Invalid("nothing is being asked".to_owned()))?;
         Ok(self.store().answer_question(&job.id, answer, self.clock().now()).await?)
+    }
+
+    /// What the runs of a task ask at the moment.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn open_questions(&self, task: &TaskId) -> Result<Vec<Question>, TaskError> {
+        Ok(self.jobs_of(task).await?.iter().filter_map(question_of).collect())
     }
 }

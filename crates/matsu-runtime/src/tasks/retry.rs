@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use matsu_core::budget::BudgetLine;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{Job, JobKind, NewJob};
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{InsertedTask, JobFilter};
+use matsu_core::job::{JobKind, NewJob};
+use matsu_core::ports::store::InsertedTask;
 use matsu_core::principal::Principal;
 use matsu_core::task::NewTask;
 
@@ -60,19 +59,5 @@ impl Runtime {
         };
         // Not through the bound on one call: the jobs were taken once already.
         Ok(self.store().insert_task(task).await?)
-    }
-
-    async fn jobs_of(&self, id: &TaskId) -> Result<Vec<Job>, TaskError> {
-        let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-        let mut jobs = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
-            jobs.extend(page.items);
-            after = page.next;
-            if after.is_none() {
-                return Ok(jobs);
-            }
-        }
     }
 }

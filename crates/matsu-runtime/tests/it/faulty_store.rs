@@ -190,6 +190,10 @@ impl TaskStore for FaultyStore {
         self.pass("list_tasks", self.inner.list_tasks(filter, page)).await
     }
 
+    async fn unfinished_tasks(&self, owner: &Principal, max: u32) -> Result<u32, StoreError> {
+        self.pass("unfinished_tasks", self.inner.unfinished_tasks(owner, max)).await
+    }
+
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError> {
         self.pass("set_status", self.inner.set_status(request)).await
     }

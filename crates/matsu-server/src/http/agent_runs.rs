@@ -1,7 +1,5 @@
 //! Runs of agents over REST: which there are, starting one, following it, answering it, its patch.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use matsu_core::error_code::ErrorCode;
@@ -9,13 +7,11 @@ use matsu_core::id::TaskId;
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::Answer;
-use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::ToolContext;
-use matsu_runtime::tools::TOOLS;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::tool_call::{answer, context};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
@@ -52,46 +48,9 @@ async fn list(
     peer: Option<Extension<Peer>>,
     Query(query): Query<CheckQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let mut said = tool(&app, caller, peer, "list_agents", json!({ "check_auth": query.check_auth })).await?;
+    let cx = context(&app, caller, peer.unwrap_or_default().0);
+    let mut said = answer(&cx, "list_agents", json!({ "check_auth": query.check_auth })).await?;
     Ok(Json(json!({ "items": said["agents"].take(), "broken": said["broken"].take() })))
-}
-
-/// The tool's own answer, or its refusal as a problem.
-async fn tool(
-    app: &App,
-    caller: Caller,
-    peer: Option<Extension<Peer>>,
-    name: &str,
-    arguments: Value,
-) -> Result<Value, Problem> {
-    let Some(entry) = TOOLS.iter().find(|tool| tool.name == name) else {
-        return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}")));
-    };
-    let arguments = match arguments {
-        Value::Object(arguments) => arguments,
-        _ => Map::new(),
-    };
-    let cx = context(app, caller, peer);
-    match dispatch::call(entry, &cx, arguments).await {
-        Reply::Done { body, is_error: false } | Reply::Interrupted { body, .. } => Ok(body),
-        Reply::Done { body, is_error: true } => {
-            let code = body["error_code"].as_str().and_then(ErrorCode::parse).unwrap_or(ErrorCode::InternalError);
-            Err(Problem::new(code, body["error"].as_str().unwrap_or_default()))
-        }
-        Reply::Task(id) => Ok(json!({ "ok": true, "task_id": id })),
-    }
-}
-
-/// A call over HTTP: what the connection itself says about who calls counts.
-pub fn context(app: &App, caller: Caller, peer: Option<Extension<Peer>>) -> ToolContext {
-    let Extension(peer) = peer.unwrap_or_default();
-    ToolContext {
-        caller: app.shutdown().clone(),
-        workplace: Arc::new(peer.workplace),
-        session_token: peer.run.as_ref().map(|run| Arc::clone(run.token.reveal())),
-        run: peer.run,
-        ..ToolContext::new(app.runtime().clone(), caller.principal)
-    }
 }
 
 /// A run of one agent, or of several at once.
@@ -103,7 +62,7 @@ pub async fn begin(
 ) -> Result<Value, Problem> {
     wish.insert("run_async".to_owned(), Value::Bool(true));
     let name = if wish.contains_key("cli_names") { "use_agents" } else { "use_agent" };
-    tool(app, caller, peer, name, Value::Object(wish)).await
+    answer(&context(app, caller, peer.unwrap_or_default().0), name, Value::Object(wish)).await
 }
 
 #[derive(Deserialize, JsonSchema)]

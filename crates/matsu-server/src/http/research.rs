@@ -1,23 +1,20 @@
-//! The human side of research, and its materials. Each route is a tool under another name: the same checks, the same
-//! effect; a refusal is a problem like any other.
+//! The human side of research, and its materials. Each route is a tool under another name.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::Removal;
-use matsu_runtime::dispatch::{self, Reply};
-use matsu_runtime::tool::{ToolContext, Workplace};
-use matsu_runtime::tools::TOOLS;
+use matsu_runtime::tool::Workplace;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::tool_call::{answer, context};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
+use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
@@ -55,36 +52,9 @@ fn human_side() -> Resource {
         .post("/gc", sweep.answers::<AnyObject>(), gc)
 }
 
-/// Calls a tool for a person.
+/// Calls a tool for a person who works nowhere in particular.
 async fn tool(app: &App, caller: Caller, name: &str, arguments: Value) -> Result<Value, Problem> {
-    tool_in(app, caller, Vec::new(), name, arguments).await
-}
-
-/// As [`tool`], for somebody who works in these folders.
-async fn tool_in(
-    app: &App,
-    caller: Caller,
-    roots: Vec<PathBuf>,
-    name: &str,
-    arguments: Value,
-) -> Result<Value, Problem> {
-    let Some(entry) = TOOLS.iter().find(|tool| tool.name == name) else {
-        return Err(Problem::new(ErrorCode::InternalError, format!("there is no tool {name}")));
-    };
-    let Value::Object(arguments) = arguments else { return Err(Problem::invalid("the body must be an object")) };
-    let cx = ToolContext {
-        caller: app.shutdown().clone(),
-        workplace: Arc::new(Workplace { roots, cwd: None }),
-        ..ToolContext::new(app.runtime().clone(), caller.principal)
-    };
-    match dispatch::call(entry, &cx, arguments).await {
-        Reply::Done { body, is_error: false } | Reply::Interrupted { body, .. } => Ok(body),
-        Reply::Done { body, is_error: true } => {
-            let code = body["error_code"].as_str().and_then(ErrorCode::parse).unwrap_or(ErrorCode::InternalError);
-            Err(Problem::new(code, body["error"].as_str().unwrap_or_default()))
-        }
-        Reply::Task(id) => Ok(json!({ "ok": true, "task_id": id })),
-    }
+    answer(&context(app, caller, Peer::default()), name, arguments).await
 }
 
 /// The fields of `create_task`, and `folders` that `local` may look into.
@@ -93,7 +63,9 @@ pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> 
     let Ok(roots) = serde_json::from_value::<Option<Vec<PathBuf>>>(folders) else {
         return Err(Problem::invalid("folders must be a list of paths"));
     };
-    tool_in(app, caller, roots.unwrap_or_default(), "create_task", Value::Object(wish)).await
+    let workplace = Workplace { roots: roots.unwrap_or_default(), cwd: None };
+    let cx = context(app, caller, Peer { workplace, run: None });
+    answer(&cx, "create_task", Value::Object(wish)).await
 }
 
 #[derive(Deserialize, JsonSchema)]

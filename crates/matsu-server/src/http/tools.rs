@@ -45,7 +45,7 @@ async fn call(
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         return Err(Problem::new(ErrorCode::ResourceNotFound, format!("there is no tool {name}; there are {names}")));
     };
-    let cx = super::agent_runs::context(&app, caller, peer);
+    let cx = super::tool_call::context(&app, caller, peer.unwrap_or_default().0);
     match dispatch::call(entry, &cx, arguments).await {
         Reply::Done { body, .. } | Reply::Interrupted { body, .. } => Ok(Json(body)),
         Reply::Task(id) => Ok(Json(json!({ "ok": true, "task_id": id }))),

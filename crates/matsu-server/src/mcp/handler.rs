@@ -81,7 +81,8 @@ impl McpHandler {
     }
 
     fn desk(&self, context: &RequestContext<RoleServer>) -> Result<TaskDesk, ErrorData> {
-        Ok(TaskDesk::new(self.app.clone(), self.caller(context)?, context.ct.clone()))
+        let can_ask = context.meta.client_capabilities().is_some_and(|client| client.elicitation.is_some());
+        Ok(TaskDesk::new(self.app.clone(), self.caller(context)?, context.ct.clone()).with_questions(can_ask))
     }
 
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
@@ -289,8 +290,7 @@ impl ServerHandler for McpHandler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Nothing asks yet; an answer to no question is ignored, as the extension says, if the task is the caller's.
-        self.desk(&context)?.find(&request.task_id).await.map(drop)
+        self.desk(&context)?.answer(&request.task_id, &request.input_responses).await
     }
 
     /// Cancelled after it was answered: whoever asked has not taken the answer.

@@ -1,5 +1,7 @@
 //! Stored tasks as native MCP tasks.
 
+mod questions;
+
 use std::time::Duration;
 
 use matsu_core::id::TaskId;
@@ -10,7 +12,9 @@ use matsu_runtime::native_task::{NativeLookup, NativeTask};
 use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::{run_is_over, wait_is_over};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, TaskPayload};
+use rmcp::model::{
+    CallToolResponse, CreateTaskResult, DetailedTask, GetTaskResult, InputResponses, JsonObject, TaskPayload,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +31,8 @@ const POLL_LATER_AFTER: Duration = Duration::from_secs(60);
 pub struct TaskDesk {
     app: App,
     caller: Caller,
+    /// Whether the client can put a question to its user.
+    can_ask: bool,
     /// Cancelled when nobody listens any more.
     listening: CancellationToken,
 }
@@ -34,7 +40,13 @@ pub struct TaskDesk {
 impl TaskDesk {
     #[must_use]
     pub fn new(app: App, caller: Caller, listening: CancellationToken) -> Self {
-        Self { app, caller, listening }
+        Self { app, caller, can_ask: false, listening }
+    }
+
+    /// Whether the client says that it can put a question to its user.
+    #[must_use]
+    pub fn with_questions(self, can_ask: bool) -> Self {
+        Self { can_ask, ..self }
     }
 
     /// The answer to a call that goes on as a task. Its row is stored already.
@@ -79,8 +91,30 @@ impl TaskDesk {
             }
             (TaskStatus::Completed | TaskStatus::Failed, _) => TaskPayload::Completed { result: see(task) },
             (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
+            (TaskStatus::InputRequired, _) if self.can_ask => self.open_questions(task).await,
             _ => TaskPayload::Working,
         }
+    }
+
+    /// A question that was answered meanwhile is asked no more.
+    async fn open_questions(&self, task: &Task) -> TaskPayload {
+        let input_requests =
+            self.app.runtime().open_questions(&task.id).await.map(|asked| questions::asked(&asked)).unwrap_or_default();
+        if input_requests.is_empty() { TaskPayload::Working } else { TaskPayload::InputRequired { input_requests } }
+    }
+
+    /// Hands answers to the run that asked. What answers no open question is ignored, as the extension says.
+    ///
+    /// # Errors
+    /// No such task of this caller's; an answer that the question does not allow.
+    pub async fn answer(&self, id: &str, responses: &InputResponses) -> Result<(), ErrorData> {
+        self.find(id).await?;
+        let (runtime, id) = (self.app.runtime(), TaskId::from_text(id));
+        let open = runtime.open_questions(&id).await.map_err(|error| refused(&error))?;
+        for answer in questions::answers(&open, responses) {
+            runtime.answer(&self.caller.principal, &id, &answer).await.map_err(|error| refused(&error))?;
+        }
+        Ok(())
     }
 
     /// The task with what came of it.
@@ -122,6 +156,9 @@ impl TaskDesk {
 fn words(task: &Task) -> String {
     if let Some(message) = &task.status_message {
         return message.clone();
+    }
+    if task.status == TaskStatus::InputRequired {
+        return "it asks something: get_task_status shows the question and takes the answer".to_owned();
     }
     let counts = &task.counts;
     let ended = counts.total() - counts.unfinished();

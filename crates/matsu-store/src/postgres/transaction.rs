@@ -1,7 +1,8 @@
-//! An open transaction on a pooled connection. `BEGIN` travels with the first statements, so it costs no round trip of
-//! its own.
+//! An open transaction on a pooled connection. `BEGIN` travels with the first statements and `COMMIT` with the last,
+//! so neither costs a round trip of its own.
 
 use deadpool_postgres::{Client, ClientWrapper, Object};
+use futures_util::future::join;
 
 use super::statement::{Letters, error};
 use crate::sql::Posted;
@@ -29,17 +30,12 @@ impl Open {
     pub async fn commit(mut self, posted: &[Posted]) -> Result<Result<(), tokio_postgres::Error>, StoreError> {
         let client = self.client()?;
         let letters = Letters::prepare(client, posted).await?;
-        // Before the commit, not with it: a connection that breaks between the two would leave open which of them the
-        // server has seen.
-        let sent = letters.send().await;
-        let ended = match sent {
-            Ok(()) => client.batch_execute("COMMIT").await,
-            refused => refused,
-        };
-        if ended.is_ok() {
+        // If a letter is refused, the server takes the commit for a rollback.
+        let (sent, committed) = join(letters.send(), client.batch_execute("COMMIT")).await;
+        if committed.is_ok() {
             self.client = None;
         }
-        Ok(ended)
+        Ok(sent.and(committed))
     }
 
     pub async fn roll_back(mut self) -> Result<(), StoreError> {

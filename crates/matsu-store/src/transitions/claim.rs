@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::ledger::Ledger;
 use super::permits;
-use super::rows::{self, job_columns};
+use super::rows::{self, job_columns, task_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
 /// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone.
@@ -33,12 +33,26 @@ const READY: Sql = Sql::each(
 );
 /// Delayed jobs whose time has come, and those put off further than any job can be: the clock was set back, and
 /// their time would not come for as long as it was set back. Two short walks on one index, however many wait.
-const DUE: Sql = Sql::both(
-    "SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
-     AND run_at <= $2 ORDER BY run_at LIMIT $3) AS due UNION ALL \
-     SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
-     AND run_at > $4 ORDER BY run_at LIMIT $3) AS astray",
-);
+macro_rules! due_jobs {
+    () => {
+        "SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
+         AND run_at <= $2 ORDER BY run_at LIMIT $3) AS due UNION ALL \
+         SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
+         AND run_at > $4 ORDER BY run_at LIMIT $3) AS astray"
+    };
+}
+const DUE: Sql = Sql::both(due_jobs!());
+/// The tasks to lock, on PostgreSQL only: of what ends, of what is due and of what is ready, each once and in order.
+/// The lists are made before the first lock is waited for.
+const LOCK: Sql = Sql::both(concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
+    due_jobs!(),
+    ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND state = 'queued' \
+     AND hold = 0 AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
+     ORDER BY id FOR UPDATE"
+));
 /// Delayed jobs that one claim wakes; the rest wait for the next.
 const WOKEN_MAX: i64 = 256;
 const WAKE: Sql = Sql::both("UPDATE jobs SET hold = 0 WHERE seq = $1 AND state = 'queued' AND hold = 1");
@@ -64,6 +78,10 @@ const START: Sql = Sql::each(
     "UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, owner_node = $3, error_code = NULL, \
      error_message = NULL WHERE seq = ANY($1)",
 );
+const ANY_READY: Sql = Sql::each(
+    "SELECT 1 FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND instr($2, '|' || kind || '|') > 0 LIMIT 1",
+    "SELECT 1 FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($2, '|' || kind || '|') > 0 LIMIT 1",
+);
 /// A job that is due but got no permit is no reason to look again at once, over and over.
 const NEXT_DELAYED: Sql =
     Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at > $2");
@@ -84,24 +102,31 @@ impl Candidates {
         Self::read(&answers)
     }
 
-    /// What to ask, for [`Candidates::read`] to understand.
-    pub fn questions(claim: &Claim, now: Timestamp) -> [Step<'_>; 2] {
-        let slot = claim.slot.as_str();
-        let due = Step { sql: DUE, params: params![slot, now, WOKEN_MAX, now.plus(DELAY_MAX)].to_vec() };
-        let ready = [slot.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
-        let ready = Step { sql: READY, params: ready.to_vec() };
-        [due, ready]
+    fn questions(claim: &Claim, now: Timestamp) -> [Step<'_>; 2] {
+        let ready = vec![claim.slot.as_str().into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
+        [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: READY, params: ready }]
     }
 
-    pub fn read(answers: &[Vec<Row>]) -> Result<Self, StoreError> {
-        let [due, ready] = answers else { return Err(internal("not the answers to these questions")) };
+    /// Looks and locks in one round trip: what is due, and the tasks of all that ends or could be claimed.
+    pub fn locking<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> [Step<'a>; 2] {
+        let mut params = due_params(claim, now);
+        params.extend([ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))]);
+        [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: LOCK, params }]
+    }
+
+    /// The answer to the first question of [`Candidates::locking`].
+    pub fn due(rows: &[Row]) -> Result<Self, StoreError> {
         let mut found = Self::default();
-        for row in due {
+        for row in rows {
             let mut c = row.columns();
             found.due.push((c.int()?, c.opt_text()?.map(TaskId::from_text)));
         }
-        found.ready = rows::jobs(ready)?;
         Ok(found)
+    }
+
+    fn read(answers: &[Vec<Row>]) -> Result<Self, StoreError> {
+        let [due, ready] = answers else { return Err(internal("not the answers to these questions")) };
+        Ok(Self { ready: rows::jobs(ready)?, ..Self::due(due)? })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -156,6 +181,10 @@ impl Candidates {
     }
 }
 
+fn due_params(claim: &Claim, now: Timestamp) -> Vec<Value<'_>> {
+    params![claim.slot.as_str(), now, WOKEN_MAX, now.plus(DELAY_MAX)].to_vec()
+}
+
 /// The first jobs in the order of the queue, of locked tasks.
 pub fn picking<'a>(claim: &'a Claim, count: u32, locked: Vec<&'a str>) -> Step<'a> {
     let params = vec![claim.slot.as_str().into(), count.into(), locked.into(), Value::Owned(kinds(claim))];
@@ -197,6 +226,12 @@ pub async fn start(
 /// The kinds of a claim as the statements read them.
 fn kinds(claim: &Claim) -> String {
     claim.kinds.iter().fold("|".to_owned(), |text, kind| text + kind.as_str() + "|")
+}
+
+/// Whether there is something to claim, whoever holds it at the moment.
+pub async fn is_any_ready(tx: &mut Tx<'_>, claim: &Claim) -> Result<bool, StoreError> {
+    let params = [claim.slot.as_str().into(), Value::Owned(kinds(claim))];
+    Ok(tx.row(&ANY_READY, &params).await?.is_some())
 }
 
 /// When to look again although nobody calls.

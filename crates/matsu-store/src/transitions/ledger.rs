@@ -13,7 +13,7 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::task::{Task, TaskStatus, check_transition, status_from_jobs};
 
 use super::rows::{self, task_columns};
-use crate::sql::{Sql, Tx, params};
+use crate::sql::{Row, Sql, Tx, params};
 
 const LOCK: Sql = Sql::each(
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"),
@@ -53,9 +53,14 @@ impl Ledger {
             return Ok(Self::default());
         }
         let list: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+        Self::of_locked(&tx.rows_of(&LOCK, &list, params![]).await?)
+    }
+
+    /// Of rows that a statement has locked in ascending order of id.
+    pub fn of_locked(rows: &[Row]) -> Result<Self, StoreError> {
         let mut entries = BTreeMap::new();
-        for row in tx.rows_of(&LOCK, &list, params![]).await? {
-            let task = rows::task(&row)?;
+        for row in rows {
+            let task = rows::task(row)?;
             entries.insert(task.id.clone(), Entry { task, change: None, is_news: false });
         }
         Ok(Self { entries })

@@ -14,6 +14,14 @@ const FREE_ONES: Sql = Sql::each(
      AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
      FOR UPDATE SKIP LOCKED",
 );
+/// On PostgreSQL only: the free ones, and those that these leases are about to leave.
+const USABLE: Sql = Sql::both(
+    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND (job_id IS NULL OR EXISTS (\
+     SELECT 1 FROM unnest($4::text[], $5::bigint[]) AS v(job_id, attempt) \
+     WHERE v.job_id = permits.job_id AND v.attempt = permits.attempt)) \
+     AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
+     FOR UPDATE OF permits SKIP LOCKED",
+);
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
@@ -97,16 +105,30 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
     tx.run_of(&FREE_ALL_OF, jobs, params![]).await
 }
 
-/// Frees whatever is held under these leases, as one step among others.
-pub fn freeing_leased<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> Step<'a> {
-    let jobs = leases.clone().map(|lease| Some(lease.job_id.as_str())).collect();
-    let attempts = leases.map(|lease| Some(lease.attempt)).collect();
-    Step { sql: FREE_LEASED, params: vec![Value::Texts(jobs), Value::Ints(attempts)] }
+/// Frees whatever is still held under these leases.
+pub async fn free_leased<'a>(
+    tx: &mut Tx<'_>,
+    leases: impl Iterator<Item = &'a Lease> + Clone,
+) -> Result<(), StoreError> {
+    tx.post(&FREE_LEASED, &[columns(leases).to_vec()]).await
 }
 
-/// Numbers of free permits, as one step among others.
-pub fn asking_free(slot: Slot, permits_max: u32, wanted: u32) -> Step<'static> {
-    Step { sql: FREE_ONES, params: params![slot.as_str(), permits_max, wanted].to_vec() }
+/// Numbers of permits that are free or left by these leases, as one step among others. A permit that goes from one
+/// job to the next is written once.
+pub fn asking_usable<'a>(
+    slot: Slot,
+    permits_max: u32,
+    wanted: u32,
+    leases: impl Iterator<Item = &'a Lease> + Clone,
+) -> Step<'a> {
+    let mut params = params![slot.as_str(), permits_max, wanted].to_vec();
+    params.extend(columns(leases));
+    Step { sql: USABLE, params }
+}
+
+fn columns<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> [Value<'a>; 2] {
+    let jobs = leases.clone().map(|lease| Some(lease.job_id.as_str())).collect();
+    [Value::Texts(jobs), Value::Ints(leases.map(|lease| Some(lease.attempt)).collect())]
 }
 
 /// Frees what one job holds in one slot.

@@ -107,6 +107,9 @@ const ORDERS: Sql = Sql::each(
      WHERE j.id = ANY($1)",
 );
 const UNFINISHED: Sql = Sql::both(concat!("SELECT count(*) FROM jobs WHERE ", unfinished!()));
+const UNFINISHED_TASKS: Sql = Sql::both(
+    "SELECT count(*) FROM (SELECT 1 FROM tasks WHERE owner = $1 AND finished_at IS NULL LIMIT $2) AS open_ones",
+);
 const COUNTS: Sql = Sql::both("SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM tasks)");
 
 pub struct ReadTask(pub TaskId);
@@ -346,6 +349,21 @@ impl Transition for CountUnfinished {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
         let row = tx.row(&UNFINISHED, params![]).await?.ok_or_else(|| crate::sql::internal("no count"))?;
         row.only_int()
+    }
+}
+
+/// Unfinished tasks of one owner.
+pub struct CountTasks {
+    pub owner: Principal,
+    pub max: u32,
+}
+
+impl Transition for CountTasks {
+    type Output = u32;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<u32, StoreError> {
+        let row = tx.row(&UNFINISHED_TASKS, params![&self.owner, self.max]).await?;
+        row.map_or(Ok(0), |row| row.columns().count())
     }
 }
 

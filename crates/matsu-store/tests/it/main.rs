@@ -35,6 +35,7 @@ on_every_backend! {
     tasks {
         a_task_is_stored_as_it_was_given,
         an_unknown_task_is_not_found,
+        unfinished_tasks_of_an_owner_are_counted_up_to_a_bound,
         tasks_are_listed_newest_first_in_pages,
         a_list_can_be_filtered,
         a_child_is_one_deeper_and_bounded,

@@ -3,11 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::Value;
 
 use super::{Context, field, print_json, print_table};
-use crate::cli::Agents;
 use crate::client::Client;
+
+#[derive(Args)]
+pub struct Agents {
+    /// Also ask each whether it is logged in; fails if a definition cannot be read
+    #[arg(long)]
+    pub check: bool,
+}
 
 pub async fn run(cx: &Context, args: &Agents) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -3,11 +3,23 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::json;
 
 use super::{Context, field, print_json};
-use crate::cli::Apply;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Apply {
+    /// The task's id
+    pub task: String,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// Only show the patch
+    #[arg(long)]
+    pub show: bool,
+}
 
 pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

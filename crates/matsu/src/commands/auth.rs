@@ -4,11 +4,32 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json, print_table};
-use crate::cli::Auth;
 use crate::client::Client;
+
+#[derive(Subcommand)]
+pub enum Auth {
+    /// Pages that wait for a person
+    List,
+    /// The door is open: the searches it held up go on
+    Done(AuthTarget),
+    /// Leave those pages out
+    Skip(AuthTarget),
+    /// Keep cookies for a domain, read from standard input: a Cookie header or a cookies.txt
+    Cookies {
+        /// The registrable domain, such as example.org
+        domain: String,
+    },
+}
+
+#[derive(Args)]
+pub struct AuthTarget {
+    /// An item's id (iq_…) or a domain
+    pub target: String,
+}
 
 pub async fn run(cx: &Context, what: Auth) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -3,11 +3,29 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Subcommand;
 use serde_json::json;
 
 use super::{Context, field, print_json, print_table};
-use crate::cli::Calibration;
 use crate::client::Client;
+
+#[derive(Subcommand)]
+pub enum Calibration {
+    /// Judges, versions and scores
+    Show,
+    /// Put an earlier version in force again
+    #[command(disable_version_flag = true)]
+    Rollback {
+        /// The judge
+        source: String,
+        /// The version; the one before by default
+        #[arg(long)]
+        version: Option<u32>,
+        /// Why; kept in the log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
 
 pub async fn run(cx: &Context, what: Calibration) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -3,11 +3,20 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use serde_json::Value;
 
 use super::{Context, print_json};
-use crate::cli::Call;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Call {
+    /// The tool's name
+    pub tool: String,
+    /// Its arguments, as a JSON object
+    #[arg(default_value = "{}")]
+    pub arguments: String,
+}
 
 pub async fn run(cx: &Context, args: Call) -> Result<ExitCode> {
     let arguments: Value = serde_json::from_str(&args.arguments)

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
@@ -19,11 +20,29 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
-use crate::cli::Chat;
 use crate::compose::{self, Role, VERSION};
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
 use crate::terminal_chat::{Input, Session};
+
+#[derive(Args)]
+pub struct Chat {
+    /// Who answers when nobody is named
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Go on with a chat, by its id or its name
+    #[arg(long, value_name = "CHAT")]
+    pub chat: Option<String>,
+    /// Which of Matsu's own tools models are offered: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// Take one question from stdin, print the answer and end; with --json every event is a line
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: the system prompt
+    #[arg(long, value_name = "TEXT", requires = "once")]
+    pub system: Option<String>,
+}
 
 pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
     let config = &cx.config;

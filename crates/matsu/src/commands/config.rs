@@ -3,13 +3,21 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Subcommand;
 use serde_json::json;
 
 use super::{Context, print_json, print_table};
-use crate::cli::ConfigCommand;
 use crate::config::keys::{KEYS, Kind};
 use crate::config::providers::FIELDS;
 use crate::config::without_password;
+
+#[derive(Subcommand)]
+pub enum ConfigCommand {
+    /// Every setting, its value and where it came from
+    Show,
+    /// Every setting with its meaning, as Markdown
+    Reference,
+}
 
 pub fn run(cx: &Context, what: &ConfigCommand) -> Result<ExitCode> {
     match what {

@@ -4,12 +4,27 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Context, print_json};
-use crate::cli::Connect;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::{CLIENTS, Client, Undone, Wish, record};
+
+#[derive(Args)]
+pub struct Connect {
+    /// claude, codex, cursor, gemini or vscode; all that are installed, if none is named
+    pub client: Option<String>,
+    /// Also install hooks: unread results keep a turn going once, and a prompt brings one line of news
+    #[arg(long)]
+    pub hooks: bool,
+    /// Take everything out again
+    #[arg(long, conflicts_with = "hooks")]
+    pub undo: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
 
 pub fn run(cx: &Context, args: &Connect) -> Result<ExitCode> {
     let homes = cx.config.homes()?;

@@ -1,13 +1,26 @@
 //! `matsu export TASK`: a research task with its evidence, whole.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::cli::Export;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Export {
+    /// The task's id
+    pub task: String,
+    /// markdown or json
+    #[arg(long, default_value = "markdown", value_parser = ["markdown", "json"])]
+    pub format: String,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
 
 pub async fn run(cx: &Context, args: Export) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

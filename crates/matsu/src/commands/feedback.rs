@@ -3,11 +3,25 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use serde_json::json;
 
 use super::{Context, field, print_json, print_table};
-use crate::cli::Feedback;
 use crate::client::Client;
+
+#[derive(Args)]
+pub struct Feedback {
+    /// domain_block, domain_unblock, domain_clear_override, claim_reject, claim_restore, edge_correct; none lists the log
+    pub action: Option<String>,
+    /// The domain pattern, claim or edge
+    pub target: Option<String>,
+    /// For edge_correct: supports, refutes or neutral
+    #[arg(long, value_name = "RELATION")]
+    pub relation: Option<String>,
+    /// Why; kept in the log
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
 
 pub async fn run(cx: &Context, args: Feedback) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -3,11 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::json;
 
 use super::{Context, print_json};
-use crate::cli::Gc;
 use crate::client::Client;
+
+#[derive(Args)]
+pub struct Gc {
+    /// Only say what would go
+    #[arg(long)]
+    pub dry_run: bool,
+}
 
 pub async fn run(cx: &Context, args: Gc) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -12,8 +12,16 @@ use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 
 use super::{Context, field};
-use crate::cli::HookEvent;
 use crate::client::Client;
+
+/// When a client calls its hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HookEvent {
+    /// The model wants to end its turn
+    Stop,
+    /// A person has written a prompt
+    Prompt,
+}
 
 /// A client waits for its hooks.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -52,7 +60,13 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
         HookEvent::Prompt if !news.unread.is_empty() || news.open > 0 => {
             let ended =
                 if news.unread.is_empty() { String::new() } else { format!("ended and unread: {}. ", news.named()) };
-            say!("Matsu: {ended}{} still under way.", news.open);
+            let line = format!("Matsu: {ended}{} still under way.", news.open);
+            match input["hook_event_name"].as_str() {
+                Some(name) => {
+                    say!("{}", json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": line } }));
+                }
+                None => say!("{line}"),
+            }
         }
         HookEvent::Stop | HookEvent::Prompt | HookEvent::AfterTool => {}
     }

@@ -5,12 +5,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::{Context, field, print_json};
-use crate::cli::Logs;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Logs {
+    /// The task's id
+    pub task: String,
+    /// Go on until the task has ended
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+}
 
 pub async fn run(cx: &Context, args: &Logs) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

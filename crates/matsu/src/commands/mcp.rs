@@ -1,9 +1,11 @@
 //! `matsu mcp`: what a client starts. A relay to the daemon; without one, everything in this process.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use clap::Args;
 use matsu_core::node::NodeRole;
 use matsu_runtime::Workers;
 use matsu_runtime::dispatch::presets::Offer;
@@ -12,12 +14,31 @@ use matsu_server::mcp::socket;
 use matsu_server::{App, AppOptions};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{Global, Mcp};
+use crate::cli::Global;
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::lock::ServeLock;
 use crate::logging;
 use crate::relay::{self, Ended, Relay};
+
+#[derive(Args)]
+pub struct Mcp {
+    /// Run everything in this process
+    #[arg(long)]
+    pub no_daemon: bool,
+    /// Which tools to offer: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// How many seconds this client can be held in one call
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub hold: Option<u64>,
+    /// The client's project: where its agents may work. The first is where they work by default
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
+    /// Take test jobs too
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+}
 
 pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
     let config = Config::load(global, &Flags::default())?;

@@ -3,14 +3,21 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use serde_json::json;
 
 use super::{Context, print_json};
-use crate::cli::Open;
 use crate::client::control;
 use crate::config::Config;
 use crate::daemon::announce;
 use crate::process;
+
+#[derive(Args)]
+pub struct Open {
+    /// Only print the link
+    #[arg(long)]
+    pub print: bool,
+}
 
 pub async fn run(cx: &Context, args: &Open) -> Result<ExitCode> {
     let link = link(&cx.config).await?;

@@ -1,16 +1,38 @@
 //! `matsu research "question"`: the whole flow in the terminal. Progress per search, then claims with their sources.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::export::{all_claims, narrative};
 use super::{Context, field, print_json};
-use crate::cli::Research;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Research {
+    /// The question
+    pub question: String,
+    /// What to search for; the question itself if none is given
+    #[arg(long = "query", value_name = "QUERY")]
+    pub queries: Vec<String>,
+    /// Search the documents in this folder
+    #[arg(long = "dir", value_name = "DOCS")]
+    pub folders: Vec<PathBuf>,
+    /// Only these engines
+    #[arg(long = "engine", value_name = "NAME")]
+    pub engines: Vec<String>,
+    /// Pages to be read at most
+    #[arg(long, value_name = "N")]
+    pub max_pages: Option<u32>,
+    /// Write the report to this file, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
 
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;

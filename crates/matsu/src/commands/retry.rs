@@ -3,13 +3,19 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::json;
 
 use super::{Context, field, print_json};
-use crate::cli::TaskArg;
 use crate::client::{Client, segment};
 
-pub async fn run(cx: &Context, args: TaskArg) -> Result<ExitCode> {
+#[derive(Args)]
+pub struct Retry {
+    /// The task's id
+    pub task: String,
+}
+
+pub async fn run(cx: &Context, args: Retry) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
     let task = client.post(&format!("/api/v1/tasks/{}/retry", segment(&args.task)), json!({})).await?;
     if cx.json {

@@ -2,15 +2,44 @@
 //! following; the work goes on.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::logs::follow;
 use super::{Context, field, print_json};
-use crate::cli::Run;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Run {
+    /// The agent's name; see `matsu agents`
+    pub agent: String,
+    /// What it shall do; `-` reads it from stdin
+    pub message: String,
+    /// What it may touch: read-only, workspace-write or full
+    #[arg(long)]
+    pub mode: Option<String>,
+    /// A name for the conversation
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// Go on with the conversation of that name
+    #[arg(long, requires = "session")]
+    pub resume: bool,
+    #[arg(long)]
+    pub model: Option<String>,
+    /// A file with a system prompt
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// Seconds it may run
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u32>,
+    /// Print the task's id and return at once
+    #[arg(short, long)]
+    pub detach: bool,
+}
 
 pub async fn run(cx: &Context, args: Run) -> Result<ExitCode> {
     let detach = args.detach;

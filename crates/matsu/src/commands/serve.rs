@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_runtime::{Service, Workers};
@@ -15,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::open;
-use crate::cli::{Global, Serve};
+use crate::cli::Global;
 use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
@@ -25,6 +26,37 @@ use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
 use crate::doctor;
 use crate::logging;
+
+#[derive(Args)]
+pub struct Serve {
+    /// The address to listen on
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// The port; 0 picks a free one
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Keep everything in memory and forget it at the end
+    #[arg(long)]
+    pub ephemeral: bool,
+    /// How many searches run at once
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
+    /// Open the web page in a browser
+    #[arg(long)]
+    pub open: bool,
+    /// End after this long without work or client
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub idle_exit: Option<u64>,
+    /// Leave the terminal of whoever started it
+    #[arg(long, hide = true)]
+    pub detach: bool,
+    /// Offer the routes and job kinds that tests and benches use
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+    /// Speak of another version, to test the hand-over between two
+    #[arg(long, value_name = "VERSION", hide = true)]
+    pub as_version: Option<String>,
+}
 
 pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     if args.detach {

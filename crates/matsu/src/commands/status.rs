@@ -4,13 +4,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use matsu_core::clock::Clock;
 use serde_json::Value;
 
 use super::{Context, field, print_json};
-use crate::cli::Status;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Status {
+    /// The task's id
+    pub task: String,
+    /// Wait until the task has ended
+    #[arg(long)]
+    pub wait: bool,
+    /// With --wait: at most this many seconds
+    #[arg(long, value_name = "SECONDS", requires = "wait")]
+    pub timeout: Option<u64>,
+}
 
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;

@@ -3,11 +3,20 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::json;
 
 use super::{Context, field, print_json};
-use crate::cli::Stop;
 use crate::client::{Client, segment};
+
+#[derive(Args)]
+pub struct Stop {
+    /// The task's id
+    pub task: String,
+    /// End running jobs at once, without their result
+    #[arg(long)]
+    pub now: bool,
+}
 
 pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -3,12 +3,31 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use matsu_core::limits::LIST_PAGE_MAX;
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json, print_table};
-use crate::cli::Tasks;
 use crate::client::Client;
+
+#[derive(Args)]
+pub struct Tasks {
+    /// Only this status
+    #[arg(long)]
+    pub status: Option<String>,
+    /// Only this kind: research, agent, wait
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub limit: u32,
+    /// Those after the place where an earlier list ended
+    #[arg(long, value_name = "PLACE")]
+    pub after: Option<i64>,
+    /// All of them, however many
+    #[arg(long, conflicts_with_all = ["limit", "after"])]
+    pub all: bool,
+}
 
 pub async fn run(cx: &Context, args: Tasks) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

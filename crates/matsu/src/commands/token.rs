@@ -3,12 +3,22 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Subcommand;
 use matsu_core::limits::LIST_PAGE_MAX;
 use serde_json::json;
 
 use super::{Context, field, print_json, print_table};
-use crate::cli::TokenCommand;
 use crate::client::{Client, segment};
+
+#[derive(Subcommand)]
+pub enum TokenCommand {
+    /// Make a token; its secret is shown once
+    New { name: String },
+    /// List tokens, revoked ones too
+    List,
+    /// Revoke a token; it opens nothing from now on
+    Revoke { id: String },
+}
 
 pub async fn run(cx: &Context, what: TokenCommand) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;

@@ -3,14 +3,25 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use matsu_core::node::NodeRole;
 use matsu_runtime::Workers;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{Global, Worker};
+use crate::cli::Global;
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::logging;
+
+#[derive(Args)]
+pub struct Worker {
+    /// How many searches run at once
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
+    /// Take test jobs too
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+}
 
 pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
     let config = Config::load(global, &Flags { workers: args.workers, ..Flags::default() })?;

@@ -58,6 +58,7 @@ fn fetch_settings(config: &Config) -> Result<FetchSettings> {
         step: config.fetch_step(),
         daily_max: config.fetch_daily_max(),
         exceptions,
+        folders: config.research_folders(),
         ..FetchSettings::default()
     })
 }

@@ -26,8 +26,7 @@ pub struct Client {
     pub servers: fn(&Homes) -> Servers,
     /// Where a rule for the model goes.
     pub rule: Option<fn(&Homes) -> PathBuf>,
-    /// Where its hooks go, and the names of its events.
-    pub hooks: Option<fn(&Homes) -> PathBuf>,
+    pub hooks: Option<fn(&Homes) -> Hooks>,
     /// What a person still has to do.
     pub after: &'static str,
 }
@@ -51,6 +50,15 @@ impl Timeout {
     pub fn hold(self) -> u64 {
         self.seconds().saturating_sub(20).max(1)
     }
+}
+
+/// Where hooks go, and what the client calls its events.
+pub struct Hooks {
+    pub file: PathBuf,
+    pub at_end: &'static str,
+    pub at_prompt: &'static str,
+    /// Ten seconds, in the client's own unit.
+    pub timeout: u32,
 }
 
 /// The file that lists MCP servers, and its shape.
@@ -77,7 +85,7 @@ pub const CLIENTS: &[Client] = &[
             timeout: Some("timeout"),
         },
         rule: Some(|homes| homes.claude_folder().join("CLAUDE.md")),
-        hooks: Some(|homes| homes.claude_folder().join("settings.json")),
+        hooks: Some(|homes| Hooks::usual(homes.claude_folder().join("settings.json"))),
         after: "start a new session",
     },
     Client {
@@ -87,7 +95,7 @@ pub const CLIENTS: &[Client] = &[
         timeout: LONG,
         servers: |homes| Servers::Toml { file: homes.codex_folder().join("config.toml") },
         rule: Some(|homes| homes.codex_folder().join("AGENTS.md")),
-        hooks: Some(|homes| homes.codex_folder().join("hooks.json")),
+        hooks: Some(|homes| Hooks::usual(homes.codex_folder().join("hooks.json"))),
         after: "start a new session; Codex asks once whether it may trust new hooks",
     },
     Client {
@@ -102,7 +110,12 @@ pub const CLIENTS: &[Client] = &[
             timeout: Some("timeout"),
         },
         rule: Some(|homes| homes.home.join(".gemini/GEMINI.md")),
-        hooks: None,
+        hooks: Some(|homes| Hooks {
+            file: homes.home.join(".gemini/settings.json"),
+            at_end: "AfterAgent",
+            at_prompt: "BeforeAgent",
+            timeout: 10_000,
+        }),
         after: "start a new session",
     },
     Client {
@@ -148,6 +161,13 @@ impl Homes {
 
     fn has_command(&self, name: &str) -> bool {
         self.path.iter().any(|folder| folder.join(name).is_file())
+    }
+}
+
+impl Hooks {
+    /// As Claude Code has them, and those who followed it.
+    fn usual(file: PathBuf) -> Self {
+        Self { file, at_end: "Stop", at_prompt: "UserPromptSubmit", timeout: 10 }
     }
 }
 

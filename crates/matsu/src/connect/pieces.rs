@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::clients::{Client, Homes, Servers, Timeout};
-use super::json_text::{insert_element, insert_member};
+use super::clients::{Client, Homes, Hooks, Servers, Timeout};
+use super::json_text::{Inserted, Place, insert_element, insert_member};
 
 /// What a person asked for.
 pub struct Wish {
@@ -22,9 +23,16 @@ pub struct Edit {
     /// `None`: there is no such file yet.
     pub before: Option<String>,
     pub after: String,
-    /// What was put in, piece by piece.
-    pub pieces: Vec<String>,
+    /// What was put in, in the order it must come out.
+    pub pieces: Vec<Piece>,
     pub what: &'static str,
+}
+
+/// What was put into a text: letter for letter, and in JSON also where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Piece {
+    pub text: String,
+    pub place: Option<Place>,
 }
 
 const BEGIN: &str = "<!-- matsu: begin -->";
@@ -42,7 +50,7 @@ pub fn edits(client: &Client, homes: &Homes, wish: &Wish) -> Result<Vec<Edit>> {
         edits.push(rule_block(rule(homes))?);
     }
     match client.hooks {
-        Some(hooks) if wish.hooks => edits.push(hook_entries(hooks(homes), wish)?),
+        Some(hooks) if wish.hooks => add_hooks(&mut edits, &hooks(homes), wish)?,
         None if wish.hooks => bail!("{} has no hooks that Matsu knows; run this without --hooks", client.title),
         _ => {}
     }
@@ -69,17 +77,18 @@ fn server(client: &Client, homes: &Homes, wish: &Wish) -> Result<Edit> {
             if let (Some(name), Timeout::Ours(seconds)) = (timeout, client.timeout) {
                 entry[*name] = json!(seconds * 1_000);
             }
-            insert_member(&text, &[key], "matsu", &entry.to_string())
+            insert_member(&text, &[key], "matsu", &entry)
         }
         Servers::Toml { .. } => insert_table(&text, &program, &args, client.timeout),
     };
     let inserted = inserted.with_context(|| format!("{} was left as it is", servers.file().display()))?;
     let file = servers.file().to_owned();
-    Ok(Edit { file, before, after: inserted.text, pieces: vec![inserted.piece], what: "the MCP server" })
+    let piece = Piece { text: inserted.piece, place: inserted.place };
+    Ok(Edit { file, before, after: inserted.text, pieces: vec![piece], what: "the MCP server" })
 }
 
 /// A table at the end belongs to nothing before it, so it can always be added.
-fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) -> Result<super::json_text::Inserted> {
+fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) -> Result<Inserted> {
     let parsed: toml::Table = text.parse().context("this is not TOML")?;
     if parsed.get("mcp_servers").and_then(|servers| servers.get("matsu")).is_some() {
         bail!("there is an [mcp_servers.matsu] already that is not ours; remove it first");
@@ -98,7 +107,7 @@ fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) ->
         Value::from(args),
         timeout.seconds(),
     );
-    Ok(super::json_text::Inserted { text: format!("{text}{piece}"), piece })
+    Ok(Inserted { text: format!("{text}{piece}"), piece, place: None })
 }
 
 fn rule_block(file: PathBuf) -> Result<Edit> {
@@ -115,24 +124,32 @@ fn rule_block(file: PathBuf) -> Result<Edit> {
         "\n\n"
     };
     let piece = format!("{gap}{BEGIN}\n{RULE}\n{END}\n");
-    Ok(Edit { file, before, after: format!("{text}{piece}"), pieces: vec![piece], what: "a short rule for the model" })
+    let after = format!("{text}{piece}");
+    let pieces = vec![Piece { text: piece, place: None }];
+    Ok(Edit { file, before, after, pieces, what: "a short rule for the model" })
 }
 
-fn hook_entries(file: PathBuf, wish: &Wish) -> Result<Edit> {
-    let before = read(&file)?;
-    let mut text = before.clone().unwrap_or_default();
-    let mut pieces = Vec::new();
-    for (event, verb) in [("Stop", "stop"), ("UserPromptSubmit", "prompt")] {
+/// Some clients keep hooks in the file that lists their servers: then both are one edit.
+fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish) -> Result<()> {
+    let mut edit = match edits.iter().position(|edit| edit.file == hooks.file) {
+        Some(at) => Edit { what: "the MCP server and hooks", ..edits.remove(at) },
+        None => {
+            let before = read(&hooks.file)?;
+            let after = before.clone().unwrap_or_default();
+            Edit { file: hooks.file.clone(), before, after, pieces: Vec::new(), what: "hooks" }
+        }
+    };
+    for (event, verb) in [(hooks.at_end, "stop"), (hooks.at_prompt, "prompt")] {
         let command = format!("{} hook {verb}", shell_word(&wish.program.to_string_lossy()));
-        let group = json!({ "hooks": [{ "type": "command", "command": command, "timeout": 10 }] });
-        let inserted = insert_element(&text, &["hooks", event], &group.to_string());
-        let inserted = inserted.with_context(|| format!("{} was left as it is", file.display()))?;
-        text = inserted.text;
-        pieces.push(inserted.piece);
+        let group = json!({ "hooks": [{ "type": "command", "command": command, "timeout": hooks.timeout }] });
+        let inserted = insert_element(&edit.after, &["hooks", event], &group);
+        let inserted = inserted.with_context(|| format!("{} was left as it is", hooks.file.display()))?;
+        edit.after = inserted.text;
+        // The last one put in may stand inside what came before it, and must come out first.
+        edit.pieces.insert(0, Piece { text: inserted.piece, place: inserted.place });
     }
-    // The last one put in stands inside what came before it, and must come out first.
-    pieces.reverse();
-    Ok(Edit { file, before, after: text, pieces, what: "hooks" })
+    edits.push(edit);
+    Ok(())
 }
 
 fn shell_word(text: &str) -> String {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::pieces::Edit;
+use super::json_text::take_out;
+use super::pieces::{Edit, Piece};
 use crate::daemon::announce::{make_private_folder, write_private};
 
 #[derive(Serialize, Deserialize)]
@@ -19,7 +20,7 @@ struct Record {
 struct Entry {
     file: PathBuf,
     was_there: bool,
-    pieces: Vec<String>,
+    pieces: Vec<Piece>,
     /// Folders that were made for it, the innermost first.
     folders: Vec<PathBuf>,
 }
@@ -83,12 +84,13 @@ fn undo_one(entry: Entry) -> Result<Undone> {
     let Ok(mut text) = fs::read_to_string(&entry.file) else { return Ok(Undone::Gone(entry.file)) };
     let mut is_whole = true;
     for piece in &entry.pieces {
-        match text.find(piece.as_str()) {
-            Some(at) => text.replace_range(at..at + piece.len(), ""),
+        match without(&text, piece) {
+            Some(left) => text = left,
             None => is_whole = false,
         }
     }
-    if !entry.was_there && text.trim().is_empty() {
+    // A client that wrote the file anew leaves the empty object that stood around our piece.
+    if !entry.was_there && is_whole && matches!(text.trim(), "" | "{}") {
         fs::remove_file(&entry.file)?;
         // Only empty ones go: others may have put things there.
         for folder in &entry.folders {
@@ -98,6 +100,14 @@ fn undo_one(entry: Entry) -> Result<Undone> {
     }
     write_as_it_was(&entry.file, &text)?;
     Ok(if is_whole { Undone::Restored(entry.file) } else { Undone::Changed(entry.file) })
+}
+
+/// Letter for letter if it still stands so; else by its place, for clients write their files anew.
+fn without(text: &str, piece: &Piece) -> Option<String> {
+    if let Some(at) = text.find(&piece.text) {
+        return Some(format!("{}{}", &text[..at], &text[at + piece.text.len()..]));
+    }
+    take_out(text, piece.place.as_ref()?).ok().flatten()
 }
 
 /// Beside it and by rename, under the same permissions; a link keeps pointing where it did.

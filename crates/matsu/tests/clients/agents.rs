@@ -4,6 +4,7 @@
 mod cases;
 mod chats;
 mod claude;
+mod connect;
 mod five;
 mod long_wait;
 mod terminal;

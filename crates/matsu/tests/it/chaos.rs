@@ -7,6 +7,7 @@ mod clock;
 mod database;
 mod kill;
 mod load;
+mod page;
 mod sleep;
 
 use std::time::{SystemTime, UNIX_EPOCH};

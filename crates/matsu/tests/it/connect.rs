@@ -97,6 +97,35 @@ fn what_others_wrote_meanwhile_stays() {
 }
 
 #[test]
+fn a_client_that_writes_its_file_anew_does_not_keep_us() {
+    let home = home();
+    for client in ["claude", "codex", "gemini"] {
+        home.run(&["connect", client, "--yes", "--hooks"]).good();
+    }
+    let gemini: Value = serde_json::from_str(&read(&home.path(".gemini/settings.json"))).unwrap();
+    assert!(gemini["hooks"]["AfterAgent"][0]["hooks"][0]["command"].as_str().unwrap().ends_with(" hook stop"));
+    assert_eq!(gemini["hooks"]["BeforeAgent"][0]["hooks"][0]["timeout"], 10_000);
+    for name in [".claude.json", ".claude/settings.json", ".gemini/settings.json"] {
+        let mut anew: Value = serde_json::from_str(&read(&home.path(name))).unwrap();
+        anew["theirs"] = 1.into();
+        fs::write(home.path(name), serde_json::to_string_pretty(&anew).unwrap()).unwrap();
+    }
+    let undone = home.run_json(&["connect", "--undo"]);
+    for (name, text) in FILES {
+        let left = read(&home.path(name));
+        if name.ends_with(".toml") || name.ends_with(".md") || name.contains("cursor") {
+            assert_eq!(left, *text, "{name}");
+            continue;
+        }
+        let (mut had, left): (Value, Value) =
+            (serde_json::from_str(text).unwrap(), serde_json::from_str(&left).unwrap());
+        had["theirs"] = 1.into();
+        assert_eq!(left, had, "{name}: {undone}");
+    }
+    assert!(!home.path(".codex/hooks.json").exists());
+}
+
+#[test]
 fn nothing_is_done_unasked() {
     let home = home();
     let asked = home.run(&["connect", "claude"]);
@@ -124,6 +153,10 @@ fn a_hook_speaks_only_when_there_is_news() {
     assert!(said["reason"].as_str().unwrap().contains(&task), "{said}");
     assert_eq!(hook(&home, "stop", "{\"stop_hook_active\": true}").1, "", "once");
     assert!(hook(&home, "prompt", "{}").1.contains(&task));
+    let named: Value =
+        serde_json::from_str(&hook(&home, "prompt", "{\"hook_event_name\": \"BeforeAgent\"}").1).unwrap();
+    assert_eq!(named["hookSpecificOutput"]["hookEventName"], "BeforeAgent", "{named}");
+    assert!(named["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains(&task), "{named}");
     daemon.api.jobs_of(&task);
     assert_eq!(hook(&home, "stop", "{}").1, "", "it was read");
 }

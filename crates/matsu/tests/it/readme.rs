@@ -1,12 +1,18 @@
-//! The commands of the README and of the book's first page are run as they stand there: what is documented works.
+//! The commands of the README and of the book's first pages are typed as they stand there: what is documented works.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
-use crate::home::{Home, run};
+use crate::api::until;
+use crate::home::{Backend, Daemon, Home, run};
 
-/// Commands of fenced `sh` blocks, comments and placeholders aside.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const SOON: Duration = Duration::from_secs(30);
+
+/// Commands of fenced `sh` blocks, without what is said about them.
 fn commands(file: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let path = Path::new(ROOT).join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut found = Vec::new();
     let mut inside = false;
@@ -24,48 +30,87 @@ fn commands(file: &str) -> Vec<String> {
     found
 }
 
-/// What a test cannot do as it stands: build the product, or leave this machine.
-fn is_elsewhere(command: &str) -> bool {
-    ["make ", "docker ", "systemctl ", "install ", "cargo "].iter().any(|start| command.starts_with(start))
-        || command.contains("postgres://")
+/// A user with `matsu` in their path, one client installed, and nothing said about where data lies.
+struct Reader {
+    home: Home,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let home = Home::sqlite();
+        std::fs::create_dir_all(home.path("bin")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_matsu"), home.path("bin/matsu")).unwrap();
+        std::fs::write(home.path(".claude.json"), "{}\n").unwrap();
+        Self { home }
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.home.path(".local/share/matsu")
+    }
+
+    /// A line, as a shell takes it.
+    fn typed(&self, line: &str) -> Command {
+        let mut command = Command::new("sh");
+        let path = format!("{}:{}", self.home.path("bin").display(), std::env::var("PATH").unwrap());
+        command.args(["-c", line]).current_dir(ROOT).env_clear().env("HOME", self.home.path("")).env("PATH", path);
+        command
+    }
+
+    fn serve(&self, line: &str) -> Daemon {
+        // The shell makes way for the program, so that the process is the one that announces itself.
+        let process = self.home.start_command(self.typed(&format!("exec {line} --port 0")));
+        Daemon::announced(process, &self.data_dir())
+    }
+}
+
+/// What nobody at a terminal is there for is said instead; what cannot be done within a test is left out.
+fn typable(command: &str) -> Option<String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words.as_slice() {
+        // Building the product is what brought this test here.
+        ["make" | "cargo", ..] => None,
+        ["matsu", "open"] => Some("matsu open --print".to_owned()),
+        ["matsu", "connect", rest @ ..] if !rest.contains(&"--undo") => Some(format!("{command} --yes")),
+        _ => Some(command.to_owned()),
+    }
 }
 
 #[test]
 fn what_the_readme_shows_can_be_typed() {
-    let home = Home::sqlite();
-    let daemon = home.serve();
+    let reader = Reader::new();
+    let daemon = reader.serve("matsu serve");
+    let mut typed = 0;
     for file in ["README.md", "docs/README.md", "docs/clients.md"] {
-        for command in commands(file).into_iter().filter(|command| !is_elsewhere(command)) {
-            let mut words = command.split_whitespace();
-            match words.next() {
-                Some("matsu") => {}
-                Some("curl") => continue,
-                other => panic!("{file}: nobody runs {other:?} here: {command}"),
-            }
-            let arguments: Vec<&str> = words.map(|word| word.trim_matches('\'')).collect();
-            let arguments = match arguments.as_slice() {
-                ["connect", rest @ ..] if !rest.contains(&"--undo") => {
-                    // A fresh home has no client; one is named, and nobody is there to be asked.
-                    let named = if rest.is_empty() || rest == ["--hooks"] { vec!["claude"] } else { Vec::new() };
-                    [&["connect"][..], rest, &named, &["--yes"]].concat()
-                }
-                ["open"] => vec!["open", "--print"],
-                ["serve", ..] | ["mcp", ..] => continue,
-                other => other.to_vec(),
-            };
-            let ran = run(home.command(&arguments));
+        for command in commands(file).iter().filter(|command| !command.contains("postgres://")) {
+            let Some(line) = typable(command) else { continue };
+            let line = line.replace("127.0.0.1:7878", &daemon.api.address.to_string());
+            let ran = run(reader.typed(&line));
             assert_eq!(ran.code, 0, "{file}: {command}: {ran:?}");
+            typed += 1;
         }
     }
-    drop(daemon);
+    assert!(typed > 15, "{typed} commands");
+}
+
+#[test]
+fn what_the_readme_says_about_more_machines_can_be_typed() {
+    let reader = Reader::new();
+    let store = Home::new(Backend::Postgres).store;
+    let lines: Vec<String> = commands("README.md").into_iter().filter(|line| line.contains("postgres://")).collect();
+    let [serve, worker] = lines.as_slice() else { panic!("{lines:?}") };
+    let daemon = reader.serve(&serve.replace("postgres://user@host/db", &store));
+    let line = format!("exec {}", worker.replace("postgres://user@host/db", &store));
+    let _worker = reader.home.start_command(reader.typed(&line));
+    until("both nodes are known", SOON, || {
+        (daemon.api.get("/api/v1/nodes")["items"].as_array().unwrap().len() == 2).then_some(())
+    });
 }
 
 #[test]
 fn makefile_targets_that_are_shown_exist() {
-    let makefile = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
+    let makefile = std::fs::read_to_string(Path::new(ROOT).join("Makefile")).unwrap();
     for file in ["README.md", "docs/README.md", "CONTRIBUTING.md"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
-        let text = std::fs::read_to_string(path).unwrap();
+        let text = std::fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
         for part in text.split(['`', '\n']).filter_map(|part| part.trim().strip_prefix("make ")) {
             let target = part.split_whitespace().next().unwrap_or("");
             if target.chars().all(|c| c.is_ascii_lowercase()) && !target.is_empty() {

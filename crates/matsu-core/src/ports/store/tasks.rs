@@ -25,6 +25,9 @@ pub trait TaskStore {
     /// Newest first.
     async fn list_tasks(&self, filter: &TaskFilter, page: &PageRequest) -> Result<Page<Task>, StoreError>;
 
+    /// How many tasks of this owner have not ended, counted up to `max`.
+    async fn unfinished_tasks(&self, owner: &Principal, max: u32) -> Result<u32, StoreError>;
+
     /// Pause, block, resume. Queued jobs are held back or let go in the same transaction; running ones learn of
     /// it through their orders. Repeating it changes nothing.
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError>;

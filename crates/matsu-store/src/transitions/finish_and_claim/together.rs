@@ -1,8 +1,9 @@
 //! Settling and claiming where every answer costs a round trip, and others work at the same time: PostgreSQL.
 //!
-//! Four of them: what ends and what could be claimed; the locks on those tasks; the ends, their permits, and the jobs
-//! picked behind the locks; and everything that follows; then the commit. Tasks are locked once and in order, so the
-//! candidates are looked at before; another node may be faster meanwhile, which is why the jobs are picked again.
+//! Three of them: what ends, and the locks on its tasks and on those of what could be claimed; the ends, their
+//! permits, and the jobs picked behind the locks; and everything that follows, with the commit. Tasks are locked once
+//! and in order, so the candidates are looked at before; another node may be faster meanwhile, which is why the jobs
+//! are picked again.
 
 use std::collections::HashSet;
 
@@ -26,36 +27,38 @@ const SETTLE_ALL: Sql = Sql::both(concat!(
 
 pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
     let now = request.now;
-    let (ending, candidates) = look(tx, request, claim).await?;
-    let tasks = ending.values().filter_map(|row| row.task_id.clone());
-    let mut ledger = Ledger::lock(tx, tasks.chain(candidates.tasks())).await?;
+    let Locked { ending, due, mut ledger } = look_and_lock(tx, request, claim).await?;
 
     let plans = Plan::of_all(&ledger, &ending, &request.finishes, now);
-    let mut answers = settle_and_pick(tx, &ledger, claim, &candidates, &plans).await?;
+    due.wake(tx, &ledger).await?;
+    let mut answers = settle_and_pick(tx, &ledger, claim, &plans).await?;
     let picked = rows::jobs(&answers.picked)?;
     let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, answers.written(&plans)?, now).await?;
     give_back(tx, &request.finishes, &plans, &finished, &answers.reserved).await?;
 
     let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
-    outcome.claimed = start(tx, &mut ledger, claim, picked, &answers.permits, now).await?;
-    look_again(tx, claim, !candidates.is_empty(), &mut outcome, now).await?;
+    outcome.claimed = start(tx, &mut ledger, claim, picked, &answers.permits, &plans, now).await?;
+    let contested = outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?;
+    look_again(tx, claim, contested, &mut outcome, now).await?;
     ledger.write(tx, now).await?;
     leave_room(tx, request, &ending);
     Ok(outcome)
 }
 
-/// What is about to end and what could be claimed.
-async fn look(
-    tx: &mut Tx<'_>,
-    request: &FinishAndClaim,
-    claim: &Claim,
-) -> Result<(HashMap<JobId, Ending>, Candidates), StoreError> {
+struct Locked {
+    ending: HashMap<JobId, Ending>,
+    due: Candidates,
+    ledger: Ledger,
+}
+
+/// What is about to end, what is due, and their tasks, locked together with those of what could be claimed.
+async fn look_and_lock(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Locked, StoreError> {
     let ids: Vec<&str> = request.finishes.iter().map(|finish| finish.lease.job_id.as_str()).collect();
-    let [due, ready] = Candidates::questions(claim, request.now);
-    let ending = Step { sql: ENDING, params: params![ids].to_vec() };
-    let answers = tx.rows_of_all(&[ending, due, ready]).await?;
-    let (ending, candidates) = answers.split_first().ok_or_else(|| internal("no answers"))?;
-    Ok((read_ending(ending)?, Candidates::read(candidates)?))
+    let ending = Step { sql: ENDING, params: params![ids.clone()].to_vec() };
+    let [due, lock] = Candidates::locking(claim, ids, request.now);
+    let answers = tx.rows_of_all(&[ending, due, lock]).await?;
+    let [ending, due, tasks] = answers.as_slice() else { return Err(internal("not the answers to these questions")) };
+    Ok(Locked { ending: read_ending(ending)?, due: Candidates::due(due)?, ledger: Ledger::of_locked(tasks)? })
 }
 
 /// What the server said to the ends and the picking, still as it came.
@@ -83,24 +86,25 @@ async fn settle_and_pick(
     tx: &mut Tx<'_>,
     ledger: &Ledger,
     claim: &Claim,
-    candidates: &Candidates,
     plans: &[Option<Plan<'_>>],
 ) -> Result<Answers, StoreError> {
-    candidates.wake(tx, ledger).await?;
     let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
-    let jobs: Vec<&str> = plans.iter().flatten().map(|plan| plan.lease.job_id.as_str()).collect();
-    let mut steps = Vec::with_capacity(5);
+    let jobs: Vec<&str> = leases(plans).map(|lease| lease.job_id.as_str()).collect();
+    let mut steps = Vec::with_capacity(4);
     if !jobs.is_empty() {
         steps.push(Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() });
-        steps.push(permits::freeing_leased(plans.iter().flatten().map(|plan| plan.lease)));
         steps.push(spending::asking_reserved_by(&jobs));
     }
-    steps.push(permits::asking_free(claim.slot, claim.permits_max, claim.jobs_max));
+    steps.push(permits::asking_usable(claim.slot, claim.permits_max, claim.jobs_max, leases(plans)));
     steps.push(claim::picking(claim, claim.jobs_max, locked));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter().rev();
     let (picked, permits) = (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
-    let (reserved, _, settled) = (answers.next(), answers.next(), answers.next());
+    let (reserved, settled) = (answers.next(), answers.next());
     Ok(Answers { settled: settled.unwrap_or_default(), reserved: reserved.unwrap_or_default(), permits, picked })
+}
+
+fn leases<'a>(plans: &'a [Option<Plan<'a>>]) -> impl Iterator<Item = &'a Lease> + Clone {
+    plans.iter().flatten().map(|plan| plan.lease)
 }
 
 /// Reservations of what really ended; and everything of what had moved and was settled after all.
@@ -124,23 +128,29 @@ async fn give_back(
     release(tx, &ended).await
 }
 
-/// Starts the first of the picked jobs, as many as there are permits.
+/// Starts the first of the picked jobs, as many as there are permits. What the ends leave and nobody takes is free.
 async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
     claim: &Claim,
     mut picked: Vec<Job>,
     permits: &[Row],
+    plans: &[Option<Plan<'_>>],
     now: Timestamp,
 ) -> Result<Vec<Job>, StoreError> {
     let mut numbers = permits.iter().map(Row::only_int).collect::<Result<Vec<_>, _>>()?;
     if numbers.len() < picked.len() {
         // In use, or the slot was never this wide before.
+        permits::free_leased(tx, leases(plans)).await?;
         let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
         numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
     }
     picked.truncate(numbers.len());
     claim::start(tx, ledger, claim, &mut picked, &numbers, now).await?;
+    // Those that were passed on are another job's by now.
+    if !plans.is_empty() {
+        permits::free_leased(tx, leases(plans)).await?;
+    }
     Ok(picked)
 }
 

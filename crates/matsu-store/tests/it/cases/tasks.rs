@@ -9,10 +9,10 @@ use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
-    ExpiryRule, JobFilter, JobUpdate, PruneRule, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+    ExpiryRule, JobFilter, JobUpdate, PruneRule, SetStatus, Steer, StopTask, StoreError, TaskFilter, TaskLookup,
 };
 use matsu_core::principal::Principal;
-use matsu_core::task::{IdempotencyKey, TaskKind, TaskStatus};
+use matsu_core::task::{IdempotencyKey, StopMode, StopReason, TaskKind, TaskStatus};
 
 use crate::harness::{TestStore, lease};
 
@@ -30,6 +30,21 @@ pub async fn a_task_is_stored_as_it_was_given(t: TestStore) {
     assert_eq!((read.counts.queued, read.depth, read.title.as_str()), (2, 0, "待つ 🦀"));
     assert_eq!(inserted.job_ids, new.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>());
     assert_eq!(t.job(&inserted.job_ids[1]).await.kind, JobKind::Sleep);
+}
+
+pub async fn unfinished_tasks_of_an_owner_are_counted_up_to_a_bound(t: TestStore) {
+    let owner = t.new_task(TaskKind::Agent).owner;
+    for _ in 0..3 {
+        t.store.insert_task(t.new_task(TaskKind::Agent)).await.unwrap();
+    }
+    assert_eq!(t.store.unfinished_tasks(&owner, 10).await.unwrap(), 3);
+    assert_eq!(t.store.unfinished_tasks(&owner, 2).await.unwrap(), 2);
+    assert_eq!(t.store.unfinished_tasks(&Principal::user("nobody"), 10).await.unwrap(), 0);
+    let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
+    let one = t.store.list_tasks(&TaskFilter::default(), &PageRequest::new(None, Some(1))).await.unwrap();
+    let stop = StopTask { task_id: one.items[0].id.clone(), mode, reason, now: t.now() };
+    t.store.stop_task(stop).await.unwrap();
+    assert_eq!(t.store.unfinished_tasks(&owner, 10).await.unwrap(), 2);
 }
 
 pub async fn an_unknown_task_is_not_found(t: TestStore) {

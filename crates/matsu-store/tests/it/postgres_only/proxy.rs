@@ -65,8 +65,13 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, cut: Arc<AtomicU8>)
                     return;
                 }
                 if when == Cut::AfterCommit as u8 {
-                    // The answer shows that it is done; it goes no further.
-                    let _ = server.read(&mut down).await;
+                    // The answer shows that it is done; it goes no further. A server that cannot answer what came
+                    // with the commit would give the transaction up.
+                    let mut heard = Vec::new();
+                    while !heard.windows(6).any(|word| word == b"COMMIT") {
+                        let Ok(read @ 1..) = server.read(&mut down).await else { return };
+                        heard.extend_from_slice(&down[..read]);
+                    }
                     return;
                 }
             }

@@ -16,7 +16,8 @@ fn a_call_that_is_fed_for_seven_minutes_arrives() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let python = String::from_utf8(made.stdout).unwrap();
     let home = Home::new();
-    let _daemon = home.serve_with(&[("MATSU_WAIT_HOLD_MAX_PROGRESS", "600")]);
+    // Eight sleepers at once.
+    let _daemon = home.serve_with(&[("MATSU_WAIT_HOLD_MAX_PROGRESS", "600"), ("MATSU_SLOTS_CPU", "8")]);
     let mut command = Command::new(python.trim());
     command.arg(root.join("tests/clients/long_wait.py")).arg(home.data_dir()).arg(env!("CARGO_BIN_EXE_matsu"));
     let output = command.output().unwrap();

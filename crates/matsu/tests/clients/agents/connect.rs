@@ -1,0 +1,255 @@
+//! The other way round: the real command lines as Matsu's clients, set up by `matsu connect` and by nothing else. How
+//! many turns of a model waiting costs, that a result finds its way without being asked for, and that all comes out again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use matsu_testkit::model_server::{Asked, ModelServer, Reply};
+use serde_json::{Value, json};
+
+use super::cases::KEY;
+use super::programs;
+use crate::home::{Daemon, Home, until};
+
+/// A start of the program and a few turns of its model, on a busy machine.
+const SOON: Duration = Duration::from_secs(120);
+/// Longer than a call may take that nobody has made room for.
+const WAIT_SECONDS: u64 = 75;
+
+/// One command line as its user starts it.
+struct User {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    environment: fn(url: &str) -> Vec<(&'static str, String)>,
+    /// Its own files, before Matsu comes.
+    files: fn(url: &str) -> Vec<(&'static str, String)>,
+}
+
+const USERS: &[User] = &[
+    User {
+        name: "claude",
+        arguments: &["-p", "--allowedTools", "mcp__matsu"],
+        environment: |url| {
+            vec![
+                ("ANTHROPIC_BASE_URL", url.to_owned()),
+                ("ANTHROPIC_API_KEY", KEY.to_owned()),
+                ("DISABLE_AUTOUPDATER", "1".to_owned()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ]
+        },
+        files: |_| {
+            vec![
+                (".claude.json", "{ \"numStartups\": 1 }\n".to_owned()),
+                (".claude/CLAUDE.md", "Be brief.".to_owned()),
+                (".claude/settings.json", "{\"model\": \"opus\"}".to_owned()),
+            ]
+        },
+    },
+    User {
+        name: "codex",
+        // Hooks are trusted by a person at a terminal; here nobody is.
+        arguments: &["exec", "--skip-git-repo-check", "-c", "bypass_hook_trust=true", "-"],
+        environment: |_| vec![("P_KEY", KEY.to_owned())],
+        files: |url| {
+            let config = format!(
+                "# mine\nmodel = \"gpt-5\"\nmodel_provider = \"p\"\nweb_search = \"disabled\"\n\
+                 check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\n\
+                 apps = false\n\n[model_providers.p]\nname = \"p\"\nbase_url = \"{url}/v1\"\nenv_key = \"P_KEY\"\n\
+                 wire_api = \"responses\"\nrequest_max_retries = 1\nstream_max_retries = 1\n"
+            );
+            vec![(".codex/config.toml", config)]
+        },
+    },
+    User {
+        name: "gemini",
+        arguments: &["-m", "gemini-2.5-pro", "--allowed-mcp-server-names", "matsu", "--yolo"],
+        environment: |url| vec![("GOOGLE_GEMINI_BASE_URL", url.to_owned()), ("GEMINI_API_KEY", KEY.to_owned())],
+        files: |_| {
+            let settings = json!({
+                "security": { "auth": { "selectedType": "gemini-api-key" }, "folderTrust": { "enabled": false } },
+                "general": { "enableAutoUpdate": false }, "privacy": { "usageStatisticsEnabled": false },
+            });
+            vec![(".gemini/settings.json", format!("{settings:#}\n")), (".gemini/GEMINI.md", "Be brief.\n".to_owned())]
+        },
+    },
+];
+
+/// A user at their machine: a daemon, a model, and a client that was connected.
+struct Desk {
+    user: &'static User,
+    programs: PathBuf,
+    model: ModelServer,
+    daemon: Daemon,
+    home: Home,
+}
+
+impl Desk {
+    fn new(user: &'static User, programs: &Path, reply: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
+        let home = Home::new();
+        let model = ModelServer::with(Box::new(reply)).unwrap();
+        for (name, text) in (user.files)(&model.url()) {
+            let file = home.path(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        // What connect writes names no data directory: the usual one is this home's.
+        std::fs::create_dir_all(home.path(".local/share")).unwrap();
+        std::fs::create_dir_all(home.data_dir()).unwrap();
+        std::os::unix::fs::symlink(home.data_dir(), home.path(".local/share/matsu")).unwrap();
+        std::fs::create_dir_all(home.path("work")).unwrap();
+        let daemon = home.serve();
+        let said = home.run(&["connect", user.name, "--yes", "--hooks"]);
+        assert_eq!(said["clients"][0]["hold_seconds"], 1_780, "{said}");
+        Self { user, programs: programs.to_owned(), model, daemon, home }
+    }
+
+    /// One prompt; what the client printed.
+    fn ask(&self, prompt: &str, within: Duration) -> String {
+        let path = format!("{}:{}", self.programs.display(), std::env::var("PATH").unwrap());
+        let mut environment = BTreeMap::from([("HOME", self.home.folder().display().to_string()), ("PATH", path)]);
+        environment.extend((self.user.environment)(&self.model.url()));
+        let file = self.home.path("prompt.txt");
+        std::fs::write(&file, prompt).unwrap();
+        let mut command = Command::new(self.programs.join(self.user.name));
+        command.args(self.user.arguments).current_dir(self.home.path("work")).env_clear().envs(environment);
+        let log = self.home.path("client.log");
+        let output = std::fs::File::create(&log).unwrap();
+        command.stdin(std::fs::File::open(file).unwrap()).stdout(output.try_clone().unwrap()).stderr(output);
+        let mut child = command.spawn().unwrap();
+        let ended = until_or("the client has ended", within, || child.try_wait().unwrap());
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        if ended.is_none() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        assert!(ended.is_some_and(|status| status.success()), "{}: {ended:?}\n{said}", self.user.name);
+        said
+    }
+
+    /// Looks at the list, which reads no result.
+    fn has_ended(&self, task: &str) -> bool {
+        let tasks = self.home.run(&["tasks"]);
+        let all = tasks["items"].as_array().unwrap_or_else(|| panic!("{tasks}"));
+        all.iter().any(|one| one["task_id"] == task && one["status"] == "completed")
+    }
+
+    fn turns(&self) -> usize {
+        self.model.asked().len()
+    }
+}
+
+fn until_or<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let began = Instant::now();
+    while began.elapsed() < within {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    eprintln!("not within {within:?}: {what}");
+    None
+}
+
+/// The name under which a client offers one of our tools.
+fn offered(asked: &Asked, tool: &str) -> Option<String> {
+    asked.tools.iter().find(|name| name.ends_with(tool)).cloned()
+}
+
+/// For every client, and the first failure is the test's own.
+fn for_each(what: &str, check: impl Fn(&'static User, &Path) -> String) {
+    let Some(programs) = programs(what) else { return };
+    let wanted = std::env::var("MATSU_TEST_AGENT").ok();
+    let mut failed = Vec::new();
+    for user in USERS.iter().filter(|user| wanted.as_ref().is_none_or(|wanted| wanted == user.name)) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(user, &programs)));
+        println!("result: {what} | {} | {}", user.name, outcome.as_deref().unwrap_or("**no**"));
+        if outcome.is_err() {
+            failed.push(user.name);
+        }
+    }
+    assert!(failed.is_empty(), "{what}: {failed:?}");
+}
+
+#[test]
+fn connect_waits_in_one_call() {
+    let seconds = std::env::var("MATSU_TEST_WAIT").ok().and_then(|text| text.parse().ok()).unwrap_or(WAIT_SECONDS);
+    for_each(&format!("turns of the model while it waits {seconds} s, set up by `matsu connect`"), |user, programs| {
+        let task = Arc::new(Mutex::new(String::new()));
+        let wanted = Arc::clone(&task);
+        let desk = Desk::new(user, programs, move |asked| {
+            let is_over = asked.results.iter().any(|result| result.contains("\"completed\""));
+            match offered(asked, "get_task_status") {
+                Some(tool) if !is_over => {
+                    let wait = json!({ "task_id": *wanted.lock().unwrap(), "timeout": 1_780, "wait_for": "all" });
+                    Reply::tool(&tool, wait)
+                }
+                _ => Reply::text("It is done."),
+            }
+        });
+        let began = Instant::now();
+        *task.lock().unwrap() = desk.daemon.http().submit(seconds * 1_000);
+        desk.ask("Wait for it.", SOON + Duration::from_secs(seconds));
+        let asked = desk.model.asked();
+        let tools: Vec<_> = asked.iter().filter_map(|request| Some(&request.asked.as_ref()?.tools)).collect();
+        assert!(began.elapsed() >= Duration::from_secs(seconds), "it did not wait, and was offered {tools:?}");
+        // The question before the wait is no waiting, and the answer after it neither.
+        let turns = desk
+            .model
+            .asked()
+            .iter()
+            .filter(|request| request.asked.as_ref().is_some_and(|asked| offered(asked, "get_task_status").is_some()))
+            .count()
+            .saturating_sub(2);
+        assert!(turns <= 1, "{}: {turns} turns", user.name);
+        turns.to_string()
+    });
+}
+
+#[test]
+fn connect_brings_an_unread_result_without_a_poll() {
+    for_each("an unread result reaches the model by a hook, without a poll", |user, programs| {
+        let desk = Desk::new(user, programs, |_| Reply::text("My turn is over."));
+        let task = desk.daemon.http().submit(1);
+        until("the task has ended", SOON, || desk.has_ended(&task).then_some(()));
+        desk.ask("Hello.", SOON);
+        let asked = desk.model.asked();
+        let knows = |n: usize| {
+            asked[n].asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(&task)))
+        };
+        let told = (0..asked.len()).find(|n| knows(*n));
+        assert!(told.is_some(), "{}: nobody told it, in {} turns", user.name, desk.turns());
+        let reason = "nobody has read the result";
+        let kept = asked.iter().any(|request| {
+            request.asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(reason)))
+        });
+        assert!(kept, "{}: the turn was not kept going", user.name);
+        assert!(asked.iter().all(|request| request.asked.as_ref().is_none_or(|asked| asked.results.is_empty())));
+        "yes".to_owned()
+    });
+}
+
+#[test]
+fn connect_comes_out_of_files_that_were_used() {
+    for_each("`connect --undo` after use leaves nothing of ours, and the rest as it was", |user, programs| {
+        let desk = Desk::new(user, programs, |_| Reply::text("My turn is over."));
+        desk.ask("Hello.", SOON);
+        desk.home.run(&["connect", user.name, "--undo"]);
+        for (name, text) in (user.files)(&desk.model.url()) {
+            let left = std::fs::read_to_string(desk.home.path(name)).unwrap();
+            assert!(!left.contains("matsu"), "{name}: {left}");
+            // A client may write its own file anew; what its user put there is still there.
+            match (serde_json::from_str::<Value>(&text), serde_json::from_str::<Value>(&left)) {
+                (Ok(Value::Object(had)), Ok(left)) if left != Value::Object(had.clone()) => {
+                    for (key, value) in had.iter().filter(|(key, _)| key.as_str() != "numStartups") {
+                        assert_eq!(left[key], *value, "{name}: {key}");
+                    }
+                }
+                _ => assert_eq!(left, text, "{name}"),
+            }
+        }
+        "yes".to_owned()
+    });
+}

@@ -1,0 +1,79 @@
+// Running agents from the page: a question answered, a patch read and applied, another run ended. The agent is a program
+// of the test's own.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { axeBoth, Home, openBrowser, signedIn } from './home.mjs';
+import { hireScribe } from './scripted.mjs';
+
+let browser;
+let home;
+let repository;
+before(async () => {
+  browser = await openBrowser();
+  home = new Home();
+  repository = hireScribe(home);
+  await home.serve();
+});
+after(async () => {
+  await browser.close();
+  await home.close();
+});
+
+async function run(page, prompt, mode) {
+  await page.getByRole('link', { name: 'Agents' }).click();
+  const card = page.locator('li.card').filter({ has: page.getByRole('heading', { name: 'scribe' }) });
+  await card.getByRole('button', { name: 'Run' }).click();
+  if (mode) await page.getByRole('combobox', { name: 'Mode' }).selectOption(mode);
+  await page.getByRole('textbox', { name: 'Prompt' }).fill(prompt);
+  await page.locator('form').getByRole('button', { name: 'Run' }).click();
+  await page.getByRole('tab', { name: 'Log' }).waitFor();
+}
+
+test('an agent asks, is answered, and its changes are read and applied, without a reload', async () => {
+  const { context, page } = await signedIn(home, browser);
+  await page.evaluate(() => (window.untouched = true));
+  await run(page, 'Write a note', 'workspace-write');
+  const question = page.getByRole('region', { name: 'Question' });
+  await question.getByText('May I write notes.txt?').waitFor({ timeout: 30_000 });
+  assert.deepEqual(await axeBoth(page), {});
+  await question.getByRole('button', { name: 'allow' }).click();
+  await page.getByText('completed').first().waitFor({ timeout: 30_000 });
+  await page.getByRole('tab', { name: 'Result' }).click();
+  await page.getByText('It waits, so that you need not.').waitFor();
+  await page.getByRole('tab', { name: 'Changes' }).click();
+  await page.getByText('+waiting is cheap').waitFor();
+  assert.deepEqual(await axeBoth(page), {});
+  assert.throws(() => readFileSync(join(repository, 'notes.txt')), 'nothing is in the tree before it is applied');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
+  await page.getByText('The changes are in your tree.').waitFor();
+  assert.equal(readFileSync(join(repository, 'notes.txt'), 'utf8'), 'waiting is cheap\n');
+  assert.equal(await page.evaluate(() => window.untouched), true, 'no reload');
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
+
+test('a run that does not end is cancelled', async () => {
+  const { context, page } = await signedIn(home, browser);
+  await run(page, 'Go on forever');
+  await page.getByText('running').first().waitFor();
+  await page.getByRole('button', { name: 'Cancel at once' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('cancelled').first().waitFor();
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
+
+test('what is said is text, whatever it looks like', async () => {
+  const { context, page } = await signedIn(home, browser);
+  await page.evaluate(() => (window.hurt = false));
+  await run(page, '<img src=x onerror="window.hurt = true"> <script>window.hurt = true</script>');
+  await page.getByText('completed').first().waitFor({ timeout: 30_000 });
+  assert.match(await page.getByRole('heading', { level: 1 }).innerText(), /<img src=x/);
+  assert.equal(await page.evaluate(() => window.hurt), false);
+  assert.equal(await page.locator('img[src="x"]').count(), 0);
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
