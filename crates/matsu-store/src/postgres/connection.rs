@@ -21,11 +21,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0005_engine_care.sql"),
     include_str!("../../migrations/postgres/0006_runs.sql"),
     include_str!("../../migrations/postgres/0007_research.sql"),
-<<<<<<< HEAD
-    include_str!("../../migrations/postgres/0008_chat_turns.sql"),
-=======
     include_str!("../../migrations/postgres/0008_open_tasks.sql"),
->>>>>>> main
+    include_str!("../../migrations/postgres/0009_chat_turns.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -21,6 +21,8 @@ pub enum HookEvent {
     Stop,
     /// A person has written a prompt
     Prompt,
+    /// A tool of the program's own has ended, in a run that Matsu started
+    AfterTool,
 }
 
 /// A client waits for its hooks.
