@@ -142,6 +142,7 @@ limits! {
     TOOL_OUTPUTS_KEPT: usize = 16, "long tool outputs kept for a chat";
     TOOL_OUTPUT_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes kept of one long tool output";
     DRAFT_EVERY: Duration = Duration::from_secs(2), "an answer under way is saved at most this often";
+    CHAT_LINE_CHARS_MAX: usize = 200_000, "characters of one line to models";
     CHAT_IDLE_MAX: Duration = Duration::from_secs(15 * 60), "MCP servers of a chat that nobody uses are closed after this long";
     MODEL_RETRIES_MAX: u32 = 3, "times a model is asked again before it has said anything";
     MODEL_RETRY_FIRST: Duration = Duration::from_millis(500), "pause before a model is asked again; doubles";

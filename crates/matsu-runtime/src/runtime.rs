@@ -3,7 +3,7 @@
 //! It holds no truth of its own: everything that must survive is in the store, and what is here can be lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::id::{NodeId, SessionId};
+use matsu_core::id::{NodeId, SessionId, TaskId};
 use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{NewNode, Store};
 use matsu_core::slot::{Slot, SlotLimits};
@@ -63,6 +63,7 @@ struct Inner {
     waiters: Arc<Waiters>,
     sight: Sight,
     news: News,
+    page: OnceLock<String>,
 }
 
 impl Runtime {
@@ -87,9 +88,21 @@ impl Runtime {
             waiters: Arc::default(),
             sight: Sight::default(),
             news: News::default(),
+            page: OnceLock::new(),
             options,
         };
         Self { inner: Arc::new(inner), behalf: None }
+    }
+
+    /// Where the page is, once its door is open. The first word counts.
+    pub fn set_page(&self, address: String) {
+        let _ = self.inner.page.set(address);
+    }
+
+    /// Where a person can watch a task.
+    #[must_use]
+    pub fn watch_link(&self, task: &TaskId) -> Option<String> {
+        self.inner.page.get().map(|page| format!("{page}/tasks/{task}"))
     }
 
     /// The store as whoever this runtime works for may write to it.

@@ -227,6 +227,11 @@ pub trait Transition: Send + Sync + 'static {
         false
     }
 
+    /// Writes a lot that is not looked at again soon. SQLite's cache would keep it all, up to its bound.
+    fn is_bulk(&self) -> bool {
+        false
+    }
+
     fn run(&self, tx: &mut Tx<'_>) -> impl Future<Output = Result<Self::Output, StoreError>> + Send;
 }
 

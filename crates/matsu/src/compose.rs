@@ -1,5 +1,6 @@
 //! The composition root: the only place that names concrete types and puts them together.
 
+mod chats;
 mod research;
 
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
 use crate::config::Config;
+
+pub use chats::chats;
 
 /// The version of this program, unless a test speaks of another.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -60,6 +63,7 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         mode_max: config.agent_mode_max(),
         environment: config.environment.clone(),
         matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
         clock: Clock::system(),
     }))
 }

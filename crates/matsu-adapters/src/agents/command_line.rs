@@ -10,7 +10,7 @@ use matsu_core::run::RunInput;
 use matsu_core::secret::Token;
 use toml::Value;
 
-use super::definition::{ConnectBackPart, Definition, Part, PromptWay, merge};
+use super::definition::{ConnectBackPart, Definition, ModePart, Part, PromptWay, merge};
 use super::environment;
 
 /// What a run knows about itself.
@@ -85,7 +85,7 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
 /// word of its own that ends the flags.
 fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (definition, input) = (facts.definition, facts.input);
-    let mut parts: Vec<Part> = definition.modes.get(&input.mode).cloned().into_iter().collect();
+    let mut parts: Vec<Part> = definition.modes.get(&input.mode).map(ModePart::part).into_iter().collect();
     if facts.login == Login::Key {
         parts.extend(definition.login.as_ref().map(|login| login.private.clone()));
     }

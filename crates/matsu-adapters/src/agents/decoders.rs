@@ -13,7 +13,7 @@ mod shown;
 #[cfg(test)]
 mod tests_support;
 
-use matsu_core::run::{Question, Usage};
+use matsu_core::run::{Answer, Question, Usage};
 use serde_json::Value;
 
 /// Not a stream: everything on stdout is the result.
@@ -52,10 +52,29 @@ pub trait Decoder: Send {
     /// What the program itself says came of it.
     fn outcome(&mut self) -> Outcome;
 
-    /// Whether it can be answered while it runs.
-    fn takes_answers(&self) -> bool {
-        false
+    /// Whether it can be spoken to while it runs.
+    fn listens(&self) -> Listens {
+        Listens::Never
     }
+
+    /// The line that carries the prompt to a program that listens.
+    fn prompt(&self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    /// The line that carries an answer; `None`: nothing of that name was asked.
+    fn answer(&mut self, _answer: &Answer) -> Option<String> {
+        None
+    }
+}
+
+/// When a program reads its stdin for as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listens {
+    Never,
+    /// In the modes whose definition says that it asks.
+    WhereItAsks,
+    Always,
 }
 
 /// Something an event says.
@@ -69,6 +88,8 @@ pub enum Said {
     /// It asked its model once more.
     Request,
     Question(Question),
+    /// It has said its last word, and waits for its stdin to be closed.
+    Finished,
     /// It will never end by itself.
     Hopeless(String),
 }

@@ -10,7 +10,7 @@ use matsu_core::run::Mode;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::decoders;
+use super::decoders::{self, Listens};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +57,7 @@ pub struct Definition {
     pub own_sandbox: bool,
     /// Absent: every mode, with nothing but the confinement from outside.
     #[serde(default)]
-    pub modes: BTreeMap<Mode, Part>,
+    pub modes: BTreeMap<Mode, ModePart>,
     pub session: Option<SessionPart>,
     pub system_prompt: Option<Part>,
     pub model: Option<Part>,
@@ -112,6 +112,27 @@ pub enum StopSignal {
     #[default]
     Term,
     Int,
+}
+
+/// What a mode adds to a run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModePart {
+    #[serde(default)]
+    pub args: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub files: BTreeMap<String, Value>,
+    /// In this mode it asks before it does what it may not do by itself, and is answered while it runs.
+    #[serde(default)]
+    pub asks: bool,
+}
+
+impl ModePart {
+    pub fn part(&self) -> Part {
+        Part { args: self.args.clone(), env: self.env.clone(), files: self.files.clone() }
+    }
 }
 
 /// What one choice adds to a run.
@@ -173,7 +194,7 @@ impl ConnectBackPart {
 }
 
 fn grants() -> String {
-    "core".to_owned()
+    "core,agents".to_owned()
 }
 
 fn report() -> ReportRule {
@@ -250,6 +271,16 @@ impl Definition {
     #[must_use]
     pub fn mode_list(&self) -> Vec<Mode> {
         if self.modes.is_empty() { Mode::ALL.to_vec() } else { self.modes.keys().copied().collect() }
+    }
+
+    /// Whether a run of this mode is spoken to while it runs.
+    #[must_use]
+    pub fn listens(&self, mode: Mode) -> bool {
+        match decoders::of(&self.output).flatten().map(|make| make().listens()) {
+            Some(Listens::Always) => true,
+            Some(Listens::WhereItAsks) => self.modes.get(&mode).is_some_and(|part| part.asks),
+            Some(Listens::Never) | None => false,
+        }
     }
 
     /// What its runs may do here. One that is not told the way may still find it.

@@ -13,7 +13,6 @@ use matsu_core::ports::agent::{
     RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
 use matsu_core::run::{Changes, Isolation, Mode};
-use serde_json::json;
 
 use super::check::{self, Rules};
 use super::command_line::{self, Facts};
@@ -27,6 +26,9 @@ use super::shim::order::{EndWord, Order, Stdin, Word};
 use super::worktree::{Git, Worktree};
 use super::{decoders, environment, orphans, probe, process};
 
+/// What a definition calls Matsu itself, wherever it is installed.
+const THIS_PROGRAM: &str = "{matsu}";
+
 /// What a host is told about its machine.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
@@ -39,6 +41,8 @@ pub struct HostOptions {
     pub environment: BTreeMap<String, String>,
     /// This program, for runs that report back.
     pub matsu: PathBuf,
+    /// Whether a model is configured that the built-in agent can ask; without one it counts as not installed.
+    pub has_model: bool,
     pub clock: Clock,
 }
 
@@ -74,6 +78,9 @@ impl CliHost {
     }
 
     fn program(&self, definition: &Definition) -> Option<PathBuf> {
+        if definition.command == THIS_PROGRAM {
+            return self.options.has_model.then(|| self.options.matsu.clone());
+        }
         let path = self.options.environment.get("PATH").map_or("", String::as_str);
         process::find(&definition.command, path)
     }
@@ -98,10 +105,10 @@ impl CliHost {
     fn describe(&self, definition: &Definition) -> Agent {
         let modes: Vec<Mode> =
             definition.mode_list().into_iter().filter(|mode| *mode <= self.options.mode_max).collect();
-        let takes_answers = decoders::of(&definition.output).flatten().is_some_and(|make| make().takes_answers());
+        let takes_answers = modes.iter().any(|mode| definition.listens(*mode));
         Agent {
             name: definition.name.clone(),
-            command: definition.command.clone(),
+            command: definition.command.replace(THIS_PROGRAM, "matsu"),
             mode: modes.first().copied().unwrap_or(Mode::ReadOnly),
             confined: definition.own_sandbox || self.can_confine,
             modes,
@@ -222,10 +229,9 @@ impl CliHost {
         for (path, text) in &line.files {
             runs_folder::write_private(path, text).map_err(|error| cannot(&error.to_string()))?;
         }
-        let takes_answers = decoders::of(&definition.output).flatten().is_some_and(|make| make().takes_answers());
         let stdin = match definition.prompt {
             // Whoever can be answered listens for as long as it runs.
-            _ if takes_answers => Stdin::Pipe,
+            _ if definition.listens(order.input.mode) => Stdin::Pipe,
             PromptWay::Stdin => Stdin::File(folder.path().join("prompt")),
             PromptWay::File | PromptWay::Argument => Stdin::Nothing,
         };
@@ -262,7 +268,11 @@ fn cannot(why: &str) -> StartError {
 }
 
 fn not_installed(definition: &Definition) -> StartError {
-    let message = format!("{} is not installed: {} was not found", definition.name, definition.command);
+    let message = if definition.command == THIS_PROGRAM {
+        format!("{} has no model to ask; configure one (see providers in the configuration)", definition.name)
+    } else {
+        format!("{} is not installed: {} was not found", definition.name, definition.command)
+    };
     StartError { code: ErrorCode::AgentNotInstalled, message }
 }
 
@@ -321,7 +331,8 @@ impl AgentHost for CliHost {
         let shim = process::start_shim((command_line::MARKER, &marker(&order.lease)))
             .map_err(|error| cannot(&error.to_string()))?;
         let decoder = decoders::of(&definition.output).flatten().map(|make| make());
-        let takes_answers = decoder.as_ref().is_some_and(|decoder| decoder.takes_answers());
+        let listens = definition.prompt == PromptWay::Stdin && definition.listens(order.input.mode);
+        let spoken = decoder.as_ref().filter(|_| listens).map(|decoder| decoder.prompt(prompt(&definition, &order)));
         let mut run = CliRun::new(Parts {
             definition: Arc::clone(&definition),
             clock: self.options.clock,
@@ -333,8 +344,7 @@ impl AgentHost for CliHost {
             decoder,
         });
         run.order(&shim_order).await;
-        if takes_answers && definition.prompt == PromptWay::Stdin {
-            let prompt = json!({ "type": "prompt", "text": prompt(&definition, &order) });
+        if let Some(prompt) = spoken {
             run.say(&Word::Input { text: format!("{prompt}\n") }).await;
         }
         // A program of plain text never names its conversation.
@@ -345,7 +355,10 @@ impl AgentHost for CliHost {
     }
 
     fn live_runs(&self) -> Vec<Lease> {
-        self.runs.live()
+        let (mut live, left) = self.runs.held_and_left();
+        let ended = orphans::end_unheld(&left.iter().map(marker).collect::<Vec<_>>());
+        live.extend(left.into_iter().zip(ended).filter(|(_, had_some)| *had_some).map(|(lease, _)| lease));
+        live
     }
 
     async fn diff(&self, changes: &Changes) -> Result<String, String> {

@@ -11,7 +11,6 @@ use futures_util::future::BoxFuture;
 use matsu_core::clock::Clock;
 use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
 use matsu_core::run::{Answer, Changes, Usage};
-use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdout};
@@ -133,6 +132,16 @@ impl CliRun {
         }
     }
 
+    /// Says something short, at once. If it cannot be said, hanging up ends the run, whose last word this is anyway.
+    fn tell(&mut self, word: &Word) {
+        let Ok(mut line) = serde_json::to_vec(word) else { return };
+        line.push(b'\n');
+        let sent = self.control.as_ref().map(|control| control.try_write(&line));
+        if !matches!(sent, Some(Ok(bytes)) if bytes == line.len()) {
+            self.control = None;
+        }
+    }
+
     /// Puts an event before all others.
     pub fn first(&mut self, event: RunEvent) {
         self.events.push_front(event);
@@ -192,6 +201,7 @@ impl CliRun {
             self.events.push_back(RunEvent::Log(line.to_owned()));
             return;
         };
+        let mut is_finished = false;
         for said in decoder.event(&event) {
             match said {
                 Said::Line(line) => self.events.push_back(RunEvent::Log(line)),
@@ -201,9 +211,13 @@ impl CliRun {
                     self.events.push_back(RunEvent::Usage(usage));
                 }
                 Said::Question(question) => self.events.push_back(RunEvent::Question(question)),
+                Said::Finished => is_finished = true,
                 Said::Request => self.requests += 1,
                 Said::Hopeless(why) => self.hopeless = Some(format!("{}: {why}", self.definition.name)),
             }
+        }
+        if is_finished {
+            self.tell(&Word::CloseInput);
         }
         if self.requests > self.definition.requests_max && self.hopeless.is_none() {
             let max = self.definition.requests_max;
@@ -316,18 +330,14 @@ impl LiveRun for CliRun {
     }
 
     fn end(&mut self) {
-        let Ok(mut line) = serde_json::to_vec(&Word::End) else { return };
-        line.push(b'\n');
-        let sent = self.control.as_ref().map(|control| control.try_write(&line));
-        // If it cannot be said, hanging up says the same.
-        if !matches!(sent, Some(Ok(bytes)) if bytes == line.len()) {
-            self.control = None;
-        }
+        self.tell(&Word::End);
     }
 
     async fn answer(&mut self, answer: &Answer) {
-        let line = json!({ "type": "answer", "id": answer.id, "option": answer.option, "text": answer.text });
-        self.say(&Word::Input { text: format!("{line}\n") }).await;
+        let Reading::Stream { decoder, .. } = &mut self.reading else { return };
+        if let Some(line) = decoder.answer(answer) {
+            self.say(&Word::Input { text: format!("{line}\n") }).await;
+        }
     }
 
     fn place(&self) -> Option<String> {

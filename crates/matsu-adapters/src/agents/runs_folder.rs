@@ -33,10 +33,11 @@ impl RunsFolder {
         Ok(RunFolder { path })
     }
 
-    /// Runs whose shim still holds its lock.
-    pub fn live(&self) -> Vec<Lease> {
-        let locks = self.locks();
-        locks.into_iter().filter(|(path, _)| is_held(path)).map(|(_, lease)| lease).collect()
+    /// Runs whose shim still holds its lock, and runs whose shim does not.
+    pub fn held_and_left(&self) -> (Vec<Lease>, Vec<Lease>) {
+        let (held, left): (Vec<_>, Vec<_>) = self.locks().into_iter().partition(|(path, _)| is_held(path));
+        let leases = |locks: Vec<(PathBuf, Lease)>| locks.into_iter().map(|(_, lease)| lease).collect();
+        (leases(held), leases(left))
     }
 
     /// Removes what runs have left whose shim is gone, from the last life of this directory.
@@ -115,11 +116,11 @@ mod tests {
         let lease = Lease { job_id: JobId::from_text("j_1"), attempt: 3 };
         let made = runs.make(&lease).unwrap();
         let file = fs::OpenOptions::new().create(true).write(true).truncate(true).open(runs.lock(&lease)).unwrap();
-        assert_eq!(runs.live(), []);
+        assert_eq!(runs.held_and_left(), (vec![], vec![lease.clone()]));
         file.try_lock().unwrap();
-        assert_eq!(runs.live(), [lease]);
+        assert_eq!(runs.held_and_left(), (vec![lease.clone()], vec![]));
         drop(file);
-        assert_eq!(runs.live(), []);
+        assert_eq!(runs.held_and_left(), (vec![], vec![lease]));
         let path = made.path().to_owned();
         drop(made);
         assert!(!path.exists());

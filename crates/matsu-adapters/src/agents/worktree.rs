@@ -3,15 +3,19 @@
 //! The user's own tree is only looked at. The worktree goes when the run ends; the branch stays.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use matsu_core::clock::Clock;
 use matsu_core::run::Changes;
 
 use super::process::{self, Answered, Ask};
 
 /// Git is local; this long means something is wrong with the disk.
 const GIT_MAX: Duration = Duration::from_secs(120);
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A larger patch is not shown; it is there to be fetched from the branch.
 const PATCH_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -68,6 +72,8 @@ impl Git {
         let uncommitted = status.split('\0').filter(|entry| !entry.is_empty()).count() as u64;
         let common = self.run(&repository, &["rev-parse", "--path-format=absolute", "--git-common-dir"], None).await?;
         let place = path.display().to_string();
+        let common = PathBuf::from(common.trim());
+        let _alone = alone(&common).await?;
         // A worktree whose folder is gone would still hold its branch.
         self.run(&repository, &["worktree", "prune"], None).await?;
         let reference = format!("refs/heads/{branch}");
@@ -86,7 +92,7 @@ impl Git {
             git: self.clone(),
             directory: path.join(&inside),
             path: path.to_owned(),
-            common: PathBuf::from(common.trim()),
+            common,
             branch: branch.to_owned(),
             repository,
             base,
@@ -153,6 +159,7 @@ impl Worktree {
         let counted = git.run(&self.path, &["diff", "--numstat", &self.base, &head], None).await?;
         let (files, insertions, deletions) = count(&counted);
         let path = self.path.display().to_string();
+        let _alone = alone(&self.common).await?;
         git.run(&self.repository, &["worktree", "remove", "--force", &path], None).await?;
         Ok(Changes {
             base: self.base,
@@ -164,6 +171,21 @@ impl Worktree {
             uncommitted_at_start: self.uncommitted,
             repository: self.repository.display().to_string(),
         })
+    }
+}
+
+/// Git removes the folder of all worktrees with the last of them and makes it for the next: two runs that begin and end
+/// at once would take it from each other. The lock is on the repository's own folder and goes with what is returned.
+async fn alone(common: &Path) -> Result<File, String> {
+    let clock = Clock::system();
+    let until = clock.instant() + GIT_MAX;
+    let folder = File::open(common).map_err(|error| format!("git: {error}"))?;
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Ok(folder),
+            Err(TryLockError::WouldBlock) if clock.instant() < until => clock.sleep(LOOK_EVERY).await,
+            Err(error) => return Err(format!("git: the repository is busy: {error}")),
+        }
     }
 }
 

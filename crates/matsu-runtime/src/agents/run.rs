@@ -47,6 +47,8 @@ pub struct Run {
     /// The softest word that still means something to this run.
     listens_for: StopWord,
     is_ending: bool,
+    /// Where it can go on is written down.
+    is_remembered: bool,
 }
 
 /// What a run begins with.
@@ -84,6 +86,7 @@ impl Run {
             backlog: VecDeque::new(),
             listens_for: StopWord::Yield,
             is_ending: false,
+            is_remembered: false,
         }
     }
 
@@ -175,6 +178,7 @@ impl Run {
         self.known.vendor_session = Some(vendor_session.clone());
         self.known.session_id = Some(self.input.session.clone());
         self.checkpoint.vendor_session = Some(vendor_session);
+        self.is_remembered = false;
         self.remember().await;
         let known = serde_json::json!(self.known);
         let noted = self.cx.partial_output(&known).await;
@@ -183,15 +187,21 @@ impl Run {
 
     /// Writes down where the conversation can go on.
     async fn remember(&mut self) {
-        self.checkpoint.place = self.live.place();
+        let place = self.live.place();
         let Some(vendor_session) = self.checkpoint.vendor_session.clone() else { return };
+        if self.is_remembered && self.checkpoint.place == place {
+            return;
+        }
+        self.checkpoint.place = place;
         let session = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
         let runtime = self.cx.runtime();
         let noted = runtime.store().note_session(&self.cx.lease, session, runtime.clock().now()).await;
-        note(&self.cx, noted);
         let checkpoint = serde_json::json!(self.checkpoint);
-        let noted = self.cx.checkpoint(&checkpoint).await;
+        let kept = self.cx.checkpoint(&checkpoint).await;
+        // What could not be written now is written at the end.
+        self.is_remembered = noted.is_ok() && kept.is_ok();
         note(&self.cx, noted);
+        note(&self.cx, kept);
     }
 
     /// Parks until a person has answered, the program has ended by itself, or it is told to stop.
@@ -231,7 +241,8 @@ impl Run {
     }
 
     async fn ended(mut self, end: RunEnd) -> JobEnd {
-        self.output.flush().await;
+        // Together: who waits for the end waits for each write that comes before it.
+        let (said, ()) = tokio::join!(self.own.close(&self.cx), self.output.flush());
         self.seat.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
         self.known.processes_ended = end.processes_ended;
@@ -240,7 +251,7 @@ impl Run {
         self.known.stdout_tail = end.stdout_tail;
         self.known.stderr_tail = end.stderr_tail;
         self.remember().await;
-        if let Some(said) = self.own.close(&self.cx).await {
+        if let Some(said) = said {
             return self.reported(said).await;
         }
         let streams = self.agent.supports.stream;

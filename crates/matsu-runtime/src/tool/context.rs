@@ -127,6 +127,12 @@ impl ToolContext {
         self.session.as_ref().ok_or_else(missing)
     }
 
+    /// Where a person can watch a task. An agent in a session has no eyes for it.
+    #[must_use]
+    pub fn watch_link(&self, task: &TaskId) -> Option<String> {
+        if self.session.is_some() { None } else { self.runtime.watch_link(task) }
+    }
+
     /// How long a wish to be held is granted.
     #[must_use]
     pub fn hold_max(&self) -> Duration {

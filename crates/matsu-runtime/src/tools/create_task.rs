@@ -61,6 +61,9 @@ pub struct Output {
     budget: Granted,
     revision: i64,
     message: String,
+    /// Where a person can watch it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watch: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -112,6 +115,7 @@ impl Tool for CreateTask {
             budget: Granted { max_pages, max_seconds },
             revision: task.revision,
             message: "Task created. Call queue_searches with your queries.".to_owned(),
+            watch: cx.watch_link(&task.id),
         }))
     }
 }

@@ -82,6 +82,9 @@ pub struct Started {
     revision: i64,
     /// Your name for the conversation, to resume it.
     session_id: String,
+    /// Where a person can watch it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
     /// Set if `result` is only a part: read on with get_task_status(output_offset).
@@ -136,7 +139,7 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
     let task = started.inserted.task.clone();
     if shared.run_async {
         stage(cx, &task);
-        return Ok(Answer::Done(Started::handle(&started, &task, "Task started asynchronously")));
+        return Ok(Answer::Done(Started::handle(cx, &started, &task, "Task started asynchronously")));
     }
     if cx.tasks == NativeTasks::Understood {
         return Ok(Answer::Deferred(task.id));
@@ -188,7 +191,9 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<An
         ),
     };
     let waited_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
-    Ok(Answer::Done(Started { waited_ms: Some(waited_ms), ..Started::handle(started, task, &message) }.with(report)))
+    Ok(Answer::Done(
+        Started { waited_ms: Some(waited_ms), ..Started::handle(cx, started, task, &message) }.with(report),
+    ))
 }
 
 /// A wait that comes from inside a run lends the run's permit to what it waits for.
@@ -217,7 +222,7 @@ pub async fn lending<T>(cx: &ToolContext, wait: impl Future<Output = T>) -> T {
 }
 
 impl Started {
-    fn handle(started: &StartedRuns, task: &Task, message: &str) -> Self {
+    fn handle(cx: &ToolContext, started: &StartedRuns, task: &Task, message: &str) -> Self {
         let input = &started.first.input;
         let message = match &started.first.note {
             Some(note) => format!("{message}. {note}").replace("..", "."),
@@ -232,6 +237,7 @@ impl Started {
             isolation: input.isolation.to_string(),
             revision: task.revision,
             session_id: input.session.clone(),
+            watch: cx.watch_link(&task.id),
             result: None,
             next_output_offset: None,
             empty: None,
@@ -274,6 +280,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         isolation: word("isolation"),
         revision: task.revision,
         session_id: report.session_id.clone().unwrap_or_else(|| task.id.to_string()),
+        watch: cx.watch_link(&task.id),
         result: None,
         next_output_offset: None,
         empty: None,

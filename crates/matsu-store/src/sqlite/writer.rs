@@ -83,6 +83,11 @@ trait Operation: Send {
     /// Does it; `Err` means that whatever it changed must be undone.
     fn apply(&mut self, connection: &mut Connection) -> Result<Vec<Topic>, ()>;
 
+    /// Whether what it wrote is not looked at again soon, and shall not stay in memory.
+    fn is_bulk(&self) -> bool {
+        false
+    }
+
     /// Answers. `Err`: the group did not commit, and nothing of this happened.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
@@ -99,6 +104,10 @@ impl<T: Transition> Operation for Pending<T> {
         let failed = outcome.is_err();
         self.outcome = Some(outcome);
         if failed { Err(()) } else { Ok(topics) }
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.transition.is_bulk()
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
@@ -158,6 +167,10 @@ fn work(mut connection: Connection, operations: &mut Receiver<Box<dyn Operation>
         let committed = run_group(&mut connection, operations, &mut group, &mut topics);
         if committed.is_ok() {
             hub.publish(&topics);
+        }
+        // After the commit: until then its pages cannot be given back.
+        if group.iter().any(|operation| operation.is_bulk()) {
+            let _ = connection.execute_batch("PRAGMA shrink_memory");
         }
         for operation in group.drain(..) {
             operation.answer(match &committed {

@@ -37,8 +37,15 @@ pub struct AppendOutput {
     pub parts: Vec<OutputPart>,
 }
 
+/// Less than this is the small talk of a run.
+const BULK_BYTES: usize = 8 * 1024;
+
 impl Transition for AppendOutput {
     type Output = ();
+
+    fn is_bulk(&self) -> bool {
+        self.parts.iter().map(|part| part.text.len()).sum::<usize>() >= BULK_BYTES
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let lease = &self.lease;

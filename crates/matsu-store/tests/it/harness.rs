@@ -280,6 +280,26 @@ impl TestStore {
         self.store.begin_session(session).await
     }
 
+    /// The session of a run that works as nobody in particular.
+    pub async fn begin_for(&self, job: &Job) -> Result<Session, StoreError> {
+        let id = SessionId::mint(self.now());
+        let session = NewSession {
+            token_hash: format!("hash of {id}"),
+            id,
+            owner: Principal::local_user(),
+            agent_id: AgentId::of_program("echo"),
+            project_id: ProjectId::from_text("default"),
+            wanted: WantedFor::Task(job.task_id.clone().expect("a run has a task")),
+            listening: Vec::new(),
+            job_id: Some(job.id.clone()),
+            mode: Some("read-only".to_owned()),
+            grants: Some("core".to_owned()),
+            now: self.now(),
+            expires_at: self.now().plus(Duration::from_secs(30 * 86_400)),
+        };
+        self.store.begin_session(session).await
+    }
+
     /// A task for an agent that comes by itself.
     pub async fn task_for(&self, agent: &str) -> Task {
         let mut task = self.new_task(TaskKind::Agent);

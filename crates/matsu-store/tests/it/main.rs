@@ -46,6 +46,7 @@ on_every_backend! {
         pause_holds_queued_jobs_and_resume_lets_them_go,
         a_block_is_not_weakened_to_a_pause,
         a_paused_agent_run_is_taken_up_again_by_a_new_job,
+        a_run_that_was_resumed_before_it_ended_goes_on,
         a_wait_that_nobody_asks_about_ends_with_its_day,
         a_resumed_wait_runs_again,
         a_finished_agent_task_expires_with_a_tombstone,
@@ -177,6 +178,7 @@ on_every_backend! {
     }
     sessions {
         a_task_comes_before_a_chat_and_nothing_is_an_end,
+        each_run_of_a_task_has_a_session_that_outlives_neither_it_nor_its_successor,
         an_agent_that_comes_again_takes_over_its_dead_session,
         a_token_is_found_by_its_hash_and_lives_while_it_is_used,
         what_has_expired_is_swept_and_its_task_waits_again,

@@ -1,5 +1,6 @@
 //! `matsu serve`: the daemon.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
+use crate::daemon::chats::Hosted;
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
@@ -90,6 +92,8 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         metrics: std::sync::Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
     });
+    // Before anybody can knock.
+    let hosted = Hosted::begin(&config, &app);
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
     let doctored = config.clone();
@@ -107,6 +111,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
 
     let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
     tracing::info!(?ending, "ending");
+    hosted.end(&app).await;
     close(&config, &app, doors, service).await;
     drop(lock);
     drop(scratch);
@@ -214,7 +219,9 @@ impl Doors {
         let mut address = None;
         if config.serves_http() {
             let tcp = socket::bind_tcp(config).await?;
-            address = Some(format!("http://{}", tcp.local_addr()?));
+            let local = tcp.local_addr()?;
+            address = Some(format!("http://{local}"));
+            app.runtime().set_page(page_address(local));
             app.answer_to(config.names());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
@@ -222,6 +229,12 @@ impl Doors {
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
         Ok(Self { address, porters, _token_aside: token_aside })
     }
+}
+
+/// As this machine's own browser reaches it; "every address" is none that could be opened.
+fn page_address(local: SocketAddr) -> String {
+    let ip = if local.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { local.ip() };
+    format!("http://{}", SocketAddr::new(ip, local.port()))
 }
 
 fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {

@@ -3,6 +3,7 @@
 mod connect_back;
 mod definitions;
 mod endings;
+pub mod figures;
 mod limits;
 mod listing;
 mod outage;
@@ -12,6 +13,7 @@ mod refusals;
 mod sessions;
 mod starting;
 mod surroundings;
+pub mod suspend;
 mod trees;
 mod waits;
 mod worktrees;

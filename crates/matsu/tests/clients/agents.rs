@@ -5,8 +5,12 @@ mod cases;
 mod chats;
 mod claude;
 mod connect;
+mod figures;
 mod five;
+mod long_sleep;
 mod long_wait;
+mod questions;
+mod refresh;
 mod terminal;
 mod wire;
 

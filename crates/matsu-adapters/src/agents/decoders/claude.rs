@@ -1,15 +1,26 @@
 //! Claude Code's `stream-json`. The final `result` event decides; its key order is not to be relied on.
+//!
+//! Where it asks before it does something, it asks with a `control_request` and reads the answer from its stdin.
 
-use matsu_core::run::Usage;
-use serde_json::Value;
+use std::collections::HashMap;
 
-use super::{Decoder, Outcome, Said, shown};
+use matsu_core::run::{Answer, Question, Usage};
+use serde_json::{Value, json};
+
+use super::{Decoder, Listens, Outcome, Said, shown};
 
 #[derive(Default)]
 pub struct Claude {
     last_message: Option<String>,
     outcome: Option<Outcome>,
+    /// What was asked and not answered, by the id of the request.
+    asked: HashMap<String, Value>,
 }
+
+/// Its own tool for a question that is no request for permission.
+const ASK: &str = "AskUserQuestion";
+const ALLOW: &str = "allow";
+const DENY: &str = "deny";
 
 impl Decoder for Claude {
     fn event(&mut self, event: &Value) -> Vec<Said> {
@@ -19,9 +30,24 @@ impl Decoder for Claude {
                 vec![Said::Line(format!("the model's server answered {}; trying again", event["error_status"]))]
             }
             Some("assistant") => self.assistant(&event["message"]),
+            Some("control_request") if event["request"]["subtype"] == "can_use_tool" => self.asks(event),
             Some("result") => self.result(event),
             _ => Vec::new(),
         }
+    }
+
+    fn listens(&self) -> Listens {
+        Listens::WhereItAsks
+    }
+
+    fn prompt(&self, text: &str) -> String {
+        json!({ "type": "user", "message": { "role": "user", "content": text } }).to_string()
+    }
+
+    fn answer(&mut self, answer: &Answer) -> Option<String> {
+        let request = self.asked.remove(&answer.id)?;
+        let response = json!({ "subtype": "success", "request_id": answer.id, "response": reply(&request, answer) });
+        Some(json!({ "type": "control_response", "response": response }).to_string())
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -33,7 +59,48 @@ fn session(event: &Value) -> Vec<Said> {
     event["session_id"].as_str().map(|id| Said::Session(id.to_owned())).into_iter().collect()
 }
 
+/// One question of its own, with the words to choose from.
+fn own_question(request: &Value) -> Option<(&str, Vec<String>)> {
+    let questions = request["input"]["questions"].as_array().filter(|_| request["tool_name"] == ASK)?;
+    let [question] = questions.as_slice() else { return None };
+    let options = question["options"].as_array().into_iter().flatten();
+    Some((question["question"].as_str()?, options.filter_map(|one| one["label"].as_str().map(str::to_owned)).collect()))
+}
+
+/// What it is told: to go on with what it wanted, with its question answered, or why not.
+fn reply(request: &Value, answer: &Answer) -> Value {
+    let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
+    let mut input = request["input"].clone();
+    if let Some((question, _)) = own_question(request) {
+        input["answers"] = json!({ question: words });
+        return json!({ "behavior": "allow", "updatedInput": input });
+    }
+    if answer.option.as_deref() == Some(ALLOW) {
+        return json!({ "behavior": "allow", "updatedInput": input });
+    }
+    let why = answer.text.as_deref().unwrap_or("This was not allowed. Go on without it, or end.");
+    json!({ "behavior": "deny", "message": why })
+}
+
 impl Claude {
+    fn asks(&mut self, event: &Value) -> Vec<Said> {
+        let request = &event["request"];
+        let Some(id) = event["request_id"].as_str().map(str::to_owned) else { return Vec::new() };
+        let question = match own_question(request) {
+            Some((text, options)) => Question { id: id.clone(), text: text.to_owned(), options },
+            None => {
+                let what = match request["input"]["command"].as_str() {
+                    Some(command) => format!("`{command}`"),
+                    None => shown::tool(request["tool_name"].as_str().unwrap_or("tool"), &request["input"]),
+                };
+                let options = [ALLOW, DENY].map(str::to_owned).to_vec();
+                Question { id: id.clone(), text: format!("Allow {}?", what.trim_start_matches("→ ")), options }
+            }
+        };
+        self.asked.insert(id, request.clone());
+        vec![Said::Question(question)]
+    }
+
     fn assistant(&mut self, message: &Value) -> Vec<Said> {
         let mut said = Vec::new();
         // One message may come in several events.
@@ -69,6 +136,7 @@ impl Claude {
         if event["usage"].is_object() {
             said.push(Said::Usage(usage(event)));
         }
+        said.push(Said::Finished);
         said
     }
 }
@@ -109,6 +177,37 @@ mod tests {
         let mut decoder = Claude::default();
         feed(&mut decoder, REFUSED);
         assert!(matches!(decoder.outcome(), Outcome::Failed(text) if text.contains("Invalid API key")));
+    }
+
+    fn answer(id: &str, option: Option<&str>, text: Option<&str>) -> Answer {
+        Answer { id: id.to_owned(), option: option.map(str::to_owned), text: text.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_request_for_permission_is_a_question_and_its_answer_a_response() {
+        let mut decoder = Claude::default();
+        let request = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"cargo test"}}}"#;
+        let options = vec!["allow".to_owned(), "deny".to_owned()];
+        let question = Question { id: "r1".to_owned(), text: "Allow `cargo test`?".to_owned(), options };
+        assert_eq!(feed(&mut decoder, request), [Said::Question(question)]);
+        assert_eq!(decoder.answer(&answer("r2", Some("allow"), None)), None);
+        let said: Value = serde_json::from_str(&decoder.answer(&answer("r1", Some("allow"), None)).unwrap()).unwrap();
+        let response = json!({ "behavior": "allow", "updatedInput": { "command": "cargo test" } });
+        assert_eq!((&said["response"]["request_id"], &said["response"]["response"]), (&json!("r1"), &response));
+        feed(&mut decoder, request);
+        let said: Value = serde_json::from_str(&decoder.answer(&answer("r1", None, Some("not now"))).unwrap()).unwrap();
+        assert_eq!(said["response"]["response"], json!({ "behavior": "deny", "message": "not now" }));
+    }
+
+    #[test]
+    fn a_question_of_its_own_has_its_own_words() {
+        let mut decoder = Claude::default();
+        let request = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which?","options":[{"label":"A"},{"label":"B"}]}]}}}"#;
+        let options = vec!["A".to_owned(), "B".to_owned()];
+        let question = Question { id: "r1".to_owned(), text: "Which?".to_owned(), options };
+        assert_eq!(feed(&mut decoder, request), [Said::Question(question)]);
+        let said: Value = serde_json::from_str(&decoder.answer(&answer("r1", Some("B"), None)).unwrap()).unwrap();
+        assert_eq!(said["response"]["response"]["updatedInput"]["answers"], json!({ "Which?": "B" }));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The stream for programs of one's own: one JSON object per line, described in the book.
 //!
-//! It is the only one that can be answered: after a `question` the program reads a line `{"type":"answer",…}` from
+//! It can always be answered: after a `question` the program reads a line `{"type":"answer",…}` from
 //! its stdin, which stays open.
 
-use matsu_core::run::{Question, Usage};
-use serde_json::Value;
+use matsu_core::run::{Answer, Question, Usage};
+use serde_json::{Value, json};
 
-use super::{Decoder, Outcome, Said, shown};
+use super::{Decoder, Listens, Outcome, Said, shown};
 
 #[derive(Default)]
 pub struct Events {
@@ -59,8 +59,17 @@ impl Decoder for Events {
         }
     }
 
-    fn takes_answers(&self) -> bool {
-        true
+    fn listens(&self) -> Listens {
+        Listens::Always
+    }
+
+    fn prompt(&self, text: &str) -> String {
+        json!({ "type": "prompt", "text": text }).to_string()
+    }
+
+    fn answer(&mut self, answer: &Answer) -> Option<String> {
+        let answer = json!({ "type": "answer", "id": answer.id, "option": answer.option, "text": answer.text });
+        Some(answer.to_string())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::JobState;
+use matsu_core::job::{JobKind, JobState};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
     EndSession, JobFilter, Reassign, Report, Reported, SessionFilter, SessionKey, SetStatus, Steer, StopTask,
@@ -12,7 +12,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::session::{EndReason, Outcome, Purpose, Session, SessionState};
-use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
+use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 
 use crate::harness::TestStore;
 
@@ -53,6 +53,28 @@ pub async fn a_task_comes_before_a_chat_and_nothing_is_an_end(t: TestStore) {
     assert_eq!((first.state, second.state), (SessionState::Active, SessionState::Active), "side by side");
     end(&t, &talking, SessionState::Ended, EndReason::LoggedOut).await;
     assert_eq!(t.store.session(&working.id).await.unwrap().state, SessionState::Active);
+}
+
+pub async fn each_run_of_a_task_has_a_session_that_outlives_neither_it_nor_its_successor(t: TestStore) {
+    let mut task = t.new_task(TaskKind::Agent);
+    task.jobs = vec![t.new_job(JobKind::AgentRun), t.new_job(JobKind::AgentRun)];
+    t.insert(task).await;
+    let (one, other) = (t.claim_one().await, t.claim_one().await);
+    let (first, beside) = (t.begin_for(&one).await.unwrap(), t.begin_for(&other).await.unwrap());
+    assert_eq!(t.store.session(&first.id).await.unwrap().state, SessionState::Active, "side by side");
+    let again = t.begin_for(&one).await.unwrap();
+    let gone = t.store.session(&first.id).await.unwrap();
+    assert_eq!((gone.state, gone.end_reason), (SessionState::Ended, Some(EndReason::TakenOver)));
+    assert_eq!(t.store.report_of(&again.id).await.unwrap(), None);
+    report(&t, &again, Outcome::Success).await.unwrap();
+    let said = t.store.report_of(&again.id).await.unwrap().unwrap();
+    assert_eq!((said.outcome, said.summary.as_deref()), (Outcome::Success, Some("what came of it")));
+    // Nobody ended the other's session before its job was settled.
+    t.complete(&other).await.unwrap();
+    let day = Duration::from_secs(86_400);
+    assert_eq!(t.store.sweep_sessions(t.now(), t.now().minus(day), 10).await.unwrap(), [beside.id.clone()]);
+    let left = t.store.session(&beside.id).await.unwrap();
+    assert_eq!((left.state, left.end_reason), (SessionState::Ended, Some(EndReason::ProcessEnded)));
 }
 
 pub async fn an_agent_that_comes_again_takes_over_its_dead_session(t: TestStore) {

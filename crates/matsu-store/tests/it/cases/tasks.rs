@@ -265,6 +265,21 @@ pub async fn a_paused_agent_run_is_taken_up_again_by_a_new_job(t: TestStore) {
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
 }
 
+pub async fn a_run_that_was_resumed_before_it_ended_goes_on(t: TestStore) {
+    let mut task = t.new_task(TaskKind::Agent);
+    task.jobs = vec![t.new_job(JobKind::AgentRun)];
+    let task = t.insert(task).await;
+    let run = t.claim_one().await;
+    steer(&t, &task.id, Steer::Pause).await.unwrap();
+    steer(&t, &task.id, Steer::Resume).await.unwrap();
+    let paused = JobEnd::Cancelled { code: Some("TASK_PAUSED".to_owned()), output_json: None };
+    t.finish(&lease(&run), paused).await.unwrap();
+    let again = t.claim_one().await;
+    assert_eq!((&again.id, again.attempt), (&run.id, run.attempt + 1));
+    t.complete(&again).await.unwrap();
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
+}
+
 pub async fn a_wait_that_nobody_asks_about_ends_with_its_day(t: TestStore) {
     let wait = t.insert(t.new_task(TaskKind::Wait)).await;
     t.pass(Duration::from_secs(86_300));

@@ -40,7 +40,7 @@ fn a_run_that_calls_back_is_its_own_session_and_no_more() {
     let offered = lines(&run(&mut client, "back", &way_back("tools"))).remove(0);
     let offered: Vec<&str> = offered.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert!(offered.contains(&"report_completed") && offered.contains(&"use_agent"), "{offered:?}");
-    assert!(!offered.contains(&"feedback") && !offered.contains(&"use_agents"), "{offered:?}");
+    assert!(!offered.contains(&"feedback") && !offered.contains(&"resolve_auth"), "{offered:?}");
     let granted = lines(&run(&mut client, "narrow", &way_back("tools"))).remove(0);
     assert!(granted.to_string().contains("list_agents") && !granted.to_string().contains("use_agent\""), "{granted}");
     let script = calls(&[
@@ -51,8 +51,13 @@ fn a_run_that_calls_back_is_its_own_session_and_no_more() {
         ("feedback", json!({ "action": "edge_correct" })),
         ("get_next_action", json!({})),
     ]);
-    let task = start_with(&mut client, &script, json!({ "cli_name": "back" }));
+    let begun = client.call("use_agent", &json!({ "cli_name": "back", "message": script, "run_async": true }));
+    let task = begun["task_id"].as_str().unwrap().to_owned();
+    // A person is told where to watch; an agent is not.
+    let (_, http) = bench.home.relayed();
+    assert_eq!(begun["watch"], format!("http://{}/tasks/{task}", http.address), "{begun}");
     let said = lines(&end_of(&mut client, &task));
+    assert_eq!(said[3]["watch"], Value::Null, "{}", said[3]);
     assert_eq!(said[0]["status"], "not_found", "{}", said[0]);
     assert_eq!(said[1]["error_code"], "TASK_NOT_FOUND", "{}", said[1]);
     assert_eq!(said[2]["details"]["param_name"], "mode", "{}", said[2]);

@@ -52,17 +52,31 @@ fn two_hundred_queued_runs_finish_five_at_a_time() {
     }
 }
 
+/// A script that calls a tool.
+fn call(bench: &Bench, tool: &str, arguments: &Value) -> String {
+    let (matsu, data) = (env!("CARGO_BIN_EXE_matsu"), bench.home.data_dir());
+    let arguments = arguments.to_string().replace('\'', "'\\''");
+    format!("{matsu} --data-dir {} call {tool} '{arguments}'", data.display())
+}
+
+#[test]
+fn several_agents_inside_a_run_finish_with_one_place_two_deep() {
+    let bench = Bench::with("[slots]\nagent_cli = 1\n");
+    let mut client = bench.client();
+    let deepest = call(&bench, "use_agent", &json!({ "cli_name": "script", "message": "echo deepest" }));
+    let both = json!({ "cli_names": ["script", "other"], "message": deepest });
+    let task = start(&mut client, &call(&bench, "use_agents", &both));
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["status"], "completed", "{end}");
+    assert_eq!(end["result"].as_str().unwrap().matches("deepest\\\\n").count(), 2, "{end}");
+}
+
 #[test]
 fn a_run_that_waits_for_its_own_run_finishes_with_one_place_two_deep() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
-    let matsu = env!("CARGO_BIN_EXE_matsu");
-    let data = bench.home.data_dir();
-    let call = |inner: &str| {
-        let arguments = json!({ "cli_name": "script", "message": inner }).to_string().replace('\'', "'\\''");
-        format!("{matsu} --data-dir {} call use_agent '{arguments}'", data.display())
-    };
-    let task = start(&mut client, &call(&call("echo deepest")));
+    let inner = |message: &str| call(&bench, "use_agent", &json!({ "cli_name": "script", "message": message }));
+    let task = start(&mut client, &inner(&inner("echo deepest")));
     let end = end_of(&mut client, &task);
     assert_eq!(end["status"], "completed", "{end}");
     assert!(end["result"].as_str().unwrap().contains("deepest"), "{end}");

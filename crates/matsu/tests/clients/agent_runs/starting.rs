@@ -70,23 +70,3 @@ fn one_key_makes_one_task_and_another_body_is_refused() {
     assert_eq!(ids[0], ids[1]);
     assert_ne!(ids[0], first);
 }
-
-#[test]
-fn a_start_without_waiting_takes_twenty_milliseconds_at_most_under_load() {
-    let bench = Bench::new();
-    let mut client = bench.client();
-    for _ in 0..5 {
-        start(&mut client, "sleep 600");
-    }
-    let mut took: Vec<Duration> = (0..100)
-        .map(|_| {
-            let began = Instant::now();
-            start(&mut client, "echo x");
-            began.elapsed()
-        })
-        .collect();
-    took.sort();
-    // The bar is 20 ms; a test machine that does other things as well is allowed some more.
-    assert!(took[98] < Duration::from_millis(100), "p99 {:?}", took[98]);
-    println!("start p50 {:?} p99 {:?}", took[50], took[98]);
-}

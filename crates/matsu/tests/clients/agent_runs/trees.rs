@@ -140,6 +140,27 @@ fn what_a_killed_shim_leaves_behind_is_ended_too() {
 }
 
 #[test]
+fn what_a_daemon_and_a_shim_leave_that_were_both_killed_the_next_daemon_ends() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("echo $PPID\n{}", stubborn(&nap)));
+    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
+    let said = until("what it said is stored", GONE, || said_so_far(&mut client, &task));
+    let shim: u32 = said.lines().next().unwrap().parse().unwrap();
+    let (daemon, _) = bench.home.relayed();
+    // Still, so that it does not notice what becomes of its shim.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    client.kill();
+    kill(shim);
+    kill(daemon);
+    assert_eq!(processes(&nap), 3, "nobody is left who could end them");
+    let end = end_of(&mut bench.client(), &task);
+    assert_eq!((end["error_code"].as_str(), processes(&nap)), (Some("SERVER_RESTARTED"), 0), "{end}");
+}
+
+#[test]
 fn a_run_that_leaves_something_behind_ends_only_when_that_is_gone() {
     let bench = Bench::new();
     let mut client = bench.client();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Bench, end_of, reaches, start};
+use crate::home::until;
 
 #[test]
 fn b05_a_wait_ends_with_the_run_or_with_its_time() {
@@ -64,6 +65,39 @@ fn b07_an_end_reads_the_same_as_often_as_it_is_read() {
         (gone["status"].as_str(), gone["error"].as_str()),
         (Some("not_found"), Some("Task ID not found or expired."))
     );
+}
+
+/// Everything in the store happened two hours earlier.
+fn let_two_hours_pass(bench: &Bench) {
+    let store = rusqlite::Connection::open(bench.home.data_dir().join("matsu.db")).unwrap();
+    store.busy_timeout(super::SOON).unwrap();
+    let columns = ["created_at", "updated_at", "finished_at", "first_read_at"];
+    let earlier = columns.map(|column| format!("{column} = {column} - 7200000")).join(", ");
+    store.execute_batch(&format!("UPDATE tasks SET {earlier}")).unwrap();
+}
+
+#[test]
+fn b08_a_result_expires_an_hour_after_it_was_read_and_a_run_that_lasts_never() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let (read, unread) = (start(&mut client, "echo read"), start(&mut client, "echo unread"));
+    let lasting = start(&mut client, "sleep 600");
+    assert_eq!(end_of(&mut client, &read)["result"], "read\n");
+    until("the other has ended, and nobody has read it", super::SOON, || {
+        let all = client.call("get_task_status", &json!({}));
+        let of = |id: &str| all["tasks"].as_array().unwrap().iter().find(|task| task["task_id"] == id).cloned();
+        let (unread, lasting) = (of(&unread)?, of(&lasting)?);
+        (unread["unread"] == true && lasting["status"] == "running").then_some(())
+    });
+    let_two_hours_pass(&bench);
+    // The sweep comes once a minute.
+    until("the one that was read is gone", Duration::from_secs(90), || {
+        let said = client.call("get_task_status", &json!({ "task_id": read }));
+        (said["status"] == "not_found").then_some(said)
+    });
+    assert_eq!(end_of(&mut client, &unread)["result"], "unread\n");
+    assert_eq!(client.call("get_task_status", &json!({ "task_id": lasting }))["status"], "running");
+    client.call("cancel_task", &json!({ "task_id": lasting, "mode": "immediate" }));
 }
 
 #[test]

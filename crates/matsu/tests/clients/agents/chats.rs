@@ -1,16 +1,17 @@
 //! The real command lines in chats and on tasks: a person's words reach them by resume and by wait, their answer comes
 //! back, and a block lands at their next tool call.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use matsu_testkit::model_server::{Asked, Reply};
+use matsu_testkit::model_server::{Asked, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use super::cases::Case;
-use super::five::{Bed, for_each};
+use super::five::{Bed, for_each_of};
 use crate::home::until;
-use crate::sessions::stage::text;
+use crate::sessions::stage::{Stage, text};
 
 /// A start of a program and a few turns of its model, on a busy machine.
 const SOON: Duration = Duration::from_secs(120);
@@ -20,7 +21,26 @@ fn is_meant(case: &Case) -> bool {
     ["claude", "codex"].contains(&case.name)
 }
 
-fn hears(bed: &Bed, chat: &str, messages: usize) -> Vec<String> {
+/// One agent with its model, and a person who talks with it.
+struct Talk {
+    case: &'static Case,
+    model: ModelServer,
+    stage: Stage,
+}
+
+impl Talk {
+    fn new(
+        case: &'static Case,
+        programs: &Path,
+        keys: &str,
+        reply: impl FnMut(&Asked) -> Reply + Send + 'static,
+    ) -> Self {
+        let Bed { case, model, daemon, home } = Bed::with_keys(case, programs, false, keys, "", reply);
+        Self { case, model, stage: Stage { home, daemon } }
+    }
+}
+
+fn hears(bed: &Talk, chat: &str, messages: usize) -> Vec<String> {
     until("the agent answers", SOON, || {
         let said = bed.stage.words_of(chat, "agent");
         let lines = bed.stage.words_of(chat, "system");
@@ -31,26 +51,30 @@ fn hears(bed: &Bed, chat: &str, messages: usize) -> Vec<String> {
 
 #[test]
 fn a_message_starts_it_and_the_next_one_resumes_it() {
-    for_each("a person's message answered by resume", |case, programs| {
-        let bed = Bed::with(case, programs, false, "", |asked| {
-            match asked.messages.iter().any(|text| text.contains("second-question")) {
-                true => Reply::text("the second answer"),
-                false => Reply::text("the first answer"),
-            }
-        });
-        let chat = bed.stage.started("ada", case.name);
-        bed.stage.say(&chat, "the first-question");
-        assert_eq!(hears(&bed, &chat, 1), ["the first answer"]);
-        bed.stage.say(&chat, "the second-question");
-        assert_eq!(hears(&bed, &chat, 2)[1], "the second answer");
-        let knows_both = bed.model.asked().iter().any(|request| {
-            let knows = |words: &str| {
-                request.asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(words)))
-            };
-            knows("first-question") && knows("second-question")
-        });
-        assert!(knows_both, "{}: the second turn does not know the first", case.name);
-    });
+    for_each_of(
+        "a person's message answered by resume",
+        |_| true,
+        |case, programs| {
+            let bed = Talk::new(case, programs, "", |asked| {
+                match asked.messages.iter().any(|text| text.contains("second-question")) {
+                    true => Reply::text("the second answer"),
+                    false => Reply::text("the first answer"),
+                }
+            });
+            let chat = bed.stage.started("ada", case.name);
+            bed.stage.say(&chat, "the first-question");
+            assert_eq!(hears(&bed, &chat, 1), ["the first answer"]);
+            bed.stage.say(&chat, "the second-question");
+            assert_eq!(hears(&bed, &chat, 2)[1], "the second answer");
+            let knows_both = bed.model.asked().iter().any(|request| {
+                let knows = |words: &str| {
+                    request.asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(words)))
+                };
+                knows("first-question") && knows("second-question")
+            });
+            assert!(knows_both, "{}: the second turn does not know the first", case.name);
+        },
+    );
 }
 
 /// A text field of an answer, however often the client has wrapped it in strings.
@@ -76,11 +100,8 @@ fn obeys(case: &Case, asked: &Asked) -> Reply {
 
 #[test]
 fn it_waits_for_its_messages_itself() {
-    for_each("a person's message answered by wait", |case, programs| {
-        if !is_meant(case) {
-            return;
-        }
-        let bed = Bed::with(case, programs, false, "delivery = \"wait\"", move |asked| obeys(case, asked));
+    for_each_of("a person's message answered by wait", is_meant, |case, programs| {
+        let bed = Talk::new(case, programs, "delivery = \"wait\"\n", move |asked| obeys(case, asked));
         let chat = bed.stage.started("ada", case.name);
         for (n, words) in ["the word is alpha", "the word is beta"].into_iter().enumerate() {
             bed.stage.say(&chat, words);
@@ -107,13 +128,10 @@ fn own_tool(case: &Case, tools: &[String]) -> Reply {
 
 #[test]
 fn a_block_lands_at_its_next_tool_call() {
-    for_each("a block lands at a tool call of its own", |case, programs| {
-        if !is_meant(case) {
-            return;
-        }
+    for_each_of("a block lands at a tool call of its own", is_meant, |case, programs| {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = Arc::clone(&heard);
-        let bed = Bed::with(case, programs, false, "", move |asked| {
+        let bed = Talk::new(case, programs, "", move |asked| {
             let told = |text: &&String| text.contains("report_completed with result") && text.contains("by a person");
             if asked.results.iter().any(|result| result.contains("\"status\"")) {
                 return Reply::text("I stopped.");

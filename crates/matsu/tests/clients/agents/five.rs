@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::cases::{CASES, Case, KEY, SECRET, carries};
 use super::programs;
-use crate::home::{Home, until};
-use crate::sessions::stage::Stage;
+use crate::home::{Daemon, Home, until};
 
 const RUN_MAX: Duration = Duration::from_secs(120);
 /// After a cancel everything is gone within this.
@@ -20,7 +19,8 @@ const GONE_MAX: Duration = Duration::from_secs(5);
 pub struct Bed {
     pub case: &'static Case,
     pub model: ModelServer,
-    pub stage: Stage,
+    pub daemon: Daemon,
+    pub home: Home,
 }
 
 impl Bed {
@@ -33,17 +33,29 @@ impl Bed {
         Self::with(case, programs, is_logged_in, "", reply)
     }
 
-    /// With more keys in the agent's definition.
+    /// With more lines in the user's definition.
     pub fn with(
         case: &'static Case,
         programs: &Path,
         is_logged_in: bool,
+        more: &str,
+        reply: impl FnMut(&Asked) -> Reply + Send + 'static,
+    ) -> Self {
+        Self::with_keys(case, programs, is_logged_in, "", more, reply)
+    }
+
+    /// With more keys at the top of the user's definition, and more lines at its end.
+    pub fn with_keys(
+        case: &'static Case,
+        programs: &Path,
+        is_logged_in: bool,
         keys: &str,
+        more: &str,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
         let home = Home::new();
         let model = ModelServer::with(Box::new(reply)).unwrap();
-        case.configure(home.folder(), programs, &model.url(), is_logged_in, keys);
+        case.configure(home.folder(), programs, &model.url(), is_logged_in, keys, more);
         let work = home.folder().join("work");
         std::fs::create_dir_all(&work).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -54,14 +66,14 @@ impl Bed {
             settings.push((case.key, KEY));
         }
         let daemon = home.serve_with(&settings);
-        Self { case, model, stage: Stage { home, daemon } }
+        Self { case, model, daemon, home }
     }
 
     /// Starts a run; its task.
-    fn start(&self, more: Value) -> String {
+    pub fn start(&self, more: Value) -> String {
         let mut arguments = json!({ "cli_name": self.case.name, "run_async": true, "timeout": 300 });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let said = self.stage.http().call("use_agent", &arguments);
+        let said = self.daemon.http().call("use_agent", &arguments);
         let task = said["result"]["structuredContent"]["task_id"].as_str();
         task.unwrap_or_else(|| panic!("{}: {said}", self.case.name)).to_owned()
     }
@@ -70,7 +82,7 @@ impl Bed {
     fn ended(&self, task: &str) -> Value {
         until("the run has ended", RUN_MAX, || {
             let said = self
-                .stage
+                .daemon
                 .http()
                 .call("get_task_status", &json!({ "task_id": task, "timeout": 30, "wait_for": "all" }));
             let said = said["result"]["structuredContent"].clone();
@@ -80,7 +92,7 @@ impl Bed {
     }
 
     #[track_caller]
-    fn completes(&self, task: &str, text: &str) {
+    pub fn completes(&self, task: &str, text: &str) {
         let ended = self.ended(task);
         assert_eq!(ended["status"], "completed", "{}: {ended:#}", self.case.name);
         assert!(ended["result"].as_str().unwrap_or_default().contains(text), "{}: {ended:#}", self.case.name);
@@ -88,11 +100,17 @@ impl Bed {
 }
 
 /// Runs a check for every agent and says for each how it went; the first failure is the test's own.
-pub fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
+fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
+    for_each_of(what, |_| true, check);
+}
+
+/// As [`for_each`], for those that can do it at all.
+pub fn for_each_of(what: &str, can: impl Fn(&Case) -> bool, check: impl Fn(&'static Case, &Path)) {
     let Some(programs) = programs(what) else { return };
     let wanted = std::env::var("MATSU_TEST_AGENT").ok();
     let mut failed = Vec::new();
-    for case in CASES.iter().filter(|case| wanted.as_ref().is_none_or(|wanted| wanted == case.name)) {
+    let is_wanted = |case: &&Case| can(case) && wanted.as_ref().is_none_or(|wanted| wanted == case.name);
+    for case in CASES.iter().filter(is_wanted) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case, &programs)));
         println!("result: {what} | {} | {}", case.name, if outcome.is_ok() { "yes" } else { "**no**" });
         if outcome.is_err() {
@@ -143,10 +161,10 @@ fn a_run_that_is_cancelled_leaves_no_process() {
         let task = bed.start(json!({ "message": "sleep", "mode": "full" }));
         until("the shell runs", RUN_MAX, || {
             let naps = naps(&nap);
-            assert_ne!(bed.stage.http().status_of(&task), "completed", "{}: {:?}", case.name, tools.lock().unwrap());
+            assert_ne!(bed.daemon.http().status_of(&task), "completed", "{}: {:?}", case.name, tools.lock().unwrap());
             (naps.len() >= 2).then_some(())
         });
-        let said = bed.stage.http().call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+        let said = bed.daemon.http().call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
         assert_eq!(said["result"]["structuredContent"]["status"], "cancelled", "{said}");
         until("every process is gone", GONE_MAX, || naps(&nap).is_empty().then_some(()));
         println!("{}: {}", case.name, said["result"]["structuredContent"]);
@@ -190,7 +208,7 @@ fn a_login_is_used_where_it_lies() {
             "{}: the login was not used",
             case.name
         );
-        let copies = files_with(&bed.stage.home.data_dir(), SECRET);
+        let copies = files_with(&bed.home.data_dir(), SECRET);
         assert_eq!(copies, Vec::<String>::new(), "{}: the login was copied", case.name);
     });
 }

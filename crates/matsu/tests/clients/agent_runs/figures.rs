@@ -1,0 +1,84 @@
+//! How long a start and a wake-up take. The bars hold on a machine that does nothing else, which is when `make
+//! test-agents` looks; beside other tests the middle of all must keep them, and the slowest must not be out of sight.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
+use super::{Bench, SOON, start};
+
+/// A start that nobody waits for, with every place taken.
+const START_MAX: Duration = Duration::from_millis(20);
+/// From the moment a run's end is settled to the answer of a call over HTTP that waits for it.
+const WAKE_MAX: Duration = Duration::from_millis(50);
+/// How much longer the slowest may take beside other tests.
+const CROWDED: u32 = 10;
+
+/// Some of something, measured.
+pub struct Figures {
+    pub p50: Duration,
+    pub p99: Duration,
+}
+
+impl Figures {
+    fn of(what: &str, mut took: Vec<Duration>) -> Self {
+        took.sort();
+        let figures = Self { p50: took[took.len() / 2], p99: took[took.len() * 99 / 100] };
+        println!("{what}: p50 {:?}, p99 {:?} of {}", figures.p50, figures.p99, took.len());
+        figures
+    }
+
+    /// On a machine that does nothing else.
+    pub fn keep(&self, bar: Duration) -> bool {
+        self.p99 <= bar
+    }
+}
+
+/// 200 starts with all five places taken.
+pub fn starts() -> (Figures, Duration) {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    for _ in 0..5 {
+        start(&mut client, "sleep 600");
+    }
+    let took = (0..200).map(|_| {
+        let began = Instant::now();
+        start(&mut client, "echo x");
+        began.elapsed()
+    });
+    (Figures::of("start", took.collect()), START_MAX)
+}
+
+/// 100 runs, each waited for over HTTP.
+pub fn wake_ups() -> (Figures, Duration) {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    start(&mut client, "true");
+    let (_, http) = bench.home.relayed();
+    let store = rusqlite::Connection::open(bench.home.data_dir().join("matsu.db")).unwrap();
+    store.busy_timeout(SOON).unwrap();
+    let woken = (0..100).map(|_| {
+        // Long enough for the call to be there first.
+        let task = start(&mut client, "sleep 0.1");
+        let wish = json!({ "task_id": task, "timeout": 30, "wait_for": "all", "since": 1 });
+        let said = http.call("get_task_status", &wish);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        assert_eq!(said["result"]["structuredContent"]["status"], "completed", "{said}");
+        let sql = "SELECT finished_at FROM tasks WHERE id = ?1";
+        let ended: i64 = store.query_row(sql, [&task], |row| row.get(0)).unwrap();
+        now.saturating_sub(Duration::from_millis(u64::try_from(ended).unwrap()))
+    });
+    (Figures::of("wake-up", woken.collect()), WAKE_MAX)
+}
+
+#[test]
+fn a_start_takes_milliseconds_although_all_places_are_taken() {
+    let (figures, bar) = starts();
+    assert!(figures.p50 <= bar && figures.p99 <= bar * CROWDED);
+}
+
+#[test]
+fn the_end_of_a_run_wakes_a_call_over_http_in_milliseconds() {
+    let (figures, bar) = wake_ups();
+    assert!(figures.p50 <= bar && figures.p99 <= bar * CROWDED);
+}
