@@ -85,7 +85,7 @@ async fn call(
         // A person waits for it.
         priority: Priority::High,
         slot: Slot::AgentCli,
-        input_json: serde_json::to_string(&input).map_err(|error| internal(&error.to_string()))?,
+        input_json: serde_json::to_string(&input).map_err(internal)?,
         cause_id: None,
         run_at,
         dedupe_key: None,
