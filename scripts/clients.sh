@@ -6,6 +6,7 @@
 #                               the folder they are in; `node` in its node_modules/.bin is new enough for them
 #   scripts/clients.sh servers  make sure of some MCP servers of others, and print the folder whose bin/ has them:
 #                               mcp-server-time, mcp-server-everything, mcp-server-filesystem
+#   scripts/clients.sh vendors  make sure of the vendors' own SDKs for models, and print the Python that has them
 #
 # Says nothing while all goes well, and installs only what is missing.
 set -euo pipefail
@@ -17,6 +18,10 @@ TYPESCRIPT_SDK=2.4.0
 NODE=22
 SERVER_TIME=2026.10.19
 SERVERS_NODE=2026.8.31
+OPENAI_SDK=3.49.0
+ANTHROPIC_SDK=2.8.0
+GEMINI_SDK=3.1.0
+OLLAMA_SDK=0.6.3
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 folder="${CARGO_TARGET_DIR:-$here/target}/clients"
@@ -96,6 +101,21 @@ servers() {
   echo "$place"
 }
 
+vendors() {
+  local venv="$folder/vendors-$OPENAI_SDK-$ANTHROPIC_SDK-$GEMINI_SDK-$OLLAMA_SDK"
+  if [ ! -e "$venv/.complete" ]; then
+    if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+      install_packages python3 python3-venv
+    fi
+    rm -rf "$venv"
+    quietly python3 -m venv "$venv"
+    quietly "$venv/bin/pip" install --disable-pip-version-check --quiet "openai==$OPENAI_SDK" \
+      "anthropic==$ANTHROPIC_SDK" "google-genai==$GEMINI_SDK" "ollama==$OLLAMA_SDK"
+    touch "$venv/.complete"
+  fi
+  echo "$venv/bin/python"
+}
+
 mkdir -p "$folder"
 # Two runs may find the same thing missing at the same moment; the second waits for the first.
 exec 9>"$folder/.lock"
@@ -104,8 +124,9 @@ case "${1:-}" in
   python) python ;;
   node) node ;;
   servers) servers ;;
+  vendors) vendors ;;
   *)
-    say "usage: scripts/clients.sh python|node|servers"
+    say "usage: scripts/clients.sh python|node|servers|vendors"
     exit 2
     ;;
 esac

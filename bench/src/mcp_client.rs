@@ -100,7 +100,7 @@ impl HttpClient {
 
     fn body(&mut self) -> Result<Vec<u8>> {
         let status = self.line()?;
-        ensure!(status.split(' ').nth(1) == Some("200"), "refused: {status}");
+        ensure!(status.split(' ').nth(1).is_some_and(|code| code.starts_with('2')), "refused: {status}");
         let (mut length, mut is_chunked) = (None, false);
         loop {
             let line = self.line()?.to_ascii_lowercase();

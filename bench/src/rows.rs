@@ -5,6 +5,7 @@ mod claim_complete_sqlite;
 mod dispatch_overhead;
 mod enqueue_sqlite;
 mod enqueue_to_start;
+mod first_token;
 mod growth_history;
 mod growth_queue;
 mod growth_waiters;
@@ -38,6 +39,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "woken-at-once", run: woken_at_once::run },
     Row { name: "dispatch-overhead", run: dispatch_overhead::run },
     Row { name: "tool-call-cpu", run: tool_call_cpu::run },
+    Row { name: "first-token", run: first_token::run },
     Row { name: "start-and-idle", run: start_and_idle::run },
     Row { name: "page-extraction", run: page_extraction::run },
     Row { name: "stance-judge", run: stance_judge::run },

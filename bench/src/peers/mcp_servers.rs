@@ -107,16 +107,24 @@ impl Drop for Running {
 pub struct Daemon {
     pub process: Running,
     pub data: PathBuf,
-    address: SocketAddr,
-    token: String,
+    pub address: SocketAddr,
+    pub token: String,
     pub task: String,
 }
 
 impl Daemon {
     pub fn launch(bench: &Bench) -> Result<Self> {
+        Self::launch_with(bench, "")
+    }
+
+    /// With this configuration.
+    pub fn launch_with(bench: &Bench, config: &str) -> Result<Self> {
         let data = bench.fresh_folder()?;
+        let file = data.join("config.toml");
+        std::fs::write(&file, config)?;
         let mut command = Command::new(&bench.processes.server);
-        command.arg("--data-dir").arg(&data).args(["serve", "--test-jobs", "--port", "0"]);
+        command.arg("--data-dir").arg(&data).arg("--config").arg(&file);
+        command.args(["serve", "--test-jobs", "--port", "0"]);
         let process = Running::start_silent(command)?;
         let announced: Value = serde_json::from_str(&wait_for_file(&data.join("server.json"))?)?;
         let address = announced["address"].as_str().context("no address")?.trim_start_matches("http://").parse()?;

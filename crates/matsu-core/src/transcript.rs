@@ -13,6 +13,8 @@ words! {
     pub enum ChatPlace {
         Terminal = "terminal",
         Page = "page",
+        /// In a run of the built-in agent: nobody is there, so whatever does more than read is asked for.
+        Run = "run",
     }
 }
 

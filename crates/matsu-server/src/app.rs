@@ -8,6 +8,7 @@ use std::time::Duration;
 use matsu_core::clock::Clock;
 use matsu_core::limits::HAND_OVER_KEPT;
 use matsu_runtime::Runtime;
+use matsu_runtime::chat::LiveChats;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +54,7 @@ struct Inner {
     login_codes: LoginCodes,
     streams: Streams,
     doctor: OnceLock<Doctor>,
+    chats: OnceLock<LiveChats>,
     names: OnceLock<Vec<String>>,
     hand_over: HandOver,
     presence: Presence,
@@ -72,6 +74,7 @@ impl App {
                 login_codes,
                 streams: Streams::default(),
                 doctor: OnceLock::new(),
+                chats: OnceLock::new(),
                 names: OnceLock::new(),
                 presence,
                 hand_over: HandOver::default(),
@@ -138,6 +141,17 @@ impl App {
     #[must_use]
     pub fn names(&self) -> &[String] {
         self.inner.names.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Says who answers in chats with models. The first one counts.
+    pub fn host_chats(&self, chats: LiveChats) {
+        let _ = self.inner.chats.set(chats);
+    }
+
+    /// Chats with models, where this process answers in them.
+    #[must_use]
+    pub fn chats(&self) -> Option<&LiveChats> {
+        self.inner.chats.get()
     }
 
     /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.

@@ -7,6 +7,7 @@ mod doctor;
 mod events;
 mod health;
 mod jobs;
+mod model_chats;
 mod new_task;
 mod nodes;
 mod openapi;
@@ -65,6 +66,7 @@ fn api() -> Resource {
         .merge(projects::routes())
         .merge(sessions::routes())
         .merge(chats::routes())
+        .merge(model_chats::routes())
         .merge(openapi::routes())
 }
 

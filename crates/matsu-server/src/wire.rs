@@ -31,7 +31,7 @@ impl<T> PageBody<T> {
     }
 }
 
-fn time(at: Timestamp) -> String {
+pub fn time(at: Timestamp) -> String {
     at.to_string()
 }
 

@@ -1,6 +1,8 @@
 //! How commands reach the store: through the daemon's socket while one lives, else by opening the store themselves.
 //! Both ways go through the same routes, so a command cannot behave differently with and without a daemon.
 
+mod events;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ use tower::ServiceExt;
 use crate::compose::{self, Role, VERSION};
 use crate::config::Config;
 use crate::daemon::lock::ServeLock;
+
+pub use events::Events;
 
 pub enum Client {
     /// The daemon answers.
@@ -60,6 +64,21 @@ impl Client {
     pub async fn at_work(config: &Config) -> Result<Self> {
         let client = Self::connect(config).await?;
         if client.has_daemon() { Ok(client) } else { Self::here(config, Workers::All).await }
+    }
+
+    /// The daemon, for what only it can do.
+    pub async fn daemon(config: &Config) -> Result<Self> {
+        let socket = config.paths.socket();
+        UnixStream::connect(&socket).await.with_context(|| format!("no daemon answers at {}", socket.display()))?;
+        Ok(Self::Daemon(socket))
+    }
+
+    /// A stream of the daemon's.
+    pub async fn events(&self, path: &str) -> Result<Events> {
+        match self {
+            Self::Daemon(socket) => Events::open(socket, path).await,
+            Self::InProcess { .. } => bail!("only a daemon has streams; start `matsu serve`"),
+        }
     }
 
     async fn here(config: &Config, workers: Workers) -> Result<Self> {

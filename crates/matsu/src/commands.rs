@@ -26,6 +26,7 @@ mod gc;
 mod hook;
 mod limits;
 mod logs;
+mod loop_run;
 pub mod mcp;
 mod migrate;
 mod open;
@@ -124,6 +125,9 @@ pub enum Command {
     /// The parent of one run's processes; started by the daemon, never by hand
     #[command(name = "__run", hide = true)]
     Shim,
+    /// The program of a run of the built-in agent; started by the daemon, never by hand
+    #[command(name = "__loop", hide = true)]
+    Loop(loop_run::Loop),
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -158,6 +162,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
         Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,
         Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,

@@ -1,5 +1,6 @@
 //! The composition root: the only place that names concrete types and puts them together.
 
+mod chats;
 mod research;
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
-use matsu_runtime::agents::AgentRuns;
+use matsu_runtime::agents::{AgentRuns, ChatRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
 use matsu_runtime::research::{SearchJob, VerifyJob};
@@ -18,6 +19,8 @@ use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
 use crate::config::Config;
+
+pub use chats::chats;
 
 /// The version of this program, unless a test speaks of another.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -60,6 +63,7 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         mode_max: config.agent_mode_max(),
         environment: config.environment.clone(),
         matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
         clock: Clock::system(),
     }))
 }
@@ -77,7 +81,7 @@ pub fn roster(config: &Config) -> Result<Roster> {
 /// What jobs this process can run. The test kinds only where they were asked for.
 pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
     let runs = AgentRuns::new(Arc::clone(agents));
-    let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
+    let bodies = Bodies::default().with(SearchJob).with(VerifyJob).with(ChatRuns::new(Arc::clone(agents)));
     if test_jobs {
         return bodies.with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
     }

@@ -269,6 +269,11 @@ impl Config {
         providers::all(&self.layers.providers, &|name| std::env::var(name).ok())
     }
 
+    /// The provider that research asks for claims and stances.
+    pub fn research_model(&self) -> Option<String> {
+        Some(self.layers.text("research.model")).filter(|name| *name != "embedded").map(str::to_owned)
+    }
+
     pub fn default_model(&self) -> Option<String> {
         Some(self.layers.text("chat.default_model")).filter(|name| *name != "none").map(str::to_owned)
     }

@@ -26,6 +26,9 @@ use super::shim::order::{EndWord, Order, Stdin, Word};
 use super::worktree::{Git, Worktree};
 use super::{decoders, environment, orphans, probe, process};
 
+/// What a definition calls Matsu itself, wherever it is installed.
+const THIS_PROGRAM: &str = "{matsu}";
+
 /// What a host is told about its machine.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
@@ -38,6 +41,8 @@ pub struct HostOptions {
     pub environment: BTreeMap<String, String>,
     /// This program, for runs that report back.
     pub matsu: PathBuf,
+    /// Whether a model is configured that the built-in agent can ask; without one it counts as not installed.
+    pub has_model: bool,
     pub clock: Clock,
 }
 
@@ -73,6 +78,9 @@ impl CliHost {
     }
 
     fn program(&self, definition: &Definition) -> Option<PathBuf> {
+        if definition.command == THIS_PROGRAM {
+            return self.options.has_model.then(|| self.options.matsu.clone());
+        }
         let path = self.options.environment.get("PATH").map_or("", String::as_str);
         process::find(&definition.command, path)
     }
@@ -100,7 +108,7 @@ impl CliHost {
         let takes_answers = modes.iter().any(|mode| definition.listens(*mode));
         Agent {
             name: definition.name.clone(),
-            command: definition.command.clone(),
+            command: definition.command.replace(THIS_PROGRAM, "matsu"),
             mode: modes.first().copied().unwrap_or(Mode::ReadOnly),
             confined: definition.own_sandbox || self.can_confine,
             modes,
@@ -260,7 +268,11 @@ fn cannot(why: &str) -> StartError {
 }
 
 fn not_installed(definition: &Definition) -> StartError {
-    let message = format!("{} is not installed: {} was not found", definition.name, definition.command);
+    let message = if definition.command == THIS_PROGRAM {
+        format!("{} has no model to ask; configure one (see providers in the configuration)", definition.name)
+    } else {
+        format!("{} is not installed: {} was not found", definition.name, definition.command)
+    };
     StartError { code: ErrorCode::AgentNotInstalled, message }
 }
 

@@ -105,9 +105,23 @@ impl Server {
                 return ToolReply::Later(Box::pin(driver.run()));
             }
             Ok(_) => ToolAnswer::error(format!("{tool} asks for input that nobody can give here")),
-            Err(error) => ToolAnswer::error(self.lost(tool, &error)),
+            Err(error) => {
+                if matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) {
+                    self.forget(&live).await;
+                }
+                ToolAnswer::error(self.lost(tool, &error))
+            }
         };
         ToolReply::Now(answer)
+    }
+
+    /// The connection itself learns of its end a moment later; nobody is to be given it until then.
+    async fn forget(&self, lost: &Arc<Connection>) {
+        let mut state = self.state.lock().await;
+        if state.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, lost)) {
+            state.live = None;
+        }
+        lost.close().await;
     }
 
     fn lost(&self, tool: &str, error: &ServiceError) -> String {

@@ -66,6 +66,17 @@ fn children(mark: &str) -> Vec<i32> {
     with_mark.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
 }
 
+/// Processes whose environment has this mark.
+fn marked(mark: &str) -> Vec<i32> {
+    let wanted = format!("MARK={mark}");
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let has_mark = |pid: &i32| {
+        let surroundings = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&surroundings).contains(&wanted)
+    };
+    pids.filter(has_mark).collect()
+}
+
 #[tokio::test]
 async fn a_server_is_listed_and_called() {
     let host = host(&json!({ "time": time() }));
@@ -125,6 +136,34 @@ async fn b13_a_server_killed_in_mid_call_is_an_error_and_comes_back() {
 }
 
 #[tokio::test]
+async fn b13_each_real_peer_that_is_killed_is_started_again_by_the_next_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().display().to_string();
+    let files = json!({ "command": program("mcp-server-filesystem"), "args": [mark] });
+    let mut clock = time();
+    clock["env"] = json!({ "MARK": mark });
+    let peers = [
+        ("time", clock, "get_current_time", json!({ "timezone": "UTC" })),
+        ("filesystem", files, "list_allowed_directories", json!({})),
+    ];
+    for (name, server, tool, arguments) in peers {
+        let host = host(&json!({ name: server }));
+        let servers = host.for_chat("a");
+        names(&servers).await;
+        for pid in children(&mark).into_iter().chain(marked(&mark)) {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        // The call that finds it dead may fail; the one after it may not.
+        call(&servers, tool, arguments.clone()).await;
+        let answer = call(&servers, tool, arguments).await;
+        assert!(!answer.is_error, "{name}: {answer:?}");
+        host.close_all().await;
+        assert_eq!((children(&mark), marked(&mark)), (vec![], vec![]), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn b13_a_server_that_is_down_is_named_and_the_others_work() {
     let host = host(&json!({ "gone": { "command": "/does/not/exist" }, "time": time() }));
     let servers = host.for_chat("a");
@@ -164,6 +203,37 @@ async fn b19_a_strict_server_is_greeted_first_and_a_hundred_rounds_leave_no_chil
         host.close_chat(&chat).await;
     }
     assert_eq!(children(&script.display().to_string()), Vec::<i32>::new());
+}
+
+/// Three servers of others, a hundred rounds together.
+#[tokio::test]
+async fn b19_real_peers_are_opened_called_and_closed_a_hundred_times_and_leave_no_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().display().to_string();
+    // An argument that none of them minds tells our processes from others of the same program.
+    let files = json!({ "command": program("mcp-server-filesystem"), "args": [mark] });
+    let clock =
+        json!({ "command": program("mcp-server-time"), "args": ["--local-timezone", "UTC"], "env": { "MARK": mark } });
+    let all = json!({ "command": program("mcp-server-everything"), "args": ["stdio", mark] });
+    let peers = [
+        ("time", clock, "get_current_time", json!({ "timezone": "UTC" }), 33),
+        ("everything", all, "echo", json!({ "message": "hello" }), 33),
+        ("filesystem", files, "list_allowed_directories", json!({}), 34),
+    ];
+    let rounds = peers.map(|(name, server, tool, arguments, rounds)| async move {
+        let host = host(&json!({ name: server }));
+        for round in 0..rounds {
+            let chat = format!("chat {round}");
+            let servers = host.for_chat(&chat);
+            assert!(names(&servers).await.iter().any(|offered| offered == tool), "{name} {round}");
+            let answer = call(&servers, tool, arguments.clone()).await;
+            assert!(!answer.is_error, "{name} {round}: {answer:?}");
+            host.close_chat(&chat).await;
+        }
+    });
+    futures_util::future::join_all(rounds).await;
+    assert_eq!(children(&mark), Vec::<i32>::new());
+    assert_eq!(marked(&mark), Vec::<i32>::new());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use matsu_core::ports::provider::{
     Danger, ModelEvent, ModelRequest, ModelTurn, Provider, ProviderError, ProviderFault, ToolSpec, WaitedFor,
 };
 use matsu_testkit::model_server::{Fate, ModelServer, Part, Reply, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::config::{KeySource, ProviderConfig};
 use super::formats::tests::transcript;
@@ -91,6 +91,77 @@ async fn b15_what_three_models_made_is_accepted_by_each_strict_vendor() {
         let server = ModelServer::strict(Script::new().always(Reply::text("fine"))).unwrap();
         let (text, _) = turn(&*open(config(wire.name(), &server)), transcript()).await.unwrap();
         assert_eq!(text, "fine", "{}", wire.name());
+    }
+}
+
+/// A stream as a vendor sends it, one document to an event.
+fn recorded(events: &[Value]) -> Reply {
+    Reply::Raw(events.iter().map(|event| format!("data: {event}\n\n")).collect())
+}
+
+/// What the vendor sealed in the first round, and where it must stand in the second.
+fn sealed() -> [(&'static str, Vec<Value>, &'static str, Value); 3] {
+    let reasoning = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA+/==" });
+    let call = json!({ "type": "function_call", "call_id": "call_9", "name": "look", "arguments": "{}" });
+    let done =
+        |index: u8, item: &Value| json!({ "type": "response.output_item.done", "output_index": index, "item": item });
+    let thinking = json!({ "type": "thinking", "thinking": "hm", "signature": "c2ln/+==" });
+    let redacted = json!({ "type": "redacted_thinking", "data": "xx+/==" });
+    let start =
+        |index: u8, block: &Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
+    let tool_use = json!({ "type": "tool_use", "id": "toolu_1", "name": "look", "input": {} });
+    let signed = json!({ "functionCall": { "name": "look", "args": {} }, "thoughtSignature": "s1+/==" });
+    [
+        (
+            "openai",
+            vec![done(0, &reasoning), done(1, &call), json!({ "type": "response.completed", "response": {} })],
+            "/input/1",
+            reasoning,
+        ),
+        (
+            "anthropic",
+            vec![
+                json!({ "type": "message_start", "message": {} }),
+                start(0, &thinking),
+                start(1, &redacted),
+                start(2, &tool_use),
+                json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } }),
+                json!({ "type": "message_stop" }),
+            ],
+            "/messages/1/content",
+            json!([thinking, redacted, tool_use]),
+        ),
+        (
+            "gemini",
+            vec![json!({ "candidates": [{ "content": { "parts": [signed] }, "finishReason": "STOP" }] })],
+            "/contents/1/parts/0/thoughtSignature",
+            json!("s1+/=="),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn what_a_vendor_sealed_goes_back_byte_for_byte() {
+    for (wire, events, place, sealed) in sealed() {
+        let server = ModelServer::strict(Script::new().then(recorded(&events)).always(Reply::text("fine"))).unwrap();
+        let provider = open(config(wire, &server));
+        let (_, mut first) = turn(&*provider, hello()).await.unwrap();
+        let mut id = String::new();
+        for item in &mut first.items {
+            if let Item::ToolCall { id: given, .. } = item {
+                // The loop mints one where the vendor gives none.
+                if given.is_empty() {
+                    "call_1".clone_into(given);
+                }
+                id.clone_from(given);
+            }
+        }
+        let now = Timestamp::from_millis(1);
+        let answered = Item::ToolResult { id, name: "look".into(), content: "seen".into(), is_error: false };
+        let said = Entry::assistant("m", first.items, now).made_by(provider.maker());
+        let history = [hello(), vec![said, Entry::tool(vec![answered], now)]].concat();
+        assert_eq!(turn(&*provider, history).await.unwrap().0, "fine", "{wire}");
+        assert_eq!(server.requests()[1].body.pointer(place), Some(&sealed), "{wire}: {}", server.requests()[1].body);
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Policy {
 /// A call that waits for somebody.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingCall {
+    /// Who wants it.
+    pub model: String,
     pub id: String,
     pub name: String,
     pub arguments: Value,

@@ -238,7 +238,13 @@ impl Drive {
             }
         }
         let mut settled: Vec<Option<Settled>> = calls.iter().map(|_| None).collect();
-        let round = Round { options: &self.options, tools, stopwatch: &self.bounds.stopwatch, sink: &self.sink };
+        let round = Round {
+            model: self.provider.name(),
+            options: &self.options,
+            tools,
+            stopwatch: &self.bounds.stopwatch,
+            sink: &self.sink,
+        };
         let ended = self.bounds.run(round.run(&calls, &mut settled)).await;
         self.write_down(calls, settled, ended.as_ref().err());
         ended?;

@@ -46,6 +46,20 @@ pub enum StopReason {
     Error,
 }
 
+impl StopReason {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::MaxIterations => "max_iterations",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Budget => "budget",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// What went wrong, for the reader.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -36,6 +36,8 @@ pub enum Settled {
 
 /// What surrounds a round.
 pub struct Round<'a> {
+    /// Whose calls these are.
+    pub model: &'a str,
     pub options: &'a LoopOptions,
     pub tools: &'a [ToolSpec],
     pub stopwatch: &'a Stopwatch,
@@ -107,8 +109,12 @@ impl Round<'_> {
             Policy::Deny => Err(format!("{} is not allowed here; nothing was run", call.name)),
             Policy::Ask => {
                 self.sink.send(Event::Asked { id: call.id.clone(), name: call.name.clone() });
-                let pending =
-                    PendingCall { id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() };
+                let pending = PendingCall {
+                    model: self.model.to_owned(),
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                    arguments: call.arguments.clone(),
+                };
                 let _stopped = self.stopwatch.stop();
                 match self.options.approver.ask(pending).await {
                     Decision::Granted => Ok(()),

@@ -1,27 +1,55 @@
 //! Chats with models whose answers nobody has to wait for: posted here, answered in the background, read by whoever
 //! looks. A reader that goes away and comes back misses nothing.
+//!
+//! One line is answered at a time in a chat: it is taken before the line is stored and free again when the last answer
+//! is stored, whatever happens in between.
+
+mod approvals;
+mod chat;
+mod taken;
+mod view;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use matsu_core::error_code::ErrorCode;
+use matsu_core::history::Maker;
 use matsu_core::id::ChatId;
+use matsu_core::limits::CHAT_LINE_CHARS_MAX;
 use matsu_core::ports::store::StoreError;
 use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
-use matsu_core::transcript::{ChatPlace, StoredEntry, Transcript};
+use matsu_core::transcript::{ChatPlace, Transcript};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+
+pub use approvals::{Approval, Unasked};
+use chat::LiveChat;
+pub use chat::Spoken;
+use taken::Taken;
+pub use view::View;
 
 use super::room::{ChatError, Posted, Room, Rooms};
-use super::shown::{ShownMessage, ShownState, shown};
 use super::sketch::Sketch;
-use crate::agentic_loop::{Event, KeptOutputs, LoopOptions};
+use crate::agentic_loop::{Event, LoopOptions};
 
 /// Gives a chat its tools.
+#[async_trait]
 pub trait ChatTools: Send + Sync {
-    fn for_chat(&self, id: &ChatId, owner: &Principal) -> Option<Arc<dyn ToolSource>>;
+    fn for_chat(&self, chat: &Transcript) -> Option<Arc<dyn ToolSource>>;
+
+    /// The chat has ended; what was opened for it is closed.
+    async fn close(&self, id: &ChatId);
+}
+
+/// A model that can be asked.
+pub struct Asked {
+    pub name: String,
+    pub maker: Maker,
+    /// Whether it answers where nobody is named.
+    pub is_default: bool,
 }
 
 /// Cheap to clone; ends with its last owner.
@@ -33,104 +61,104 @@ pub struct LiveChats {
 struct Inner {
     rooms: Rooms,
     tools: Arc<dyn ChatTools>,
-    chats: Mutex<HashMap<ChatId, Live>>,
-    answers: Mutex<JoinSet<()>>,
-}
-
-/// An answer under way.
-struct Live {
-    cancel: CancellationToken,
-    sketches: Vec<Sketch>,
-    /// The line they answer.
-    posted_seq: i64,
-    /// What no model said: errors and notices, until the next line.
-    notices: Vec<String>,
-    outputs: Arc<KeptOutputs>,
-    answering: bool,
-    /// Grows with every change.
-    version: watch::Sender<u64>,
-}
-
-impl Default for Live {
-    fn default() -> Self {
-        Self {
-            cancel: CancellationToken::new(),
-            sketches: Vec::new(),
-            posted_seq: 0,
-            notices: Vec::new(),
-            outputs: Arc::default(),
-            answering: false,
-            version: watch::Sender::new(0),
-        }
-    }
-}
-
-/// A chat as it stands, with what is being said.
-pub struct View {
-    pub transcript: Transcript,
-    pub messages: Vec<ShownMessage>,
-    pub notices: Vec<String>,
-    pub answering: bool,
+    chats: Mutex<HashMap<ChatId, LiveChat>>,
+    /// None: this process ends, and nothing more is answered.
+    answers: Mutex<Option<JoinSet<()>>>,
 }
 
 impl LiveChats {
     #[must_use]
     pub fn new(rooms: Rooms, tools: Arc<dyn ChatTools>) -> Self {
-        let (chats, answers) = (Mutex::default(), Mutex::default());
+        let (chats, answers) = (Mutex::default(), Mutex::new(Some(JoinSet::new())));
         Self { inner: Arc::new(Inner { rooms, tools, chats, answers }) }
     }
 
-    fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, Live>> {
+    fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, LiveChat>> {
         self.inner.chats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn answers(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
+        self.inner.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with what is known here of a chat, beginning to know it if need be.
+    fn with<T>(&self, id: &ChatId, act: impl FnOnce(&mut LiveChat) -> T) -> T {
+        let now = self.inner.rooms.clock.instant();
+        let mut chats = self.chats();
+        let chat = chats.entry(id.clone()).or_insert_with(|| LiveChat::new(now));
+        chat.used_at = now;
+        act(chat)
+    }
+
     /// # Errors
-    /// A model that is not there; the store.
-    pub async fn open(&self, owner: &Principal, models: &[String]) -> Result<Transcript, ChatError> {
-        Ok(self.inner.rooms.open(owner, models, ChatPlace::Page).await?.transcript)
+    /// A model that is not there, or none at all; the store.
+    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<Transcript, ChatError> {
+        if self.inner.rooms.roster.names().is_empty() {
+            return Err(ChatError::NoModels);
+        }
+        Ok(self.inner.rooms.open(owner, models, place).await?.transcript)
     }
 
-    /// Who can be asked.
+    /// Who can be asked, in the order in which they speak.
     #[must_use]
-    pub fn models(&self) -> Vec<String> {
-        self.inner.rooms.roster.names().into_iter().map(str::to_owned).collect()
+    pub fn models(&self) -> Vec<Asked> {
+        let roster = &self.inner.rooms.roster;
+        let asked = |name: &str| {
+            let maker = roster.get(name)?.maker();
+            Some(Asked { name: name.to_owned(), maker, is_default: roster.default() == Some(name) })
+        };
+        roster.names().into_iter().filter_map(asked).collect()
     }
 
-    /// Stores a line and has it answered in the background.
+    /// Where chats are kept, for what needs nobody to answer.
+    #[must_use]
+    pub fn rooms(&self) -> &Rooms {
+        &self.inner.rooms
+    }
+
+    /// Stores a line and has it answered in the background, by those it is for or by whom it mentions.
     ///
     /// # Errors
-    /// An unknown mention, an answer still under way, the store.
-    pub async fn post(&self, owner: &Principal, id: &ChatId, text: &str) -> Result<Posted, ChatError> {
-        if self.chats().get(id).is_some_and(|live| live.answering) {
-            let message = "an answer is under way; wait for it or stop it".to_owned();
+    /// An unknown name, an answer still under way, the store.
+    pub async fn post(
+        &self,
+        owner: &Principal,
+        id: &ChatId,
+        text: &str,
+        to: Option<&[String]>,
+    ) -> Result<Posted, ChatError> {
+        if text.chars().count() > CHAT_LINE_CHARS_MAX {
+            let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
+            return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
+        }
+        let room = self.inner.rooms.look_into(owner, id).await?;
+        if room.transcript.place == ChatPlace::Terminal && !room.transcript.ended {
+            let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` goes on with it");
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
+        let taken = Taken::take(self, id)?;
         // Nobody answers now, so what was left unfinished can be taken in.
         let room = self.inner.rooms.enter(owner, id).await?;
-        let posted = room.post(text).await?;
+        let posted = match to {
+            Some(names) => room.post_to(text, names).await?,
+            None => room.post(text).await?,
+        };
         let sketches = posted.speakers.iter().filter_map(|name| room.roster.get(name));
         let sketches: Vec<Sketch> = sketches.map(|model| Sketch::new(model.name(), model.maker())).collect();
-        let options = {
-            let mut chats = self.chats();
-            let live = chats.entry(id.clone()).or_default();
-            live.cancel = CancellationToken::new();
-            live.notices.clear();
-            live.answering = !sketches.is_empty();
-            live.sketches = sketches;
-            live.posted_seq = posted.seq;
-            live.version.send_modify(|version| *version += 1);
-            LoopOptions {
-                tools: self.inner.tools.for_chat(id, owner),
-                outputs: Arc::clone(&live.outputs),
-                cancel: live.cancel.clone(),
-                ..LoopOptions::new(self.inner.rooms.clock)
-            }
-        };
-        if !posted.speakers.is_empty() {
-            let (chats, posted) = (self.clone(), posted.clone());
-            let mut answers = self.inner.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.inner.tools.for_chat(&room.transcript);
+        let place = room.transcript.place;
+        let options = self.with(id, |chat| {
+            chat.begin(posted.seq, sketches);
+            LoopOptions { tools, ..chat.options(place, self.inner.rooms.clock) }
+        });
+        if posted.speakers.is_empty() {
+            return Ok(posted);
+        }
+        let said = posted.clone();
+        let answer = async move { taken.chats().answer(&room, &said, options).await };
+        if let Some(answers) = &mut *self.answers() {
             while answers.try_join_next().is_some() {}
-            answers.spawn(async move { chats.answer(&room, &posted, options).await });
+            answers.spawn(answer);
         }
         Ok(posted)
     }
@@ -138,96 +166,91 @@ impl LiveChats {
     async fn answer(&self, room: &Room, posted: &Posted, options: LoopOptions) {
         let mut tell = |model: &str, event: &Event| self.note(room.id(), posted, model, event);
         let answered = room.answer(posted, options, &mut tell).await;
-        let mut chats = self.chats();
-        let Some(live) = chats.get_mut(room.id()) else { return };
-        match answered {
-            Err(error) => live.notices.push(error.to_string()),
+        let unstored: Vec<String> = match answered {
+            Err(error) => vec![error.to_string()],
             Ok(answered) => {
                 let unsaved = answered.into_iter().filter_map(|answer| answer.unsaved);
-                live.notices.extend(unsaved.map(|words| format!("an answer could not be stored: {words}")));
+                unsaved.map(|words| format!("an answer could not be stored: {words}")).collect()
             }
-        }
-        live.answering = false;
-        live.sketches.clear();
-        live.version.send_modify(|version| *version += 1);
+        };
+        self.with(room.id(), |chat| chat.notices.extend(unstored));
     }
 
     fn note(&self, id: &ChatId, posted: &Posted, model: &str, event: &Event) {
         let now = self.inner.rooms.clock.now();
-        let mut chats = self.chats();
-        let Some(live) = chats.get_mut(id) else { return };
-        let at = posted.speakers.iter().position(|name| name == model);
-        if let Some(sketch) = at.and_then(|at| live.sketches.get_mut(at)) {
-            sketch.take(event, now);
-        }
-        match event {
-            Event::Notice(words) => live.notices.push(format!("{model}: {words}")),
-            Event::Done(result) => {
-                live.notices.extend(result.error.as_ref().map(|error| format!("{model}: {error} ({})", error.code)));
-            }
-            _ => {}
-        }
-        live.version.send_modify(|version| *version += 1);
+        self.with(id, |chat| {
+            let at = posted.speakers.iter().position(|name| name == model);
+            chat.note(at, model, event, now);
+        });
     }
 
-    /// The chat with whatever is being said in it.
+    /// What a person says to a call that waits for it.
+    ///
+    /// # Errors
+    /// The chat is somebody else's, or no such call waits.
+    pub async fn approve(&self, owner: &Principal, id: &ChatId, approval: Approval) -> Result<(), ChatError> {
+        self.inner.rooms.look_into(owner, id).await?;
+        self.with(id, |chat| chat.approvals.decide(approval).inspect(|()| chat.changed()))?;
+        Ok(())
+    }
+
+    /// As [`LiveChats::stop`], by somebody who was let in before.
+    pub fn interrupt(&self, id: &ChatId) {
+        self.with(id, LiveChat::stop);
+    }
+
+    /// Follows the changes of a chat that this process makes; each value is a reason to look again.
     ///
     /// # Errors
     /// There is none, it is somebody else's, or the store.
-    pub async fn view(&self, owner: &Principal, id: &ChatId) -> Result<View, ChatError> {
-        let room = self.inner.rooms.look_into(owner, id).await?;
-        let stored = self.inner.rooms.store.entries(id, 0, u32::MAX).await?;
-        let mut messages = shown(&stored, ShownState::Complete);
-        // What a crash cut off is shown as far as it came; it becomes part of the chat with the next line.
-        let drafts = self.inner.rooms.store.drafts(id).await?;
-        let chats = self.chats();
-        let Some(live) = chats.get(id).filter(|live| live.answering) else {
-            let notices = chats.get(id).map(|live| live.notices.clone()).unwrap_or_default();
-            let left = drafts.into_iter().flat_map(|draft| draft.entries).zip(room.transcript.last_seq + 1..);
-            let left: Vec<StoredEntry> = left.map(|(entry, seq)| StoredEntry { seq, entry }).collect();
-            messages.extend(shown(&left, ShownState::Complete));
-            return Ok(View { transcript: room.transcript, messages, notices, answering: false });
-        };
-        let mut seq = stored.last().map_or(0, |last| last.seq);
-        for sketch in &live.sketches {
-            // One that is stored already is shown from there.
-            let is_stored = stored
-                .iter()
-                .any(|stored| stored.seq > live.posted_seq && stored.entry.model.as_deref() == Some(sketch.model()));
-            if is_stored {
-                continue;
-            }
-            let entries = sketch.entries().iter().map(|entry| {
-                seq += 1;
-                StoredEntry { seq, entry: entry.clone() }
-            });
-            let entries: Vec<StoredEntry> = entries.collect();
-            messages.extend(shown(&entries, ShownState::Running));
-        }
-        Ok(View { transcript: room.transcript, messages, notices: live.notices.clone(), answering: true })
-    }
-
-    /// Follows the changes of a chat; each value is a reason to look again.
-    #[must_use]
-    pub fn follow(&self, id: &ChatId) -> watch::Receiver<u64> {
-        self.chats().entry(id.clone()).or_default().version.subscribe()
+    pub async fn follow(&self, owner: &Principal, id: &ChatId) -> Result<watch::Receiver<u64>, ChatError> {
+        self.inner.rooms.look_into(owner, id).await?;
+        Ok(self.with(id, |chat| chat.version.subscribe()))
     }
 
     /// Stops the answer that is under way and keeps what came; false if there was none.
-    #[must_use]
-    pub fn stop(&self, id: &ChatId) -> bool {
-        let chats = self.chats();
-        let Some(live) = chats.get(id).filter(|live| live.answering) else { return false };
-        live.cancel.cancel();
-        true
+    ///
+    /// # Errors
+    /// There is no such chat, it is somebody else's, or the store.
+    pub async fn stop(&self, owner: &Principal, id: &ChatId) -> Result<bool, ChatError> {
+        self.inner.rooms.look_into(owner, id).await?;
+        Ok(self.with(id, LiveChat::stop))
     }
 
-    /// Stops every answer and returns when all are stored.
+    /// Stops the answer that is under way, ends the chat, and closes what was opened for it.
+    ///
+    /// # Errors
+    /// There is no such chat, it is somebody else's, or the store.
+    pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<(), ChatError> {
+        let mut room = self.inner.rooms.look_into(owner, id).await?;
+        self.interrupt(id);
+        room.end().await?;
+        self.inner.tools.close(id).await;
+        Ok(())
+    }
+
+    /// How many chats are being answered in, without those that wait for a person, who may be long in coming.
+    #[must_use]
+    pub fn answering(&self) -> usize {
+        self.chats().values().filter(|chat| chat.is_taken && !chat.approvals.is_anybody_asked()).count()
+    }
+
+    /// Forgets what nobody has looked at for a while. The chats themselves are in the store.
+    pub fn forget_idle(&self, idle_max: Duration) {
+        let now = self.inner.rooms.clock.instant();
+        let is_idle = |chat: &LiveChat| {
+            !chat.is_taken && chat.version.receiver_count() == 0 && now.duration_since(chat.used_at) >= idle_max
+        };
+        self.chats().retain(|_, chat| !is_idle(chat));
+    }
+
+    /// Stops every answer and returns when all are stored. Nothing is answered afterwards.
     pub async fn end(&self) {
-        for live in self.chats().values() {
-            live.cancel.cancel();
+        let answers = self.answers().take();
+        for chat in self.chats().values_mut() {
+            chat.stop();
         }
-        let mut answers = std::mem::take(&mut *self.inner.answers.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(mut answers) = answers else { return };
         while answers.join_next().await.is_some() {}
     }
 }

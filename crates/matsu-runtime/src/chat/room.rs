@@ -22,6 +22,12 @@ pub enum ChatError {
     Unknown(#[from] UnknownMention),
     #[error("there is no model {0}; see providers in the configuration")]
     NoModel(String),
+    #[error(
+        "no model is configured; set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add a [providers.NAME] section"
+    )]
+    NoModels,
+    #[error(transparent)]
+    Unasked(#[from] super::live::Unasked),
     #[error(transparent)]
     Name(#[from] matsu_core::transcript::BadName),
     #[error("say something")]
@@ -35,7 +41,10 @@ impl ChatError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
-            Self::Unknown(_) | Self::NoModel(_) | Self::Name(_) | Self::Blank => ErrorCode::InvalidParams,
+            Self::Unasked(_) => ErrorCode::ResourceNotFound,
+            Self::Unknown(_) | Self::NoModel(_) | Self::NoModels | Self::Name(_) | Self::Blank => {
+                ErrorCode::InvalidParams
+            }
         }
     }
 }
@@ -127,6 +136,23 @@ impl Room {
             Addressed::Models(names) => names,
             Addressed::Note => Vec::new(),
         };
+        let seq = self.append(vec![Entry::user(text, self.rooms.clock.now())], None).await?;
+        Ok(Posted { seq, speakers })
+    }
+
+    /// The same to those who are named beside the text, whatever the text begins with; to nobody: a note.
+    ///
+    /// # Errors
+    /// A name that nobody here has, nothing said, the store.
+    pub async fn post_to(&self, text: &str, names: &[String]) -> Result<Posted, ChatError> {
+        if text.trim().is_empty() {
+            return Err(ChatError::Blank);
+        }
+        if let Some(unknown) = names.iter().find(|name| self.roster.get(name).is_none()) {
+            return Err(ChatError::NoModel(unknown.clone()));
+        }
+        let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
+        let speakers: Vec<String> = speakers.map(str::to_owned).collect();
         let seq = self.append(vec![Entry::user(text, self.rooms.clock.now())], None).await?;
         Ok(Posted { seq, speakers })
     }

@@ -25,6 +25,8 @@ pub struct ShownTool {
     /// Absent while it runs.
     pub result: Option<String>,
     pub is_error: bool,
+    /// Whether a person is asked whether it may run.
+    pub asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
             arguments: arguments.clone(),
             result: None,
             is_error: false,
+            asked: false,
         }),
         _ => None,
     });

@@ -50,6 +50,12 @@ impl Offer {
         if offer.sets.is_empty() && !offer.core { Ok(Self::default()) } else { Ok(offer) }
     }
 
+    /// One toolset.
+    #[must_use]
+    pub fn of(set: Toolset) -> Self {
+        Self { sets: vec![set], core: false, granted: None }
+    }
+
     /// What a session that Matsu started sees: `sessions`, and what its definition grants.
     #[must_use]
     pub fn granted(grants: &str) -> Self {

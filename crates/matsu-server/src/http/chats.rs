@@ -10,6 +10,7 @@ use matsu_core::ports::store::{MessageFilter, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::model_chats;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
@@ -19,10 +20,12 @@ use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
 
 pub fn routes() -> Resource {
     let list_chats = says("list_chats", "Chats, newest first.").query::<PageQuery>();
-    let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one.").body::<ChatWish>();
+    let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
+        .body::<ChatWish>();
     let messages = says("list_messages", "What was said: the last of it, or what came after a number.");
     let write = says("write_message", "Says something in a chat.").body::<MessageWish>();
-    let stop = says("stop_in_chat", "Has the agent stop what it is doing; the chat stays open.").body::<StopWish>();
+    let stop =
+        says("stop_in_chat", "Has whoever answers stop; what came is kept and the chat stays open.").body::<StopWish>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
         .post("/chats", open_chat.answers::<ChatBody>(), open)
@@ -68,9 +71,21 @@ struct ChatWish {
     agent_id: Option<String>,
     /// `default`, if absent.
     project_id: Option<String>,
+    /// Instead of an agent: the models that may speak; an empty list means all of them.
+    models: Option<Vec<String>>,
+    /// With models: a chat that nobody sits in. Whatever does more than read is asked for, and no agents are started.
+    #[serde(default)]
+    unattended: bool,
 }
 
-async fn open(State(app): State<App>, _caller: Caller, Json(wish): Json<ChatWish>) -> Result<Json<ChatBody>, Problem> {
+async fn open(State(app): State<App>, caller: Caller, Json(wish): Json<ChatWish>) -> Result<Json<ChatBody>, Problem> {
+    if let Some(models) = &wish.models {
+        if wish.agent_id.is_some() {
+            return Err(Problem::invalid("a chat has an agent_id or models, not both"));
+        }
+        let chat = model_chats::open(&app, &caller.principal, models, wish.unattended).await?;
+        return Ok(Json(body(&app, &chat).await?));
+    }
     let agent = wish.agent_id.ok_or_else(|| Problem::invalid("agent_id says whom to chat with"))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
     let opened = app.runtime().open_chat(&AgentId::from_text(agent), &project).await?;
@@ -94,12 +109,16 @@ struct MessagesQuery {
 
 async fn read_messages(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<MessagesQuery>,
 ) -> Result<Json<PageBody<MessageBody>>, Problem> {
     let chat = app.runtime().store().chat(&ChatId::from_text(id)).await?;
     let rows_max = PageRequest::new(None, query.limit).limit();
+    if chat.models_json.is_some() {
+        let all = model_chats::messages(&app, &caller.principal, &chat.id).await?;
+        return Ok(Json(part(all, &query, rows_max as usize)));
+    }
     let filter = MessageFilter { chat_id: chat.id, after_seq: query.after, before_seq: query.before, rows_max };
     let messages = app.runtime().store().list_messages(filter).await?;
     let last = messages.last().map(|message| message.seq);
@@ -110,9 +129,25 @@ async fn read_messages(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MessageWish {
-    /// 1 to 4000 characters, not blank.
+    /// 1 to 4000 characters to an agent, 200,000 to models; not blank.
     content: String,
     reply_to: Option<String>,
+    /// In a chat with models: who is to answer, whatever the content begins with. Absent: whom it mentions.
+    to: Option<Vec<String>>,
+}
+
+/// Those after a number, or the last ones before another.
+fn part(all: Vec<MessageBody>, query: &MessagesQuery, rows_max: usize) -> PageBody<MessageBody> {
+    if let Some(after) = query.after {
+        let mut items: Vec<MessageBody> = all.into_iter().filter(|message| message.seq > after).collect();
+        let next = items.get(rows_max.saturating_sub(1)).filter(|_| items.len() > rows_max).map(|last| last.seq);
+        items.truncate(rows_max);
+        return PageBody { items, next };
+    }
+    let mut items: Vec<MessageBody> =
+        all.into_iter().filter(|message| query.before.is_none_or(|before| message.seq < before)).collect();
+    let items = items.split_off(items.len().saturating_sub(rows_max));
+    PageBody { items, next: None }
 }
 
 async fn write_message(
@@ -122,12 +157,21 @@ async fn write_message(
     Json(wish): Json<MessageWish>,
 ) -> Result<(StatusCode, Json<MessageBody>), Problem> {
     let (chat, reply_to) = (ChatId::from_text(id), wish.reply_to.map(MessageId::from_text));
+    if app.runtime().store().chat(&chat).await?.models_json.is_some() {
+        let said = model_chats::write(&app, &caller.principal, &chat, &wish.content, wish.to.as_deref()).await?;
+        return Ok((StatusCode::CREATED, Json(said)));
+    }
     let message = app.runtime().say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
     Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))
 }
 
-async fn end(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
-    let chat = app.runtime().end_chat(&ChatId::from_text(id)).await?;
+async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
+    let id = ChatId::from_text(id);
+    let chat = if app.runtime().store().chat(&id).await?.models_json.is_some() {
+        model_chats::end(&app, &caller.principal, &id).await?
+    } else {
+        app.runtime().end_chat(&id).await?
+    };
     Ok(Json(body(&app, &chat).await?))
 }
 
@@ -147,12 +191,17 @@ struct StoppedBody {
 
 async fn stop_answer(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Path(id): Path<String>,
     Json(wish): Json<StopWish>,
 ) -> Result<Json<StoppedBody>, Problem> {
+    let id = ChatId::from_text(id);
+    if app.runtime().store().chat(&id).await?.models_json.is_some() {
+        let stopped = model_chats::stop(&app, &caller.principal, &id).await?;
+        return Ok(Json(StoppedBody { stopped, notification: None }));
+    }
     let text = wish.message.unwrap_or_else(|| "A person asked you to stop what you are doing.".to_owned());
-    let sent = app.runtime().stop_in_chat(&ChatId::from_text(id), text).await?;
+    let sent = app.runtime().stop_in_chat(&id, text).await?;
     let language = app.runtime().session_options().language;
     let notification = sent.as_ref().map(|sent| NotificationBody::of(sent, language));
     Ok(Json(StoppedBody { stopped: notification.is_some(), notification }))

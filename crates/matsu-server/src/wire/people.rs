@@ -103,6 +103,27 @@ pub struct MessageBody {
     pub content: String,
     pub reply_to: Option<String>,
     pub created_at: String,
+    /// Which model spoke.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// In chats with models: completed, or running while more is to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// The tools that a model used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUseBody>,
+}
+
+/// One call of a tool.
+#[derive(Serialize, JsonSchema)]
+pub struct ToolUseBody {
+    pub id: String,
+    pub name: String,
+    /// awaiting_approval, running, completed, failed, or interrupted by the end of a process.
+    pub state: &'static str,
+    pub arguments: serde_json::Value,
+    pub result: Option<String>,
+    pub is_error: bool,
 }
 
 impl From<&Message> for MessageBody {
@@ -116,6 +137,9 @@ impl From<&Message> for MessageBody {
             content: message.content.clone(),
             reply_to: message.reply_to.as_ref().map(ToString::to_string),
             created_at: time(message.created_at),
+            model: None,
+            state: None,
+            tools: Vec::new(),
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum Reply {
     Hang(String),
     /// The answer begins with this text and the connection is closed without an end.
     Cut(String),
+    /// These pieces as they are, whatever the format: a stream that was recorded elsewhere.
+    Raw(Vec<String>),
     /// An HTTP error in the format's own shape, with `Retry-After` if seconds are given.
     Refuse { status: u16, message: String, retry_after: Option<u64> },
 }

@@ -105,6 +105,7 @@ async fn reply(reply: Reply, format: &dyn WireFormat, asked: &Asked, mut ending:
         }
         Reply::Hang(text) => in_pieces(opening(&text), After::Nothing, ending),
         Reply::Cut(text) => in_pieces(opening(&text), After::Broken, ending),
+        Reply::Raw(pieces) => in_pieces(pieces, After::End, ending),
         Reply::Refuse { status, message, retry_after } => {
             ending.answered();
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

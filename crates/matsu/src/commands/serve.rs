@@ -22,6 +22,7 @@ use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
+use crate::daemon::chats::Hosted;
 use crate::daemon::ending::{self, Ending};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
@@ -91,6 +92,8 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         metrics: std::sync::Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
     });
+    // Before anybody can knock.
+    let hosted = Hosted::begin(&config, &app);
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
     let doctored = config.clone();
@@ -108,6 +111,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
 
     let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
     tracing::info!(?ending, "ending");
+    hosted.end(&app).await;
     close(&config, &app, doors, service).await;
     drop(lock);
     drop(scratch);

@@ -15,7 +15,10 @@ use matsu_adapters::fetch::names::{GuardedNames, SystemNames};
 use matsu_adapters::fetch::vault::{CookieSource, FileVault};
 use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
 use matsu_adapters::judge::EmbeddedJudge;
+use matsu_adapters::model_research::{ModelClaims, ModelJudge};
 use matsu_core::clock::Clock;
+use matsu_core::ports::claim_maker::ClaimMaker;
+use matsu_core::ports::judge::Judge;
 use matsu_core::ports::search_engine::SearchEngine;
 use matsu_runtime::research::{ResearchKit, ResearchSettings};
 
@@ -32,13 +35,8 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     let engines = engines(config, &settings.user_agent, clock)?;
     let fetcher = WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, clock)
         .context("the fetcher cannot start")?;
-    let kit = ResearchKit::new(
-        engines,
-        Arc::new(fetcher),
-        Arc::new(PageReader::new(clock)),
-        Arc::new(Extractive),
-        Arc::new(EmbeddedJudge),
-    );
+    let (claims, judge) = readers(config, clock)?;
+    let kit = ResearchKit::new(engines, Arc::new(fetcher), Arc::new(PageReader::new(clock)), claims, judge);
     let mut research = ResearchSettings {
         search_time_max: config.search_time_max(),
         auth_kept: config.auth_kept(),
@@ -46,6 +44,15 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     };
     research.primary_suffixes.extend(config.primary_domains());
     Ok(kit.with_cookies(vault).with_settings(research))
+}
+
+/// Who puts claims into words and who judges them: a model, if one is named for it.
+fn readers(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker>, Arc<dyn Judge>)> {
+    let Some(name) = config.research_model() else { return Ok((Arc::new(Extractive), Arc::new(EmbeddedJudge))) };
+    let roster = super::roster(config)?;
+    let provider = roster.get(&name).with_context(|| format!("research.model: there is no provider {name}"))?;
+    let claims = ModelClaims { provider: Arc::clone(provider), clock };
+    Ok((Arc::new(claims), Arc::new(ModelJudge { provider: Arc::clone(provider), clock })))
 }
 
 fn fetch_settings(config: &Config) -> Result<FetchSettings> {

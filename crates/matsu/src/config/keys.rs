@@ -192,6 +192,12 @@ pub const KEYS: &[Key] = &[
         meaning: "which provider answers when nobody is named; none: such a line is a note",
     },
     Key {
+        name: "research.model",
+        kind: Kind::Text,
+        default: |_| "embedded".to_owned(),
+        meaning: "who puts claims into words and judges them: embedded (offline), or the name of a provider",
+    },
+    Key {
         name: "mcp.servers_file",
         kind: Kind::Text,
         default: |paths| paths.data_dir.join("mcp.json").display().to_string(),

@@ -27,7 +27,7 @@ pub async fn wait(app: &App, idle_exit: Option<Duration>) -> Result<Ending> {
     })
 }
 
-/// Returns once nobody has been connected for this long and no job is unfinished.
+/// Returns once nobody has been connected for this long and nothing is unfinished.
 async fn idle(app: &App, after: Option<Duration>) {
     let Some(after) = after else { return std::future::pending().await };
     let clock = app.runtime().clock();
@@ -45,13 +45,18 @@ pub async fn is_idle(app: &App, after: Duration) -> bool {
     if app.runtime().clock().instant() - since < after {
         return false;
     }
-    matches!(app.runtime().store().unfinished_jobs().await, Ok(0))
+    answers(app) == 0 && matches!(app.runtime().store().unfinished_jobs().await, Ok(0))
+}
+
+/// Answers of models under way.
+fn answers(app: &App) -> usize {
+    app.chats().map_or(0, matsu_runtime::chat::LiveChats::answering)
 }
 
 /// Whoever asked within this time is still there.
 const STILL_THERE: Duration = Duration::from_secs(1);
 
-/// Claims nothing more once asked, and returns at the first moment without a running job. If whoever asked is gone,
+/// Claims nothing more once asked, and returns at the first moment in which nothing runs. If whoever asked is gone,
 /// everything goes on as before.
 async fn room_for_another(app: &App) -> String {
     let clock = app.runtime().clock();
@@ -59,7 +64,7 @@ async fn room_for_another(app: &App) -> String {
         app.hand_over().asked().await;
         let held_back = HeldBack::new(app);
         while let Some((version, age)) = app.hand_over().successor(clock.instant()) {
-            if app.runtime().running_jobs() == 0 && age < STILL_THERE {
+            if app.runtime().running_jobs() == 0 && answers(app) == 0 && age < STILL_THERE {
                 held_back.for_good();
                 return version;
             }

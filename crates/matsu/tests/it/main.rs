@@ -24,6 +24,7 @@ mod events;
 mod first_token;
 mod home;
 mod hosted;
+mod model_chats;
 mod nodes;
 mod page;
 mod process;

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use matsu_testkit::model_server::{Asked, ModelServer, Reply};
+use serde_json::{Value, json};
+
 use crate::home::{Backend, Home};
 
 /// A folder with a few documents in three languages.
@@ -27,25 +30,27 @@ fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
     let began = Instant::now();
     let ran = home.run(&["demo"]).good();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    for part in ["3 searches handed over", "refuted by", "1 wait, 0 polls", "matsu connect"] {
+    for part in ["3 searches handed over", "refuted by", "blocked by a person", "1 wait, 0 polls", "matsu connect"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let said = home.run_json(&["demo"]);
     assert_eq!(said["contested"]["has_refutation"], true, "{said}");
     assert_eq!(said["figures"]["waits"], 1);
+    assert!(said["figures"]["woken_ms"].as_f64().unwrap() < 1000.0, "{said}");
+    assert!(said["agent"]["notice"].as_str().unwrap().contains("get_notifications"), "{said}");
 }
 
 #[test]
 fn research_finds_the_users_own_documents_in_three_languages() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
     for with_daemon in [false, true] {
+        let _daemon = with_daemon.then(|| home.serve());
         for (question, part) in [
             ("long polling token use", "Long polling reduces token use"),
             ("行列", "待ち行列は仕事を失いません。"),
             ("대기", "대기열은 작업을 잃지 않습니다."),
         ] {
-            let home = Home::new(Backend::Sqlite);
-            let folder = documents(&home);
-            let _daemon = with_daemon.then(|| home.serve());
             let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
             let claims = answer["claims"].as_array().unwrap();
             let is_said = claims.iter().any(|claim| claim["text"].as_str().unwrap().contains(part));
@@ -58,9 +63,31 @@ fn research_finds_the_users_own_documents_in_three_languages() {
 fn a_report_of_the_users_own_documents_is_written() {
     let home = Home::new(Backend::Sqlite);
     let (folder, report) = (documents(&home), home.path("report.md"));
-    home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    let ran =
+        home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    assert!(ran.out.contains("supported by") && ran.out.contains("[1] file://"), "{}", ran.out);
     let text = std::fs::read_to_string(&report).unwrap();
     assert!(text.contains("## Sources") && text.contains("(confidence 0."), "{text}");
+    assert!(text.contains("supported by [") && text.contains("refuted by ["), "{text}");
+}
+
+#[test]
+fn a_second_question_to_the_same_documents_is_answered_too() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let ask = || {
+        let said = home.run_json(&["research", "long polling token use", "--dir", &folder, "--engine", "local"]);
+        let claims = said["claims"].as_array().unwrap();
+        let mut shown: Vec<String> = claims
+            .iter()
+            .map(|claim| format!("{} {} {}", claim["text"], claim["confidence"], claim["evidence_count"]))
+            .collect();
+        shown.sort();
+        shown
+    };
+    let first = ask();
+    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(ask(), first);
 }
 
 #[test]
@@ -90,4 +117,52 @@ fn the_human_side_of_research_has_its_commands() {
     let dry = home.run_json(&["gc", "--dry-run"]);
     assert!(dry["pages"].as_u64().unwrap() > 0, "{dry}");
     assert_eq!(home.run_json(&["gc"])["pages"], dry["pages"]);
+}
+
+/// A model that reads for research: it quotes the first sentence, and invents another that nobody wrote.
+fn reader(asked: &Asked) -> Reply {
+    let data: Value = serde_json::from_str(asked.last()).unwrap_or_default();
+    let stance = |passage: &Value| {
+        let refutes = if passage.as_str().unwrap().contains("does not") { 0.9 } else { 0.02 };
+        json!({ "supports": 0.92 - refutes, "refutes": refutes, "neutral": 0.08 })
+    };
+    if let Some(passages) = data["passages"].as_array() {
+        return Reply::text(&json!({ "stances": passages.iter().map(stance).collect::<Vec<_>>() }).to_string());
+    }
+    let first = data["passage"].as_str().unwrap_or_default().split_inclusive('.').next().unwrap_or_default();
+    let claims = json!([
+        { "text": format!("In other words: {}", first.trim()), "quote": first.trim() },
+        { "text": "Invented.", "quote": "words that nobody wrote" },
+    ]);
+    Reply::text(&json!({ "claims": claims }).to_string())
+}
+
+#[test]
+fn a_model_reads_and_judges_where_one_is_named_for_it() {
+    for (wire, path) in [("openai_chat", "/v1"), ("anthropic", "")] {
+        let server = ModelServer::with(Box::new(reader)).unwrap();
+        let home = Home::sqlite().with_variable("MATSU_RESEARCH_MODEL", "reader");
+        let folder = documents(&home);
+        let config =
+            format!("[providers.reader]\nwire = \"{wire}\"\nmodel = \"m-1\"\nbase_url = \"{}{path}\"\n", server.url());
+        let file = home.path("config.toml");
+        std::fs::write(&file, config).unwrap();
+        let asked = ["research", "long polling token use", "--dir", &folder, "--engine", "local", "--config"];
+        let answer = home.run_json(&[&asked[..], &[file.to_str().unwrap()]].concat());
+        let claims = answer["claims"].as_array().unwrap();
+        let texts: Vec<&str> = claims.iter().map(|claim| claim["text"].as_str().unwrap()).collect();
+        assert!(texts.iter().any(|text| text.starts_with("In other words: ")), "{wire}: {answer}");
+        assert!(!texts.contains(&"Invented."), "{wire}: a quote that is not there counts for nothing: {answer}");
+        let contested = claims.iter().any(|claim| claim["controversy"].as_f64().unwrap() > 0.0);
+        assert!(contested, "{wire}: the model's stances count: {answer}");
+        let bodies: Vec<String> = server.asked().iter().map(|request| request.body.to_string()).collect();
+        assert!(bodies.iter().any(|body| body.contains("\"passages\"") || body.contains("\\\"passages\\\"")), "{wire}");
+    }
+}
+
+#[test]
+fn a_name_that_no_provider_has_is_refused_in_words() {
+    let home = Home::sqlite().with_variable("MATSU_RESEARCH_MODEL", "nobody");
+    let ran = home.run(&["research", "anything"]);
+    assert!(ran.code == 1 && ran.err.contains("research.model: there is no provider nobody"), "{}", ran.err);
 }

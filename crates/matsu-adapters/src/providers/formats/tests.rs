@@ -1,6 +1,8 @@
 //! Each format letter for letter against a recorded request: one transcript that three models made, with parallel
 //! calls, a missing result, a late one, a note, thoughts and signatures.
 
+mod vendor;
+
 use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, Item, Maker, validate};
 use matsu_core::id::EntryId;

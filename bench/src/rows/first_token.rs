@@ -1,0 +1,203 @@
+//! How soon a model's first word is at the reader: over Matsu's REST against the same model read bare, alone and while
+//! forty-nine other chats speak.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::measure::Percentiles;
+use crate::peers::mcp_servers::Daemon;
+use crate::report::Section;
+use crate::verdict::{Verdict, milliseconds};
+
+const OTHERS: usize = 49;
+const PIECE_EVERY: Duration = Duration::from_millis(5);
+const READ_MAX: Duration = Duration::from_secs(60);
+
+pub fn run(bench: &Bench) -> Result<Section> {
+    let bar = "≤ 5 ms over a bare stream; among fifty chats ≤ 50 ms more";
+    let mut section = Section::new("First token of a chat with a model", bar);
+    let model = model()?;
+    let config = format!(
+        "[providers.quick]\nwire = \"openai_chat\"\nmodel = \"quick\"\nbase_url = \"http://{model}/v1\"\n\
+         [providers.talker]\nwire = \"openai_chat\"\nmodel = \"talker\"\nbase_url = \"http://{model}/v1\"\n"
+    );
+    let daemon = Daemon::launch_with(bench, &config)?;
+    let samples = bench.size.pick(20, 200);
+    let mut chat = Chat::open(&daemon, 0)?;
+    let (mut bare, mut alone) = (Vec::new(), Vec::new());
+    for _ in 0..samples {
+        bare.push(read_bare(model)?);
+        alone.push(chat.first_token(&daemon)?);
+    }
+    let talking: Vec<Chat> = (1..=OTHERS).map(|n| Chat::open(&daemon, n)).collect::<Result<_>>()?;
+    let drains: Vec<_> = talking.into_iter().map(|chat| chat.talk(&daemon)).collect::<Result<_>>()?;
+    let among: Vec<u64> = (0..samples).map(|_| chat.first_token(&daemon)).collect::<Result<_>>()?;
+    // Those who talk go on until the daemon ends with this row.
+    let still = drains.iter().filter(|drain| !drain.is_finished()).count();
+    ensure!(still == OTHERS, "only {still} of {OTHERS} were still talking");
+    let of = |values: &[u64]| Percentiles::of(values.iter().copied());
+    let (Some(bare_at), Some(alone_at), Some(among_at)) = (of(&bare)?, of(&alone)?, of(&among)?) else {
+        return Ok(Section::skipped("First token of a chat with a model", bar, "no samples"));
+    };
+    let more = |own: u64, base: u64| Some(own.saturating_sub(base) as f64);
+    let over = more(alone_at.p50_ns, bare_at.p50_ns);
+    section.verdicts.push(Verdict::at_most("over a bare stream, p50 ≤ 5 ms", over, 5e6, milliseconds));
+    let delay = more(among_at.max_ns, alone_at.p50_ns);
+    section.verdicts.push(Verdict::at_most("among fifty, the worst ≤ 50 ms later", delay, 5e7, milliseconds));
+    let all = [("bare stream", bare), ("Matsu", alone), ("Matsu among fifty", among)];
+    section.add_latencies("until the first word", &all.map(|(name, values)| (name.to_owned(), values)))?;
+    section.notes.push(
+        "From just before a line is posted until its first word is read from the chat's stream; the line is stored \
+         before the model is asked. Each of the others says a piece every 5 ms and has a reader of its own."
+            .to_owned(),
+    );
+    Ok(section)
+}
+
+/// A model that answers at once; `talker` speaks for ever.
+fn model() -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                // A client that leaves ends its answer.
+                let _ = answer(connection);
+            });
+        }
+    });
+    Ok(address)
+}
+
+fn answer(mut connection: TcpStream) -> Result<()> {
+    connection.set_nodelay(true)?;
+    let request = read_request(&mut connection)?;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let piece = |text: &str| {
+        let delta = serde_json::json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
+        format!("data: {delta}\n\n")
+    };
+    connection.write_all(format!("{head}{}", piece(&word(&request))).as_bytes())?;
+    if request.contains("\"talker\"") {
+        loop {
+            std::thread::sleep(PIECE_EVERY);
+            connection.write_all(piece("and so on ").as_bytes())?;
+        }
+    }
+    connection.write_all(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")?;
+    Ok(())
+}
+
+/// The answer to `question-N` is `word-N.`, so that no reader takes an older one for it.
+fn word(request: &str) -> String {
+    let number: String =
+        request.rsplit("question-").next().unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    format!("word-{number}.")
+}
+
+fn read_request(connection: &mut TcpStream) -> Result<String> {
+    let mut read = Vec::new();
+    loop {
+        let mut piece = [0; 16 * 1024];
+        let length = connection.read(&mut piece)?;
+        ensure!(length > 0, "the client left");
+        read.extend_from_slice(&piece[..length]);
+        let text = String::from_utf8_lossy(&read);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0_usize) {
+                return Ok(text.into_owned());
+            }
+        }
+    }
+}
+
+/// Reads until these words are there.
+fn until(stream: &mut impl Read, words: &str) -> Result<()> {
+    let mut read = Vec::new();
+    loop {
+        let mut piece = [0; 64 * 1024];
+        let length = stream.read(&mut piece)?;
+        ensure!(length > 0, "the stream ended before {words}");
+        // The end of what was read before, in case the words are torn.
+        read.drain(..read.len().saturating_sub(words.len()));
+        read.extend_from_slice(&piece[..length]);
+        if read.windows(words.len()).any(|window| window == words.as_bytes()) {
+            return Ok(());
+        }
+    }
+}
+
+fn read_bare(model: SocketAddr) -> Result<u64> {
+    let body = "{\"model\":\"quick\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"question-7\"}]}";
+    let request = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let began = Instant::now();
+    let mut stream = TcpStream::connect(model)?;
+    stream.set_nodelay(true)?;
+    stream.write_all(request.as_bytes())?;
+    until(&mut stream, "word-7.")?;
+    Ok(u64::try_from(began.elapsed().as_nanos())?)
+}
+
+struct Chat {
+    id: String,
+    stream: TcpStream,
+    asked: usize,
+}
+
+impl Chat {
+    fn open(daemon: &Daemon, number: usize) -> Result<Self> {
+        let made = daemon.http()?.post("/api/v1/chats", &[], "{\"models\":[]}")?;
+        let id = made["chat_id"].as_str().context("no chat was opened")?.to_owned();
+        let mut stream = TcpStream::connect(daemon.address)?;
+        stream.set_read_timeout(Some(READ_MAX))?;
+        let head = format!("GET /api/v1/chats/{id}/stream HTTP/1.1\r\nhost: localhost\r\n");
+        stream.write_all(format!("{head}authorization: Bearer {}\r\n\r\n", daemon.token).as_bytes())?;
+        until(&mut stream, "\"answering\":false")?;
+        Ok(Self { id, stream, asked: number * 1_000_000 })
+    }
+
+    fn post(&self, daemon: &Daemon, text: &str) -> Result<Value> {
+        let body = serde_json::json!({ "content": text }).to_string();
+        daemon.http()?.post(&format!("/api/v1/chats/{}/messages", self.id), &[], &body)
+    }
+
+    /// From the line to its first word. Whoever posts is another thread, as the page's two connections are two.
+    fn first_token(&mut self, daemon: &Daemon) -> Result<u64> {
+        self.asked += 1;
+        let line = format!("@quick question-{}", self.asked);
+        let began = Instant::now();
+        let first = std::thread::scope(|scope| {
+            let posted = scope.spawn(|| self.post(daemon, &line));
+            let mut reader = &self.stream;
+            let seen = until(&mut reader, &format!("word-{}.", self.asked)).map(|()| began.elapsed());
+            posted.join().map_err(|_| anyhow::anyhow!("the post panicked"))??;
+            seen
+        })?;
+        self.is_free(daemon)?;
+        Ok(u64::try_from(first.as_nanos())?)
+    }
+
+    /// Waits until the next line can be said; what the stream says meanwhile is old by then.
+    fn is_free(&self, daemon: &Daemon) -> Result<()> {
+        while daemon.http()?.post(&format!("/api/v1/chats/{}/stop", self.id), &[], "{}")?["stopped"] == true {
+            std::thread::sleep(PIECE_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Has the talker speak, and reads what it says for as long as it comes.
+    fn talk(self, daemon: &Daemon) -> Result<std::thread::JoinHandle<()>> {
+        self.post(daemon, &format!("@talker question-{}", self.asked))?;
+        let mut stream = self.stream;
+        Ok(std::thread::spawn(move || {
+            let mut piece = [0; 64 * 1024];
+            while stream.read(&mut piece).is_ok_and(|length| length > 0) {}
+        }))
+    }
+}

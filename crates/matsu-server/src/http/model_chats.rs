@@ -1,0 +1,263 @@
+//! Chats with models: who can be asked, what they may run, what a chat is called. The rest of a chat is in `chats.rs`,
+//! which asks here when a chat has models instead of an agent.
+
+mod stream;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use matsu_core::chat::{Chat, Sender};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::history::Role;
+use matsu_core::id::ChatId;
+use matsu_core::limits::SYSTEM_PROMPT_CHARS_MAX;
+use matsu_core::principal::Principal;
+use matsu_core::transcript::ChatPlace;
+use matsu_runtime::chat::live::Approval;
+use matsu_runtime::chat::shown::{ShownMessage, ShownState, ShownTool};
+use matsu_runtime::chat::{ChatError, LiveChats, export};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::people::{MessageBody, ToolUseBody};
+use crate::wire::time;
+
+pub fn routes() -> Resource {
+    let approve = says("answer_call", "A person's word on a call that waits for it.").body::<ApprovalWish>();
+    let describe = says("describe_chat", "Names a chat with models, or sets its system prompt.").body::<DescribeWish>();
+    let file = says("export_chat", "A chat with models as a file: JSON, or Markdown.").query::<ExportQuery>();
+    Resource::default()
+        .get("/models", says("list_models", "The models that a chat can have.").answers::<ModelsBody>(), list)
+        .post("/chats/{id}/approvals", approve.answers::<ApprovedBody>(), answer_call)
+        .patch("/chats/{id}", describe.answers::<TranscriptBody>(), describe_chat)
+        .get("/chats/{id}/export", file.answers::<ExportBody>(), export_chat)
+        .merge(stream::routes())
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ModelsBody {
+    items: Vec<ModelBody>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ModelBody {
+    /// What it is called by: `@name`.
+    name: String,
+    /// What its vendor calls it.
+    model: String,
+    wire: String,
+    /// Whether it answers where nobody is named.
+    default: bool,
+}
+
+async fn list(State(app): State<App>, _caller: Caller) -> Json<ModelsBody> {
+    let models = app.chats().map(LiveChats::models).unwrap_or_default();
+    let body = |asked: matsu_runtime::chat::live::Asked| ModelBody {
+        name: asked.name,
+        model: asked.maker.model,
+        wire: asked.maker.wire,
+        default: asked.is_default,
+    };
+    Json(ModelsBody { items: models.into_iter().map(body).collect() })
+}
+
+/// The chats of this process, or why there are none.
+fn live(app: &App) -> Result<&LiveChats, Problem> {
+    let none = || Problem::new(ErrorCode::ResourceNotFound, "models are asked by the daemon; start `matsu serve`");
+    app.chats().ok_or_else(none)
+}
+
+fn problem(error: ChatError) -> Problem {
+    match error {
+        ChatError::Store(error) => error.into(),
+        other => Problem::new(other.code(), other.to_string()),
+    }
+}
+
+pub async fn open(app: &App, owner: &Principal, models: &[String], unattended: bool) -> Result<Chat, Problem> {
+    let place = if unattended { ChatPlace::Run } else { ChatPlace::Page };
+    let opened = live(app)?.open(owner, models, place).await.map_err(problem)?;
+    Ok(app.runtime().store().chat(&opened.chat_id).await?)
+}
+
+/// All that was said and is being said.
+pub async fn messages(app: &App, owner: &Principal, id: &ChatId) -> Result<Vec<MessageBody>, Problem> {
+    let view = live(app)?.view(owner, id, 0).await.map_err(problem)?;
+    Ok(view.messages.iter().map(|message| body(id, message)).collect())
+}
+
+/// Says something; whoever is meant answers in the background.
+pub async fn write(
+    app: &App,
+    owner: &Principal,
+    id: &ChatId,
+    text: &str,
+    to: Option<&[String]>,
+) -> Result<MessageBody, Problem> {
+    let posted = live(app)?.post(owner, id, text, to).await.map_err(problem)?;
+    let view = live(app)?.view(owner, id, posted.seq - 1).await.map_err(problem)?;
+    let said = view.messages.iter().find(|message| message.seq == posted.seq);
+    said.map(|said| body(id, said)).ok_or_else(|| Problem::new(ErrorCode::InternalError, "what was said is not there"))
+}
+
+/// Whether there was an answer to stop.
+pub async fn stop(app: &App, owner: &Principal, id: &ChatId) -> Result<bool, Problem> {
+    live(app)?.stop(owner, id).await.map_err(problem)
+}
+
+/// Nothing more is said in it.
+pub async fn end(app: &App, owner: &Principal, id: &ChatId) -> Result<Chat, Problem> {
+    live(app)?.end_chat(owner, id).await.map_err(problem)?;
+    Ok(app.runtime().store().chat(id).await?)
+}
+
+fn body(id: &ChatId, message: &ShownMessage) -> MessageBody {
+    let is_person = message.role == Role::User;
+    let is_running = message.state == ShownState::Running;
+    MessageBody {
+        id: message.id.clone(),
+        chat_id: id.to_string(),
+        seq: message.seq,
+        sender: if is_person { Sender::Person } else { Sender::Agent },
+        sender_id: message.model.clone().unwrap_or_else(|| message.role.to_string()),
+        content: message.content.clone(),
+        reply_to: None,
+        created_at: time(message.at),
+        model: message.model.clone(),
+        state: Some(if is_running { "running" } else { "completed" }),
+        tools: message.tools.iter().map(|tool| tool_body(tool, is_running)).collect(),
+    }
+}
+
+fn tool_body(tool: &ShownTool, is_running: bool) -> ToolUseBody {
+    ToolUseBody {
+        id: tool.id.clone(),
+        name: tool.name.clone(),
+        arguments: tool.arguments.clone(),
+        state: match (&tool.result, tool.is_error) {
+            (None, _) if tool.asked => "awaiting_approval",
+            (None, _) if is_running => "running",
+            (None, _) => "interrupted",
+            (Some(_), true) => "failed",
+            (Some(_), false) => "completed",
+        },
+        result: tool.result.clone(),
+        is_error: tool.is_error,
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApprovalWish {
+    /// The id of a tool use in state `awaiting_approval`.
+    call_id: String,
+    /// Whose call; needed only where two models wait with calls of one id.
+    model: Option<String>,
+    allow: bool,
+    /// The same holds for every later call of this tool in this chat.
+    #[serde(default)]
+    always: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ApprovedBody {
+    call_id: String,
+    allowed: bool,
+}
+
+async fn answer_call(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(wish): Json<ApprovalWish>,
+) -> Result<Json<ApprovedBody>, Problem> {
+    let ApprovalWish { call_id, model, allow, always } = wish;
+    let approval = Approval { call_id: call_id.clone(), model, allow, always };
+    live(&app)?.approve(&caller.principal, &ChatId::from_text(id), approval).await.map_err(problem)?;
+    Ok(Json(ApprovedBody { call_id, allowed: allow }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DescribeWish {
+    /// 1 to 100 characters on one line, unique among the caller's chats.
+    name: Option<String>,
+    /// Up to 100,000 characters; empty: none.
+    system_prompt: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct TranscriptBody {
+    chat_id: String,
+    name: Option<String>,
+    system_prompt: Option<String>,
+}
+
+async fn describe_chat(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(wish): Json<DescribeWish>,
+) -> Result<Json<TranscriptBody>, Problem> {
+    if wish.system_prompt.as_ref().is_some_and(|text| text.chars().count() > SYSTEM_PROMPT_CHARS_MAX) {
+        return Err(Problem::invalid(format!("a system prompt has at most {SYSTEM_PROMPT_CHARS_MAX} characters")));
+    }
+    let rooms = live(&app)?.rooms();
+    let mut room = rooms.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
+    if let Some(name) = &wish.name {
+        room.name(name, false).await.map_err(problem)?;
+    }
+    if let Some(prompt) = wish.system_prompt {
+        room.set_system_prompt(Some(prompt).filter(|prompt| !prompt.is_empty())).await.map_err(problem)?;
+    }
+    let told = room.transcript;
+    Ok(Json(TranscriptBody { chat_id: told.chat_id.to_string(), name: told.name, system_prompt: told.system_prompt }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ExportQuery {
+    #[serde(default)]
+    format: ExportFormat,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ExportFormat {
+    #[default]
+    Json,
+    /// Answered as `text/markdown`.
+    Markdown,
+}
+
+/// What `format=json` answers.
+#[derive(Serialize, JsonSchema)]
+struct ExportBody {
+    name: Option<String>,
+    models: Vec<String>,
+    system_prompt: Option<String>,
+    created_at: String,
+    entries: Vec<serde_json::Map<String, serde_json::Value>>,
+}
+
+async fn export_chat(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, Problem> {
+    let rooms = live(&app)?.rooms();
+    let room = rooms.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
+    let entries = room.entries().await.map_err(problem)?;
+    Ok(match query.format {
+        ExportFormat::Json => Json(export::to_json(&room.transcript, &entries)).into_response(),
+        ExportFormat::Markdown => {
+            let kind = [("content-type", "text/markdown; charset=utf-8")];
+            (kind, export::to_markdown(&room.transcript, &entries)).into_response()
+        }
+    })
+}

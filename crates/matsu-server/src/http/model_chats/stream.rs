@@ -1,0 +1,216 @@
+//! A chat with models as it is said. What is settled is told once; what is still being said is told again with each
+//! change. The id of an event is the number up to which everything is settled, so who comes back with it misses nothing
+//! and hears nothing twice that cannot change.
+
+use std::convert::Infallible;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use matsu_core::change::Topic;
+use matsu_core::id::ChatId;
+use matsu_core::limits::{STREAM_PAUSE, STREAM_PING_EVERY};
+use matsu_core::principal::Principal;
+use matsu_core::wake::Subscription;
+use matsu_runtime::chat::LiveChats;
+use matsu_runtime::chat::live::Spoken;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{body, live, problem};
+use crate::app::App;
+use crate::auth::{Caller, Credential};
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::people::MessageBody;
+
+/// How many events may follow each other without a pause.
+const AT_ONCE: u32 = 4;
+
+pub fn routes() -> Resource {
+    let stream = says(
+        "follow_chat",
+        "A chat with models as it is said: events `chat`. Keep your messages up to `kept_to`, put these behind them.",
+    );
+    Resource::default().get("/chats/{id}/stream", stream.query::<FollowQuery>().streams::<ChatNowBody>(), follow)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FollowQuery {
+    /// The id of the last event that was read. `Last-Event-ID` says the same.
+    after: Option<i64>,
+    /// The answer is stopped when this reader leaves.
+    #[serde(default)]
+    hold: bool,
+}
+
+/// The data of an event `chat`.
+#[derive(Serialize, JsonSchema)]
+struct ChatNowBody {
+    /// Messages with a greater `seq` are replaced by these.
+    kept_to: i64,
+    /// Whole messages; those that are running are told again with each change.
+    messages: Vec<MessageBody>,
+    /// What no model said: errors, and who is away.
+    notices: Vec<String>,
+    /// Who has answered the last line.
+    spoken: Vec<SpokenBody>,
+    /// Whether more is to come without anybody saying anything.
+    answering: bool,
+}
+
+/// How a model's answer ended.
+#[derive(Serialize, JsonSchema)]
+struct SpokenBody {
+    model: String,
+    /// end_turn, max_iterations, timeout, cancelled, budget or error.
+    stop_reason: String,
+    error: Option<String>,
+    error_code: Option<String>,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// Millionths of the configured currency; absent where no price is known.
+    cost_micros: Option<u64>,
+}
+
+impl From<&Spoken> for SpokenBody {
+    fn from(spoken: &Spoken) -> Self {
+        let result = &spoken.result;
+        Self {
+            model: spoken.model.clone(),
+            stop_reason: result.stop_reason.as_str().to_owned(),
+            error: result.error.as_ref().map(|error| error.message.clone()),
+            error_code: result.error.as_ref().map(|error| error.code.to_string()),
+            input_tokens: result.usage.input_tokens,
+            output_tokens: result.usage.output_tokens,
+            cost_micros: result.cost_micros,
+        }
+    }
+}
+
+/// Stops the answer when its only listener is gone, however it went.
+struct Hold {
+    chats: LiveChats,
+    id: ChatId,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.chats.interrupt(&self.id);
+    }
+}
+
+async fn follow(
+    State(app): State<App>,
+    caller: Caller,
+    credential: Option<Extension<Credential>>,
+    Path(id): Path<String>,
+    Query(query): Query<FollowQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::parse);
+    let last = last.transpose().map_err(|_| Problem::invalid("Last-Event-ID is a number here"))?;
+    let id = ChatId::from_text(id);
+    let chats = live(&app)?.clone();
+    // Both before the first look, so that nothing falls between.
+    let changes = chats.follow(&caller.principal, &id).await.map_err(problem)?;
+    let elsewhere = app.runtime().hub().subscribe(&[Topic::chat(&id)]);
+    let hold = query.hold.then(|| Hold { chats: chats.clone(), id: id.clone() });
+    let reader = Reader {
+        app,
+        chats,
+        _hold: hold,
+        credential: credential.map(|found| found.0),
+        owner: caller.principal,
+        id,
+        changes,
+        elsewhere,
+        settled: last.or(query.after).unwrap_or(0).max(0),
+        told_at: None,
+        told: String::new(),
+    };
+    let events = unfold(reader, Reader::next);
+    let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    Ok((unbuffered, Sse::new(events)).into_response())
+}
+
+struct Reader {
+    app: App,
+    chats: LiveChats,
+    _hold: Option<Hold>,
+    credential: Option<Credential>,
+    owner: Principal,
+    id: ChatId,
+    /// What this process says and hears.
+    changes: watch::Receiver<u64>,
+    /// What any process stored.
+    elsewhere: Subscription,
+    /// What the reader has and keeps.
+    settled: i64,
+    /// When it may be told again; absent before the first time. It lags behind by at most [`AT_ONCE`] pauses.
+    told_at: Option<Instant>,
+    /// What was told last.
+    told: String,
+}
+
+impl Reader {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        let clock = *self.app.runtime().clock();
+        loop {
+            if let Some(told_at) = self.told_at {
+                let shutdown = self.app.shutdown().clone();
+                tokio::select! {
+                    changed = self.changes.changed() => changed.ok()?,
+                    () = self.elsewhere.woken() => {}
+                    () = shutdown.cancelled() => return None,
+                    () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
+                }
+                // The first words of an answer go out at once; when they come closely for longer, they are told together.
+                clock.sleep_until(told_at).await;
+            }
+            let now = clock.instant();
+            let credit = now.checked_sub(STREAM_PAUSE * AT_ONCE).unwrap_or(now);
+            self.told_at = Some(self.told_at.map_or(now, |at| at.max(credit)) + STREAM_PAUSE);
+            if let Some(event) = self.look().await? {
+                return Some((Ok(event), self));
+            }
+        }
+    }
+
+    /// The chat as it stands, if that is news. `None`: there is nothing to look at any more.
+    async fn look(&mut self) -> Option<Option<Event>> {
+        self.changes.mark_unchanged();
+        let view = self.chats.view(&self.owner, &self.id, self.settled).await.ok()?;
+        let now = ChatNowBody {
+            kept_to: self.settled,
+            messages: view.messages.iter().map(|message| body(&self.id, message)).collect(),
+            notices: view.notices,
+            spoken: view.spoken.iter().map(SpokenBody::from).collect(),
+            answering: view.answering,
+        };
+        self.settled = view.settled_seq;
+        let data = serde_json::to_string(&now).ok()?;
+        // One change wakes us more than once: here, and through the store.
+        if data == self.told {
+            return Some(None);
+        }
+        self.told.clone_from(&data);
+        Some(Some(Event::default().event("chat").id(self.settled.to_string()).data(data)))
+    }
+
+    /// A sign of life; and a look whether the reader may still be here.
+    async fn ping(self) -> Option<(Result<Event, Infallible>, Self)> {
+        if let Some(credential) = &self.credential
+            && let Ok(false) = self.app.tokens().is_live(&credential.hash).await
+        {
+            return None;
+        }
+        Some((Ok(Event::default().event("ping").data("{}")), self))
+    }
+}

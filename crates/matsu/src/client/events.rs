@@ -1,0 +1,70 @@
+//! A stream of events over the daemon's socket, read one event at a time.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use axum::body::Body;
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+
+pub struct Events {
+    body: Incoming,
+    /// What has come and is not yet a whole event.
+    read: Vec<u8>,
+    /// Ends with the stream.
+    _connection: JoinSet<()>,
+}
+
+impl Events {
+    pub async fn open(socket: &Path, path: &str) -> Result<Self> {
+        let stream = UnixStream::connect(socket).await.context("the daemon does not answer")?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let mut carried = JoinSet::new();
+        carried.spawn(async move {
+            // Whoever reads the body learns of its end.
+            let _ = connection.await;
+        });
+        let request = Request::builder().uri(path).header("host", "localhost").body(Body::empty())?;
+        let response = sender.send_request(request).await?;
+        if !response.status().is_success() {
+            let status = response.status();
+            let words = response.into_body().collect().await?.to_bytes();
+            bail!("{status}: {}", String::from_utf8_lossy(&words));
+        }
+        Ok(Self { body: response.into_body(), read: Vec::new(), _connection: carried })
+    }
+
+    /// The name and the data of the next event; `None` at the end. May be dropped while it waits.
+    pub async fn next(&mut self) -> Result<Option<(String, Value)>> {
+        loop {
+            if let Some(end) = self.read.windows(2).position(|two| two == b"\n\n") {
+                let event: Vec<u8> = self.read.drain(..end + 2).collect();
+                if let Some(event) = parse(&event) {
+                    return Ok(Some(event));
+                }
+                continue;
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Some(bytes) = frame.context("the daemon hung up")?.data_ref() {
+                        self.read.extend_from_slice(bytes);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `None` for what is no event: a comment.
+fn parse(event: &[u8]) -> Option<(String, Value)> {
+    let text = String::from_utf8_lossy(event);
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
+    let data = serde_json::from_str(field("data:")?).ok()?;
+    Some((field("event:").unwrap_or("message").to_owned(), data))
+}

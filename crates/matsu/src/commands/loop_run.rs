@@ -1,0 +1,191 @@
+//! `matsu __loop`: the program of a run of the built-in agent. It carries words between the run and a chat that the
+//! daemon answers in, in the stream of events that programs of one's own speak. It holds no key and opens no store, so
+//! it can be confined like any other agent; when it goes, the answer is stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+
+use super::Context;
+use crate::client::{Client, Events, segment};
+use crate::relay::told_to_end;
+
+#[derive(Args)]
+pub struct Loop {
+    /// Go on with a chat
+    #[arg(long)]
+    chat: Option<String>,
+    /// Who answers
+    #[arg(long)]
+    model: Option<String>,
+    /// A file that holds the system prompt
+    #[arg(long)]
+    system_file: Option<PathBuf>,
+}
+
+pub async fn run(cx: &Context, args: Loop) -> Result<ExitCode> {
+    let carried = carry(cx, args).await.unwrap_or_else(|error| Carried::failed(&format!("{error:#}")));
+    say!("{}", carried.line);
+    Ok(carried.code)
+}
+
+async fn carry(cx: &Context, args: Loop) -> Result<Carried> {
+    let client = Client::daemon(&cx.config).await?;
+    let mut answers = BufReader::new(tokio::io::stdin()).lines();
+    let prompt = prompt(&mut answers).await?;
+    let speaker = speaker(&client, args.model).await?;
+    let chat = match args.chat {
+        Some(chat) => chat,
+        None => {
+            let opened = client.post("/api/v1/chats", json!({ "models": [], "unattended": true })).await?;
+            opened["chat_id"].as_str().context("the daemon opened no chat")?.to_owned()
+        }
+    };
+    say!("{}", json!({ "type": "session", "id": chat }));
+    let path = format!("/api/v1/chats/{}", segment(&chat));
+    if let Some(file) = &args.system_file {
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        client.patch(&path, json!({ "system_prompt": text })).await?;
+    }
+    let posted = client.post(&format!("{path}/messages"), json!({ "content": prompt, "to": [speaker] })).await?;
+    let after = posted["seq"].as_i64().unwrap_or(0);
+    let events = client.events(&format!("{path}/stream?after={after}&hold=true")).await?;
+    Carrier { client: &client, path, events, answers, told: Told::default() }.run().await
+}
+
+/// The first line on stdin.
+async fn prompt(lines: &mut Lines<BufReader<Stdin>>) -> Result<String> {
+    let line = lines.next_line().await.context("cannot read the prompt")?.context("there is no prompt")?;
+    let word: Value = serde_json::from_str(&line).context("the prompt is no line of JSON")?;
+    Ok(word["text"].as_str().context("the prompt has no text")?.to_owned())
+}
+
+/// The one that was asked for, else the default, else the first.
+async fn speaker(client: &Client, wished: Option<String>) -> Result<String> {
+    if let Some(name) = wished {
+        return Ok(name);
+    }
+    let models = client.get("/api/v1/models").await?;
+    let models = models["items"].as_array().cloned().unwrap_or_default();
+    let chosen = models.iter().find(|model| model["default"] == true).or(models.first());
+    let name = chosen.and_then(|model| model["name"].as_str());
+    Ok(name.context("no model is configured")?.to_owned())
+}
+
+/// What was said already, so that it is said once.
+#[derive(Default)]
+struct Told {
+    /// By the number of the message: how many bytes of it.
+    text: BTreeMap<i64, usize>,
+    tools: BTreeSet<String>,
+    questions: BTreeSet<String>,
+    /// The newest message of the model.
+    last: String,
+}
+
+impl Told {
+    fn message(&mut self, message: &Value) {
+        let content = message["content"].as_str().unwrap_or_default();
+        let told = self.text.entry(message["seq"].as_i64().unwrap_or(0)).or_default();
+        if let Some(more) = content.get(*told..).filter(|more| !more.is_empty()) {
+            say!("{}", json!({ "type": "text", "text": more }));
+            *told = content.len();
+        }
+        content.clone_into(&mut self.last);
+        for tool in message["tools"].as_array().into_iter().flatten() {
+            let id = tool["id"].as_str().unwrap_or_default();
+            if self.tools.insert(id.to_owned()) {
+                say!("{}", json!({ "type": "tool", "name": tool["name"], "input": tool["arguments"] }));
+            }
+            if tool["state"] == "awaiting_approval" && self.questions.insert(id.to_owned()) {
+                let name = tool["name"].as_str().unwrap_or_default();
+                let text = format!("May {name} be called with {}?", tool["arguments"]);
+                say!("{}", json!({ "type": "question", "id": id, "text": text, "options": ["allow", "deny"] }));
+            }
+        }
+    }
+}
+
+/// The last line of the run.
+struct Carried {
+    line: Value,
+    code: ExitCode,
+}
+
+impl Carried {
+    fn failed(error: &str) -> Self {
+        Self { line: json!({ "type": "result", "error": error }), code: ExitCode::FAILURE }
+    }
+}
+
+struct Carrier<'a> {
+    client: &'a Client,
+    path: String,
+    events: Events,
+    answers: Lines<BufReader<Stdin>>,
+    told: Told,
+}
+
+impl Carrier<'_> {
+    async fn run(mut self) -> Result<Carried> {
+        let ended = told_to_end();
+        tokio::pin!(ended);
+        let (mut is_stopped, mut can_be_answered) = (false, true);
+        loop {
+            tokio::select! {
+                event = self.events.next() => match event? {
+                    None => bail!("the daemon ended in mid-answer"),
+                    Some((name, data)) if name == "chat" => {
+                        if let Some(carried) = self.take(&data) {
+                            return Ok(carried);
+                        }
+                    }
+                    Some(_) => {}
+                },
+                line = self.answers.next_line(), if can_be_answered => match line {
+                    Ok(Some(line)) => self.answer(&line).await?,
+                    Ok(None) | Err(_) => can_be_answered = false,
+                },
+                () = &mut ended, if !is_stopped => {
+                    is_stopped = true;
+                    self.client.post(&format!("{}/stop", self.path), json!({})).await?;
+                }
+            }
+        }
+    }
+
+    /// The chat as it is now; the end of the run once nobody speaks any more.
+    fn take(&mut self, now: &Value) -> Option<Carried> {
+        for message in now["messages"].as_array().into_iter().flatten() {
+            self.told.message(message);
+        }
+        if now["answering"] == true {
+            return None;
+        }
+        let spoken = &now["spoken"][0];
+        let usage = json!({
+            "type": "usage", "input_tokens": spoken["input_tokens"], "output_tokens": spoken["output_tokens"],
+        });
+        say!("{usage}");
+        Some(match (spoken["stop_reason"].as_str(), spoken["error"].as_str()) {
+            (Some("end_turn"), _) => {
+                Carried { line: json!({ "type": "result", "text": self.told.last }), code: ExitCode::SUCCESS }
+            }
+            (_, error) => Carried::failed(error.unwrap_or("the answer ended early")),
+        })
+    }
+
+    async fn answer(&self, line: &str) -> Result<()> {
+        let answer: Value = serde_json::from_str(line).unwrap_or_default();
+        let word = answer["option"].as_str().or(answer["text"].as_str()).unwrap_or_default();
+        let allow = word.trim().eq_ignore_ascii_case("allow");
+        let approval = json!({ "call_id": answer["id"], "allow": allow });
+        self.client.post(&format!("{}/approvals", self.path), approval).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Chats with models, put together: the models, Matsu's own tools, and for each chat its own MCP servers.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use async_trait::async_trait;
+use matsu_adapters::mcp_host::McpHost;
+use matsu_core::id::ChatId;
+use matsu_core::ports::tool_source::ToolSource;
+use matsu_core::transcript::{ChatPlace, Transcript};
+use matsu_runtime::Runtime;
+use matsu_runtime::chat::{ChatTools, LiveChats, OwnTools, Rooms, Together};
+use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::tool::Toolset;
+
+use crate::config::Config;
+
+/// What models can call in a chat of the daemon.
+struct DaemonTools {
+    runtime: Runtime,
+    host: Arc<McpHost>,
+}
+
+#[async_trait]
+impl ChatTools for DaemonTools {
+    fn for_chat(&self, chat: &Transcript) -> Option<Arc<dyn ToolSource>> {
+        let offer = match chat.place {
+            ChatPlace::Terminal | ChatPlace::Page => Offer::default(),
+            // An agent that could start agents would have no end.
+            ChatPlace::Run => Offer::of(Toolset::Research),
+        };
+        let own = OwnTools::new(self.runtime.clone(), chat.owner.clone(), offer);
+        Some(Arc::new(Together::new(vec![Arc::new(own), self.host.for_chat(chat.chat_id.as_str())])))
+    }
+
+    async fn close(&self, id: &ChatId) {
+        self.host.close_chat(id.as_str()).await;
+    }
+}
+
+/// Chats with models, answered by this process.
+pub fn chats(config: &Config, runtime: &Runtime) -> Result<(LiveChats, Arc<McpHost>)> {
+    let clock = *runtime.clock();
+    let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&Offer::default()), clock));
+    let rooms = Rooms { store: Arc::clone(runtime.store()), clock, roster: super::roster(config)? };
+    let tools = DaemonTools { runtime: runtime.clone(), host: Arc::clone(&host) };
+    Ok((LiveChats::new(rooms, Arc::new(tools)), host))
+}
