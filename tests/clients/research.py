@@ -76,15 +76,17 @@ def matsu(*args, given=None):
 
 
 class Tools:
-    """One connection; replies as dictionaries."""
+    """One connection; replies as dictionaries. Counts calls, and bytes of one half of the replies."""
 
     def __init__(self, client):
-        self.client = client
+        self.client, self.calls, self.bytes = client, 0, 0
 
     async def __call__(self, tool, /, **arguments):
         reply = await self.client.call_tool(tool, arguments)
         said = reply.structured_content
-        assert json.loads("".join(block.text for block in reply.content)) == said, "both halves carry the same"
+        text = "".join(block.text for block in reply.content)
+        assert json.loads(text) == said, "both halves carry the same"
+        self.calls, self.bytes = self.calls + 1, self.bytes + len(text.encode())
         assert reply.is_error == (not said["ok"]), said
         return said
 
@@ -150,6 +152,7 @@ async def b02_budgets_are_reported_and_enforced(m):
     made = await m("create_task", query="A question")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", made["created_at"]), made
     assert made["budget"] == {"max_pages": 120, "max_seconds": 1200}, made
+    assert made["watch"].endswith("/tasks/" + made["task_id"]) and urlparse(made["watch"]).hostname == "127.0.0.1", made
     task = await m.task(budget={"max_pages": 2, "max_seconds": 300})
     await m.queue(task, POLLING, engines=["searxng"])
     status = await m.done(task)
@@ -170,6 +173,24 @@ async def b03_a_hundred_searches_are_queued_at_once(m):
     assert {search["status"] for search in status["searches"]} <= {"queued", "running"}, status
     assert status["queue"]["total"] == 100
     await m("stop_task", task_id=task, mode="immediate")
+
+
+async def b03_ten_thousand_queued_searches_slow_nobody_down(m):
+    Engine.delays = {f"query {n}": 60 for n in range(10_200)}
+    busy, task = await m.task(), await m.task()
+    for start in range(0, 10_000, 100):
+        await m.queue(busy, *(f"query {n}" for n in range(start, start + 100)), engines=["searxng"])
+    began = time.monotonic()
+    said = await m.queue(task, *(f"query {n}" for n in range(10_000, 10_100)), engines=["searxng"])
+    queued = time.monotonic() - began
+    assert said["queued_count"] == 100 and queued < 0.5, queued
+    for asked in (task, busy):
+        began = time.monotonic()
+        status = await m("get_status", task_id=asked)
+        assert time.monotonic() - began < 0.5, time.monotonic() - began
+    assert status["queue"]["total"] == 10_000 and len(status["searches"]) == 100, status["queue"]["total"]
+    for each in (busy, task):
+        await m("stop_task", task_id=each, mode="immediate")
 
 
 async def b04_bad_input_is_named_and_queues_nothing(m):
@@ -299,7 +320,8 @@ async def b11_a_failure_reads_as_failed_and_work_goes_on(m):
     assert of(status, "broken")["error_code"] in ("SERP_SEARCH_FAILED", "ALL_ENGINES_BLOCKED"), status
     assert "searxng" in of(status, "broken")["error"], status
     await m.queue(task, "waiting documents", engines=["local"])
-    assert of(await m.done(task), "waiting documents")["status"] in ("partial", "satisfied")
+    search = of(await m.done(task), "waiting documents")
+    assert search["status"] in ("partial", "satisfied") and search["pages_fetched"] > 0, search
 
 
 async def b12_a_graceful_stop_keeps_what_runs(m):
@@ -318,15 +340,16 @@ async def b12_a_graceful_stop_keeps_what_runs(m):
 
 
 async def b13_an_immediate_stop_ends_everything_of_its_task_alone(m):
-    Engine.results = {"slow": [url(n, "slow/3000") for n in range(6)], "other": [article(0)]}
+    slow = ("slow", "slow too", "and slow")
+    Engine.results = {query: [url(n, "slow/3000") for n in range(6)] for query in slow} | {"other": [article(0)]}
     task, other = await m.task(), await m.task()
-    await m.queue(task, "slow", "slow too", "and slow", engines=["searxng"])
+    await m.queue(task, *slow, engines=["searxng"])
     await m.until(task, lambda status: status["queue"]["running"] >= 1)
     began = time.monotonic()
     said = await m("stop_task", task_id=task, reason="user_cancelled", mode="immediate")
     assert time.monotonic() - began < 5 and said["final_status"] == "cancelled", said
     status = await m("get_status", task_id=task)
-    assert {search["status"] for search in status["searches"]} == {"cancelled"}, status
+    assert [search["status"] for search in status["searches"]] == ["cancelled"] * 3, status
     await m.queue(other, "other", engines=["searxng"])
     assert of(await m.done(other), "other")["pages_fetched"] == 1
     assert (await m.materials(task))["total"] == 0
@@ -409,7 +432,8 @@ async def b18_sites_are_asked_politely(m):
     await m.until(task, lambda status: status["metrics"]["total_pages"] >= 6)
     await m("stop_task", task_id=task, mode="immediate")
     times = sorted(at for query, at in Engine.asked if query in "ab")
-    assert all(later - earlier > 0.9 for earlier, later in zip(times, times[1:])), times
+    # They leave a second apart; a busy machine lets them arrive a little closer.
+    assert len(times) == 2 and times[1] - times[0] > 0.75, times
 
 
 async def b19_a_claim_does_not_confirm_itself(m):
@@ -423,7 +447,7 @@ async def b19_a_claim_does_not_confirm_itself(m):
 
 async def b20_three_sources_satisfy(m):
     for count, wanted in [(1, "partial"), (2, "partial"), (3, "satisfied")]:
-        query = "long polling token " + "use " * count
+        query = f"long polling token use, {count} of them"
         _, status = await m.researched(query, [article(site, 5) for site in range(count)])
         search = status["searches"][0]
         assert search["status"] == wanted, (count, search)
@@ -454,6 +478,20 @@ async def b21_materials_are_bounded_and_every_claim_resolves(m):
     assert all(claim["confidence"] >= 0.6 for claim in sure["claims"])
     prose = (await m.materials(task, format="narrative"))["narrative"]
     assert re.search(r"\[1\].*\(confidence 0\.\d+", prose) and "## Sources" in prose, prose[:500]
+
+
+async def b21_five_searches_cost_few_calls_and_bytes(m):
+    task = (await m("create_task", query="Does long polling cut token use?"))["task_id"]
+    queries = [POLLING, "green tea blood pressure", "queue leases worker", "polling every three seconds", "tea sleep diary"]
+    await m.queue(task, *queries, engines=["searxng"])
+    while True:
+        said = await m("get_status", task_id=task, wait=50, wait_for="all", detail="summary")
+        if said["returned_because"] != "timeout":
+            break
+    assert said["waiting_for"] == [] and said["metrics"]["satisfied_count"] == 5, said
+    materials = await m.materials(task)
+    assert materials["claims"] and materials["next_cursor"], materials
+    assert m.calls <= 5 and m.bytes <= 20 * 1024, (m.calls, m.bytes)
 
 
 async def b22_a_blocked_domain_stays_blocked(m):
@@ -526,7 +564,7 @@ async def b24_a_closed_door_is_one_item(m):
 
 
 async def b25_an_opened_door_lets_its_searches_go_on(m):
-    Engine.results = {"long polling members": [url(0, "members/2")], "b": [url(1, "challenge/captcha")], "c": [url(2, "members/4")]}
+    Engine.results = {"long polling members": [url(0, "members/0")], "b": [url(1, "challenge/captcha")], "c": [url(2, "members/4")]}
     task = await m.task()
     queued = await m.queue(task, *Engine.results, engines=["searxng"])
     await m.until(task, lambda status: status["searches_by_status"].get("awaiting_auth") == 3)

@@ -32,6 +32,11 @@ const STILL_MAX_MS: u32 = 6_000;
 /// Characters of a page that are taken.
 const HTML_CHARS_MAX: u32 = 8_000_000;
 
+/// What the browser says of an answer that is an error without a body.
+const EMPTY_ANSWER: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
+/// What it says of a 401 that asks for a name and a password, which nobody is there to give.
+const ASKS_WHO_IT_IS: &str = "net::ERR_INVALID_AUTH_CREDENTIALS";
+
 /// Names under which a browser may be installed, best first.
 const PROGRAMS: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
@@ -62,18 +67,22 @@ impl Chromium {
             let (_process, input, output) = Process::start(&self.program, proxy.port()).map_err(failed)?;
             let mut session = Session::open(input, output).await?;
             self.prepare(&mut session, url, cookies).await?;
-            read(&mut session, url).await
+            let visited = read(&mut session, url).await;
+            // The proxy answers for a host that is refused, and the browser takes that for the page's own answer.
+            let shown = visited.as_ref().ok().map(|page| page.url.as_str());
+            let mut hosts =
+                [Some(url.as_str()), session.document_url(), shown].into_iter().flatten().filter_map(host_of);
+            let refused = hosts.find(|host| proxy.has_refused(host));
+            drop(hosts);
+            match refused {
+                Some(host) => Err(FetchError::Refused(format!("{host} is not a public address"))),
+                None => visited,
+            }
         };
         // The proxy runs as long as the visit does, and ends with it.
-        let visited = tokio::select! {
+        tokio::select! {
             visited = visit => visited,
             () = proxy.run() => Err(FetchError::Failed("the proxy of the browser ended".to_owned())),
-        };
-        let end = visited.as_ref().ok().and_then(|visited| Url::parse(&visited.url).ok());
-        let mut hosts = [Some(url), end.as_ref()].into_iter().flatten().filter_map(Url::host_str);
-        match hosts.find(|host| proxy.has_refused(host)) {
-            Some(host) => Err(FetchError::Refused(format!("{host} is not a public address"))),
-            None => visited,
         }
     }
 
@@ -95,6 +104,10 @@ impl PageBrowser for Chromium {
         let visited = self.clock.within(VISIT_MAX, self.visit_now(url, cookies)).await;
         visited.unwrap_or_else(|| Err(FetchError::Failed("the page took too long in the browser".to_owned())))
     }
+}
+
+fn host_of(address: &str) -> Option<String> {
+    Url::parse(address).ok()?.host_str().map(str::to_owned)
 }
 
 fn failed(error: std::io::Error) -> FetchError {
@@ -127,6 +140,16 @@ fn still() -> String {
 async fn read(session: &mut Session, url: &Url) -> Result<Visited, FetchError> {
     let started = session.ask("Page.navigate", json!({"url": url.as_str()})).await?;
     if let Some(reason) = started["errorText"].as_str() {
+        // A browser calls it a failure when a page says no and nothing more; it is an answer like any other.
+        let status = match reason {
+            EMPTY_ANSWER => session.document_status(),
+            ASKS_WHO_IT_IS => Some(401),
+            _ => None,
+        };
+        if let Some(status) = status {
+            let url = session.document_url().unwrap_or(url.as_str()).to_owned();
+            return Ok(Visited { url, status, html: String::new() });
+        }
         return Err(FetchError::Failed(format!("the browser could not open the page: {reason}")));
     }
     session.wait_for("Page.loadEventFired").await?;

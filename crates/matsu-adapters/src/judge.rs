@@ -61,6 +61,8 @@ mod tests {
         let claim = "Long polling reduces token use compared with plain polling.";
         for (passage, relation) in [
             ("We found that long polling reduces token use compared with plain polling.", Relation::Supports),
+            ("Long polling does not reduce token use compared with plain polling.", Relation::Refutes),
+            ("It was never shown that long polling reduces token use.", Relation::Refutes),
             ("The museum opens at nine and closes at five on weekdays.", Relation::Neutral),
             ("", Relation::Neutral),
         ] {

@@ -122,9 +122,48 @@ pub fn check_content(content: &str) -> Result<(), BadContent> {
     }
 }
 
+/// Cuts a long text into messages, at the last border of a paragraph, a line or a word that fits. At most `parts_max`
+/// of them; the flag says that something is missing.
+#[must_use]
+pub fn split_content(text: &str, parts_max: usize) -> (Vec<String>, bool) {
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        if parts.len() == parts_max {
+            return (parts, true);
+        }
+        let Some((fits, _)) = rest.char_indices().nth(MESSAGE_CHARS_MAX) else {
+            parts.push(rest.to_owned());
+            break;
+        };
+        let head = &rest[..fits];
+        // A border near the beginning would make many short messages out of one long one.
+        let border = ["\n\n", "\n", " "].iter().find_map(|mark| head.rfind(mark).filter(|at| *at > fits / 2));
+        let (part, after) = rest.split_at(border.unwrap_or(fits));
+        parts.push(part.trim_end().to_owned());
+        rest = after.trim_start();
+    }
+    (parts, false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_answer_is_cut_at_the_best_border_that_fits() {
+        let (short, cut) = split_content("  hello \n", 3);
+        assert_eq!((short, cut), (vec!["hello".to_owned()], false));
+        assert_eq!(split_content(" \n ", 3), (Vec::new(), false));
+        let paragraphs = format!("{}\n\n{}", "a".repeat(3_000), "b b ".repeat(900));
+        let (parts, cut) = split_content(&paragraphs, 3);
+        assert_eq!((parts.len(), cut), (2, false));
+        assert_eq!(parts[0], "a".repeat(3_000));
+        let (parts, cut) = split_content(&"待".repeat(MESSAGE_CHARS_MAX * 2 + 1), 2);
+        assert!(cut && parts.iter().all(|part| check_content(part).is_ok()), "{}", parts.len());
+        let (parts, cut) = split_content(&"word ".repeat(2_000), 9);
+        assert!(!cut && parts.iter().all(|part| check_content(part).is_ok() && part.ends_with("word")));
+    }
 
     #[test]
     fn content_is_neither_blank_nor_too_long() {

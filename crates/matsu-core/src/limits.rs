@@ -159,6 +159,9 @@ limits! {
     SESSION_KEPT: Duration = Duration::from_secs(3600), "a session without a call ends after this long (configurable: sessions.ttl)";
     SESSION_TOUCH_EVERY: Duration = Duration::from_secs(60), "how often a call of a session moves its expiry; a sixtieth of its length if that is shorter";
     CHAT_IDLE_END: Duration = Duration::from_secs(600), "an agent in a silent chat is told to end after this long (configurable: sessions.idle_end)";
+    CHAT_STARTS_MAX: u32 = 3, "times an agent is started for a message before a person has to write again";
+    CHAT_ANSWER_MESSAGES_MAX: usize = 10, "messages that one long answer of a started agent is cut into; the rest is dropped, and said so";
+    CHAT_RUN_SECONDS_MAX: u32 = 24 * 3_600, "longest run of an agent that waits in a chat itself, in seconds";
     CONNECT_MAX: Duration = Duration::from_secs(120), "an agent that was called to a chat has this long to come (configurable: sessions.connect_max)";
     CANCEL_ACK_MAX: Duration = Duration::from_secs(60), "an agent that does not acknowledge a cancel is ended after this long (configurable: sessions.cancel_grace)";
     HOLD_ACK_MAX: Duration = Duration::from_secs(300), "an agent that does not acknowledge a block or a pause is ended after this long (configurable: sessions.hold_grace)";

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentId, ChatId, ProjectId};
+use crate::id::{AgentId, ProjectId};
 use crate::words::words;
 
 words! {
@@ -75,9 +75,6 @@ pub struct RunInput {
 pub struct RunPresence {
     pub agent_id: AgentId,
     pub project_id: ProjectId,
-    /// The chat it was started for; absent: its task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chat_id: Option<ChatId>,
 }
 
 /// What is known of a run besides what it said. Written while it runs and at its end.

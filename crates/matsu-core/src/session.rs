@@ -90,6 +90,12 @@ impl Session {
         self.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::ReadOnly)
     }
 
+    /// Whether its agent has made a call of its own. One that was started may never do so.
+    #[must_use]
+    pub fn has_called(&self) -> bool {
+        self.job_id.is_none() || self.last_seen_at > self.created_at
+    }
+
     /// Whether its token opens anything at this moment.
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {

@@ -1,6 +1,9 @@
 //! Runs of agents: submitting them, running them as jobs, reading what they said, answering what they ask.
 
 mod answers;
+mod chat_body;
+mod chat_lines;
+mod chat_outcome;
 mod live_runs;
 mod output;
 mod own_session;
@@ -10,6 +13,8 @@ mod run_body;
 mod submit;
 
 pub use answers::question_of;
+pub use chat_body::ChatRuns;
+pub(crate) use chat_lines::failed as could_not_answer;
 pub use live_runs::{LiveRuns, RunSeat};
 pub use reading::RunLog;
 pub use run_body::AgentRuns;

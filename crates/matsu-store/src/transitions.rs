@@ -41,6 +41,7 @@ pub mod steer;
 pub mod stop;
 pub mod tokens;
 pub mod transcripts;
+pub mod turns;
 pub mod update_job;
 
 /// An unfinished job, spelled as in the partial index so that both planners recognise it. Not by its state: then

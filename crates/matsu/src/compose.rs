@@ -11,7 +11,7 @@ use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
-use matsu_runtime::agents::AgentRuns;
+use matsu_runtime::agents::{AgentRuns, ChatRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
 use matsu_runtime::research::{SearchJob, VerifyJob};
@@ -81,7 +81,7 @@ pub fn roster(config: &Config) -> Result<Roster> {
 /// What jobs this process can run. The test kinds only where they were asked for.
 pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
     let runs = AgentRuns::new(Arc::clone(agents));
-    let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
+    let bodies = Bodies::default().with(SearchJob).with(VerifyJob).with(ChatRuns::new(Arc::clone(agents)));
     if test_jobs {
         return bodies.with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
     }

@@ -287,8 +287,8 @@ impl Definition {
     #[must_use]
     pub fn connect_back(&self) -> ConnectBack {
         match &self.connect_back {
-            Some(part) => ConnectBack { grants: part.grants.clone(), report: part.report },
-            None => ConnectBack { grants: grants(), report: report() },
+            Some(part) => ConnectBack { is_told: true, grants: part.grants.clone(), report: part.report },
+            None => ConnectBack { is_told: false, grants: grants(), report: report() },
         }
     }
 

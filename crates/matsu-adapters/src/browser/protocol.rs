@@ -14,7 +14,11 @@ pub struct Session {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     id: Option<String>,
+    /// The page's own frame, which has its target's name; documents of frames inside it are not the page.
+    frame: Option<String>,
     last: u64,
+    /// Where the last document was asked for, and what its server answered.
+    asked_for: Option<String>,
     status: Option<u16>,
     /// Names of events that came while something else was waited for.
     seen: Vec<String>,
@@ -23,15 +27,22 @@ pub struct Session {
 impl Session {
     pub async fn open(input: ChildStdin, output: ChildStdout) -> Result<Self, FetchError> {
         let output = BufReader::new(output);
-        let mut session = Self { input, output, id: None, last: 0, status: None, seen: Vec::new() };
+        let mut session =
+            Self { input, output, id: None, frame: None, last: 0, asked_for: None, status: None, seen: Vec::new() };
         let made = session.ask("Target.createTarget", json!({"url": "about:blank"})).await?;
         let target = json!({"targetId": made["targetId"], "flatten": true});
         let attached = session.ask("Target.attachToTarget", target).await?;
+        session.frame = made["targetId"].as_str().map(str::to_owned);
         session.id = attached["sessionId"].as_str().map(str::to_owned);
         Ok(session)
     }
 
-    /// The status of the last document that was loaded.
+    /// The address of the last document that was asked for, redirects included.
+    pub fn document_url(&self) -> Option<&str> {
+        self.asked_for.as_deref()
+    }
+
+    /// The status that the last document came with.
     pub fn document_status(&self) -> Option<u16> {
         self.status
     }
@@ -88,7 +99,12 @@ impl Session {
     }
 
     fn note(&mut self, event: &str, params: &Value) {
-        if event == "Network.responseReceived" && params["type"] == "Document" {
+        let is_document = params["type"] == "Document" && params["frameId"].as_str() == self.frame.as_deref();
+        if event == "Network.requestWillBeSent" && is_document {
+            self.asked_for = params["request"]["url"].as_str().map(str::to_owned);
+            self.status = None;
+        }
+        if event == "Network.responseReceived" && is_document {
             self.status = params["response"]["status"].as_u64().and_then(|status| u16::try_from(status).ok());
         }
         if event.starts_with("Page.") && !self.seen.iter().any(|seen| seen == event) {

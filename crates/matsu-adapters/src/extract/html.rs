@@ -153,11 +153,19 @@ impl Text {
 fn kept(page: &Blocks, probabilities: &[f32]) -> Text {
     let mut text = Text::default();
     let mut seen = std::collections::HashSet::new();
-    for (block, p) in page.blocks.iter().zip(probabilities) {
+    for (at, (block, p)) in page.blocks.iter().zip(probabilities).enumerate() {
+        let is_kept = *p > KEEP || (!text.body.is_empty() && heads_main_text(page, probabilities, at));
         // Only what is kept counts as shown: the copy that is kept may be the second one.
-        if *p > KEEP && (block.text.len() < REPEATED_CHARS_MIN || seen.insert(block.text.as_str())) {
+        if is_kept && (block.text.len() < REPEATED_CHARS_MIN || seen.insert(block.text.as_str())) {
             text.push(&block.text, block.kind);
         }
     }
     text
+}
+
+/// Whether a block is the heading of main text. Few words say little about themselves, so a heading goes where the block
+/// below it goes.
+fn heads_main_text(page: &Blocks, probabilities: &[f32], at: usize) -> bool {
+    let is_heading = |at: usize| page.blocks.get(at).is_some_and(|block| matches!(block.kind, Kind::Heading(_)));
+    is_heading(at) && !is_heading(at + 1) && probabilities.get(at + 1).is_some_and(|below| *below > KEEP)
 }

@@ -25,6 +25,7 @@ fn main_text_has_its_headings_at_their_places_and_no_frame() {
     for heading in &document.headings {
         assert!(document.text[heading.at..].starts_with(&heading.text), "{heading:?}");
     }
+    assert!(document.headings.iter().any(|heading| heading.text == "Why it matters" && heading.level == 2));
 }
 
 #[test]

@@ -10,10 +10,12 @@ use matsu_core::research::sentences::{is_wide, sentences};
 use super::cues::Cue;
 
 /// How many features a row has.
-pub const COLUMNS: usize = 28;
+pub const COLUMNS: usize = 31;
 
 /// Words this near to two words of the claim speak about it.
 const NEAR: usize = 6;
+/// A denial turns around the words that come this soon behind it: `does not reduce`, `no clear effect`.
+const REACH: usize = 3;
 
 /// A text in words, with what each is.
 struct Words {
@@ -45,6 +47,13 @@ impl Words {
         number(self.cues.iter().filter(|cue| what(cue)).count() + usize::from(what(&self.inside)))
     }
 
+    /// Whether a denial stands right before a word that is wanted. Scripts without spaces say it inside the word.
+    fn denies_any_of(&self, wanted: &HashSet<&str>) -> bool {
+        let is_wanted = |at: usize| wanted.contains(self.stems[at].as_str());
+        let reached = |at: usize| self.cues[at.saturating_sub(REACH)..at].iter().any(|cue| cue.denies);
+        self.inside.denies || (0..self.stems.len()).any(|at| is_wanted(at) && reached(at))
+    }
+
     fn numbers(&self) -> HashSet<&str> {
         self.words.iter().map(String::as_str).filter(|word| word.chars().any(|c| c.is_ascii_digit())).collect()
     }
@@ -56,7 +65,9 @@ fn stem(word: &str) -> String {
         ["ations", "ation", "ingly", "ments", "ment", "edly", "ings", "ing", "ies", "ed", "es", "s", "ly"];
     let ending =
         ENDINGS.iter().find(|ending| word.is_ascii() && word.ends_with(**ending) && word.len() >= ending.len() + 4);
-    ending.map_or(word, |ending| &word[..word.len() - ending.len()]).to_owned()
+    let bare = ending.map_or(word, |ending| &word[..word.len() - ending.len()]);
+    // `reduce`, `reduces` and `reduced` are one word.
+    bare.strip_suffix('e').filter(|rest| word.is_ascii() && rest.len() >= 4).unwrap_or(bare).to_owned()
 }
 
 /// The two neighbouring sentences of a passage that share most with the claim; short passages are taken whole.
@@ -91,6 +102,7 @@ pub fn row(claim: &str, passage: &str) -> [f64; COLUMNS] {
     let is_turned =
         (up > 0.0 && near.down > 0.0 && near.up == 0.0) || (down > 0.0 && near.up > 0.0 && near.down == 0.0);
     let odd = flag((denied > 0.0) != (denies > 0.0));
+    let odd_reach = flag(claim.denies_any_of(&wanted) != evidence.denies_any_of(&wanted));
     let odd_near = flag((denied > 0.0) != (near_denies > 0.0));
     [
         shared.words,
@@ -121,6 +133,9 @@ pub fn row(claim: &str, passage: &str) -> [f64; COLUMNS] {
         shared.weight * shared.weight,
         denies.min(4.0),
         shared.weight * way * near_way,
+        odd_reach,
+        odd_reach * shared.weight,
+        odd_reach * shared.pairs,
     ]
 }
 

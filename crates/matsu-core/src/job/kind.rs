@@ -9,6 +9,8 @@ words! {
         Search = "search_queue",
         Verify = "verify",
         AgentRun = "agent_run",
+        /// Starts the agent of a chat for what a person has said.
+        AgentChat = "agent_chat",
         Cleanup = "cleanup",
         Reindex = "reindex",
         /// Ends at once. For tests and benches.
@@ -33,7 +35,14 @@ impl JobKind {
         match self {
             // Running an agent again could repeat what it already did to the outside world.
             Self::AgentRun => Recovery::Fail,
-            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => Recovery::Requeue,
+            // What is said in a chat is delivered at least once.
+            Self::AgentChat
+            | Self::Search
+            | Self::Verify
+            | Self::Cleanup
+            | Self::Reindex
+            | Self::Noop
+            | Self::Sleep => Recovery::Requeue,
         }
     }
 
@@ -41,7 +50,7 @@ impl JobKind {
     #[must_use]
     pub fn is_metered(self) -> bool {
         match self {
-            Self::AgentRun | Self::Cleanup | Self::Reindex | Self::Sleep => true,
+            Self::AgentRun | Self::AgentChat | Self::Cleanup | Self::Reindex | Self::Sleep => true,
             // They count their own, and end in their own words with what they have.
             Self::Search | Self::Verify => false,
             // It is over before there is anything to count.
@@ -53,7 +62,7 @@ impl JobKind {
     #[must_use]
     pub fn failures_max(self) -> u32 {
         match self {
-            Self::AgentRun | Self::Noop => 0,
+            Self::AgentRun | Self::AgentChat | Self::Noop => 0,
             Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Sleep => FAILURES_MAX,
         }
     }

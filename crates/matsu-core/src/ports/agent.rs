@@ -83,6 +83,8 @@ pub struct Agent {
 /// What a run's own session is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectBack {
+    /// Its program is told the way. One that is not may still find it.
+    pub is_told: bool,
     /// Toolsets and tools beyond `sessions`.
     pub grants: String,
     pub report: ReportRule,

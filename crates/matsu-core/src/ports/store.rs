@@ -18,6 +18,7 @@ pub mod sessions;
 pub mod spending;
 pub mod tasks;
 pub mod transcripts;
+pub mod turns;
 pub mod upkeep;
 
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub use tasks::{
     TaskStore,
 };
 pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
+pub use turns::{ChatCall, Conversation, EndTurn, Turn, TurnOutcome, TurnStore};
 pub use upkeep::{
     ChangeBatch, ChangeStore, PruneRule, Pruned, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore,
 };
@@ -80,6 +82,7 @@ pub trait Store:
     + ChatStore
     + SessionStore
     + NotificationStore
+    + TurnStore
     + TranscriptStore
     + Send
     + Sync

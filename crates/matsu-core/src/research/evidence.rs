@@ -1,6 +1,6 @@
 //! The evidence graph: claim → fragment → page → address. Every claim can be walked back to a sentence on a page.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::{ClaimId, EdgeId, FragmentId, JobId, PageId, TaskId};
@@ -70,6 +70,21 @@ pub struct SourcePage {
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     pub fetched_at: Timestamp,
+}
+
+/// What names a page for good: its address and whose it is. The id of a page that is about to be written is not known
+/// before the write, for another search may have stored the same page a moment ago, and then that one's id stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PageKey {
+    pub url: String,
+    pub owner: Option<Principal>,
+}
+
+impl SourcePage {
+    #[must_use]
+    pub fn key(&self) -> PageKey {
+        PageKey { url: self.url.clone(), owner: self.owner.clone() }
+    }
 }
 
 /// A passage of a page.

@@ -3,20 +3,26 @@
 //! It says who a process of the run is when it calls back, and bounds what that may do. The token goes to the program
 //! and to nobody else; the store keeps its hash.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use matsu_core::change::Topic;
+use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ProjectId};
-use matsu_core::limits::TICK;
+use matsu_core::limits::{AFTER_REPORT_MAX, TICK};
 use matsu_core::ports::agent::{ConnectBack, ReportRule};
-use matsu_core::ports::store::{EndSession, StoreError, WantedFor};
+use matsu_core::ports::store::{EndSession, SessionKey, Standing, StoreError, WantedFor};
 use matsu_core::principal::Principal;
 use matsu_core::project::DEFAULT_PROJECT;
 use matsu_core::run::RunInput;
 use matsu_core::secret::Token;
-use matsu_core::session::{EndReason, Said, Session, SessionState};
+use matsu_core::session::{EndReason, Purpose, Said, Session, SessionState};
 use matsu_core::wake::Subscription;
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;
+use crate::sessions::SessionOptions;
 use crate::sessions::begin::StartedAgent;
 use crate::stop_signal::StopWord;
 
@@ -29,15 +35,8 @@ pub struct OwnSession {
     token: Token,
     rule: ReportRule,
     subscription: Subscription,
-}
-
-/// Why a session is over before its run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// The agent has said how its task went.
-    Reported,
-    /// Somebody has taken it away.
-    Revoked,
+    /// The next look that nobody has to ask for.
+    look_at: Instant,
 }
 
 impl OwnSession {
@@ -49,26 +48,58 @@ impl OwnSession {
         let task_id = cx.job.task_id.clone().ok_or_else(missing)?;
         let task = runtime.store().tasks(std::slice::from_ref(&task_id)).await?.pop().ok_or_else(missing)?;
         let owner = person_behind(runtime, &task.owner).await?;
-        let chat = input.presence.as_ref().and_then(|presence| presence.chat_id.clone());
-        let is_assigned = input.presence.is_some() && chat.is_none();
         let (agent_id, project_id) = match &input.presence {
             Some(presence) => (presence.agent_id.clone(), presence.project_id.clone()),
             None => (AgentId::of_program(&input.agent), ProjectId::from_text(DEFAULT_PROJECT)),
         };
-        // Before it begins: whatever ends it from then on is heard.
-        let subscription = runtime.hub().subscribe(&[Topic::agent(&agent_id, &project_id)]);
+        // Who works as somebody says how it went, if it can.
+        let rule = if input.presence.is_some() && back.is_told { ReportRule::Required } else { back.report };
         let started = StartedAgent {
             agent_id,
             project_id,
-            wanted: chat.map_or(WantedFor::Task(task_id), WantedFor::Chat),
+            wanted: WantedFor::Task(task_id),
             job_id: cx.lease.job_id.clone(),
             mode: Some(input.mode.to_string()),
             grants: back.grants.clone(),
         };
-        let begun = runtime.begin_for_run(&owner, started).await?;
-        let rule = if is_assigned { ReportRule::Required } else { back.report };
+        Self::begin_as(runtime, &owner, started, rule).await
+    }
+
+    /// For an agent that was called to a chat by this person.
+    ///
+    /// # Errors
+    /// As the store's; a chat that is over.
+    pub async fn begin_in_chat(
+        cx: &JobContext,
+        owner: &Principal,
+        chat: &Chat,
+        input: &RunInput,
+        back: &ConnectBack,
+    ) -> Result<Self, StoreError> {
+        let nobody = || StoreError::NotFound { what: "agent", id: chat.id.to_string() };
+        let started = StartedAgent {
+            agent_id: chat.agent_id.clone().ok_or_else(nobody)?,
+            project_id: chat.project_id.clone(),
+            wanted: WantedFor::Chat(chat.id.clone()),
+            job_id: cx.lease.job_id.clone(),
+            mode: Some(input.mode.to_string()),
+            grants: back.grants.clone(),
+        };
+        Self::begin_as(cx.runtime(), owner, started, ReportRule::Optional).await
+    }
+
+    async fn begin_as(
+        runtime: &Runtime,
+        owner: &Principal,
+        started: StartedAgent,
+        rule: ReportRule,
+    ) -> Result<Self, StoreError> {
+        // Before it begins: whatever ends it from then on is heard.
+        let subscription = runtime.hub().subscribe(&[Topic::agent(&started.agent_id, &started.project_id)]);
+        let begun = runtime.begin_for_run(owner, started).await?;
         let token = Token::new(&begun.token);
-        Ok(Self { runtime: runtime.clone(), session: begun.session, token, rule, subscription })
+        let look_at = runtime.clock().instant() + TICK * LOOK_EVERY_TICKS;
+        Ok(Self { runtime: runtime.clone(), session: begun.session, token, rule, subscription, look_at })
     }
 
     pub fn token(&self) -> &Token {
@@ -80,24 +111,29 @@ impl OwnSession {
         self.rule == ReportRule::Required
     }
 
-    /// Returns when the session is over although the run is not.
-    pub async fn over(&self) -> Over {
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Returns when the session is over although the run is not, with how long its program still has to leave. May be
+    /// dropped and called again: a look that was begun is then made up for.
+    pub async fn over(&mut self) -> Duration {
+        let (clock, key) = (*self.runtime.clock(), SessionKey::Id(self.session.id.clone()));
         loop {
             tokio::select! {
                 biased;
                 () = self.subscription.woken() => {}
-                () = self.runtime.clock().sleep(TICK * LOOK_EVERY_TICKS) => {}
+                () = clock.sleep_until(self.look_at) => {}
             }
+            // Until the look is over, so that whoever drops it in between does not lose what woke it.
+            self.look_at = clock.instant();
             // A store that does not answer now is asked again.
-            let Ok(session) = self.runtime.store().session(&self.session.id).await else { continue };
-            if session.state != SessionState::Ended {
-                continue;
-            }
-            match session.end_reason {
-                Some(EndReason::Reported) => return Over::Reported,
-                // It has left by itself, which is no reason to end its program.
-                Some(EndReason::LoggedOut) => std::future::pending().await,
-                _ => return Over::Revoked,
+            let standing = self.runtime.plain_store().standing(&key, clock.now()).await;
+            self.look_at = clock.instant() + TICK * LOOK_EVERY_TICKS;
+            if let Ok(standing) = standing
+                && let Some(patience) = patience(standing.as_ref(), self.runtime.session_options())
+            {
+                return patience;
             }
         }
     }
@@ -125,6 +161,27 @@ impl OwnSession {
     }
 }
 
+/// How long a program still has to leave by itself. `None`: its session goes on, or its end is none of the run's.
+fn patience(standing: Option<&Standing>, options: &SessionOptions) -> Option<Duration> {
+    let Some(Standing { session, unread }) = standing else { return Some(Duration::ZERO) };
+    let is_chat = session.purpose == Purpose::Chat;
+    match (session.state, session.end_reason) {
+        // Who makes no calls cannot hear that it should stop. A task's own status tells its run.
+        (SessionState::Active, _) => {
+            (is_chat && !session.has_called() && unread.interrupts > 0).then_some(Duration::ZERO)
+        }
+        (SessionState::Ending, _) if session.has_called() => Some(options.cancel_grace),
+        (SessionState::Ending, _) => Some(Duration::ZERO),
+        (SessionState::Ended, Some(EndReason::Reported)) => Some(AFTER_REPORT_MAX),
+        (SessionState::Ended, Some(EndReason::LoggedOut | EndReason::Idle | EndReason::ClosedByPerson)) if is_chat => {
+            Some(AFTER_REPORT_MAX)
+        }
+        // It has left by itself, which is no reason to end its program.
+        (SessionState::Ended, Some(EndReason::LoggedOut)) => None,
+        (SessionState::Ended, _) => Some(Duration::ZERO),
+    }
+}
+
 /// What a run starts belongs to its session; the session belongs to whoever is at the beginning of it all.
 async fn person_behind(runtime: &Runtime, owner: &Principal) -> Result<Principal, StoreError> {
     let Some(session) = owner.as_session() else { return Ok(owner.clone()) };
@@ -134,3 +191,6 @@ async fn person_behind(runtime: &Runtime, owner: &Principal) -> Result<Principal
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,6 @@ use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::{clip, pause_before_retry};
 use matsu_core::job::{JobEnd, Retry};
-use matsu_core::limits::AFTER_REPORT_MAX;
 use matsu_core::ports::agent::{Agent, LiveRun, Resume, RunEnd, RunEvent, Verdict};
 use matsu_core::ports::store::{OutputStream, SessionNote, StoreError};
 use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
@@ -24,7 +23,7 @@ use crate::stop_signal::StopWord;
 use super::answers::answer_to;
 use super::live_runs::Seated;
 use super::output::OutputWriter;
-use super::own_session::{Over, OwnSession};
+use super::own_session::OwnSession;
 
 /// Characters of the last line that progress shows.
 const PROGRESS_CHARS_MAX: usize = 200;
@@ -101,8 +100,8 @@ impl Run {
                     self.told(word);
                     continue;
                 }
-                over = self.own.over(), if !self.is_session_over => {
-                    self.session_over(over);
+                patience = self.own.over(), if !self.is_session_over => {
+                    self.session_over(patience);
                     continue;
                 }
                 () = until(clock, end_at) => {
@@ -146,11 +145,11 @@ impl Run {
         self.end_at = Some(self.end_at.map_or(at, |before| before.min(at)));
     }
 
-    fn session_over(&mut self, over: Over) {
+    fn session_over(&mut self, patience: Duration) {
         self.is_session_over = true;
-        match over {
-            Over::Reported => self.end_within(AFTER_REPORT_MAX),
-            Over::Revoked => self.end(),
+        match patience {
+            Duration::ZERO => self.end(),
+            patience => self.end_within(patience),
         }
     }
 

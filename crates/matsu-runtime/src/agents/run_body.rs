@@ -99,7 +99,7 @@ fn no_session(error: &StoreError) -> JobEnd {
 }
 
 /// Nothing was started, so it can simply be tried again.
-fn away(error: &StoreError) -> JobEnd {
+pub(super) fn away(error: &StoreError) -> JobEnd {
     tracing::warn!(%error, "a run waits for the store");
     JobEnd::Requeue { run_at: None }
 }

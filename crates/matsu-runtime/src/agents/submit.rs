@@ -9,7 +9,7 @@ use matsu_core::limits::JOB_INPUT_BYTES_MAX;
 use matsu_core::ports::agent::{CheckedRun, RunRefusal, RunWish};
 use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
-use matsu_core::run::RunInput;
+use matsu_core::run::{RunInput, RunPresence};
 use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 
@@ -81,15 +81,16 @@ impl Runtime {
             directory: first.input.directory.clone().unwrap_or_default(),
             resume: first.input.resume,
         });
+        let presence = first.input.presence.as_ref();
         let task = NewTask {
             id,
             kind: TaskKind::Agent,
             owner: owner.clone(),
-            project_id: None,
-            title: title(runs),
+            project_id: presence.map(|presence| presence.project_id.to_string()),
+            title: presence.map_or_else(|| title(runs), |presence| given_title(presence, &options.body)),
             config_json: config(&first, runs),
             budget: Vec::new(),
-            assignee: None,
+            assignee: presence.map(|presence| presence.agent_id.to_string()),
             parent_id: options.parent.clone(),
             jobs,
             idempotency: key(owner, &options),
@@ -124,6 +125,12 @@ fn title(runs: &[CheckedRun]) -> String {
     let message = runs.first().map_or("", |run| run.input.message.as_str());
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     format!("{names}: {}", line.trim())
+}
+
+/// A task that a person gave to somebody goes by that name, and by the person's words alone.
+fn given_title(to: &RunPresence, words: &str) -> String {
+    let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    format!("{}: {}", to.agent_id, line.trim())
 }
 
 /// What people are shown about the task.

@@ -125,7 +125,8 @@ async fn heard(entry: &ToolEntry, cx: &ToolContext, standing: &Standing) -> Resu
 /// A session lives on while it calls. Not written with every call, and not worth failing one.
 pub async fn touch(cx: &ToolContext, standing: &Standing) {
     let (now, options) = (cx.runtime.clock().now(), cx.runtime.session_options());
-    if now.since(standing.session.last_seen_at) < options.touch_every() {
+    let is_first = !standing.session.has_called();
+    if !is_first && now.since(standing.session.last_seen_at) < options.touch_every() {
         return;
     }
     let touched = cx.runtime.plain_store().touch_session(&standing.session.id, now, now.plus(options.ttl)).await;

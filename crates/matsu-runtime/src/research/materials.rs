@@ -9,8 +9,8 @@ use matsu_core::research::evidence::{Adoption, Relation};
 
 /// Characters of one claim's text or quote in a list.
 const TEXT_SHOWN_MAX: usize = 300;
-/// Characters of a fragment in a list.
-const FRAGMENT_SHOWN_MAX: usize = 500;
+/// Characters of a fragment in a list: the first of these with which a reply has room for a claim.
+pub const FRAGMENT_SHOWN: [usize; 4] = [500, 250, 120, 60];
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ClaimReport {
@@ -157,9 +157,9 @@ impl EvidenceReport {
     }
 }
 
-/// The fragments these claims stand on, each once.
+/// The fragments these claims stand on, each once, cut to a number of characters.
 #[must_use]
-pub fn fragments(claims: &[ClaimView]) -> Vec<FragmentReport> {
+pub fn fragments(claims: &[ClaimView], shown_max: usize) -> Vec<FragmentReport> {
     let mut reports: Vec<FragmentReport> = Vec::new();
     for edge in claims.iter().flat_map(|claim| &claim.edges) {
         if reports.iter().any(|known| known.id == edge.fragment.id.as_str()) {
@@ -167,7 +167,7 @@ pub fn fragments(claims: &[ClaimView]) -> Vec<FragmentReport> {
         }
         reports.push(FragmentReport {
             id: edge.fragment.id.to_string(),
-            text: clip(&edge.fragment.text, FRAGMENT_SHOWN_MAX),
+            text: clip(&edge.fragment.text, shown_max),
             heading: edge.fragment.heading.clone(),
             page_id: edge.page.id.to_string(),
             url: edge.page.url.clone(),

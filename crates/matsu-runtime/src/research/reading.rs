@@ -3,12 +3,12 @@
 
 use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{ClaimId, PageId};
+use matsu_core::id::ClaimId;
 use matsu_core::job::{Priority, Retry};
 use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimRequest, ModelError};
-use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, Reservation, StoreError};
+use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, NewPage, Reservation, StoreError};
 use matsu_core::research::auth::AuthStatus;
-use matsu_core::research::evidence::Fragment;
+use matsu_core::research::evidence::{Fragment, SourcePage};
 use matsu_core::research::passages::is_near;
 use matsu_core::research::quote::find_quote;
 
@@ -96,14 +96,10 @@ impl Search<'_> {
     }
 
     /// A page that was read before: nothing is spent on it.
-    async fn reuse(
-        &mut self,
-        page: matsu_core::research::evidence::SourcePage,
-        reserved: Option<Reservation>,
-    ) -> Result<(), Halt> {
-        let fragments = self.cx.runtime().store().fragments_of(&page.id).await?;
+    async fn reuse(&mut self, page: SourcePage, reserved: Option<Reservation>) -> Result<(), Halt> {
+        let fragments = self.cx.runtime().store().fragments_of(&page.key()).await?;
         let mut next = self.state.clone();
-        self.count_page(&mut next, &page.id, &page.domain, page.is_primary, &fragments);
+        self.count_page(&mut next, &page, &fragments);
         let evidence = NewEvidence {
             reused: vec![page.id],
             spent: reserved.into_iter().map(|reserved| (reserved, 0)).collect(),
@@ -112,41 +108,31 @@ impl Search<'_> {
         self.record(evidence, next).await
     }
 
-    async fn keep(&mut self, new: matsu_core::ports::store::NewPage, reserved: Reservation) -> Result<(), Halt> {
+    async fn keep(&mut self, new: NewPage, reserved: Reservation) -> Result<(), Halt> {
         let mut next = self.state.clone();
-        let page = &new.page;
-        self.count_page(&mut next, &page.id, &page.domain, page.is_primary, &new.fragments);
+        self.count_page(&mut next, &new.page, &new.fragments);
         let evidence = NewEvidence { page: Some(new), spent: vec![(reserved, 1)], ..NewEvidence::default() };
         self.record(evidence, next).await
     }
 
     /// Takes note of a page and of which of its passages say something new.
-    fn count_page(
-        &mut self,
-        next: &mut SearchState,
-        page_id: &PageId,
-        domain: &str,
-        is_primary: bool,
-        fragments: &[Fragment],
-    ) {
-        let mut new = Vec::new();
+    fn count_page(&mut self, next: &mut SearchState, page: &SourcePage, fragments: &[Fragment]) {
         for fragment in fragments {
             let is_new = !self.sketches.iter().any(|known| is_near(*known, fragment.sketch));
             next.novelty.note(is_new);
             if is_new {
                 self.sketches.push(fragment.sketch);
-                new.push(fragment.position);
+                next.tally.useful_fragments += 1;
             }
         }
         next.tally.pages_fetched += 1;
-        next.tally.useful_fragments += u32::try_from(new.len()).unwrap_or(u32::MAX);
-        next.unread = Some(Unread { page_id: page_id.clone(), domain: domain.to_owned(), is_primary, new });
+        next.unread = Some(Unread { page: page.key(), domain: page.domain.clone(), is_primary: page.is_primary });
     }
 
     /// The claims of the page that was stored last.
     async fn make_claims(&mut self) -> Result<(), Halt> {
         let Some(unread) = self.state.unread.clone() else { return Ok(()) };
-        let fragments = self.cx.runtime().store().fragments_of(&unread.page_id).await?;
+        let fragments = self.cx.runtime().store().fragments_of(&unread.page).await?;
         let mut claims = Vec::new();
         for fragment in &fragments {
             claims.extend(self.claims_of(fragment).await?);

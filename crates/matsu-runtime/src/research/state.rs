@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use matsu_core::clock::Timestamp;
-use matsu_core::id::PageId;
+use matsu_core::research::evidence::PageKey;
 use matsu_core::research::merge::Hit;
 use matsu_core::research::novelty::Novelty;
 use matsu_core::research::search::SearchTally;
@@ -39,11 +39,9 @@ pub struct Candidate {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Unread {
-    pub page_id: PageId,
+    pub page: PageKey,
     pub domain: String,
     pub is_primary: bool,
-    /// Which of its passages were new in the task, by position.
-    pub new: Vec<u32>,
 }
 
 impl SearchState {

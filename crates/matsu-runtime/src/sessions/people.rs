@@ -4,16 +4,20 @@ use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId, TaskId};
+use matsu_core::job::Priority;
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
 use matsu_core::page::PageRequest;
+use matsu_core::ports::agent::{Delivery, RunWish};
 use matsu_core::ports::store::{EndSession, OpenedChat, Reassign, SessionFilter, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project, is_usable_id};
+use matsu_core::run::RunPresence;
 use matsu_core::secret;
 use matsu_core::session::{EndReason, Session, SessionState};
 use matsu_core::task::{NewTask, Task, TaskKind};
 use serde::{Deserialize, Serialize};
 
+use crate::agents::{RunError, RunOptions};
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
 
@@ -55,6 +59,11 @@ pub struct HandedTask {
     pub message: String,
 }
 
+/// What an agent that is started for a task is told besides the task.
+const REPORT: &str = "You work on this as a task of Matsu, and you are connected to it as the MCP server matsu. When you \
+                      are done, or cannot go on, call report_completed with result success, failed or blocked and a \
+                      summary. If a reply says that there is a notification, call get_notifications and follow it.";
+
 fn refused(message: impl Into<String>) -> StoreError {
     StoreError::Refused { code: ErrorCode::InvalidParams, message: message.into() }
 }
@@ -70,7 +79,7 @@ impl Runtime {
     /// Makes an agent and returns it with its passkey, which is not kept.
     ///
     /// # Errors
-    /// An id that is in use or unusable.
+    /// An id that is in use or unusable; a definition that is not known here.
     pub async fn make_agent(
         &self,
         id: &str,
@@ -79,6 +88,12 @@ impl Runtime {
         system_prompt: Option<String>,
     ) -> Result<(Agent, String), StoreError> {
         check_id("id", id)?;
+        if let (Some(definition), Some(host)) = (&definition, self.agents()) {
+            let known: Vec<String> = host.agents().into_iter().map(|agent| agent.name).collect();
+            if !known.contains(definition) {
+                return Err(refused(format!("there is no definition {definition}; there are {}", known.join(", "))));
+            }
+        }
         let passkey = secret::mint();
         let passkey_hash = passkey::hash(passkey.clone()).await?;
         let (id, created_at) = (AgentId::from_text(id), self.clock().now());
@@ -172,14 +187,25 @@ impl Runtime {
             return Ok(Some(AgentState::Ended));
         }
         if let Some(session) = self.session_of_chat(chat).await? {
-            let listens = self.waiters().any(&session.id);
-            return Ok(Some(if listens { AgentState::Listening } else { AgentState::Connected }));
+            if self.waiters().any(&session.id) {
+                return Ok(Some(AgentState::Listening));
+            }
+            let is_awaited = !session.has_called() && self.waits_itself(agent).await?;
+            return Ok(Some(if is_awaited { AgentState::Connecting } else { AgentState::Connected }));
         }
         if chat.connecting_since.is_some() {
             return Ok(Some(AgentState::Connecting));
         }
         let can_be_started = self.store().agent(agent).await?.definition.is_some();
         Ok(Some(if can_be_started { AgentState::Idle } else { AgentState::Disconnected }))
+    }
+
+    /// Whether the agent's program takes its messages itself, once it is there.
+    async fn waits_itself(&self, agent: &AgentId) -> Result<bool, StoreError> {
+        let definition = self.store().agent(agent).await?.definition;
+        let known = self.agents().map(|host| host.agents()).unwrap_or_default();
+        let known = known.into_iter().find(|known| Some(&known.name) == definition.as_ref());
+        Ok(known.is_some_and(|known| known.delivery == Delivery::Wait))
     }
 
     /// Has an agent in a chat stop what it is doing, without ending the chat. `None`: nobody is there.
@@ -222,10 +248,10 @@ impl Runtime {
         self.store().end_session(EndSession { id: session.clone(), to, reason, now }).await
     }
 
-    /// Gives a task to an agent that comes by itself.
+    /// Gives a task to an agent: one with a definition is started for it, another takes it when it comes.
     ///
     /// # Errors
-    /// An unknown agent or project; a blank message.
+    /// An unknown agent or project; a blank message; a definition that cannot be started here.
     pub async fn hand_task(
         &self,
         owner: &Principal,
@@ -236,8 +262,12 @@ impl Runtime {
         if message.trim().is_empty() {
             return Err(refused("message is blank; say what is to be done").into());
         }
-        self.store().agent(agent).await?;
-        self.store().project(project).await?;
+        let worker = self.store().agent(agent).await?;
+        let project = self.store().project(project).await?;
+        if worker.definition.is_some() {
+            return self.start_worker(owner, worker, project, message).await;
+        }
+        let (agent, project) = (&worker.id, &project.id);
         let now = self.clock().now();
         let title = message.lines().next().unwrap_or_default().to_owned();
         let config = HandedTask { message };
@@ -256,6 +286,39 @@ impl Runtime {
             created_at: now,
         };
         Ok(self.submit(task).await?.task)
+    }
+
+    async fn start_worker(
+        &self,
+        owner: &Principal,
+        worker: Agent,
+        project: Project,
+        message: String,
+    ) -> Result<Task, TaskError> {
+        let known = self.agents().map(|host| host.agents()).unwrap_or_default();
+        let known = known.into_iter().find(|known| Some(&known.name) == worker.definition.as_ref());
+        let takes_system_prompt = known.as_ref().is_some_and(|known| known.supports.system_prompt);
+        let reports = known.is_some_and(|known| known.connect_back.is_told);
+        let who = worker.system_prompt.clone().filter(|_| !takes_system_prompt);
+        let report = reports.then(|| REPORT.to_owned());
+        let body = message.clone();
+        let wish = RunWish {
+            agent: worker.definition.unwrap_or_default(),
+            message: who.into_iter().chain([message]).chain(report).collect::<Vec<_>>().join("\n\n"),
+            system_prompt: worker.system_prompt.filter(|_| takes_system_prompt),
+            working_directory: project.working_directory,
+            presence: Some(RunPresence { agent_id: worker.id, project_id: project.id }),
+            ..RunWish::default()
+        };
+        let (tool, priority, idempotency_key, parent) = ("hand_task", Priority::Medium, None, None);
+        let options = RunOptions { tool, priority, idempotency_key, body, parent };
+        match self.start_runs(owner, vec![wish], options).await {
+            Ok(started) => Ok(started.inserted.task),
+            Err(RunError::Refused(refusal)) => {
+                Err(StoreError::Refused { code: refusal.code, message: refusal.message }.into())
+            }
+            Err(RunError::Task(error)) => Err(error),
+        }
     }
 
     /// Gives a task to another agent; whoever worked on it is interrupted.

@@ -8,7 +8,9 @@ use matsu_core::ports::store::{ClaimView, EvidenceTotals, Materials, MaterialsWi
 use matsu_core::research::search::ResearchConfig;
 
 use crate::research::access::research_task;
-use crate::research::materials::{ClaimReport, FragmentReport, GraphReport, fragments, graph, narrative};
+use crate::research::materials::{
+    ClaimReport, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
+};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetMaterials;
@@ -107,13 +109,13 @@ impl Tool for GetMaterials {
         let found = store.materials(&task.id, wish).await?;
         let totals = store.evidence_totals(&task.id).await?;
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
-        let (claims, next) = fit(&found, &options, bytes_max(wish.rows_max));
+        let Fit { claims, next, shown_max } = Fit::of(&found, &options, bytes_max(wish.rows_max));
         let is_narrative = options.format == Some(Format::Narrative);
         Ok(Answer::Done(Output {
             task_id: task.id.to_string(),
             narrative: is_narrative.then(|| narrative(&config.question, claims, found.total)),
             claims: (!is_narrative).then(|| claims.iter().map(ClaimReport::of).collect()),
-            fragments: options.include_fragments.unwrap_or(false).then(|| fragments(claims)),
+            fragments: options.include_fragments.unwrap_or(false).then(|| fragments(claims, shown_max)),
             evidence_graph: options.include_graph.unwrap_or(false).then(|| graph(claims)),
             query: config.question,
             summary: Summary::of(&totals),
@@ -149,26 +151,40 @@ fn bytes_max(rows_max: u32) -> usize {
 }
 
 /// As many claims as the reply may carry, at least one, and where the next reply begins.
-fn fit<'a>(found: &'a Materials, options: &Options, bytes_max: usize) -> (&'a [ClaimView], Option<i64>) {
-    let mut bytes = 0;
-    for (count, view) in found.claims.iter().enumerate() {
-        bytes += bytes_of(view, options);
-        if count > 0 && bytes > bytes_max {
-            return (&found.claims[..count], found.claims.get(count - 1).map(|view| view.cursor));
+struct Fit<'a> {
+    claims: &'a [ClaimView],
+    next: Option<i64>,
+    /// Characters of each fragment. A claim that much was said about shows less of each.
+    shown_max: usize,
+}
+
+impl<'a> Fit<'a> {
+    fn of(found: &'a Materials, options: &Options, bytes_max: usize) -> Self {
+        let has_room =
+            |shown: &&usize| found.claims.first().is_none_or(|view| bytes_of(view, options, **shown) <= bytes_max);
+        let shown_max =
+            FRAGMENT_SHOWN.iter().find(has_room).copied().unwrap_or(FRAGMENT_SHOWN[FRAGMENT_SHOWN.len() - 1]);
+        let mut bytes = 0;
+        for (count, view) in found.claims.iter().enumerate() {
+            bytes += bytes_of(view, options, shown_max);
+            if count > 0 && bytes > bytes_max {
+                let next = found.claims.get(count - 1).map(|view| view.cursor);
+                return Self { claims: &found.claims[..count], next, shown_max };
+            }
         }
+        Self { claims: &found.claims, next: found.next, shown_max }
     }
-    (&found.claims, found.next)
 }
 
 /// What one claim adds to the reply, at most: fragments and pages that several share are counted for each.
-fn bytes_of(view: &ClaimView, options: &Options) -> usize {
+fn bytes_of(view: &ClaimView, options: &Options, shown_max: usize) -> usize {
     let alone = std::slice::from_ref(view);
     let mut bytes = match options.format {
         Some(Format::Narrative) => size(&narrative("", alone, 1)),
         Some(Format::Structured) | None => size(&ClaimReport::of(view)),
     };
     if options.include_fragments.unwrap_or(false) {
-        bytes += size(&fragments(alone));
+        bytes += size(&fragments(alone, shown_max));
     }
     if options.include_graph.unwrap_or(false) {
         bytes += size(&graph(alone));

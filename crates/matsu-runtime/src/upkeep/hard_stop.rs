@@ -12,6 +12,7 @@ use matsu_core::notification::NotificationAction;
 use matsu_core::ports::store::{EndSession, PendingInterrupt, StoreError};
 use matsu_core::session::{EndReason, SessionState};
 
+use crate::agents::could_not_answer;
 use crate::runtime::Runtime;
 
 use super::outage::Outage;
@@ -37,6 +38,7 @@ async fn tick(runtime: &Runtime, waited: &mut HashMap<NotificationId, u64>) -> R
             end(runtime, interrupt).await?;
         }
     }
+    release_chats(runtime).await?;
     give_up_on_agents(runtime).await
 }
 
@@ -58,6 +60,15 @@ async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), Stor
     let (id, now) = (interrupt.session_id.clone(), runtime.clock().now());
     runtime.store().end_session(EndSession { id, to, reason, now }).await?;
     runtime.look_for_orders();
+    Ok(())
+}
+
+/// A job that started an agent for a chat may end without saying so: it ran too long, or broke.
+async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
+    let line = could_not_answer(runtime.session_options().language, "{}", None);
+    for chat in runtime.store().release_chats(&line, runtime.clock().now()).await? {
+        tracing::warn!(%chat, "the job that worked for a chat is gone");
+    }
     Ok(())
 }
 

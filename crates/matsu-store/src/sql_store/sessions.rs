@@ -5,12 +5,13 @@ use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, Message, NewChat, NewMessage};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{AgentId, ChatId, NotificationId, ProjectId, SessionId};
+use matsu_core::job::Lease;
 use matsu_core::notification::{NewNotice, Notification};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    ChatStore, DirectoryStore, EndSession, Give, MessageFilter, NewSession, NotificationStore, OpenedChat,
+    ChatStore, DirectoryStore, EndSession, EndTurn, Give, MessageFilter, NewSession, NotificationStore, OpenedChat,
     PendingInterrupt, Report, Reported, Say, SessionFilter, SessionKey, SessionStore, Standing, StoreError,
-    TakeMessages, Taken,
+    TakeMessages, Taken, Turn, TurnStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project};
@@ -26,6 +27,7 @@ use crate::transitions::notifications::{
 };
 use crate::transitions::sessions::{SweepSessions, TouchSession};
 use crate::transitions::standing::{ListSessions, ReadReport, ReadSession, ReadStanding, ReadView};
+use crate::transitions::turns::{BeginTurn, ReleaseChats};
 
 #[async_trait]
 impl DirectoryStore for SqlStore {
@@ -200,5 +202,20 @@ impl NotificationStore for SqlStore {
 
     async fn unread_results(&self, owner: &Principal) -> Result<i64, StoreError> {
         self.read(UnreadResults(owner.clone())).await
+    }
+}
+
+#[async_trait]
+impl TurnStore for SqlStore {
+    async fn begin_turn(&self, lease: &Lease, rows_max: u32, now: Timestamp) -> Result<Option<Turn>, StoreError> {
+        self.write(BeginTurn { lease: lease.clone(), rows_max, now }).await
+    }
+
+    async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError> {
+        self.write(turn).await
+    }
+
+    async fn release_chats(&self, line: &str, now: Timestamp) -> Result<Vec<ChatId>, StoreError> {
+        self.write(ReleaseChats { line: line.to_owned(), now }).await
     }
 }

@@ -44,7 +44,7 @@ const END: Sql = Sql::both(
 const TELL_SESSION: Sql =
     Sql::both("UPDATE sessions SET state = $2, end_reason = $3 WHERE chat_id = $1 AND state = 'active'");
 const CALLED_IN_VAIN: Sql = Sql::both(
-    "SELECT id FROM chats WHERE connecting_since IS NOT NULL AND connecting_since < $1 ORDER BY id LIMIT 100",
+    "SELECT id FROM chats WHERE connecting_since IS NOT NULL AND connecting_since < $1 AND job_id IS NULL ORDER BY id LIMIT 100",
 );
 const CALLED_NO_MORE: Sql = Sql::both("UPDATE chats SET connecting_since = NULL WHERE id = $1");
 
@@ -87,10 +87,11 @@ impl Transition for OpenChat {
             let message = format!("project {} is paused", project.id);
             return Err(StoreError::Closed { code: ErrorCode::TaskPaused, message });
         }
-        if let Some(agent) = &new.agent_id {
-            read_agent(tx, agent).await?;
-        }
-        let called_at = new.agent_id.as_ref().map(|_| new.created_at);
+        // One that can be started is called by the first message.
+        let called_at = match &new.agent_id {
+            Some(agent) if read_agent(tx, agent).await?.definition.is_none() => Some(new.created_at),
+            _ => None,
+        };
         let values = params![
             &new.id,
             new.agent_id.as_ref(),

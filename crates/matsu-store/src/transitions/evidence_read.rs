@@ -9,7 +9,7 @@ use matsu_core::ports::store::{
     SearchWish, StoreError,
 };
 use matsu_core::principal::Principal;
-use matsu_core::research::evidence::{Fragment, Relation, SourcePage};
+use matsu_core::research::evidence::{Fragment, PageKey, Relation, SourcePage};
 use matsu_core::research::search::SearchStatus;
 
 use super::evidence_rows::{self, claim_columns, edge_columns, fragment_columns, json, not_cancelled, page_columns};
@@ -27,7 +27,7 @@ const FRAGMENTS_OF: Sql = Sql::both(concat!(
     "SELECT ",
     fragment_columns!(),
     " FROM fragments f JOIN pages p ON p.id = f.page_id AND p.content_hash = f.content_hash \
-     WHERE f.page_id = $1 ORDER BY f.position"
+     WHERE p.url = $1 AND p.owner = $2 ORDER BY f.position"
 ));
 const PASSAGES: Sql = Sql::both(concat!(
     "SELECT f.id, f.page_id, p.domain, f.text, f.sketch FROM task_pages t JOIN pages p ON p.id = t.page_id \
@@ -137,13 +137,14 @@ impl Transition for PageByUrl {
     }
 }
 
-pub struct FragmentsOf(pub PageId);
+pub struct FragmentsOf(pub PageKey);
 
 impl Transition for FragmentsOf {
     type Output = Vec<Fragment>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Fragment>, StoreError> {
-        let rows = tx.rows(&FRAGMENTS_OF, params![&self.0]).await?;
+        let owner = self.0.owner.as_ref().map_or("", Principal::as_str);
+        let rows = tx.rows(&FRAGMENTS_OF, params![&self.0.url, owner]).await?;
         rows.iter().map(|row| evidence_rows::fragment(&mut row.columns())).collect()
     }
 }

@@ -15,6 +15,7 @@ use super::chats::{announce, closed, lock};
 use super::interrupts::{self, NewNotification};
 use super::session_rows::{self, message_columns, session_columns};
 use super::sessions::read_session;
+use super::turns;
 use crate::sql::{Sql, Transition, Tx, params};
 
 const INSERT: Sql = Sql::both(
@@ -107,7 +108,9 @@ impl Transition for InsertMessage {
         }
         let message = append(tx, &chat, new).await?;
         if new.sender == Sender::Person {
-            tx.run(&CALL_AGENT, params![&chat.id, new.created_at]).await?;
+            if !turns::call_if_needed(tx, &chat.id, new.created_at).await? {
+                tx.run(&CALL_AGENT, params![&chat.id, new.created_at]).await?;
+            }
             tell_busy_agent(tx, &chat, new).await?;
         }
         Ok(message)
@@ -237,6 +240,11 @@ fn check_seq(chat: &Chat, seq: i64) -> Result<(), StoreError> {
     })
 }
 
+/// What persons have said after this number, in order.
+pub async fn pending(tx: &mut Tx<'_>, chat: &Chat, after: i64, rows_max: u32) -> Result<Vec<Message>, StoreError> {
+    tx.rows(&FOR_AGENT, params![&chat.id, after, rows_max]).await?.iter().map(session_rows::message).collect()
+}
+
 impl Transition for TakeMessages {
     type Output = Taken;
 
@@ -248,13 +256,11 @@ impl Transition for TakeMessages {
         let after = self.after_seq.unwrap_or(chat.acked_seq);
         check_seq(&chat, after)?;
         tx.run(&ACKNOWLEDGE, params![&chat.id, after]).await?;
-        let rows = tx.rows(&FOR_AGENT, params![&chat.id, after, self.rows_max + 1]).await?;
-        let more = rows.len() > self.rows_max as usize;
-        let mut messages = Vec::with_capacity(rows.len());
-        for row in rows.iter().take(self.rows_max as usize) {
-            let message = session_rows::message(row)?;
-            messages.push(TakenMessage { redelivered: message.seq <= chat.handed_seq, message });
-        }
+        let mut found = pending(tx, &chat, after, self.rows_max + 1).await?;
+        let more = found.len() > self.rows_max as usize;
+        found.truncate(self.rows_max as usize);
+        let take = |message: Message| TakenMessage { redelivered: message.seq <= chat.handed_seq, message };
+        let messages: Vec<TakenMessage> = found.into_iter().map(take).collect();
         if let Some(last) = messages.last() {
             tx.run(&HAND_OUT, params![&chat.id, last.message.seq]).await?;
             tx.run(&NOTE_HANDED, params![&self.session_id, last.message.seq, &self.handed_to]).await?;

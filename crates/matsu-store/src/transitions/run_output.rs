@@ -24,6 +24,14 @@ const PARTS: Sql = Sql::both(
     "SELECT start, text FROM run_output WHERE job_id = $1 AND stream = $2 AND start >= $3 AND start < $4 ORDER BY start",
 );
 
+/// Refuses whoever no longer holds the job, and keeps the job from being taken until the transaction ends.
+pub async fn check_fence(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), StoreError> {
+    match tx.row(&HELD, params![&lease.job_id, lease.attempt]).await? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::LeaseLost(lease.job_id.clone())),
+    }
+}
+
 pub struct AppendOutput {
     pub lease: Lease,
     pub parts: Vec<OutputPart>,
@@ -41,9 +49,7 @@ impl Transition for AppendOutput {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let lease = &self.lease;
-        if tx.row(&HELD, params![&lease.job_id, lease.attempt]).await?.is_none() {
-            return Err(StoreError::LeaseLost(lease.job_id.clone()));
-        }
+        check_fence(tx, lease).await?;
         for part in &self.parts {
             let stream = part.stream.as_str();
             if part.start == 0 {

@@ -8,6 +8,7 @@ use matsu_core::ports::store::{AgentSession, InsertedTask, SessionClaim, Session
 use matsu_core::principal::Principal;
 use matsu_core::task::NewTask;
 
+use super::turns;
 use super::update_job::task_of;
 use crate::sql::{Row, Sql, Transition, Tx, params};
 
@@ -115,7 +116,9 @@ impl Transition for NoteSession {
     type Output = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        let Some(task) = task_of(tx, &self.lease).await? else { return Ok(()) };
+        let Some(task) = task_of(tx, &self.lease).await? else {
+            return turns::note_conversation(tx, &self.lease, &self.note).await;
+        };
         tx.run(&NOTE, params![&task, &self.note.vendor_session, self.note.place.as_ref(), self.now]).await?;
         Ok(())
     }

@@ -15,7 +15,7 @@ use matsu_core::task::TaskStatus;
 use super::directory::{read_agent, read_project};
 use super::ledger::{Ledger, append_change, closed};
 use super::session_rows::{self, session_columns};
-use super::{chats, held};
+use super::{chats, held, turns};
 use crate::sql::{Row, Sql, Transition, Tx, params};
 
 const SESSION: Sql = Sql::both(concat!("SELECT ", session_columns!(), " FROM sessions WHERE id = $1"));
@@ -240,6 +240,10 @@ impl Transition for EndSession {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         let session = read_session(tx, &self.id).await?;
         let mut ledger = Ledger::lock(tx, session.task_id.clone()).await?;
+        let chat = match &session.chat_id {
+            Some(chat) => Some(chats::lock(tx, chat).await?),
+            None => None,
+        };
         let moved = match self.to {
             SessionState::Active => 0,
             SessionState::Ending => tx.run(&TELL, params![&self.id, self.reason.as_str()]).await?,
@@ -248,9 +252,10 @@ impl Transition for EndSession {
         if moved > 0 {
             leave_task(tx, &mut ledger, &session, self.now).await?;
             announce(tx, &session.agent_id, &session.project_id, self.now).await?;
-            if let Some(chat) = &session.chat_id {
-                let chat = chats::read(tx, chat).await?;
-                chats::announce(tx, &chat, ChangeKind::ChatState, self.now).await?;
+            if let Some(chat) = &chat {
+                // What the session left unread is for the next one.
+                turns::call_if_needed(tx, &chat.id, self.now).await?;
+                chats::announce(tx, chat, ChangeKind::ChatState, self.now).await?;
             }
         }
         ledger.write(tx, self.now).await?;

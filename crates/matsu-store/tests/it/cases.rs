@@ -15,3 +15,4 @@ pub mod stopping;
 pub mod tasks;
 pub mod tokens;
 pub mod transcripts;
+pub mod turns;

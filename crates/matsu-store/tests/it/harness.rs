@@ -197,10 +197,15 @@ impl TestStore {
 /// What the cases about chats and sessions are made of.
 impl TestStore {
     pub async fn new_agent(&self, id: &str) {
+        self.new_agent_of(id, None).await;
+    }
+
+    /// One that is started by this definition, or comes by itself.
+    pub async fn new_agent_of(&self, id: &str, definition: Option<&str>) {
         let agent = NewAgent {
             id: AgentId::from_text(id),
             name: id.to_owned(),
-            definition: None,
+            definition: definition.map(str::to_owned),
             system_prompt: None,
             passkey_hash: "a hash".to_owned(),
             created_at: self.now(),

@@ -168,6 +168,14 @@ on_every_backend! {
         an_agent_that_does_not_come_leaves_one_line,
         ending_a_chat_tells_its_session,
     }
+    turns {
+        a_message_calls_the_agent_once_and_its_answer_acknowledges,
+        a_turn_that_was_answered_is_not_had_again,
+        a_turn_that_was_cut_off_is_had_again_in_the_same_conversation,
+        a_failed_start_is_tried_again_later_and_then_given_up,
+        a_job_that_ends_without_a_word_leaves_a_line,
+        who_comes_by_itself_is_not_started_beside,
+    }
     sessions {
         a_task_comes_before_a_chat_and_nothing_is_an_end,
         each_run_of_a_task_has_a_session_that_outlives_neither_it_nor_its_successor,

@@ -1,6 +1,8 @@
 //! `matsu hook`: what the installed hooks call. Quick and quiet: without a daemon there is no news, and a hook that
 //! fails must not stand in a client's way.
 
+mod session_news;
+
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +21,8 @@ pub enum HookEvent {
     Stop,
     /// A person has written a prompt
     Prompt,
+    /// A tool of the program's own has ended, in a run that Matsu started
+    AfterTool,
 }
 
 /// A client waits for its hooks.
@@ -29,6 +33,18 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
     let mut said = String::new();
     let _ = std::io::stdin().take(1024 * 1024).read_to_string(&mut said);
     let input: Value = serde_json::from_str(&said).unwrap_or(Value::Null);
+    if event == HookEvent::AfterTool {
+        // Outside of a run there is nobody to tell.
+        if crate::config::session_token().is_some() {
+            let socket = cx.config.paths.socket();
+            let asked = session_news::after_tool(&socket);
+            // What did not come in time is asked for again after the next tool call.
+            if let Some(Ok(Some(told))) = Clock::system().within(PATIENCE, asked).await {
+                say!("{told}");
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     // The turn was kept going once already: twice would be a circle.
     if event == HookEvent::Stop && input["stop_hook_active"] == true {
         return Ok(ExitCode::SUCCESS);
@@ -54,7 +70,7 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
                 None => say!("{line}"),
             }
         }
-        HookEvent::Stop | HookEvent::Prompt => {}
+        HookEvent::Stop | HookEvent::Prompt | HookEvent::AfterTool => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 //! run with `make test-agents` only; `MATSU_TEST_AGENTS` is the folder that `scripts/agents.sh` put them in.
 
 mod cases;
+mod chats;
 mod claude;
 mod connect;
 mod figures;

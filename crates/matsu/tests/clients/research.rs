@@ -79,6 +79,7 @@ behaviours! {
     b01_exactly_ten_tools_with_schemas;
     b02_budgets_are_reported_and_enforced;
     b03_a_hundred_searches_are_queued_at_once;
+    b03_ten_thousand_queued_searches_slow_nobody_down;
     b04_bad_input_is_named_and_queues_nothing;
     b05_one_id_names_a_search_everywhere;
     b06_equal_queries_are_queued_once;
@@ -86,16 +87,22 @@ behaviours! {
     b08_a_wait_wakes_when_something_changes;
     b09_everyone_wakes_and_nothing_is_lost;
     b10_an_idle_task_does_not_hold_its_caller;
+    b11_a_failure_reads_as_failed_and_work_goes_on;
     b12_a_graceful_stop_keeps_what_runs;
+    b13_an_immediate_stop_ends_everything_of_its_task_alone;
     b14_soft_cleanup_touches_nothing_of_others;
     b15_orphans_go_and_nothing_else;
     b16_a_killed_daemon_costs_nothing;
     b19_a_claim_does_not_confirm_itself;
+    b20_three_sources_satisfy;
+    b21_materials_are_bounded_and_every_claim_resolves;
+    b21_five_searches_cost_few_calls_and_bytes;
     b22_a_blocked_domain_stays_blocked;
     b23_corrections_show_at_once;
     b24_a_closed_door_is_one_item;
     b26_calibration_is_measured_and_can_be_undone;
     b29_a_side_that_is_down_leaves_the_rest_responsive;
+    b30_the_whole_way_and_a_soak;
 }
 
 #[test]
@@ -119,6 +126,14 @@ fn b18_sites_are_asked_politely() {
     assert!(
         visits.iter().all(|visit| visit.headers.get("user-agent").is_some_and(|agent| agent.starts_with("Matsu/")))
     );
+}
+
+#[test]
+fn b25_an_opened_door_lets_its_searches_go_on() {
+    let lab = Lab::new(&[("MATSU_RESEARCH_AUTH_KEPT", "12")]);
+    lab.show("b25_an_opened_door_lets_its_searches_go_on");
+    let with_key = lab.site.visits().into_iter().filter(|visit| visit.headers.contains_key("cookie"));
+    assert!(with_key.clone().count() > 0 && with_key.clone().all(|visit| visit.site == 0), "for matching hosts alone");
 }
 
 #[test]

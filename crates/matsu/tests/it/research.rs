@@ -30,25 +30,27 @@ fn the_demonstration_takes_less_than_ten_seconds_and_shows_a_dispute() {
     let began = Instant::now();
     let ran = home.run(&["demo"]).good();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    for part in ["3 searches handed over", "refuted by", "1 wait, 0 polls", "matsu connect"] {
+    for part in ["3 searches handed over", "refuted by", "blocked by a person", "1 wait, 0 polls", "matsu connect"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let said = home.run_json(&["demo"]);
     assert_eq!(said["contested"]["has_refutation"], true, "{said}");
     assert_eq!(said["figures"]["waits"], 1);
+    assert!(said["figures"]["woken_ms"].as_f64().unwrap() < 1000.0, "{said}");
+    assert!(said["agent"]["notice"].as_str().unwrap().contains("get_notifications"), "{said}");
 }
 
 #[test]
 fn research_finds_the_users_own_documents_in_three_languages() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
     for with_daemon in [false, true] {
+        let _daemon = with_daemon.then(|| home.serve());
         for (question, part) in [
             ("long polling token use", "Long polling reduces token use"),
             ("行列", "待ち行列は仕事を失いません。"),
             ("대기", "대기열은 작업을 잃지 않습니다."),
         ] {
-            let home = Home::new(Backend::Sqlite);
-            let folder = documents(&home);
-            let _daemon = with_daemon.then(|| home.serve());
             let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
             let claims = answer["claims"].as_array().unwrap();
             let is_said = claims.iter().any(|claim| claim["text"].as_str().unwrap().contains(part));
@@ -61,9 +63,44 @@ fn research_finds_the_users_own_documents_in_three_languages() {
 fn a_report_of_the_users_own_documents_is_written() {
     let home = Home::new(Backend::Sqlite);
     let (folder, report) = (documents(&home), home.path("report.md"));
-    home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    let ran =
+        home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
+    assert!(ran.out.contains("supported by") && ran.out.contains("[1] file://"), "{}", ran.out);
     let text = std::fs::read_to_string(&report).unwrap();
     assert!(text.contains("## Sources") && text.contains("(confidence 0."), "{text}");
+    assert!(text.contains("supported by [") && text.contains("refuted by ["), "{text}");
+}
+
+#[test]
+fn a_second_question_to_the_same_documents_is_answered_too() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let ask = || {
+        let said = home.run_json(&["research", "long polling token use", "--dir", &folder, "--engine", "local"]);
+        let claims = said["claims"].as_array().unwrap();
+        let mut shown: Vec<String> = claims
+            .iter()
+            .map(|claim| format!("{} {} {}", claim["text"], claim["confidence"], claim["evidence_count"]))
+            .collect();
+        shown.sort();
+        shown
+    };
+    let first = ask();
+    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(ask(), first);
+}
+
+#[test]
+fn a_document_that_is_as_it_was_costs_no_page_again() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let mut ask = vec!["research", "long polling", "--dir", &folder, "--engine", "local", "--max-pages", "5"];
+    for query in ["long polling", "token use", "plain polling compared", "polling tokens"] {
+        ask.extend(["--query", query]);
+    }
+    let said = home.run_json(&ask);
+    assert_eq!(said["status"]["budget"]["pages_used"], 3, "{said}");
+    assert_eq!(said["status"]["searches_by_status"]["failed"], serde_json::Value::Null, "{said}");
 }
 
 #[test]

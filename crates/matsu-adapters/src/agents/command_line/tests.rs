@@ -60,7 +60,7 @@ fn file<'a>(line: &'a CommandLine, path: &str) -> &'a str {
 fn claude_chooses_its_session_and_reads_its_system_prompt_from_a_file() {
     let first = line("claude", None, Login::User);
     let mode = ["--permission-mode", "dontAsk", "--model", "m", "--append-system-prompt-file", "/run/system"];
-    let back = ["--mcp-config", "/run/mcp.json", "--allowedTools", "mcp__matsu"];
+    let back = ["--mcp-config", "/run/mcp.json", "--allowedTools", "mcp__matsu", "--settings", "/run/settings.json"];
     ends_with(&first, &[&mode[..], &back, &["--session-id", "UUID"]].concat());
     assert_eq!(first.env.get("CLAUDE_CONFIG_DIR"), None, "the user's own login is used where it lies");
     assert_eq!(file(&first, "/run/system"), "待つ");

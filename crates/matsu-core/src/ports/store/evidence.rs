@@ -11,7 +11,7 @@ use crate::job::{Job, Lease, Priority};
 use crate::principal::Principal;
 use crate::research::auth::AuthType;
 use crate::research::breaker::Breaker;
-use crate::research::evidence::{Claim, Edge, Extraction, Fragment, SourcePage};
+use crate::research::evidence::{Claim, Edge, Extraction, Fragment, PageKey, SourcePage};
 use crate::research::search::{SearchStatus, SearchTally};
 use crate::research::stance::Stance;
 
@@ -27,7 +27,7 @@ pub trait EvidenceStore {
     async fn page_by_url(&self, reader: &Principal, url: &str) -> Result<Option<SourcePage>, StoreError>;
 
     /// The passages of a page as it was last read, in order.
-    async fn fragments_of(&self, page: &PageId) -> Result<Vec<Fragment>, StoreError>;
+    async fn fragments_of(&self, page: &PageKey) -> Result<Vec<Fragment>, StoreError>;
 
     /// Passages of all pages the task has reached, with the domain of their page, in id order; at most `rows_max`.
     async fn passages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<PassageRow>, StoreError>;

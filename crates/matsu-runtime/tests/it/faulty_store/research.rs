@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, PageId, RuleId, TaskId};
+use matsu_core::id::{JobId, RuleId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::ports::store::{
     AuthFilter, AuthQueueStore, CalibrationStore, ClaimRow, Cleared, CorrectEdge, CorrectedEdge, EvaluationFilter,
@@ -15,7 +15,7 @@ use matsu_core::research::auth::AuthItem;
 use matsu_core::research::breaker::Breaker;
 use matsu_core::research::calibration::{CalibrationSample, CalibrationVersion, Evaluation};
 use matsu_core::research::domain_rule::{DomainPattern, DomainRule};
-use matsu_core::research::evidence::{Fragment, SourcePage};
+use matsu_core::research::evidence::{Fragment, PageKey, SourcePage};
 
 use super::FaultyStore;
 
@@ -29,7 +29,7 @@ impl EvidenceStore for FaultyStore {
         self.pass("page_by_url", self.inner.page_by_url(reader, url)).await
     }
 
-    async fn fragments_of(&self, page: &PageId) -> Result<Vec<Fragment>, StoreError> {
+    async fn fragments_of(&self, page: &PageKey) -> Result<Vec<Fragment>, StoreError> {
         self.pass("fragments_of", self.inner.fragments_of(page)).await
     }
 

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use matsu_core::id::TaskId;
+use matsu_core::ports::store::SearchWish;
 use matsu_core::principal::Principal;
+use matsu_runtime::research::ResearchSettings;
 use matsu_testkit::web::Answer;
 
-use super::lab::{Client, Lab, text};
-use crate::fixtures::START;
+use super::lab::{Client, Lab, runtime_with, text};
+use crate::fixtures::{START, me};
 
 #[tokio::test(start_paused = true)]
 async fn a_question_becomes_claims_with_evidence() {
@@ -67,8 +70,10 @@ async fn three_searches_of_half_a_minute_take_two_workers_little_more_than_one_m
     let task = client.task(None).await;
     client.queue(&task, &["first", "second", "third"]).await;
     let status = client.all_done(&task).await;
-    let took = lab.clock.now().since(START);
-    assert!(took <= Duration::from_secs(67), "{took:?}");
+    let wish = SearchWish { rows_max: 3, changed_since: None };
+    let rows = lab.store.searches(&TaskId::from_text(task), wish).await.unwrap().rows;
+    let took = rows.iter().filter_map(|row| row.job.finished_at).max().unwrap().since(START);
+    assert!(took <= Duration::from_secs(65), "{took:?}");
     assert!(took >= Duration::from_secs(64), "{took:?}");
     assert_eq!(lab.web.searching_max(), 2);
     assert_eq!(status["metrics"]["total_claims"], 3);
@@ -188,6 +193,39 @@ async fn every_setting_of_a_task_has_its_effect() {
     client.all_done(task).await;
     assert_eq!(lab.web.fetched(), ["https://wanted.org/", "https://a.org/"]);
     assert_eq!(lab.web.asked(), [("q".to_owned(), Some("ja".to_owned()))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_page_serves_the_next_task_too() {
+    let lab = Lab::open().await;
+    lab.web
+        .page("https://a.org/1", [text("Waiting is cheap [yes].", "the cost of waiting")])
+        .page("https://b.org/1", [text("Waiting is cheap [yes] as we measured.", "measurements of queues")]);
+    lab.web.results("waiting", &["https://a.org/1", "https://b.org/1"]);
+    let figures = async |client: Client| {
+        let task = client.task(None).await;
+        client.queue(&task, &["waiting"]).await;
+        let status = client.all_done(&task).await;
+        let (search, materials) = (status["searches"][0].clone(), client.materials(&task).await);
+        let claims = materials["claims"].as_array().unwrap().iter();
+        let claims: Vec<_> = claims.map(|claim| claim["confidence"].clone()).collect();
+        (search["satisfaction_score"].clone(), search["useful_fragments"].clone(), claims)
+    };
+    let service = lab.start();
+    let first = figures(lab.client("one")).await;
+    assert_eq!(first, (json!(0.533), json!(2), vec![json!(0.655); 2]));
+    assert_eq!(figures(lab.client("one")).await, first, "what was read a moment ago");
+    assert_eq!(lab.web.fetched().len(), 2, "nothing is fetched twice");
+    service.stop().await;
+    let forgetful = ResearchSettings { page_cache_kept: Duration::ZERO, ..ResearchSettings::default() };
+    let second = runtime_with(&lab.store, lab.clock, &lab.web, forgetful);
+    let _service = second.start();
+    assert_eq!(
+        figures(Client::of(&second, me(), "two")).await,
+        first,
+        "what is read again keeps its place, and its claims"
+    );
+    assert_eq!(lab.web.fetched().len(), 4, "the copies were too old");
 }
 
 #[tokio::test(start_paused = true)]

@@ -55,9 +55,13 @@ impl Lab {
 }
 
 pub fn runtime(store: &Arc<dyn Store>, clock: Clock, web: &Web) -> Runtime {
+    runtime_with(store, clock, web, ResearchSettings::default())
+}
+
+pub fn runtime_with(store: &Arc<dyn Store>, clock: Clock, web: &Web, settings: ResearchSettings) -> Runtime {
     let part = Arc::new(web.clone());
-    let kit = ResearchKit::new(vec![part.clone()], part.clone(), part.clone(), part.clone(), part)
-        .with_settings(ResearchSettings::default());
+    let kit =
+        ResearchKit::new(vec![part.clone()], part.clone(), part.clone(), part.clone(), part).with_settings(settings);
     let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
     let mut options = RuntimeOptions::new(Arc::clone(store), clock, SlotLimits::for_cores(2), bodies);
     options.research = Some(Arc::new(kit));

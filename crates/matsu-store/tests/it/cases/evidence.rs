@@ -9,7 +9,7 @@ use matsu_core::ports::store::{
     MaterialsWish, NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, Removal, SearchWish,
 };
 use matsu_core::principal::Principal;
-use matsu_core::research::evidence::{Extraction, Fragment, PageOrigin, Relation, SourcePage};
+use matsu_core::research::evidence::{Extraction, Fragment, PageKey, PageOrigin, Relation, SourcePage};
 use matsu_core::research::fingerprint::fingerprint;
 use matsu_core::research::search::{SearchStatus, SearchTally};
 use matsu_core::research::stance::Stance;
@@ -196,7 +196,7 @@ pub async fn a_private_page_is_its_owners_alone(t: TestStore) {
     assert_eq!(seen(&me).await.owner, Some(me.clone()));
     let theirs = seen(&other).await;
     assert_eq!(theirs.owner, None);
-    assert_eq!(t.store.fragments_of(&theirs.id).await.unwrap()[0].text, "Please log in.");
+    assert_eq!(t.store.fragments_of(&theirs.key()).await.unwrap()[0].text, "Please log in.");
 }
 
 pub async fn a_page_read_again_keeps_what_it_still_has(t: TestStore) {
@@ -211,7 +211,8 @@ pub async fn a_page_read_again_keeps_what_it_still_has(t: TestStore) {
         .unwrap();
     let id = recorded.page_id.unwrap();
     assert_eq!(id, first[0].page_id, "the same address is the same page");
-    let now = t.store.fragments_of(&id).await.unwrap();
+    let key = PageKey { url: "https://a.org/1".to_owned(), owner: None };
+    let now = t.store.fragments_of(&key).await.unwrap();
     assert_eq!(now.iter().map(|f| f.text.as_str()).collect::<Vec<_>>(), ["Comes.", "Stays."]);
     assert_eq!(now[1].id, first[0].id);
     assert_eq!(t.store.materials(&task, all()).await.unwrap().claims[0].edges.len(), 1, "its claim still stands");

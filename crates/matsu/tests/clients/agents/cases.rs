@@ -136,13 +136,14 @@ fn offered(tools: &[String], name: &str, arguments: Value) -> Option<ToolCall> {
 
 impl Case {
     /// Writes what a user has who wants this agent to talk to the scripted model.
-    pub fn configure(&self, home: &Path, programs: &Path, url: &str, is_logged_in: bool, lines: &str) {
+    pub fn configure(&self, home: &Path, programs: &Path, url: &str, is_logged_in: bool, keys: &str, lines: &str) {
         let more = match (self.logged_in, is_logged_in) {
             (Some(logged_in), true) => logged_in(url),
             _ => (self.definition)(url),
         };
         let (name, command) = (self.name, programs.join(self.name));
-        let text = format!("extends = \"{name}\"\nname = \"{name}\"\ncommand = '{}'\n{more}{lines}", command.display());
+        let head = format!("extends = \"{name}\"\nname = \"{name}\"\ncommand = '{}'\n{keys}", command.display());
+        let text = format!("{head}{more}{lines}");
         write(&home.join(".config/matsu/agents").join(format!("{name}.toml")), &text);
         if is_logged_in {
             for (path, content) in (self.login)(url) {

@@ -41,9 +41,21 @@ impl Bed {
         more: &str,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
+        Self::with_keys(case, programs, is_logged_in, "", more, reply)
+    }
+
+    /// With more keys at the top of the user's definition, and more lines at its end.
+    pub fn with_keys(
+        case: &'static Case,
+        programs: &Path,
+        is_logged_in: bool,
+        keys: &str,
+        more: &str,
+        reply: impl FnMut(&Asked) -> Reply + Send + 'static,
+    ) -> Self {
         let home = Home::new();
         let model = ModelServer::with(Box::new(reply)).unwrap();
-        case.configure(home.folder(), programs, &model.url(), is_logged_in, more);
+        case.configure(home.folder(), programs, &model.url(), is_logged_in, keys, more);
         let work = home.folder().join("work");
         std::fs::create_dir_all(&work).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());

@@ -43,6 +43,24 @@ fn a_session_cannot_resume_what_a_person_blocked() {
 }
 
 #[test]
+fn a_session_starts_nothing_with_more_than_its_own_mode() {
+    let stage = Stage::with(&[("MATSU_AGENTS_MODE_MAX", "full")]);
+    let (_, agent) = stage.working("worker");
+    let person = super::stage::Agent { http: stage.http().clone(), token: None };
+    let wish = |mode: &str| json!({ "cli_name": "script", "message": "true", "run_async": true, "mode": mode });
+    for mode in ["workspace-write", "full"] {
+        let refused = agent.call("use_agent", wish(mode));
+        assert_eq!((refused.code(), refused.body["details"]["param_name"].as_str()), ("FORBIDDEN", Some("mode")));
+        let several = json!({ "cli_names": ["script"], "message": "true", "run_async": true, "mode": mode });
+        assert_eq!(agent.call("use_agents", several).code(), "FORBIDDEN");
+        assert_eq!(person.call("use_agent", wish(mode)).body["mode"], mode, "the configuration allows it");
+    }
+    assert_eq!(agent.call("use_agent", wish("read-only")).body["mode"], "read-only");
+    let silent = json!({ "cli_name": "script", "message": "true", "run_async": true });
+    assert_eq!(agent.call("use_agent", silent).body["mode"], "read-only", "and it is the default");
+}
+
+#[test]
 fn a_session_token_opens_mcp_and_nothing_else() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");

@@ -4,13 +4,25 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::home::{Daemon, Home};
+use crate::home::{Daemon, Home, until};
 use crate::http::{Http, headers_for, modern};
 use crate::stdio::Client;
+
+/// How long something that takes a moment may take on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
 
 pub struct Stage {
     pub home: Home,
     pub daemon: Daemon,
+}
+
+/// A program that waits for its messages itself, or one that never calls.
+fn waiter(name: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/sessions/waiting_agent.py");
+    format!(
+        "name = \"{name}\"\ncommand = \"python3\"\nargs = [{script:?}, {name:?}]\nprompt = \"stdin\"\noutput = \"text\"\n\
+         delivery = \"wait\"\n[connect_back]\nenv = {{ MATSU = \"{{matsu}}\", DATA = \"{{data_dir}}\" }}\n"
+    )
 }
 
 /// What a tool said: both halves, and how long it took.
@@ -27,10 +39,23 @@ impl Stage {
         Self::with(&[])
     }
 
-    /// With settings from the environment.
+    /// With settings from the environment. The scripted agents are known: their message is their script.
     pub fn with(settings: &[(&str, &str)]) -> Self {
         let home = Home::new();
+        let definitions = home.path(".config/matsu/agents");
+        matsu_testkit::fake_agents::write(&definitions).unwrap();
+        for name in ["waiter", "mute"] {
+            std::fs::write(definitions.join(format!("{name}.toml")), waiter(name)).unwrap();
+        }
         let daemon = home.serve_with(settings);
+        Self { home, daemon }
+    }
+
+    /// Another daemon in the same home, after the first one has died.
+    pub fn restarted(self) -> Self {
+        let Self { home, daemon } = self;
+        drop(daemon);
+        let daemon = home.serve();
         Self { home, daemon }
     }
 
@@ -64,6 +89,12 @@ impl Stage {
         text(&self.good("POST", "/agents", &json!({ "id": id, "name": id }))["passkey"])
     }
 
+    /// Makes an agent that is started by a definition, and a chat with it.
+    pub fn started(&self, id: &str, definition: &str) -> String {
+        self.good("POST", "/agents", &json!({ "id": id, "name": id, "definition": definition }));
+        self.open_chat(id)
+    }
+
     pub fn open_chat(&self, agent: &str) -> String {
         text(&self.good("POST", "/chats", &json!({ "agent_id": agent, "project_id": "default" }))["chat_id"])
     }
@@ -71,6 +102,35 @@ impl Stage {
     /// A person says something; its number.
     pub fn say(&self, chat: &str, content: &str) -> i64 {
         self.good("POST", &format!("/chats/{chat}/messages"), &json!({ "content": content }))["seq"].as_i64().unwrap()
+    }
+
+    /// What was said so far: who, and what.
+    pub fn said(&self, chat: &str) -> Vec<(String, String)> {
+        let items = self.get(&format!("/chats/{chat}/messages?after=0&limit=200"))["items"].clone();
+        let said = |message: &Value| (text(&message["sender"]), text(&message["content"]));
+        items.as_array().unwrap().iter().map(said).collect()
+    }
+
+    /// What one side has said so far.
+    pub fn words_of(&self, chat: &str, sender: &str) -> Vec<String> {
+        self.said(chat).into_iter().filter(|(who, _)| who == sender).map(|(_, content)| content).collect()
+    }
+
+    /// Waits until one side has said this much.
+    #[track_caller]
+    pub fn hears(&self, chat: &str, sender: &str, messages: usize) -> Vec<String> {
+        until(&format!("{messages} messages of {sender}: {:?}", self.said(chat)), SOON, || {
+            Some(self.words_of(chat, sender)).filter(|said| said.len() >= messages)
+        })
+    }
+
+    pub fn chat_state(&self, chat: &str) -> String {
+        text(&self.chat(chat)["agent_state"])
+    }
+
+    #[track_caller]
+    pub fn reaches_state(&self, chat: &str, state: &str) {
+        until(&format!("the agent is {state}"), SOON, || (self.chat_state(chat) == state).then_some(()));
     }
 
     pub fn chat(&self, chat: &str) -> Value {

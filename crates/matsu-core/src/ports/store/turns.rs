@@ -1,0 +1,77 @@
+//! Turns of a chat whose agent Matsu starts: called by a person's message, begun and ended under the lease of a job.
+//!
+//! A chat has at most one such job. It is named in the chat's row, so whatever becomes of the job, one look at both
+//! says whether somebody still works for the chat.
+
+use async_trait::async_trait;
+
+use crate::agent::Agent;
+use crate::chat::Chat;
+use crate::clock::Timestamp;
+use crate::id::{ChatId, MessageId};
+use crate::job::Lease;
+use crate::project::Project;
+
+use super::{SessionNote, StoreError, TakenMessage};
+
+#[async_trait]
+pub trait TurnStore {
+    /// What the job was called for, if it still is its chat's: the messages that the agent has not acknowledged, noted
+    /// as handed out. `None`: somebody else is there, or there is nothing to answer; the chat is let go.
+    async fn begin_turn(&self, lease: &Lease, rows_max: u32, now: Timestamp) -> Result<Option<Turn>, StoreError>;
+
+    /// What came of it, in one transaction with the end of the job's session: answers and what they acknowledge, or a line
+    /// of the house. What was said meanwhile calls the agent again. A job that is no longer its chat's changes nothing.
+    async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError>;
+
+    /// Lets go of chats whose job has ended without a word, with a line that says why: `line` with `{}` for the reason.
+    async fn release_chats(&self, line: &str, now: Timestamp) -> Result<Vec<ChatId>, StoreError>;
+}
+
+/// What a job that was called for a chat needs to know.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    pub chat: Chat,
+    pub agent: Agent,
+    pub project: Project,
+    pub messages: Vec<TakenMessage>,
+    /// Where the agent's own conversation goes on.
+    pub conversation: Option<SessionNote>,
+    /// Starts that failed since the agent last answered.
+    pub failures: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct EndTurn {
+    pub lease: Lease,
+    pub outcome: TurnOutcome,
+    pub now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub enum TurnOutcome {
+    /// The agent's final words, in order, as answer to everything up to this message. If there are none, and nobody
+    /// has replied since this number either, the line is shown instead.
+    Answered { said: Vec<String>, to: MessageId, upto_seq: i64, replied_seq: i64, if_silent: String },
+    /// The agent has left by itself.
+    Left,
+    /// A person called it off; what it was answering counts as read.
+    CalledOff { upto_seq: i64, line: String },
+    /// Why, for people, and when it is tried again.
+    Failed { line: String, retry_at: Option<Timestamp>, conversation: Conversation },
+}
+
+/// Whether the next start goes on where this one was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversation {
+    GoesOn,
+    BeginsAnew,
+}
+
+/// What a job that is called for a chat is told.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ChatCall {
+    pub chat_id: ChatId,
+    /// The definition that starts the agent.
+    pub definition: String,
+}

@@ -1,0 +1,232 @@
+//! The body of a job that starts an agent for a chat.
+//!
+//! Where messages are delivered by `resume`, a job is a turn: what a person has said goes in as the program's prompt,
+//! its final words come back as the agent's answer, and the next turn resumes the same conversation. Where the program
+//! waits itself, a job is its stay: it takes and answers messages over MCP until it is told to end. Either way what was
+//! not acknowledged when the job is over is for the next one, so a stay or a turn that was cut off is simply had again.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{Job, JobEnd, JobKind};
+use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
+use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunWish, Say};
+use matsu_core::ports::store::{ChatCall, Conversation, EndTurn, SessionKey, StoreError, Turn, TurnOutcome};
+use matsu_core::principal::Principal;
+use matsu_core::run::{RunCheckpoint, RunInput};
+use matsu_core::session::{EndReason, Session, SessionState};
+
+use crate::body::JobBody;
+use crate::context::JobContext;
+use crate::stop_signal::StopWord;
+
+use super::chat_outcome;
+use super::own_session::OwnSession;
+use super::run::{Beginning, Run};
+use super::run_body::{self, away};
+
+/// Starts the agents of chats on a host.
+#[derive(Clone)]
+pub struct ChatRuns {
+    host: Arc<dyn AgentHost>,
+}
+
+/// A turn that could not be begun.
+struct NotStarted {
+    code: ErrorCode,
+    why: String,
+    /// What was refused would be refused again.
+    is_worth_a_retry: bool,
+}
+
+impl NotStarted {
+    fn for_good(code: ErrorCode, why: String) -> Self {
+        Self { code, why, is_worth_a_retry: false }
+    }
+
+    fn for_now(code: ErrorCode, why: String) -> Self {
+        Self { code, why, is_worth_a_retry: true }
+    }
+}
+
+/// A run under way, and what it works in.
+struct Begun {
+    run: Run,
+    session: Session,
+    delivery: Delivery,
+}
+
+impl ChatRuns {
+    #[must_use]
+    pub fn new(host: Arc<dyn AgentHost>) -> Self {
+        Self { host }
+    }
+
+    fn agent(&self, definition: &str) -> Option<Agent> {
+        self.host.agents().into_iter().find(|agent| agent.name == definition)
+    }
+
+    async fn begin(&self, cx: &JobContext, turn: &Turn) -> Result<Begun, NotStarted> {
+        let name = turn.agent.definition.clone().unwrap_or_default();
+        let agent = self.agent(&name).ok_or_else(|| {
+            NotStarted::for_good(ErrorCode::AgentNotFound, format!("there is no definition {name} here"))
+        })?;
+        let delivery = delivery(&agent)?;
+        let wish = RunWish {
+            agent: name,
+            message: prompt(turn, &agent, delivery),
+            system_prompt: turn.agent.system_prompt.clone().filter(|_| agent.supports.system_prompt),
+            working_directory: turn.project.working_directory.clone(),
+            ..RunWish::default()
+        };
+        let checked = self.host.check(wish).map_err(|refusal| NotStarted::for_good(refusal.code, refusal.message))?;
+        let input = RunInput { session: turn.chat.id.to_string(), ..checked.input };
+        let resume = turn.conversation.clone().filter(|_| agent.supports.resume);
+        let resume = resume.map(|note| Resume { vendor_session: note.vendor_session, place: note.place });
+        let caller = turn.messages.last().map(|taken| Principal::from_text(taken.message.sender_id.clone()));
+        let caller = caller.unwrap_or_else(Principal::local_user);
+        let own = OwnSession::begin_in_chat(cx, &caller, &turn.chat, &input, &agent.connect_back).await;
+        let own = own.map_err(|error| NotStarted::for_now(error.code(), error.to_string()))?;
+        // Before the program: its first call must find out whose it is.
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, own.token(), &agent.connect_back);
+        let order = RunOrder {
+            lease: cx.lease.clone(),
+            task_id: None,
+            input: input.clone(),
+            say: Say::Message,
+            resume: resume.clone(),
+            token: own.token().clone(),
+        };
+        let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
+        let (cx, checkpoint, session) = (cx.clone(), RunCheckpoint::default(), own.session().clone());
+        let run = Run::new(Beginning { cx, agent, input, checkpoint, resume, own, seat, live });
+        Ok(Begun { run, session, delivery })
+    }
+
+    /// What is to be written down, or the job's end if the turn is not over.
+    async fn have(&self, cx: &JobContext, turn: &Turn) -> Result<(TurnOutcome, JobEnd), JobEnd> {
+        let Begun { run, session, delivery } = match self.begin(cx, turn).await {
+            Ok(begun) => begun,
+            Err(NotStarted { code, why, is_worth_a_retry }) => {
+                tracing::warn!(chat = %turn.chat.id, %why, "an agent could not be started for a chat");
+                let outcome = chat_outcome::failed(cx, turn, &why, is_worth_a_retry, Conversation::GoesOn);
+                return Ok((outcome, run_body::failed(code, why)));
+            }
+        };
+        let mut came = true;
+        let end = {
+            let stay = run.until_it_ends();
+            tokio::pin!(stay);
+            tokio::select! {
+                end = &mut stay => end,
+                () = turned_away(cx, &session, delivery) => {
+                    came = false;
+                    stay.await
+                }
+            }
+        };
+        // A quota that returns, a shutdown, a lost lease: the same messages are for the next attempt.
+        let is_cut_off = cx.stop.word() != StopWord::GoOn && !matches!(end, JobEnd::Completed { .. });
+        if is_cut_off || matches!(end, JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::AwaitingAuth) {
+            return Err(end);
+        }
+        let outcome = match delivery {
+            Delivery::Resume => chat_outcome::of_turn(cx, turn, &end).await,
+            Delivery::Wait if !came => Ok(chat_outcome::never_came(cx, turn)),
+            Delivery::Wait => chat_outcome::of_stay(cx, turn, &session, &end).await,
+        };
+        outcome.map(|outcome| (outcome, end)).map_err(|error| away(&error))
+    }
+}
+
+/// A program that waits itself has to find its way back for that.
+fn delivery(agent: &Agent) -> Result<Delivery, NotStarted> {
+    if agent.delivery == Delivery::Wait && !agent.connect_back.is_told {
+        let why = format!("definition {} has delivery = \"wait\" and no connect_back", agent.name);
+        return Err(NotStarted::for_good(ErrorCode::AgentStartFailed, why));
+    }
+    Ok(agent.delivery)
+}
+
+/// What the program is told first. What the agent is goes before it, where its program has no better place for that.
+fn prompt(turn: &Turn, agent: &Agent, delivery: Delivery) -> String {
+    let is_new = turn.conversation.is_none();
+    let who = turn.agent.system_prompt.as_deref().filter(|_| is_new && !agent.supports.system_prompt);
+    let said: Vec<&str> = match delivery {
+        Delivery::Resume => turn.messages.iter().map(|taken| taken.message.content.as_str()).collect(),
+        Delivery::Wait => vec![WAIT],
+    };
+    who.into_iter().chain(said).collect::<Vec<_>>().join("\n\n")
+}
+
+const WAIT: &str = "A person talks with you in a chat. Call get_next_action of the MCP server matsu and do what it says: \
+                    answer what it gives you with send_message, then call get_next_action again as it tells you. Go on \
+                    like this until it says end_session; then stop. What you write elsewhere reaches nobody.";
+
+/// Returns when a program that should have called has not, and has been turned away.
+async fn turned_away(cx: &JobContext, session: &Session, delivery: Delivery) {
+    let runtime = cx.runtime();
+    if delivery == Delivery::Resume {
+        return std::future::pending().await;
+    }
+    runtime.clock().sleep(runtime.session_options().connect_max).await;
+    let (key, now) = (SessionKey::Id(session.id.clone()), runtime.clock().now());
+    match runtime.plain_store().standing(&key, now).await {
+        Ok(Some(standing)) if !standing.session.has_called() => {
+            let (to, reason) = (SessionState::Ended, EndReason::ProcessEnded);
+            let end = matsu_core::ports::store::EndSession { id: session.id.clone(), to, reason, now };
+            if let Err(error) = runtime.plain_store().end_session(end).await {
+                tracing::warn!(%error, session = %session.id, "an agent that does not call back goes on");
+                std::future::pending::<()>().await;
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+#[async_trait]
+impl JobBody for ChatRuns {
+    fn kind(&self) -> JobKind {
+        JobKind::AgentChat
+    }
+
+    fn run_seconds_max(&self, job: &Job) -> Option<u32> {
+        let call: ChatCall = serde_json::from_str(&job.input_json).ok()?;
+        Some(match self.agent(&call.definition).map(|agent| agent.delivery) {
+            Some(Delivery::Wait) => CHAT_RUN_SECONDS_MAX,
+            Some(Delivery::Resume) | None => RUN_SECONDS,
+        })
+    }
+
+    async fn run(&self, cx: JobContext) -> JobEnd {
+        let (store, now) = (cx.runtime().store(), cx.runtime().clock().now());
+        if let Some(until) = quota(&cx).filter(|until| *until > now) {
+            // Put off by more than a job can be at once: it is looked at in between.
+            return JobEnd::Requeue { run_at: Some(until) };
+        }
+        let turn = match store.begin_turn(&cx.lease, MESSAGES_PER_ACTION_MAX, now).await {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return JobEnd::Completed { output_json: "{}".to_owned() },
+            Err(error) => return away(&error),
+        };
+        let (outcome, end) = match self.have(&cx, &turn).await {
+            Ok(over) => over,
+            Err(end) => return end,
+        };
+        write_down(&cx, outcome).await.map_or_else(|error| away(&error), |()| end)
+    }
+}
+
+/// When the vendor has more to give, as an earlier attempt has heard.
+fn quota(cx: &JobContext) -> Option<Timestamp> {
+    let checkpoint: RunCheckpoint = serde_json::from_str(cx.job.checkpoint_json.as_deref()?).ok()?;
+    checkpoint.quota_until.map(Timestamp::from_millis)
+}
+
+async fn write_down(cx: &JobContext, outcome: TurnOutcome) -> Result<(), StoreError> {
+    let (lease, now) = (cx.lease.clone(), cx.runtime().clock().now());
+    cx.runtime().store().end_turn(EndTurn { lease, outcome, now }).await
+}

@@ -1,0 +1,71 @@
+//! What the house says to people in a chat whose agent it starts.
+
+use std::time::Duration;
+
+use matsu_core::job::end::clip;
+use matsu_core::language::Language;
+
+/// Characters of a reason that are shown.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// It failed, and is tried again by itself or by the next message.
+pub fn failed(language: Language, why: &str, again_in: Option<Duration>) -> String {
+    let why = clip(why, REASON_CHARS_MAX);
+    match (language, again_in.map(|pause| pause.as_secs())) {
+        (Language::English, Some(seconds)) => {
+            format!("The agent could not answer: {why}. It is started again in {seconds} s.")
+        }
+        (Language::English, None) => format!("The agent could not answer: {why}. Write again to call it again."),
+        (Language::Japanese, Some(seconds)) => {
+            format!("エージェントは応答できませんでした: {why}。{seconds}秒後に再起動します。")
+        }
+        (Language::Japanese, None) => {
+            format!("エージェントは応答できませんでした: {why}。もう一度送信すると再度呼び出します。")
+        }
+        (Language::Korean, Some(seconds)) => {
+            format!("에이전트가 응답하지 못했습니다: {why}. {seconds}초 후에 다시 시작합니다.")
+        }
+        (Language::Korean, None) => {
+            format!("에이전트가 응답하지 못했습니다: {why}. 다시 메시지를 보내면 다시 호출합니다.")
+        }
+    }
+}
+
+/// It ended well and had nothing to say.
+pub fn silent(language: Language) -> String {
+    match language {
+        Language::English => "The agent ended without an answer.",
+        Language::Japanese => "エージェントは応答せずに終了しました。",
+        Language::Korean => "에이전트가 응답 없이 종료되었습니다.",
+    }
+    .to_owned()
+}
+
+/// A person has stopped it.
+pub fn called_off(language: Language) -> String {
+    match language {
+        Language::English => "The agent was stopped.",
+        Language::Japanese => "エージェントを停止しました。",
+        Language::Korean => "에이전트를 중지했습니다.",
+    }
+    .to_owned()
+}
+
+/// Appended to the last message that is kept of a very long answer.
+pub fn cut(language: Language) -> &'static str {
+    match language {
+        Language::English => "[The answer goes on; this is all that is kept of it.]",
+        Language::Japanese => "[応答はここまで保存されています。]",
+        Language::Korean => "[응답은 여기까지만 보관됩니다.]",
+    }
+}
+
+/// It was started and made no call: a reason, to be put into a sentence.
+pub fn never_came(language: Language, within: Duration) -> String {
+    let seconds = within.as_secs();
+    match language {
+        Language::English => format!("it was started and has not called within {seconds} s"),
+        Language::Japanese => format!("起動しましたが、{seconds}秒以内に接続しませんでした"),
+        Language::Korean => format!("시작되었지만 {seconds}초 안에 연결하지 않았습니다"),
+    }
+}
