@@ -109,9 +109,8 @@ fn it_waits_for_its_messages_itself() {
         }
         assert_eq!(bed.stage.sessions("active").len(), 1, "{}: it stayed", case.name);
         bed.stage.good("POST", &format!("/chats/{chat}/end"), &json!(null));
-        until("it has left", SOON, || bed.stage.sessions("active").is_empty().then_some(()));
-        let ended = bed.stage.sessions("ended");
-        assert_eq!((ended.len(), text(&ended[0]["end_reason"])), (1, "closed_by_person".to_owned()));
+        let ended = until("it has left", SOON, || bed.stage.sessions("ended").first().cloned());
+        assert_eq!(text(&ended["end_reason"]), "closed_by_person", "{}", case.name);
     });
 }
 
@@ -121,7 +120,8 @@ fn own_tool(case: &Case, tools: &[String]) -> Reply {
         return Reply::tool(&name, arguments);
     }
     let todo = json!({ "todos": [{ "content": "go on", "status": "pending", "activeForm": "going on" }] });
-    let known = [("Glob", json!({ "pattern": "*" })), ("TodoWrite", todo)];
+    let look = json!({ "command": "ls", "description": "looks around" });
+    let known = [("Glob", json!({ "pattern": "*" })), ("TodoWrite", todo), ("Bash", look)];
     let found = known.into_iter().find(|(name, _)| tools.iter().any(|tool| tool == name));
     found.map_or_else(|| Reply::text("no tool"), |(name, arguments)| Reply::tool(name, arguments))
 }
@@ -146,6 +146,8 @@ fn a_block_lands_at_its_next_tool_call() {
         bed.stage.good("POST", "/agents", &json!({ "id": "ada", "name": "ada", "definition": case.name }));
         let task = bed.stage.task("ada");
         until("it works with its own tools", SOON, || {
+            let status = bed.stage.status(&task);
+            assert!(["queued", "running"].contains(&status.as_str()), "{}: {status}", case.name);
             let calls = bed.model.asked().iter().filter(|request| request.asked.is_some()).count();
             (calls >= 3).then_some(())
         });
