@@ -153,28 +153,3 @@ fn what_a_started_agent_reports_decides() {
         assert_eq!(task["status"], status, "{script}: {task}");
     }
 }
-
-#[test]
-fn an_order_to_stop_is_heard_after_a_tool_call_of_its_own() {
-    let stage = Stage::new();
-    stage.good("POST", "/agents", &json!({ "id": "worker", "name": "worker", "definition": "back" }));
-    let way_back = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/agent_runs/way_back.py");
-    // A program that never calls us, with a hook that asks after every tool call.
-    let script = format!(
-        "while :; do said=$(echo '{{}}' | \"$MATSU\" --data-dir \"$DATA\" hook after-tool); \
-         case \"$said\" in *'\"decision\":\"block\"'*'report_completed'*) break;; esac; sleep 0.1; done\n\
-         python3 {way_back} report_completed '{{\"result\":\"blocked\"}}'\nexit 0"
-    );
-    let wish = json!({ "kind": "agent", "agent_id": "worker", "message": script });
-    let task = text(&stage.good("POST", "/tasks", &wish)["task_id"]);
-    let first = until("it works", SOON, || present(&stage));
-    until("its hook asks", SOON, || {
-        let now = session(&stage, &first);
-        (now["created_at"] != now["last_seen_at"]).then_some(())
-    });
-    let blocked = Instant::now();
-    stage.steer(&task, "blocked");
-    until("it has reported", SOON, || (reason(&stage, &first) == "reported").then_some(()));
-    assert!(blocked.elapsed() < Duration::from_secs(5), "it took {:?}", blocked.elapsed());
-    assert_eq!(stage.status(&task), "blocked");
-}
