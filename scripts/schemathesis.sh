@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Schemathesis against a server of its own: whatever the OpenAPI document allows is asked, and what comes back must be
-# what it promises. Streams and waits are left out; they have tests of their own.
+# what it promises. Streams and waits are left out; they have tests of their own. One check is left out, too: that
+# whatever fits the schema is accepted. Some rules cannot be said there (a name that is taken, one of two fields).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,6 +24,8 @@ until [ -s "$home/server.json" ]; do
 done
 address=$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$home/server.json")
 cd "$home"
+# Settings of ours alone, whatever lies above: none.
+: >schemathesis.toml
 "$venv/bin/schemathesis" --config-file "$home/schemathesis.toml" run "$address/api/v1/openapi.json" \
   --header "Authorization: Bearer $(cat "$home/token")" --url "$address/api/v1" --exclude-path-regex 'events$|/session$|/wait$|/login$' \
-  --max-examples "${MATSU_EXAMPLES:-25}" --phases examples,coverage,fuzzing --seed 1 --no-color
+  --max-examples "${MATSU_EXAMPLES:-25}" --exclude-checks positive_data_acceptance --phases examples,coverage,fuzzing --seed 1 --no-color

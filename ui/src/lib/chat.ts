@@ -10,6 +10,14 @@ export interface Message {
 export const chatIdOf = (chat: Chat): string => chat.chat_id;
 export const nameOf = (chat: Chat): string => chat.title || chat.agent_id || chat.models?.join(', ') || chatIdOf(chat);
 
+/** Whom a line is for: those it mentions as whole words, in any case; else who answers when nobody is named. */
+export function addressees(text: string, models: readonly string[], fallback: string | null): string[] {
+  const said = [...text.matchAll(/(?:^|\s)@([\p{L}\p{N}_.-]+)/gu)].map((match) => (match[1] ?? '').toLowerCase().replace(/[.]+$/, ''));
+  if (said.includes('all')) return [...models];
+  const named = models.filter((name) => said.includes(name.toLowerCase()));
+  return named.length || !fallback ? named : [fallback];
+}
+
 export type Block = { kind: 'text'; text: string } | { kind: 'code'; language: string; text: string } | { kind: 'heading'; text: string } | { kind: 'item'; text: string };
 
 /** The little Markdown that helps reading: fences, headings, lists. Everything else stays as written. */
@@ -27,7 +35,8 @@ export function blocks(text: string): Block[] {
     }
     const last = found.at(-1);
     const heading = /^#{1,4}\s+(.*)/.exec(line);
-    const item = /^\s*(?:[-*]|\d+[.)])\s+(.*)/.exec(line);
+    // A number that was written is part of what was said; only a mark is drawn anew.
+    const item = /^\s*[-*]\s+(.*)/.exec(line);
     if (mark) fence = { language: mark[1] ?? '', lines: [] };
     else if (heading) found.push({ kind: 'heading', text: heading[1] ?? '' });
     else if (item) found.push({ kind: 'item', text: item[1] ?? '' });

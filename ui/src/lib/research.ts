@@ -24,7 +24,4 @@ export interface Claim {
 export interface Fragment { id: string; text: string; heading?: string | null; page_id?: string; url?: string; offset?: number }
 export interface Materials {
   claims: Claim[]; fragments?: Fragment[]; total: number; next_cursor?: string | null;
-  evidence_graph?: { nodes: GraphNode[]; edges: GraphEdge[] };
 }
-export interface GraphNode { id: string; type?: string; kind?: string; label?: string; text?: string; domain?: string; url?: string }
-export interface GraphEdge { id?: string; source?: string; target?: string; from?: string; to?: string; relation?: string; probability?: number }

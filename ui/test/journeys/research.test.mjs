@@ -51,7 +51,10 @@ test('research is started, a login lets it go on, and its evidence is drawn, wit
   await page.getByRole('tab', { name: /Sources/ }).click();
   await page.getByRole('link', { name: /members/ }).first().waitFor();
   await page.getByRole('tab', { name: /Claims/ }).click();
-  await page.getByRole('list', { name: 'Claims' }).getByRole('button').first().waitFor({ timeout: 30_000 });
+  const claims = page.getByRole('list', { name: 'Claims' }).getByRole('button');
+  await claims.first().waitFor({ timeout: 30_000 });
+  const [total] = /\d+/.exec(await page.getByRole('tab', { name: /Claims/ }).innerText()) ?? [];
+  assert.equal(await claims.count(), Number(total), 'all of them, however large the answer');
   assert.deepEqual(await axeBoth(page), {});
   await page.getByRole('tab', { name: /Graph/ }).click();
   await page.locator('canvas').waitFor();

@@ -65,6 +65,14 @@ test('an answer that is still coming keeps its open fence as code', async () => 
   assert.deepEqual(blocks('# T\ntext\n```js\nlet a'), [{ kind: 'heading', text: 'T' }, { kind: 'text', text: 'text' }, { kind: 'code', language: 'js', text: 'let a' }]);
 });
 
+test('a line goes to whom it names', async () => {
+  const { addressees } = await load('chat.ts');
+  const names = ['claude', 'gpt'];
+  for (const [text, fallback, wanted] of [['@Claude what?', null, ['claude']], ['hello', null, []], ['hello', 'gpt', ['gpt']], ['@all go', null, names], ['mail me@claude', null, []], ['ask @gpt.', null, ['gpt']], ['@claudette', null, []]]) {
+    assert.deepEqual(addressees(text, names, fallback), wanted, text);
+  }
+});
+
 test('the graph of one claim holds its evidence and where it comes from', async () => {
   const { scene } = await load('scene.ts');
   const evidence = [{ edge_id: 'e', relation: 'refutes', probability: 0.8, fragment_id: 'f', url: 'https://a.org/x', domain: 'a.org' }];

@@ -1,4 +1,4 @@
-//! The bars for a start and for a wake-up, where nothing else runs beside them.
+//! The bars for a start and for a wake-up, where no other test runs beside them.
 
 use std::time::Duration;
 
