@@ -148,7 +148,7 @@ fn a_chat_is_named_prompted_exported_and_ended() {
 #[test]
 fn a_budget_ends_the_answer_and_what_it_started() {
     let home = Home::sqlite().with_variable("MATSU_CHAT_TOKENS_MAX", "100");
-    let usage = json!({ "input_tokens": 50, "output_tokens": 10 });
+    let usage = json!({ "input_tokens": 50, "output_tokens": 10, "cached_tokens": 0 });
     let replies = json!({ "replies": [
         { "when": "research", "calls": [{ "name": "create_task", "arguments": { "query": "pine" } }], "usage": usage },
         { "when": "research", "calls": [{ "name": "get_task_status", "arguments": {} }], "usage": usage },
