@@ -11,6 +11,7 @@ mod growth_queue;
 mod growth_waiters;
 mod local_search;
 mod memory_per_waiter;
+mod queue_searches;
 mod start_and_idle;
 mod tool_call_cpu;
 mod page_extraction;
@@ -37,6 +38,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "wake-http", run: wake_http::run },
     Row { name: "memory-per-waiter", run: memory_per_waiter::run },
     Row { name: "woken-at-once", run: woken_at_once::run },
+    Row { name: "queue-searches", run: queue_searches::run },
     Row { name: "dispatch-overhead", run: dispatch_overhead::run },
     Row { name: "tool-call-cpu", run: tool_call_cpu::run },
     Row { name: "first-token", run: first_token::run },

@@ -28,7 +28,7 @@ pub use blocking::{InsideRuntime, execute_with_tools_blocking};
 pub use event::{AgenticLoopResult, Event, LoopError, StopReason};
 pub use options::LoopOptions;
 pub use outputs::KeptOutputs;
-pub use spending::Spending;
+pub use spending::{Spending, SpendingMax};
 pub use stream::LoopStream;
 
 /// Lets a model answer the newest entry of a history, with tools.

@@ -16,6 +16,7 @@ use matsu_core::language::Language;
 use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
+use matsu_runtime::agentic_loop::SpendingMax;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
@@ -272,6 +273,12 @@ impl Config {
     /// The provider that research asks for claims and stances.
     pub fn research_model(&self) -> Option<String> {
         Some(self.layers.text("research.model")).filter(|name| *name != "embedded").map(str::to_owned)
+    }
+
+    /// What the answers to one line may spend; 0 in the settings: no bound.
+    pub fn chat_spending_max(&self) -> SpendingMax {
+        let bound = |name: &str| Some(self.layers.number(name)).filter(|max| *max > 0);
+        SpendingMax { tokens: bound("chat.tokens_max"), micros: bound("chat.cost_max") }
     }
 
     pub fn default_model(&self) -> Option<String> {

@@ -35,7 +35,8 @@ export function blocks(text: string): Block[] {
     }
     const last = found.at(-1);
     const heading = /^#{1,4}\s+(.*)/.exec(line);
-    const item = /^\s*(?:[-*]|\d+[.)])\s+(.*)/.exec(line);
+    // A number that was written is part of what was said; only a mark is drawn anew.
+    const item = /^\s*[-*]\s+(.*)/.exec(line);
     if (mark) fence = { language: mark[1] ?? '', lines: [] };
     else if (heading) found.push({ kind: 'heading', text: heading[1] ?? '' });
     else if (item) found.push({ kind: 'item', text: item[1] ?? '' });

@@ -14,6 +14,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("claude", include_str!("../../../../agents/claude.toml")),
     ("codex", include_str!("../../../../agents/codex.toml")),
     ("gemini", include_str!("../../../../agents/gemini.toml")),
+    ("matsu", include_str!("../../../../agents/matsu.toml")),
     ("opencode", include_str!("../../../../agents/opencode.toml")),
     ("qwen", include_str!("../../../../agents/qwen.toml")),
 ];

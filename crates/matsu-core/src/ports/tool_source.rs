@@ -15,6 +15,9 @@ pub trait ToolSource: Send + Sync {
 
     /// Runs a call that the offer knows. Dropping the future gives the call up.
     async fn call(&self, call: ToolRequest) -> ToolReply;
+
+    /// The budget of whoever called is spent: what calls have started and what goes on without them is stopped.
+    async fn stop_started(&self) {}
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

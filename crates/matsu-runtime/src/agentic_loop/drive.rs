@@ -108,6 +108,11 @@ pub async fn run(
         unanswered: Vec::new(),
     };
     let left = drive.turns().await.err();
+    if left.as_ref().is_some_and(|left| left.reason == StopReason::Budget)
+        && let Some(source) = &drive.options.tools
+    {
+        source.stop_started().await;
+    }
     drive.end(left)
 }
 

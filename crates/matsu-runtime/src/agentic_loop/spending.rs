@@ -1,8 +1,25 @@
 //! What a loop may spend. One account is shared by a loop and all that it starts, so that the bound holds for the sum.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use matsu_core::ports::provider::Usage;
+
+/// What the answers to one line may spend together; absent: as much as they like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpendingMax {
+    pub tokens: Option<u64>,
+    /// Millionths of the currency that prices are in.
+    pub micros: Option<u64>,
+}
+
+impl SpendingMax {
+    /// An account with nothing spent yet.
+    #[must_use]
+    pub fn account(self) -> Arc<Spending> {
+        Arc::new(Spending::bounded(self.tokens, self.micros))
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Spending {

@@ -33,7 +33,7 @@ pub use view::View;
 
 use super::room::{ChatError, Posted, Room, Rooms};
 use super::sketch::Sketch;
-use crate::agentic_loop::{Event, LoopOptions};
+use crate::agentic_loop::{Event, LoopOptions, SpendingMax};
 
 /// Gives a chat its tools.
 #[async_trait]
@@ -61,6 +61,7 @@ pub struct LiveChats {
 struct Inner {
     rooms: Rooms,
     tools: Arc<dyn ChatTools>,
+    spending_max: SpendingMax,
     chats: Mutex<HashMap<ChatId, LiveChat>>,
     /// None: this process ends, and nothing more is answered.
     answers: Mutex<Option<JoinSet<()>>>,
@@ -68,9 +69,9 @@ struct Inner {
 
 impl LiveChats {
     #[must_use]
-    pub fn new(rooms: Rooms, tools: Arc<dyn ChatTools>) -> Self {
+    pub fn new(rooms: Rooms, tools: Arc<dyn ChatTools>, spending_max: SpendingMax) -> Self {
         let (chats, answers) = (Mutex::default(), Mutex::new(Some(JoinSet::new())));
-        Self { inner: Arc::new(Inner { rooms, tools, chats, answers }) }
+        Self { inner: Arc::new(Inner { rooms, tools, spending_max, chats, answers }) }
     }
 
     fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, LiveChat>> {
@@ -149,7 +150,9 @@ impl LiveChats {
         let place = room.transcript.place;
         let options = self.with(id, |chat| {
             chat.begin(posted.seq, sketches);
-            LoopOptions { tools, ..chat.options(place, self.inner.rooms.clock) }
+            // One account for all who answer this line.
+            let spending = self.inner.spending_max.account();
+            LoopOptions { tools, spending, ..chat.options(place, self.inner.rooms.clock) }
         });
         if posted.speakers.is_empty() {
             return Ok(posted);

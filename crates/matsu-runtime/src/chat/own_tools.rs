@@ -1,10 +1,16 @@
 //! Matsu's own tools, offered to the loop without a network in between: the same dispatch as over MCP.
 
+use std::sync::{Mutex, PoisonError};
+
 use async_trait::async_trait;
+use futures_util::future::join_all;
+use matsu_core::id::TaskId;
 use matsu_core::ports::provider::{Danger, ToolSpec};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer, ToolReply, ToolRequest, ToolSource};
 use matsu_core::principal::Principal;
-use serde_json::json;
+use matsu_core::task::{StopMode, StopReason};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::presets::Offer;
 use crate::dispatch::{self, Reply};
@@ -15,12 +21,23 @@ pub struct OwnTools {
     runtime: Runtime,
     principal: Principal,
     offer: Offer,
+    /// Tasks that calls have begun.
+    started: Mutex<Vec<TaskId>>,
 }
+
+/// The tools that begin a task.
+const STARTING: [&str; 3] = ["create_task", "use_agent", "use_agents"];
 
 impl OwnTools {
     #[must_use]
     pub fn new(runtime: Runtime, principal: Principal, offer: Offer) -> Self {
-        Self { runtime, principal, offer }
+        Self { runtime, principal, offer, started: Mutex::default() }
+    }
+
+    /// Remembers the task that a call has begun.
+    fn note(&self, tool: &str, body: &Value) {
+        let task = body["task_id"].as_str().filter(|_| STARTING.contains(&tool)).map(TaskId::from_text);
+        self.started.lock().unwrap_or_else(PoisonError::into_inner).extend(task);
     }
 
     /// The names that no other tool may have.
@@ -56,10 +73,25 @@ impl ToolSource for OwnTools {
         };
         let cx = ToolContext::new(self.runtime.clone(), self.principal.clone());
         let answer = match dispatch::call(tool, &cx, request.arguments).await {
-            Reply::Done { body, is_error } => ToolAnswer { content: body.to_string(), is_error },
+            Reply::Done { body, is_error } => {
+                self.note(&request.name, &body);
+                ToolAnswer { content: body.to_string(), is_error }
+            }
             Reply::Interrupted { text, .. } => ToolAnswer::good(text),
             Reply::Task(id) => ToolAnswer::good(json!({ "ok": true, "task_id": id }).to_string()),
         };
         ToolReply::Now(answer)
+    }
+
+    async fn stop_started(&self) {
+        let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
+        let nobody_leaves = CancellationToken::new();
+        let stops = started.iter().map(|id| {
+            let (mode, reason) = (StopMode::Immediate, StopReason::BudgetExhausted);
+            self.runtime.stop(&self.principal, id, mode, reason, &nobody_leaves)
+        });
+        for failed in join_all(stops).await.into_iter().filter_map(Result::err) {
+            tracing::warn!(error = %failed, "a task of a chat whose budget is spent could not be stopped");
+        }
     }
 }

@@ -42,4 +42,8 @@ impl ToolSource for Together {
             None => ToolReply::Now(ToolAnswer::error(format!("nobody offers {}", request.name))),
         }
     }
+
+    async fn stop_started(&self) {
+        join_all(self.sources.iter().map(|source| source.stop_started())).await;
+    }
 }

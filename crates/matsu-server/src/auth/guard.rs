@@ -51,8 +51,8 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
 /// The Unix socket: whoever may open the file is the store's own user, except for the processes of runs, which have
 /// their tools and nothing else.
 pub async fn socket(mut request: Request, next: Next) -> Response {
-    let is_of_run = request.extensions().get::<Peer>().is_some_and(|peer| peer.run.is_some());
-    if is_of_run && !is_for_runs(request.uri().path()) {
+    let run = request.extensions().get::<Peer>().and_then(|peer| peer.run.as_ref());
+    if run.is_some_and(|run| !may_ask(&run.grants, request.uri().path())) {
         return Problem::new(ErrorCode::Forbidden, "a run has its tools and nothing else").into_response();
     }
     let caller = Caller { principal: Principal::local_user(), instance: InstanceId::from_text("socket") };
@@ -69,9 +69,14 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-/// What a process of a run may ask over the socket: that somebody is there, and its tools.
-fn is_for_runs(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/control/info") || path.starts_with("/api/v1/tools")
+/// What a process of a run may ask over the socket: that somebody is there, and its tools; and where its definition
+/// grants it the models, chats with them.
+fn may_ask(grants: &str, path: &str) -> bool {
+    let has_models = grants.split(',').any(|grant| grant.trim() == "models");
+    let is_below = |place: &str| path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
+    matches!(path, "/healthz" | "/readyz" | "/control/info")
+        || path.starts_with("/api/v1/tools")
+        || (has_models && (path == "/api/v1/models" || is_below("/api/v1/chats")))
 }
 
 fn is_mcp(path: &str) -> bool {
@@ -139,7 +144,23 @@ async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Presented), P
 
 #[cfg(test)]
 mod tests {
-    use super::is_loopback;
+    use super::{is_loopback, may_ask};
+
+    #[test]
+    fn a_run_asks_for_its_tools_and_for_models_where_they_are_granted() {
+        for (grants, path, allowed) in [
+            ("core", "/api/v1/tools/get_status", true),
+            ("core", "/api/v1/chats", false),
+            ("research, models", "/api/v1/chats", true),
+            ("models", "/api/v1/chats/chat_1/stream", true),
+            ("models", "/api/v1/models", true),
+            ("models", "/api/v1/chatsx", false),
+            ("models", "/api/v1/tasks", false),
+            ("models", "/control/shutdown", false),
+        ] {
+            assert_eq!(may_ask(grants, path), allowed, "{grants} {path}");
+        }
+    }
 
     #[test]
     fn only_names_of_this_machine_pass() {

@@ -5,7 +5,6 @@ mod stream;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::response::{IntoResponse, Response};
 use matsu_core::chat::{Chat, Sender};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::Role;
@@ -18,9 +17,11 @@ use matsu_runtime::chat::shown::{ShownMessage, ShownState, ShownTool};
 use matsu_runtime::chat::{ChatError, LiveChats, export};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 use crate::wire::people::{MessageBody, ToolUseBody};
@@ -34,7 +35,7 @@ pub fn routes() -> Resource {
         .get("/models", says("list_models", "The models that a chat can have.").answers::<ModelsBody>(), list)
         .post("/chats/{id}/approvals", approve.answers::<ApprovedBody>(), answer_call)
         .patch("/chats/{id}", describe.answers::<TranscriptBody>(), describe_chat)
-        .get("/chats/{id}/export", file.answers::<ExportBody>(), export_chat)
+        .get("/chats/{id}/export", file.answers::<AnyObject>(), export_chat)
         .merge(stream::routes())
 }
 
@@ -230,18 +231,8 @@ struct ExportQuery {
 enum ExportFormat {
     #[default]
     Json,
-    /// Answered as `text/markdown`.
+    /// `{"markdown": "…"}`.
     Markdown,
-}
-
-/// What `format=json` answers.
-#[derive(Serialize, JsonSchema)]
-struct ExportBody {
-    name: Option<String>,
-    models: Vec<String>,
-    system_prompt: Option<String>,
-    created_at: String,
-    entries: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
 async fn export_chat(
@@ -249,15 +240,12 @@ async fn export_chat(
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<ExportQuery>,
-) -> Result<Response, Problem> {
+) -> Result<Json<Value>, Problem> {
     let rooms = live(&app)?.rooms();
     let room = rooms.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
     let entries = room.entries().await.map_err(problem)?;
-    Ok(match query.format {
-        ExportFormat::Json => Json(export::to_json(&room.transcript, &entries)).into_response(),
-        ExportFormat::Markdown => {
-            let kind = [("content-type", "text/markdown; charset=utf-8")];
-            (kind, export::to_markdown(&room.transcript, &entries)).into_response()
-        }
-    })
+    Ok(Json(match query.format {
+        ExportFormat::Json => export::to_json(&room.transcript, &entries),
+        ExportFormat::Markdown => json!({ "markdown": export::to_markdown(&room.transcript, &entries) }),
+    }))
 }

@@ -97,6 +97,7 @@ async fn sit(
         calls: Vec::new(),
         spent: crate::terminal_chat::session::Spent::default(),
         clock: rooms.clock,
+        spending_max: cx.config.chat_spending_max(),
         own: vec![own],
         rooms,
         locks,
@@ -128,6 +129,7 @@ async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc
     let options = LoopOptions {
         tools: Some(Arc::new(Together::new(vec![own, servers]))),
         cancel: cancel.clone(),
+        spending: cx.config.chat_spending_max().account(),
         ..LoopOptions::new(rooms.clock)
     };
     let printed = cx.json;

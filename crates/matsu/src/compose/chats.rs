@@ -44,5 +44,5 @@ pub fn chats(config: &Config, runtime: &Runtime) -> Result<(LiveChats, Arc<McpHo
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&Offer::default()), clock));
     let rooms = Rooms { store: Arc::clone(runtime.store()), clock, roster: super::roster(config)? };
     let tools = DaemonTools { runtime: runtime.clone(), host: Arc::clone(&host) };
-    Ok((LiveChats::new(rooms, Arc::new(tools)), host))
+    Ok((LiveChats::new(rooms, Arc::new(tools), config.chat_spending_max()), host))
 }

@@ -192,6 +192,18 @@ pub const KEYS: &[Key] = &[
         meaning: "which provider answers when nobody is named; none: such a line is a note",
     },
     Key {
+        name: "chat.tokens_max",
+        kind: Kind::Number { min: 0, max: 1_000_000_000 },
+        default: |_| "0".to_owned(),
+        meaning: "tokens that the answers to one line may use together; then they end, and what they started; 0: no bound",
+    },
+    Key {
+        name: "chat.cost_max",
+        kind: Kind::Number { min: 0, max: 1_000_000_000_000 },
+        default: |_| "0".to_owned(),
+        meaning: "the same in money, in millionths of the currency that input_price and output_price are in; 0: no bound",
+    },
+    Key {
         name: "research.model",
         kind: Kind::Text,
         default: |_| "embedded".to_owned(),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::clock::Clock;
 use matsu_core::ports::tool_source::ToolSource;
-use matsu_runtime::agentic_loop::{KeptOutputs, LoopOptions};
+use matsu_runtime::agentic_loop::{KeptOutputs, LoopOptions, SpendingMax};
 use matsu_runtime::chat::{Answered, Posted, Rooms, Together};
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,7 @@ pub struct Session {
     pub calls: Vec<ShownCall>,
     pub spent: Spent,
     pub clock: Clock,
+    pub spending_max: SpendingMax,
 }
 
 /// What this sitting has used.
@@ -121,6 +122,7 @@ impl Session {
             approver: Arc::clone(&self.approver) as Arc<_>,
             outputs: Arc::clone(&self.outputs),
             cancel,
+            spending: self.spending_max.account(),
             ..LoopOptions::new(self.clock)
         }
     }

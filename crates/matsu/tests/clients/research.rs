@@ -102,6 +102,7 @@ behaviours! {
     b24_a_closed_door_is_one_item;
     b26_calibration_is_measured_and_can_be_undone;
     b29_a_side_that_is_down_leaves_the_rest_responsive;
+    b30_the_whole_way_and_a_soak;
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::api::until;
+use crate::events::Events;
 use crate::home::{Daemon, Home};
 
 pub const MOMENT: Duration = Duration::from_secs(30);
@@ -136,12 +137,40 @@ fn a_chat_is_named_prompted_exported_and_ended() {
         (file["system_prompt"].as_str(), file["entries"][1]["role"].as_str()),
         (Some("Be brief."), Some("assistant"))
     );
-    let markdown = daemon.api.send("GET", &format!("/api/v1/chats/{chat}/export?format=markdown"), None).unwrap();
-    assert!(markdown.head.contains("text/markdown") && markdown.body.contains("You said: @echo hello"), "{markdown:?}");
+    let markdown = daemon.api.get(&format!("/api/v1/chats/{chat}/export?format=markdown"))["markdown"].clone();
+    assert!(markdown.as_str().unwrap().contains("You said: @echo hello"), "{markdown}");
     assert_eq!(daemon.api.post(&format!("/api/v1/chats/{chat}/end"), &json!({}))["state"], "ended");
     let more = json!({ "content": "@echo more" });
     let late = daemon.api.send("POST", &format!("/api/v1/chats/{chat}/messages"), Some(&more)).unwrap();
     assert_eq!((late.status, late.json()["error_code"].as_str()), (409, Some("CHAT_ENDED")));
+}
+
+#[test]
+fn a_budget_ends_the_answer_and_what_it_started() {
+    let home = Home::sqlite().with_variable("MATSU_CHAT_TOKENS_MAX", "100");
+    let usage = json!({ "input_tokens": 50, "output_tokens": 10 });
+    let replies = json!({ "replies": [
+        { "when": "research", "calls": [{ "name": "create_task", "arguments": { "query": "pine" } }], "usage": usage },
+        { "when": "research", "calls": [{ "name": "get_task_status", "arguments": {} }], "usage": usage },
+        { "when": "research", "text": ["too dear"], "usage": usage },
+    ] });
+    std::fs::write(home.path("script.json"), replies.to_string()).unwrap();
+    std::fs::write(home.path("config.toml"), "[providers.echo]\nwire = \"scripted\"\nscript = \"script.json\"\n")
+        .unwrap();
+    let daemon = serve(&home);
+    let chat = open(&daemon, &["echo"]);
+    say(&daemon, &chat, "@echo research it");
+    let bearer = format!("Authorization: Bearer {}", daemon.api.token);
+    let mut events = Events::open(&daemon.api, &format!("/api/v1/chats/{chat}/stream"), &[&bearer]);
+    let end = events.until("the end", |event| event.name == "chat" && event.data["answering"] == false).data;
+    let spoken = &end["spoken"][0];
+    assert_eq!(
+        (spoken["stop_reason"].as_str(), spoken["error_code"].as_str()),
+        (Some("budget"), Some("BUDGET_EXHAUSTED"))
+    );
+    let task = daemon.api.all("tasks").into_iter().find(|task| task["kind"] == "research").unwrap();
+    assert_eq!(task["status"], "completed", "a task without searches would wait for ever: {task}");
+    assert!(!messages(&daemon, &chat).iter().any(|message| message["content"] == "too dear"));
 }
 
 #[test]

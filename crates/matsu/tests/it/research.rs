@@ -91,6 +91,19 @@ fn a_second_question_to_the_same_documents_is_answered_too() {
 }
 
 #[test]
+fn a_document_that_is_as_it_was_costs_no_page_again() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = documents(&home);
+    let mut ask = vec!["research", "long polling", "--dir", &folder, "--engine", "local", "--max-pages", "5"];
+    for query in ["long polling", "token use", "plain polling compared", "polling tokens"] {
+        ask.extend(["--query", query]);
+    }
+    let said = home.run_json(&ask);
+    assert_eq!(said["status"]["budget"]["pages_used"], 3, "{said}");
+    assert_eq!(said["status"]["searches_by_status"]["failed"], serde_json::Value::Null, "{said}");
+}
+
+#[test]
 fn the_human_side_of_research_has_its_commands() {
     let home = Home::new(Backend::Sqlite);
     let folder = documents(&home);

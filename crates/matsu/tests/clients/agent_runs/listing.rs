@@ -18,7 +18,7 @@ fn b01_every_agent_is_listed_and_a_program_that_hangs_delays_it_only_by_its_limi
     let began = Instant::now();
     let said = client.call("list_agents", &json!({}));
     assert!(began.elapsed() < Duration::from_secs(9), "the probes run side by side: {:?}", began.elapsed());
-    for name in ["claude", "codex", "gemini", "opencode", "qwen", "script", "hanging"] {
+    for name in ["claude", "codex", "gemini", "matsu", "opencode", "qwen", "script", "hanging"] {
         assert_eq!(named(&said, name)["limit"], 5, "{said}");
     }
     assert_eq!(

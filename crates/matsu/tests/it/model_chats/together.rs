@@ -56,3 +56,37 @@ fn b15_what_five_models_made_with_parallel_calls_is_taken_by_each_strict_vendor(
     let ids: std::collections::BTreeSet<_> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
     assert_eq!((calls.len(), ids.len()), (20, 20), "every call has an id of its own");
 }
+
+#[test]
+fn a_key_is_not_shown_by_rest_in_the_log_in_the_arguments_or_in_the_store() {
+    const KEY: &str = "sk-canary-0123456789";
+    let refusing = ModelServer::start(Script::new().always(Reply::error(401, &format!("{KEY} is unknown")))).unwrap();
+    let home = Home::sqlite().with_variable("MY_KEY", KEY);
+    let provider = |(name, wire, path): (&str, &str, &str)| {
+        let base = format!("{}{path}", refusing.url());
+        format!("[providers.{name}]\nwire = \"{wire}\"\nmodel = \"m\"\nbase_url = \"{base}\"\nkey_env = \"MY_KEY\"\n")
+    };
+    std::fs::write(home.path("config.toml"), WIRES.map(provider).concat()).unwrap();
+    let config = home.path("config.toml").display().to_string();
+    let daemon = home.serve_with(&["-vv", "--config", &config]);
+    let chat = open(&daemon, &[]);
+    say(&daemon, &chat, "@all hello");
+    let bearer = format!("Authorization: Bearer {}", daemon.api.token);
+    let mut events = Events::open(&daemon.api, &format!("/api/v1/chats/{chat}/stream"), &[&bearer]);
+    let now = events.until("all were refused", |event| event.data["answering"] == false).data;
+    assert_eq!(now["spoken"].as_array().unwrap().len(), WIRES.len(), "{now}");
+    assert!(now["spoken"].as_array().unwrap().iter().all(|spoken| spoken["error_code"] == "PROVIDER_AUTH"), "{now}");
+    let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", daemon.process.pid())).unwrap();
+    let store = String::from_utf8_lossy(&std::fs::read(home.data("matsu.db")).unwrap()).into_owned();
+    let doctor = daemon.api.get("/api/v1/doctor").to_string();
+    for (place, text) in [
+        ("REST", now.to_string()),
+        ("log", daemon.process.said()),
+        ("argv", arguments),
+        ("store", store),
+        ("doctor", doctor),
+    ] {
+        assert!(!text.contains("canary"), "{place}: {text}");
+    }
+    assert!(refusing.asked().iter().all(|asked| !asked.path.contains("canary")));
+}

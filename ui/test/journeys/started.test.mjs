@@ -1,0 +1,37 @@
+// A chat with an agent that is not there yet: the message calls it, and its last words are the answer.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { axeBoth, Home, openBrowser, signedIn } from './home.mjs';
+import { hireScribe } from './scripted.mjs';
+
+let browser;
+let home;
+before(async () => {
+  browser = await openBrowser();
+  home = new Home();
+  hireScribe(home);
+  await home.serve();
+});
+after(async () => {
+  await browser.close();
+  await home.close();
+});
+
+test('an agent that Matsu starts answers in a chat', async () => {
+  await home.call('POST', '/api/v1/agents', { id: 'writer', name: 'writer', definition: 'scribe' });
+  const { context, page } = await signedIn(home, browser);
+  await page.evaluate(() => (window.untouched = true));
+  await page.getByRole('link', { name: 'Chat' }).click();
+  await page.getByRole('combobox', { name: 'With an agent' }).selectOption('writer');
+  await page.getByRole('button', { name: 'Begin' }).first().click();
+  const field = page.getByRole('textbox', { name: 'Message' });
+  for (let turn = 0; turn < 2; turn++) {
+    await field.fill(`What do you do? (${turn})`);
+    await field.press('Enter');
+    await page.getByRole('log').getByText('It waits, so that you need not.').nth(turn).waitFor({ timeout: 60_000 });
+  }
+  assert.deepEqual(await axeBoth(page), {});
+  assert.equal(await page.evaluate(() => window.untouched), true, 'no reload');
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
