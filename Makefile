@@ -77,9 +77,9 @@ soak: setup ## An hour of even load (SOAK_SECONDS=300 for less): memory flat, no
 	$(POSTGRES) env MATSU_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --release --locked -p matsu --test it soak:: -- --nocapture
 
 test-agents: setup ## The real AI command lines (over 1 GB, from npm) against a scripted model on loopback
-	programs=$$(scripts/agents.sh); log=$$(mktemp); \
-	MATSU_TEST_AGENTS="$$programs" cargo test --locked -p matsu --test clients agents:: -- --nocapture --test-threads=1 | tee "$$log"; \
-	scripts/agents-report.sh <"$$log" >docs/agents-tested.md; rm "$$log"
+	programs=$$(scripts/agents.sh); log=$$(mktemp); status=0; \
+	MATSU_TEST_AGENTS="$$programs" cargo test --locked -p matsu --test clients agents:: -- --nocapture --test-threads=1 | tee "$$log" || status=$$?; \
+	scripts/agents-report.sh <"$$log" >docs/agents-tested.md; rm "$$log"; exit $$status
 
 schemathesis: setup ## Property tests of the REST API against its own description
 	scripts/schemathesis.sh
