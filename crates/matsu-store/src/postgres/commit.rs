@@ -7,6 +7,7 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use matsu_core::clock::Clock;
 use matsu_core::ports::store::StoreError;
+use tokio_postgres::error::SqlState;
 
 use super::connection::Server;
 use super::statement::error;
@@ -49,6 +50,10 @@ pub async fn check(
 
 async fn status(server: &Server, number: &str) -> Result<String, StoreError> {
     let client = server.client().await?;
-    let row = client.query_one("SELECT coalesce(pg_xact_status($1::text::xid8), '')", &[&number]).await;
-    row.map_err(error)?.try_get(0).map_err(internal)
+    match client.query_one("SELECT coalesce(pg_xact_status($1::text::xid8), '')", &[&number]).await {
+        Ok(row) => row.try_get(0).map_err(internal),
+        // The server crashed and has forgotten that it ever gave out this number: nothing of it was kept.
+        Err(failure) if failure.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => Ok("aborted".to_owned()),
+        Err(failure) => Err(error(failure)),
+    }
 }
