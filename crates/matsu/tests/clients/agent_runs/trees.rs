@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Bench, end_of, processes, reaches, start, start_with, unique_sleep};
 use crate::home::{kill, until};
+use crate::stdio::Client;
 
 /// Everything is gone this soon after it should be, on a busy machine.
 const GONE: Duration = Duration::from_secs(8);
@@ -68,7 +69,7 @@ fn b12_a_timeout_ends_the_whole_tree_and_shows_what_was_said() {
 }
 
 /// The last lines of a run, once there are any.
-fn said_so_far(client: &mut crate::stdio::Client, task: &str) -> Option<String> {
+fn said_so_far(client: &mut Client, task: &str) -> Option<String> {
     let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 5 }));
     said["tail"].as_str().filter(|tail| !tail.is_empty()).map(str::to_owned)
 }
@@ -124,15 +125,21 @@ fn b10_a_daemon_that_is_told_to_end_ends_its_runs_first() {
     );
 }
 
+/// A run of three that do not listen: its task, what they sleep for, and the process of its shim.
+fn start_and_find_its_shim(client: &mut Client) -> (String, String, u32) {
+    let nap = unique_sleep();
+    let task = start(client, &format!("echo $PPID\n{}", stubborn(&nap)));
+    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
+    let said = until("what it said is stored", GONE, || said_so_far(client, &task));
+    let shim = said.lines().next().unwrap().parse().unwrap();
+    (task, nap, shim)
+}
+
 #[test]
 fn what_a_killed_shim_leaves_behind_is_ended_too() {
     let bench = Bench::new();
     let mut client = bench.client();
-    let nap = unique_sleep();
-    let task = start(&mut client, &format!("echo $PPID\n{}", stubborn(&nap)));
-    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
-    let said = until("what it said is stored", GONE, || said_so_far(&mut client, &task));
-    let shim: u32 = said.lines().next().unwrap().parse().unwrap();
+    let (task, nap, shim) = start_and_find_its_shim(&mut client);
     kill(shim);
     until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
     let end = end_of(&mut client, &task);
@@ -143,11 +150,7 @@ fn what_a_killed_shim_leaves_behind_is_ended_too() {
 fn what_a_daemon_and_a_shim_leave_that_were_both_killed_the_next_daemon_ends() {
     let bench = Bench::new();
     let mut client = bench.client();
-    let nap = unique_sleep();
-    let task = start(&mut client, &format!("echo $PPID\n{}", stubborn(&nap)));
-    until("three sleep", GONE, || (processes(&nap) == 3).then_some(()));
-    let said = until("what it said is stored", GONE, || said_so_far(&mut client, &task));
-    let shim: u32 = said.lines().next().unwrap().parse().unwrap();
+    let (task, nap, shim) = start_and_find_its_shim(&mut client);
     let (daemon, _) = bench.home.relayed();
     // Still, so that it does not notice what becomes of its shim.
     let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
