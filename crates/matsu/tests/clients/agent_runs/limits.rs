@@ -9,9 +9,10 @@ fn b15_with_one_place_several_agents_still_finish_one_after_the_other() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
     let nap = unique_sleep();
-    let count = format!("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -cxF {nap}");
+    let count = r#"awk '$0 == ENVIRON["NAP"] { n++ } END { print n }'"#;
+    let all = r"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'";
     // Whoever else runs at the same time sleeps then too.
-    let message = format!("sleep {nap} & sleep 0.5; {count}; kill $!");
+    let message = format!("sleep {nap} & sleep 0.5; {all} | NAP={nap} {count}; kill $!");
     let arguments = json!({ "message": message, "cli_names": ["script", "other"] });
     let said = client.call("use_agents", &arguments);
     assert_eq!((said["status"].as_str(), said["failed_count"].as_i64()), (Some("completed"), Some(0)), "{said}");
