@@ -47,7 +47,7 @@ pub fn starts_and_resumes(stage: &Stage) {
 
 /// Asks, and says what was answered.
 const ASKS: &str = r#"echo '{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}'
-read answer
+read answer || exit 3
 case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';; *) echo '{"type":"result","text":"stayed"}';; esac
 "#;
 
