@@ -1,7 +1,7 @@
 //! How soon a model's first word is at the reader: over Matsu's REST against the same model read bare, alone and while
 //! forty-nine other chats speak.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,9 @@ fn answer(mut connection: TcpStream) -> Result<()> {
             connection.write_all(piece("and so on ").as_bytes())?;
         }
     }
-    connection.write_all(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")?;
+    connection.write_all(
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    )?;
     Ok(())
 }
 
@@ -111,7 +113,8 @@ fn read_request(connection: &mut TcpStream) -> Result<String> {
         read.extend_from_slice(&piece[..length]);
         let text = String::from_utf8_lossy(&read);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0_usize) {
                 return Ok(text.into_owned());
             }
@@ -140,7 +143,10 @@ impl Heard {
             // The end of it stays, in case the words are torn.
             self.read.drain(..self.read.len().saturating_sub(words.len()));
             let mut piece = [0; 64 * 1024];
-            let length = self.stream.read(&mut piece)?;
+            let length = match self.stream.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             ensure!(length > 0, "the stream ended before {words}");
             self.read.extend_from_slice(&piece[..length]);
         }
@@ -149,7 +155,8 @@ impl Heard {
 
 fn read_bare(model: SocketAddr) -> Result<u64> {
     let body = "{\"model\":\"quick\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"question-7\"}]}";
-    let request = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let request =
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let began = Instant::now();
     let mut stream = TcpStream::connect(model)?;
     stream.set_nodelay(true)?;
