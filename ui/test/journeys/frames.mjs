@@ -1,7 +1,7 @@
 // What each frame of a page costs, read from the browser's own trace. Two clocks: what the page's main thread really worked
 // between two frames, which no other program on the machine can lengthen, and what passed on the wall.
 
-const CATEGORIES = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'blink.user_timing', 'v8', 'toplevel'];
+const CATEGORIES = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'blink.user_timing', 'v8'];
 const MARK = 'matsu-frames';
 
 export class Frames {
@@ -15,7 +15,8 @@ export class Frames {
     await page.evaluate((mark) => {
       performance.mark(mark);
       const tick = () => requestAnimationFrame(tick);
-      tick();
+      if (!window[mark]) tick();
+      window[mark] = true;
     }, MARK);
     return frames;
   }
@@ -28,7 +29,7 @@ export class Frames {
     await this.session.detach();
     const mark = this.events.find((event) => event.name === MARK);
     const mine = this.events.filter((event) => event.pid === mark.pid && event.tid === mark.tid && event.ts > mark.ts);
-    const fired = mine.filter((event) => event.name === 'FireAnimationFrame').sort((a, b) => a.ts - b.ts);
+    const fired = mine.filter((event) => event.name === 'FireAnimationFrame' && event.tts).sort((a, b) => a.ts - b.ts);
     const found = { count: fired.length, worked: 0, passed: 0, parts: [] };
     for (let n = 1; n < fired.length; n++) {
       const [from, to] = [fired[n - 1], fired[n]];
@@ -36,7 +37,7 @@ export class Frames {
       found.passed = Math.max(found.passed, (to.ts - from.ts) / 1000);
       if (worked <= found.worked) continue;
       found.worked = worked;
-      const inside = mine.filter((event) => event.tdur > 1000 && event.ts >= from.ts && event.ts < to.ts);
+      const inside = mine.filter((event) => event.tdur > 1000 && event.name !== 'RunTask' && event.ts >= from.ts && event.ts < to.ts);
       found.parts = inside.sort((a, b) => b.tdur - a.tdur).slice(0, 12).map((event) => `${event.name} ${(event.tdur / 1000).toFixed(1)}`);
     }
     return found;

@@ -37,6 +37,7 @@ class Newcomer {
     this.server = spawn('matsu', ['serve', '--json', '--port', '0'], { env: this.env, cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] });
     const said = await new Promise((resolve, reject) => {
       createInterface({ input: this.server.stdout }).once('line', resolve);
+      this.server.once('error', reject);
       this.server.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
     });
     return JSON.parse(said);
