@@ -114,6 +114,15 @@ enum Wanted {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["agent_id"],
+      "properties": { "agent_id": { "type": "string" }, "status": { "type": "null" }, "mode": { "type": "null" } } },
+    { "required": ["status"],
+      "properties": { "status": { "enum": ["cancelled", "completed"] }, "agent_id": { "type": "null" } } },
+    { "required": ["status"],
+      "properties": { "status": { "enum": ["paused", "blocked", "running"] }, "agent_id": { "type": "null" },
+                      "mode": { "type": "null" } } },
+]))]
 struct ChangeBody {
     status: Option<Wanted>,
     /// Gives the task to another agent.
