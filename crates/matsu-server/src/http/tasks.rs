@@ -77,7 +77,7 @@ async fn jobs(
     let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
     let page = app.runtime().store().job_summaries(&filter, &PageRequest::new(query.after, query.limit)).await?;
     // Here is what came out; a look at the status alone is no reading.
-    app.runtime().note_read(&caller.principal, &[task.id]).await;
+    app.runtime().note_read(&caller.principal, &[&task]).await;
     Ok(Json(PageBody::of(page)))
 }
 
