@@ -432,8 +432,7 @@ async def b18_sites_are_asked_politely(m):
     await m.until(task, lambda status: status["metrics"]["total_pages"] >= 6)
     await m("stop_task", task_id=task, mode="immediate")
     times = sorted(at for query, at in Engine.asked if query in "ab")
-    # They leave a second apart; a busy machine lets them arrive a little closer.
-    assert len(times) == 2 and times[1] - times[0] > 0.75, times
+    assert len(times) == 2 and times[1] - times[0] >= 1, times
 
 
 async def b19_a_claim_does_not_confirm_itself(m):
