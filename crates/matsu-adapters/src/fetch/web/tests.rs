@@ -117,6 +117,7 @@ async fn no_hop_leads_inside() {
         assert!(matches!(fetched, Err(FetchError::Refused(_))), "{kind}: {fetched:?}");
         assert!(kind == "file" || matches!(cleared, Err(FetchError::Refused(_))), "{kind}: {cleared:?}");
     }
+    assert_eq!(scene.site.leaks().len(), 0);
     let Ok(FetchOutcome::Redirect { to }) = scene.fetch("/redirect/site").await else { panic!("no redirect") };
     assert!(matches!(scene.fetch(&to).await, Ok(FetchOutcome::Page(_))));
 }
