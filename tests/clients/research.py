@@ -7,6 +7,7 @@ too, is checked against the tool's output schema. Fails with the first thing tha
 """
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -91,8 +92,9 @@ def matsu(*args, given=None):
 class Tools:
     """One connection; replies as dictionaries. Counts calls, and bytes of one half of the replies."""
 
-    def __init__(self, client):
-        self.client, self.calls, self.bytes, self.schemas = client, 0, 0, {}
+    def __init__(self, client, tools):
+        self.client, self.calls, self.bytes = client, 0, 0
+        self.schemas = {tool.name: jsonschema.Draft202012Validator(tool.output_schema) for tool in tools}
 
     async def __call__(self, tool, /, **arguments):
         reply = await self.client.call_tool(tool, arguments)
@@ -101,9 +103,7 @@ class Tools:
         assert json.loads(text) == said, "both halves carry the same"
         self.calls, self.bytes = self.calls + 1, self.bytes + len(text.encode())
         assert reply.is_error == (not said["ok"]), said
-        if not self.schemas:
-            self.schemas = {each.name: each.output_schema for each in (await self.client.list_tools()).tools}
-        jsonschema.validate(said, self.schemas[tool])
+        self.schemas[tool].validate(said)
         return said
 
     async def task(self, **config):
@@ -145,7 +145,7 @@ class Tools:
 async def connected():
     arguments = ["--data-dir", str(DATA), "mcp", "--tools", "research"]
     async with Client(StdioServerParameters(command=MATSU, args=arguments, env=dict(os.environ))) as client:
-        yield Tools(client)
+        yield Tools(client, (await client.list_tools()).tools)
 
 
 def of(status, query):
@@ -284,46 +284,53 @@ async def b08_a_wait_wakes_when_something_changes(m):
     said = await m("get_status", task_id=task, wait=2, wait_for="any", since=since)
     took = time.monotonic() - began
     assert said["returned_because"] == "timeout" and 1.5 < took < 2.5, (took, said)
-    async def woken(act, stamp):
-        """How long after something was stored a wait for it has returned; by the times that the server wrote down."""
+
+    async def woken(act, *stamps):
+        """The longest time from something being stored, by the server's own stamp, to the wait for it being back."""
         # Progress is shown at most once a second: what is under way must have been said first.
         await asyncio.sleep(1.5)
         before = await m("get_status", task_id=task)
-        known, since = {item.get(stamp) for item in before["queue"]["items"]}, before["revision"]
+        known = {item.get(stamp) for item in before["queue"]["items"] for stamp in stamps}
+        took, since = {}, before["revision"]
         wait = lambda: m("get_status", task_id=task, wait=20, wait_for="any", since=since)
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0.3)
         assert not waiting.done()
         await act()
         while True:
-            said = await waiting
-            back = time.time()
+            said, back = await waiting, time.time()
             assert said["returned_because"] in ("changed", "idle", "terminal"), said
-            times = [item[stamp] for item in said["queue"]["items"] if item.get(stamp) and item[stamp] not in known]
-            if times:
-                return back - min(datetime.fromisoformat(each).timestamp() for each in times)
+            for stamp in set(stamps) - set(took):
+                new = [item[stamp] for item in said["queue"]["items"] if item.get(stamp) and item[stamp] not in known]
+                if new:
+                    took[stamp] = back - min(datetime.fromisoformat(each).timestamp() for each in new)
+            if len(took) == len(stamps):
+                return max(took.values())
             since = said["revision"]
             waiting = asyncio.create_task(wait())
 
-    def broken():
+    async def runs(query):
+        Engine.gate.clear()
+        Engine.delays[query] = 60
+        await m.queue(task, query, engines=["searxng"])
+        await m.until(task, lambda status: status["queue"]["running"] == 1)
+
+    def fail():
         Engine.broken = True
         Engine.gate.set()
 
-    def closed(query):
-        Engine.gate.clear()
-        Engine.delays[query] = 60
-
-    queue = lambda query: m.queue(task, query, engines=["searxng"])
-    stop = lambda: m("stop_task", task_id=task, mode="immediate")
-    assert await woken(lambda: queue("more"), "created_at") < 0.2, "an enqueue"
-    assert await woken(lambda: asyncio.to_thread(Engine.gate.set), "completed_at") < 0.2, "a completion"
-    closed("started")
-    assert await woken(lambda: queue("started"), "started_at") < 0.2, "a start"
-    assert await woken(lambda: asyncio.to_thread(broken), "completed_at") < 0.2, "a failure"
-    Engine.broken = False
-    closed("cancelled")
-    await queue("cancelled")
-    assert await woken(stop, "completed_at") < 0.2, "a cancel"
+    took = await woken(lambda: m.queue(task, "more", engines=["searxng"]), "created_at", "started_at")
+    assert took < 0.2, (took, "an enqueue and a start")
+    took = await woken(lambda: asyncio.to_thread(Engine.gate.set), "completed_at")
+    assert took < 0.2, (took, "a completion")
+    await m.done(task)
+    await runs("cancelled")
+    took = await woken(lambda: m("stop_task", task_id=task, mode="immediate"), "completed_at")
+    assert took < 0.2, (took, "a cancel")
+    task = await m.task()
+    await runs("fails")
+    took = await woken(lambda: asyncio.to_thread(fail), "completed_at")
+    assert took < 0.2, (took, "a failure")
 
 
 async def b09_everyone_wakes_and_nothing_is_lost(m):
@@ -465,7 +472,7 @@ async def b16_a_killed_daemon_costs_nothing(m):
     assert status["queue"]["running"] == 0 and before["metrics"]["total_claims"] <= status["metrics"]["total_claims"]
     assert status["metrics"]["total_pages"] == 6 and of(status, "and then")["status"] == "partial", status
     claims = (await m.materials(task, limit=200))["claims"]
-    told = [(claim["origin"]["url"], claim["text"]) for claim in claims]
+    told = [(claim["origin"]["fragment_id"], claim["text"]) for claim in claims]
     assert len(told) == len(set(told)) == status["metrics"]["total_claims"], "nothing is there twice"
     rules = matsu("call", "feedback", json.dumps({"action": "domain_clear_override", "domain_pattern": "blocked.example.org", "reason": "x"}))
     assert rules["cleared_rules"] == 1, "the rule was still there"
@@ -551,10 +558,11 @@ async def b21_materials_are_bounded_and_every_claim_resolves(m):
 
 async def b21_three_hundred_and_thirty_three_claims_fit(m):
     for n in range(333):
-        text = f"In case {n} of the ledger, group{n % 3} found that waiting costs {n * 7} grains of rice, {'which is a long way of saying little, ' * 3}and said so."
+        own = " ".join(hashlib.sha256(f"{n} {k}".encode()).hexdigest()[:7] for k in range(25))
+        text = f"Ledger group{n % 7} counted rice for {own}."
         (DATA.parent / "documents" / f"ledger-{n}.md").write_text(f"---\nurl: https://s{n % 40}.example{n % 40}.org/{n}\n---\n# Case {n}\n\n{text}\n")
     task = await m.task(budget={"max_pages": 400})
-    await m.queue(task, *(f"ledger group{n} rice" for n in range(3)), engines=["local"], max_pages=200)
+    await m.queue(task, *(f"ledger group{n} rice" for n in range(7)), engines=["local"], max_pages=200)
     await m.done(task)
     seen, cursor, m.bytes = [], None, 0
     while True:
@@ -707,8 +715,8 @@ async def b27_a_browser_reaches_nothing_inside(m):
     urls = [url(0, "scripted")] + [url(0, f"redirect/{kind}") for kind in kinds]
     task, status = await m.researched("long polling made by a script", urls)
     assert status["searches"][0]["pages_fetched"] == 1, status
-    text = json.dumps(await m.materials(task, limit=200, include_fragments=True))
-    assert "Made by a script" in text and "/scripted" in text, text
+    claims = (await m.materials(task, limit=200))["claims"]
+    assert claims and all(claim["origin"]["url"] == url(0, "scripted") for claim in claims), claims
 
 
 async def b28_errors_are_for_the_reader(m):

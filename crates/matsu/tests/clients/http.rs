@@ -98,7 +98,9 @@ impl Http {
 
     /// What a tool says, refusals too.
     pub fn says(&self, tool: &str, arguments: &Value) -> Value {
-        self.call(tool, arguments)["result"]["structuredContent"].take()
+        let mut reply = self.mcp_at("/mcp?tools=research,agents", &tool_call(tool, arguments)).json();
+        assert!(reply["result"].is_object(), "{tool}: {reply}");
+        reply["result"]["structuredContent"].take()
     }
 
     /// A task that sleeps; its id.
