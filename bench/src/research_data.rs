@@ -35,7 +35,8 @@ pub fn python_with(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = folder.join("bin/python");
     let done = folder.join("ready");
     if !done.exists() {
-        let made = Command::new("python3").args(["-m", "venv"]).arg(folder).status().context("python3 does not start")?;
+        let made =
+            Command::new("python3").args(["-m", "venv"]).arg(folder).status().context("python3 does not start")?;
         ensure!(made.success(), "no Python environment");
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
         let installed = Command::new(&python).args(install).args(packages).status()?;

@@ -11,11 +11,11 @@ mod growth_queue;
 mod growth_waiters;
 mod local_search;
 mod memory_per_waiter;
+mod page_extraction;
 mod queue_searches;
+mod stance_judge;
 mod start_and_idle;
 mod tool_call_cpu;
-mod page_extraction;
-mod stance_judge;
 mod wake_http;
 mod woken_at_once;
 

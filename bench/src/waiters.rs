@@ -17,6 +17,7 @@ pub struct Waiter {
 
 pub struct Response {
     pub arrived_ns: u64,
+    pub arrived_wall_ns: u64,
     /// The `next.since` field of the JSON body, if there is one: what the next request waits beyond.
     pub since: Option<u64>,
     pub body: Vec<u8>,
@@ -37,10 +38,10 @@ impl Waiter {
         self.buffer.clear();
         loop {
             let read = self.stream.read_buf(&mut self.buffer).await?;
-            let arrived_ns = monotonic_ns();
+            let (arrived_ns, arrived_wall_ns) = (monotonic_ns(), wall_ns());
             ensure!(read > 0, "the server closed the connection");
             if let Some(body) = complete_body(&self.buffer)? {
-                return Ok(Response { arrived_ns, since: since_of(&body), body });
+                return Ok(Response { arrived_ns, arrived_wall_ns, since: since_of(&body), body });
             }
         }
     }
@@ -49,6 +50,12 @@ impl Waiter {
 /// Comparable between processes of one machine, unlike `Instant`, which hides its value.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Comparable with a server's own wall time on the same machine.
+pub fn wall_ns() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 

@@ -1,9 +1,11 @@
 //! The questions about parked waiters, put in the same words to every server.
 //!
-//! A wake-up is timed from the moment before the first byte of the request that makes the change is written, to the
-//! moment after the last byte of the waiter's answer was read, both on the harness's clock. So it holds the change
-//! itself: for the bare server a counter, for Matsu a durable transaction. How long the change alone took (until the
-//! answer to whoever made it) is given beside it.
+//! A wake-up is timed from the moment that work ended in the server, by the server's clock, to the moment after the
+//! last byte of its waiter's answer was read. For Matsu nothing is stored at the first of these moments.
+//!
+//! A change that is asked for over HTTP is timed from the moment before the first byte of that request is written. So
+//! it holds the change itself: for the bare server a counter, for Matsu a durable transaction. How long the change
+//! alone took (until the answer to whoever made it) is given beside it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -22,6 +24,8 @@ use crate::waiters::{Waiter, monotonic_ns};
 /// a waiter that parks late is answered at once, so a wake-up is never lost, only measured a little differently.
 const SETTLE_ONE: Duration = Duration::from_millis(5);
 const CONNECT_BATCH: usize = 250;
+/// Long enough for its waiter to be parked when it ends.
+const WORK: Duration = Duration::from_millis(8);
 /// Every topic begins at revision 1.
 const FIRST: u64 = 1;
 
@@ -49,6 +53,9 @@ pub trait WakeTarget {
 
     /// A complete request that makes one visible change.
     fn publish_request(&mut self, topic: Topic) -> Vec<u8>;
+
+    /// Waits over HTTP for work of this length. How many nanoseconds after its end the answer was here.
+    fn end_of_work(&mut self, length: Duration) -> impl Future<Output = Result<u64>>;
 }
 
 /// Who takes part in the rows over HTTP.
@@ -122,17 +129,27 @@ impl WakeTarget for Target {
             Self::Matsu(target) => target.publish_request(topic),
         }
     }
+
+    async fn end_of_work(&mut self, length: Duration) -> Result<u64> {
+        match self {
+            Self::BareAxum(target) => target.end_of_work(length).await,
+            Self::Matsu(target) => target.end_of_work(length).await,
+        }
+    }
 }
 
 /// Latencies of wake-ups, and of the changes that caused them.
 #[derive(Default)]
 pub struct Wakes {
+    /// From the end of work that nobody asked to end.
+    pub ended_ns: Vec<u64>,
     pub woken_ns: Vec<u64>,
     pub changed_ns: Vec<u64>,
 }
 
 impl Wakes {
     pub fn extend(&mut self, more: Self) {
+        self.ended_ns.extend(more.ended_ns);
         self.woken_ns.extend(more.woken_ns);
         self.changed_ns.extend(more.changed_ns);
     }
@@ -196,6 +213,9 @@ pub async fn probe(target: &mut impl WakeTarget, parked: usize, samples: usize) 
     let mut publisher = Waiter::connect(target.address()).await?;
     let mut since = FIRST;
     let mut wakes = Wakes::default();
+    for _ in 0..samples {
+        wakes.ended_ns.push(target.end_of_work(WORK).await?);
+    }
     for _ in 0..samples {
         probe.send(&target.wait_request(Topic::Probe, since)).await?;
         tokio::time::sleep(SETTLE_ONE).await;

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -17,6 +18,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
+use crate::waiters::{Waiter, wall_ns};
 use crate::wake::{Topic, WakeTarget};
 
 #[derive(Clone)]
@@ -42,13 +44,19 @@ struct PublishParams {
     task: String,
 }
 
+#[derive(Deserialize)]
+struct WorkParams {
+    ms: u64,
+}
+
 pub fn serve() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let topics = Topics { probe: watch::Sender::new(1), crowd: watch::Sender::new(1) };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
-        let app = Router::new().route("/wait", get(wait)).route("/publish", post(publish)).with_state(topics);
+        let app = Router::new().route("/wait", get(wait)).route("/publish", post(publish));
+        let app = app.route("/work", get(work)).with_state(topics);
         axum::serve(listener, app).await.context("the server stopped")
     })
 }
@@ -72,6 +80,18 @@ async fn publish(State(topics): State<Topics>, Query(params): Query<PublishParam
     topic.send_modify(|revision| *revision += 1);
     let revision = *topic.borrow();
     ([(CONTENT_TYPE, "application/json")], format!("{{\"next\":{{\"since\":{revision}}}}}"))
+}
+
+/// Work that ends by itself, and whoever waits for it parked on a watch.
+async fn work(Query(params): Query<WorkParams>) -> impl IntoResponse {
+    let (ends, mut ended) = watch::channel(0);
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(params.ms)).await;
+        let _ = ends.send(wall_ns());
+        ends.closed().await;
+    });
+    let ended_ns = ended.wait_for(|ended_ns| *ended_ns > 0).await.map_or(0, |ended_ns| *ended_ns);
+    ([(CONTENT_TYPE, "application/json")], format!("{{\"ended_ns\":{ended_ns}}}"))
 }
 
 /// The harness's side of the child; killing it on drop also closes every parked connection.
@@ -124,6 +144,19 @@ impl WakeTarget for BareAxum {
              Content-Length: 0\r\n\r\n"
         )
         .into_bytes()
+    }
+
+    async fn end_of_work(&mut self, length: Duration) -> Result<u64> {
+        #[derive(Deserialize)]
+        struct Ended {
+            ended_ns: u64,
+        }
+        let mut waiter = Waiter::connect(self.address).await?;
+        let path = format!("/work?ms={}", length.as_millis());
+        waiter.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
+        let answer = waiter.response().await?;
+        let ended: Ended = serde_json::from_slice(&answer.body)?;
+        Ok(answer.arrived_wall_ns.saturating_sub(ended.ended_ns))
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use bench_peer::Durability;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use crate::waiters::Waiter;
@@ -179,5 +180,23 @@ impl WakeTarget for MatsuServer {
         let body = if task.is_paused { "{\"status\":\"paused\"}" } else { "{\"status\":\"running\"}" };
         let path = format!("/api/v1/tasks/{}", task.id);
         self.request("PATCH", &path, body)
+    }
+
+    /// A task with one job; the wait is for its last job to end. The job says itself when it did.
+    async fn end_of_work(&mut self, length: Duration) -> Result<u64> {
+        let mut connection = Waiter::connect(self.address).await?;
+        let input = json!({ "ms": length.as_millis() as u64, "stamp": true });
+        let task = json!({ "jobs": [{ "kind": "sleep", "input": input }] }).to_string();
+        connection.send(&self.request("POST", "/test/tasks", &task)).await?;
+        let id = task_id(&connection.response().await?.body)?;
+        let path = format!("/api/v1/tasks/{id}/wait?since=1&timeout={HOLD_SECONDS}&wait_for=all");
+        connection.send(&self.request("GET", &path, "")).await?;
+        let arrived_ns = connection.response().await?.arrived_wall_ns;
+        connection.send(&self.request("GET", &format!("/api/v1/tasks/{id}/jobs"), "")).await?;
+        let jobs: Value = serde_json::from_slice(&connection.response().await?.body)?;
+        let output = jobs["items"][0]["output"].as_str().context("the job has not ended")?;
+        let output: Value = serde_json::from_str(output)?;
+        let ended_ns = output["ended_ns"].as_u64().context("the job does not say when it ended")?;
+        Ok(arrived_ns.saturating_sub(ended_ns))
     }
 }

@@ -1,7 +1,7 @@
 //! How soon a model's first word is at the reader: over Matsu's REST against the same model read bare, alone and while
 //! forty-nine other chats speak.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ use crate::verdict::{Verdict, milliseconds};
 const OTHERS: usize = 49;
 const PIECE_EVERY: Duration = Duration::from_millis(5);
 const READ_MAX: Duration = Duration::from_secs(60);
+/// What the stream of a chat says when nobody is answering.
+const AT_REST: &str = "\"answering\":false";
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let bar = "≤ 5 ms over a bare stream; among fifty chats ≤ 50 ms more";
@@ -89,7 +91,9 @@ fn answer(mut connection: TcpStream) -> Result<()> {
             connection.write_all(piece("and so on ").as_bytes())?;
         }
     }
-    connection.write_all(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")?;
+    connection.write_all(
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    )?;
     Ok(())
 }
 
@@ -109,7 +113,8 @@ fn read_request(connection: &mut TcpStream) -> Result<String> {
         read.extend_from_slice(&piece[..length]);
         let text = String::from_utf8_lossy(&read);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0_usize) {
                 return Ok(text.into_owned());
             }
@@ -117,36 +122,56 @@ fn read_request(connection: &mut TcpStream) -> Result<String> {
     }
 }
 
-/// Reads until these words are there.
-fn until(stream: &mut impl Read, words: &str) -> Result<()> {
-    let mut read = Vec::new();
-    loop {
-        let mut piece = [0; 64 * 1024];
-        let length = stream.read(&mut piece)?;
-        ensure!(length > 0, "the stream ended before {words}");
-        // The end of what was read before, in case the words are torn.
-        read.drain(..read.len().saturating_sub(words.len()));
-        read.extend_from_slice(&piece[..length]);
-        if read.windows(words.len()).any(|window| window == words.as_bytes()) {
-            return Ok(());
+/// A stream, and what was read of it beyond the words that were looked for.
+struct Heard {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Heard {
+    fn of(stream: TcpStream) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
+    /// Reads until these words are there.
+    fn until(&mut self, words: &str) -> Result<()> {
+        loop {
+            if let Some(at) = self.read.windows(words.len()).position(|window| window == words.as_bytes()) {
+                self.read.drain(..at + words.len());
+                return Ok(());
+            }
+            // The end of it stays, in case the words are torn.
+            self.read.drain(..self.read.len().saturating_sub(words.len()));
+            let mut piece = [0; 64 * 1024];
+            let length = match self.stream.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            ensure!(length > 0, "the stream ended before {words}");
+            self.read.extend_from_slice(&piece[..length]);
         }
     }
 }
 
 fn read_bare(model: SocketAddr) -> Result<u64> {
     let body = "{\"model\":\"quick\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"question-7\"}]}";
-    let request = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let request =
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let began = Instant::now();
     let mut stream = TcpStream::connect(model)?;
     stream.set_nodelay(true)?;
     stream.write_all(request.as_bytes())?;
-    until(&mut stream, "word-7.")?;
+    Heard::of(stream).until("word-7.")?;
     Ok(u64::try_from(began.elapsed().as_nanos())?)
+}
+
+fn post(daemon: &Daemon, path: &str, text: &str) -> Result<Value> {
+    daemon.http()?.post(path, &[], &serde_json::json!({ "content": text }).to_string())
 }
 
 struct Chat {
     id: String,
-    stream: TcpStream,
+    stream: Heard,
     asked: usize,
 }
 
@@ -158,43 +183,35 @@ impl Chat {
         stream.set_read_timeout(Some(READ_MAX))?;
         let head = format!("GET /api/v1/chats/{id}/stream HTTP/1.1\r\nhost: localhost\r\n");
         stream.write_all(format!("{head}authorization: Bearer {}\r\n\r\n", daemon.token).as_bytes())?;
-        until(&mut stream, "\"answering\":false")?;
+        let mut stream = Heard::of(stream);
+        stream.until(AT_REST)?;
         Ok(Self { id, stream, asked: number * 1_000_000 })
     }
 
-    fn post(&self, daemon: &Daemon, text: &str) -> Result<Value> {
-        let body = serde_json::json!({ "content": text }).to_string();
-        daemon.http()?.post(&format!("/api/v1/chats/{}/messages", self.id), &[], &body)
+    fn path(&self) -> String {
+        format!("/api/v1/chats/{}/messages", self.id)
     }
 
-    /// From the line to its first word. Whoever posts is another thread, as the page's two connections are two.
+    /// From the line to its first word, and on to the end of the answer. Whoever posts is another thread, as the page's
+    /// two connections are two.
     fn first_token(&mut self, daemon: &Daemon) -> Result<u64> {
         self.asked += 1;
-        let line = format!("@quick question-{}", self.asked);
+        let (path, line) = (self.path(), format!("@quick question-{}", self.asked));
         let began = Instant::now();
         let first = std::thread::scope(|scope| {
-            let posted = scope.spawn(|| self.post(daemon, &line));
-            let mut reader = &self.stream;
-            let seen = until(&mut reader, &format!("word-{}.", self.asked)).map(|()| began.elapsed());
+            let posted = scope.spawn(|| post(daemon, &path, &line));
+            let seen = self.stream.until(&format!("word-{}.", self.asked)).map(|()| began.elapsed());
             posted.join().map_err(|_| anyhow::anyhow!("the post panicked"))??;
             seen
         })?;
-        self.is_free(daemon)?;
+        self.stream.until(AT_REST)?;
         Ok(u64::try_from(first.as_nanos())?)
-    }
-
-    /// Waits until the next line can be said; what the stream says meanwhile is old by then.
-    fn is_free(&self, daemon: &Daemon) -> Result<()> {
-        while daemon.http()?.post(&format!("/api/v1/chats/{}/stop", self.id), &[], "{}")?["stopped"] == true {
-            std::thread::sleep(PIECE_EVERY);
-        }
-        Ok(())
     }
 
     /// Has the talker speak, and reads what it says for as long as it comes.
     fn talk(self, daemon: &Daemon) -> Result<std::thread::JoinHandle<()>> {
-        self.post(daemon, &format!("@talker question-{}", self.asked))?;
-        let mut stream = self.stream;
+        post(daemon, &self.path(), &format!("@talker question-{}", self.asked))?;
+        let mut stream = self.stream.stream;
         Ok(std::thread::spawn(move || {
             let mut piece = [0; 64 * 1024];
             while stream.read(&mut piece).is_ok_and(|length| length > 0) {}

@@ -36,14 +36,21 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ]);
         if Some(size) == megabytes.last() {
             let peak = Some(number("peak_mib")?);
-            section.verdicts.push(Verdict::at_most(format!("{size} MB in ≤ 256 MiB"), peak, 256.0, |seen| format!("{seen:.0} MiB")));
+            section.verdicts.push(Verdict::at_most(format!("{size} MB in ≤ 256 MiB"), peak, 256.0, |seen| {
+                format!("{seen:.0} MiB")
+            }));
             let p99 = Some(number("p99_ms")?);
-            section.verdicts.push(Verdict::at_most(format!("{size} MB, p99 ≤ 50 ms"), p99, 50.0, |seen| format!("{seen:.1} ms")));
+            section
+                .verdicts
+                .push(Verdict::at_most(format!("{size} MB, p99 ≤ 50 ms"), p99, 50.0, |seen| format!("{seen:.1} ms")));
         }
     }
     section.tables.push(Table {
-        caption: "Text in three scripts, words as unequal as in real text; 300 questions of one to four words".to_owned(),
-        header: ["MB of text", "seconds to index", "peak MiB", "index MiB", "p50 ms", "p99 ms"].map(str::to_owned).to_vec(),
+        caption: "Text in three scripts, words as unequal as in real text; 300 questions of one to four words"
+            .to_owned(),
+        header: ["MB of text", "seconds to index", "peak MiB", "index MiB", "p50 ms", "p99 ms"]
+            .map(str::to_owned)
+            .to_vec(),
         lines,
     });
     Ok(section)

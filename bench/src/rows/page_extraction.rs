@@ -12,7 +12,8 @@ use crate::research_data::{Data, python_with};
 use crate::verdict::Verdict;
 
 const TITLE: &str = "Page extraction";
-const BAR: &str = "shingle F1 ≥ 0.960 on 181 articles, wordset F1 ≥ 0.870 on 150 pages of seven kinds, ≥ 100 pages/s on one core";
+const BAR: &str =
+    "shingle F1 ≥ 0.960 on 181 articles, wordset F1 ≥ 0.870 on 150 pages of seven kinds, ≥ 100 pages/s on one core";
 const READERS: [&str; 4] = ["matsu", "rs-trafilatura", "dom_smoothie", "trafilatura"];
 /// Its dependency justext needs what lxml no longer brings along.
 const TRAFILATURA: [&str; 2] = ["trafilatura==2.0.0", "lxml_html_clean==0.4.*"];
@@ -25,7 +26,11 @@ struct Seen {
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let Some(data) = Data::find() else {
-        return Ok(Section::skipped(TITLE, BAR, "the measuring pages are not there; MATSU_BENCH_DATA names their folder"));
+        return Ok(Section::skipped(
+            TITLE,
+            BAR,
+            "the measuring pages are not there; MATSU_BENCH_DATA names their folder",
+        ));
     };
     let mut section = Section::new(TITLE, BAR);
     let mut lines = Vec::new();
@@ -73,7 +78,12 @@ fn measure(bench: &Bench, data: &Data, reader: &str) -> Result<Seen> {
     let (articles, first) = texts(bench, reader, &data.path("extraction/articles/html"), None)?;
     let (kinds, second) = texts(bench, reader, &data.path("extraction/wcxb-dev-150/html"), Some(&truth))?;
     let out = bench.fresh_folder()?.join("score.json");
-    let shingle = data.score("score_extraction.py", &[&articles, &data.path("extraction/articles/ground-truth.json")], &[], &out)?;
+    let shingle = data.score(
+        "score_extraction.py",
+        &[&articles, &data.path("extraction/articles/ground-truth.json")],
+        &[],
+        &out,
+    )?;
     let wordset = data.score("score_extraction.py", &[&kinds, &truth], &["--metric", "wordset"], &out)?;
     let f1 = |report: &Value, metric: &str| report["metrics"][metric]["figures"]["f1"].as_f64().context("no F1");
     let pages = first.0 + second.0;

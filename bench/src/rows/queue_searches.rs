@@ -35,8 +35,16 @@ pub fn run(bench: &Bench) -> Result<Section> {
         latencies.push(u64::try_from(began.elapsed().as_nanos())?);
     }
     let p99 = Percentiles::of(latencies.iter().copied())?.map(|found| found.p99_ns as f64);
-    section.verdicts.push(Verdict::at_most(format!("{} queued, p99 ≤ 10 ms", grouped(waiting as f64)), p99, 1e7, milliseconds));
-    section.add_latencies("The tool over HTTP, from the request to the last byte of the answer", &[("Matsu".to_owned(), latencies)])?;
+    section.verdicts.push(Verdict::at_most(
+        format!("{} queued, p99 ≤ 10 ms", grouped(waiting as f64)),
+        p99,
+        1e7,
+        milliseconds,
+    ));
+    section.add_latencies(
+        "The tool over HTTP, from the request to the last byte of the answer",
+        &[("Matsu".to_owned(), latencies)],
+    )?;
     section.notes.push(format!(
         "SQLite at its default durability, two searches running. Every call adds its hundred: at the end {} wait.",
         grouped((waiting + samples * BATCH) as f64)

@@ -17,7 +17,11 @@ const PACKAGES: [&str; 2] = ["numpy==2.3.*", "scipy==1.16.*"];
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let Some(data) = Data::find() else {
-        return Ok(Section::skipped(TITLE, BAR, "the measuring pairs are not there; MATSU_BENCH_DATA names their folder"));
+        return Ok(Section::skipped(
+            TITLE,
+            BAR,
+            "the measuring pairs are not there; MATSU_BENCH_DATA names their folder",
+        ));
     };
     let mut section = Section::new(TITLE, BAR);
     let folder = bench.fresh_folder()?;
@@ -50,7 +54,9 @@ pub fn run(bench: &Bench) -> Result<Section> {
             report["lines"].to_string(),
         ]);
         let ahead = Some(macro_f1 - majority);
-        section.verdicts.push(Verdict::at_least(format!("{name}: ahead by ≥ 0.15"), ahead, 0.15, |seen| format!("{seen:+.3}")));
+        section
+            .verdicts
+            .push(Verdict::at_least(format!("{name}: ahead by ≥ 0.15"), ahead, 0.15, |seen| format!("{seen:+.3}")));
     }
     section.tables.push(Table {
         caption: "Ten-fold by group: no pair is judged by weights that have seen its claim".to_owned(),

@@ -83,6 +83,17 @@ impl Clock {
         }
     }
 
+    /// Wall time in nanoseconds since 1970, as finely as the system tells it: to compare moments in different
+    /// processes of one machine.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        let since = match self.anchor {
+            Some(_) => Duration::from_millis(u64::try_from(self.now().as_millis()).unwrap_or(0)),
+            None => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        };
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// The monotonic clock that waits are counted on.
     #[must_use]
     pub fn instant(&self) -> Instant {

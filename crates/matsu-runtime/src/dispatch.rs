@@ -139,6 +139,10 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
     let message = if error.code == ErrorCode::InternalError {
         tracing::error!(error.id = %error_id, tool = entry.name, detail = %error.message, "tool call failed");
         "something went wrong inside; the log has it under this error_id"
+    } else if cx.caller.is_cancelled() {
+        // Not an outage, whatever the answer calls it that nobody reads.
+        tracing::debug!(error.id = %error_id, tool = entry.name, "the caller has left");
+        error.message.as_str()
     } else {
         tracing::info!(error.id = %error_id, tool = entry.name, code = %error.code, detail = %error.message, "tool call refused");
         error.message.as_str()

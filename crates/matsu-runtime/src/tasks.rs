@@ -223,21 +223,20 @@ impl Runtime {
 
     /// As [`Runtime::mark_read`], for a reader who has been served: a store that cannot be written now must not turn
     /// a good answer into an error. What could not be noted counts as unread and is kept longer.
-    pub async fn note_read(&self, owner: &Principal, ids: &[TaskId]) {
-        if let Err(error) = self.mark_read(owner, ids).await {
+    pub async fn note_read(&self, owner: &Principal, shown: &[&Task]) {
+        if let Err(error) = self.mark_read(owner, shown).await {
             tracing::debug!(%error, "that results were read could not be noted");
         }
     }
 
-    /// Notes that the owner has seen these ends. Call after the reply was written; what is not the owner's is left
-    /// alone.
+    /// Notes that the owner has seen these tasks as they are here: one that has ended since was not seen to. What is
+    /// not the owner's is left alone.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn mark_read(&self, owner: &Principal, ids: &[TaskId]) -> Result<(), TaskError> {
-        let tasks = self.store().tasks(ids).await?;
-        let unread = |task: &Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
-        let ids: Vec<TaskId> = tasks.into_iter().filter(unread).map(|task| task.id).collect();
+    pub async fn mark_read(&self, owner: &Principal, shown: &[&Task]) -> Result<(), TaskError> {
+        let unread = |task: &&&Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
+        let ids: Vec<TaskId> = shown.iter().filter(unread).map(|task| task.id.clone()).collect();
         if !ids.is_empty() {
             self.store().mark_read(&ids, self.clock().now()).await?;
             self.news().forget(owner);

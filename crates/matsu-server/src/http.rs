@@ -20,6 +20,7 @@ mod task_wait;
 mod tasks;
 mod test_jobs;
 mod tokens;
+mod tool_body;
 mod tool_call;
 mod tools;
 

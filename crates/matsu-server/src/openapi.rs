@@ -161,7 +161,28 @@ fn present(mut schema: Value) -> Value {
 fn inlined(schema: SchemaOf) -> Value {
     let mut settings = settings(Contract::Deserialize);
     settings.inline_subschemas = true;
-    schema(&mut settings.into_generator()).to_value()
+    let mut schema = schema(&mut settings.into_generator()).to_value();
+    bound_integers(&mut schema);
+    schema
+}
+
+/// A format names the width of an integer, and few readers know it; the bounds say it to all.
+fn bound_integers(schema: &mut Value) {
+    let bounds = match schema.get("format").and_then(Value::as_str) {
+        Some("int64") => Some((json!(i64::MIN), json!(i64::MAX))),
+        Some("uint64") => Some((json!(0), json!(u64::MAX))),
+        Some("uint32") => Some((json!(0), json!(u32::MAX))),
+        _ => None,
+    };
+    if let (Some((least, most)), Value::Object(fields)) = (bounds, &mut *schema) {
+        fields.entry("minimum").or_insert(least);
+        fields.entry("maximum").or_insert(most);
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(bound_integers),
+        Value::Array(items) => items.iter_mut().for_each(bound_integers),
+        _ => {}
+    }
 }
 
 fn shared(contract: Contract) -> SchemaGenerator {

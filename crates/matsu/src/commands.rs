@@ -136,7 +136,6 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
     let Cli { global, command } = cli;
     match command {
         Command::Serve(args) => serve::run(&global, args).await,
-        Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Worker(args) => worker::run(&global, args).await,
         Command::Open(args) => open::run(&quiet(&global)?, &args).await,
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
@@ -161,7 +160,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Shim => Ok(ExitCode::FAILURE),
+        Command::Shim | Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,

@@ -8,19 +8,17 @@ mod config;
 mod connect;
 mod daemon;
 mod doctor;
+mod event_loop;
 mod logging;
 mod paths;
 mod process;
 mod relay;
+mod stdio;
 mod terminal_chat;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
-
-/// Threads that are blocked when all work has ended get this long to come back.
-const BLOCKED_MAX: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
@@ -29,15 +27,9 @@ fn main() -> ExitCode {
         return matsu_adapters::agents::shim::run();
     }
     let json = cli.global.json;
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return commands::fail(&error.into(), json),
+    let ended = match cli.command {
+        commands::Command::Mcp(args) => commands::mcp::run(&cli.global, &args),
+        _ => event_loop::on_all_cores(commands::run(cli)),
     };
-    let ended = runtime.block_on(commands::run(cli));
-    // A thread that reads from a terminal or waits for a disk would hold the process for as long as that takes.
-    runtime.shutdown_timeout(BLOCKED_MAX);
-    match ended {
-        Ok(code) => code,
-        Err(error) => commands::fail(&error, json),
-    }
+    ended.unwrap_or_else(|error| commands::fail(&error, json))
 }

@@ -14,7 +14,7 @@ use matsu_core::id::NodeId;
 use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX, IDLE_EXIT};
 use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
 use matsu_server::mcp::socket::{Greeting, Preamble};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,7 +23,7 @@ use crate::cli::Global;
 use crate::commands::mcp::Mcp;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
-use crate::process;
+use crate::{process, stdio};
 
 use frames::Frames;
 
@@ -52,14 +52,11 @@ impl Relay {
         Self { config: config.clone(), preamble, daemon_arguments: daemon_arguments(config, global, args) }
     }
 
-    pub async fn run(
-        &self,
-        client_in: impl AsyncRead + Unpin,
-        mut client_out: impl AsyncWrite + Unpin,
-    ) -> Result<Ended> {
+    pub async fn run(&self) -> Result<Ended> {
         let Some(mut daemon) = self.reach().await? else { return Ok(Ended::NoDaemon) };
         // Bytes, not text: what is no text is the daemon's to refuse.
-        let mut client = BoundedLines::new(client_in);
+        let mut client = BoundedLines::new(stdio::stdin());
+        let mut client_out = stdio::stdout();
         let mut frames = Frames::default();
         // Once, before the first frame: a signal between two frames must not be lost.
         let told_to_end = told_to_end();
@@ -69,20 +66,20 @@ impl Relay {
                 line = client.next() => match line.context("cannot read from the client")? {
                     Line::Whole(line) => {
                         frames.heard_from_client(&line);
-                        if send(&mut daemon.1, &line).await.is_err() {
+                        if send(&mut daemon.1, line).await.is_err() {
                             daemon = self.replace(&mut frames, &mut client_out).await?;
                         }
                     }
                     Line::TooLong => {
                         tracing::warn!(bytes_max = FRAME_BYTES_MAX, "a frame of the client is too long");
-                        send(&mut client_out, frames::too_long().as_bytes()).await.context("cannot write to the client")?;
+                        send(&mut client_out, frames::too_long()).await.context("cannot write to the client")?;
                     }
                     Line::End => return Ok(Ended::ClientLeft),
                 },
                 line = daemon.0.next() => match line {
                     Ok(Line::Whole(line)) => {
                         if frames.heard_from_daemon(&line) {
-                            send(&mut client_out, &line).await.context("cannot write to the client")?;
+                            send(&mut client_out, line).await.context("cannot write to the client")?;
                         }
                     }
                     // Whose answer the long one was is not known any more: all that are open are answered for it.
@@ -99,11 +96,11 @@ impl Relay {
     async fn replace(&self, frames: &mut Frames, client: &mut (impl AsyncWrite + Unpin)) -> Result<Daemon> {
         tracing::info!("the daemon has ended; looking for another");
         for answer in frames.give_up() {
-            send(client, answer.as_bytes()).await.context("cannot write to the client")?;
+            send(client, answer).await.context("cannot write to the client")?;
         }
         let mut daemon = self.reach().await?.context("the daemon has ended and no other could be started")?;
         for line in frames.handshake() {
-            send(&mut daemon.1, line.as_bytes()).await.context("the new daemon hung up")?;
+            send(&mut daemon.1, line).await.context("the new daemon hung up")?;
         }
         Ok(daemon)
     }
@@ -145,7 +142,7 @@ impl Relay {
 
     async fn greet(&self, stream: UnixStream) -> Result<Daemon> {
         let (reader, mut writer) = stream.into_split();
-        send(&mut writer, &serde_json::to_vec(&self.preamble)?).await?;
+        send(&mut writer, serde_json::to_vec(&self.preamble)?).await?;
         let mut lines = BoundedLines::new(reader);
         let Line::Whole(line) = lines.next().await? else { anyhow::bail!("the daemon hung up") };
         let greeting: Greeting = serde_json::from_slice(&line)?;
@@ -183,9 +180,11 @@ impl Relay {
     }
 }
 
-async fn send(to: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> std::io::Result<()> {
-    to.write_all(line).await?;
-    to.write_all(b"\n").await?;
+/// In one piece: whoever reads it is woken once.
+async fn send(to: &mut (impl AsyncWrite + Unpin), line: impl Into<Vec<u8>>) -> std::io::Result<()> {
+    let mut line = line.into();
+    line.push(b'\n');
+    to.write_all(&line).await?;
     to.flush().await
 }
 

@@ -18,13 +18,25 @@ export function parse(text: string): Filter {
 }
 
 /** Fields that the row does not have match nothing, so a slip of the pen shows. */
-export function matches(filter: Filter, fields: Record<string, string>, text: string): boolean {
+export function matches<T extends object>(filter: Filter, row: T, text: (row: T) => string): boolean {
   for (const [name, wanted] of filter.fields) {
-    const value = fields[name];
-    if (value === undefined || !wanted.includes(value)) return false;
+    const fields = row as Record<string, unknown>;
+    // Tasks call it their status, jobs their state; one word finds both.
+    const value = fields[name] ?? (name === 'state' ? fields['status'] : undefined);
+    if (typeof value !== 'string' || !wanted.includes(value)) return false;
   }
-  // Folding costs more than everything else here, and most filters have no words.
   if (filter.words.length === 0) return true;
-  const hay = folded(text);
+  const hay = foldedOnce(row, text);
   return filter.words.every((word) => hay.includes(word));
+}
+
+/** Folding costs more than everything else here, and ten thousand rows are asked again twenty times a second. */
+const folds = new WeakMap<object, { text: string; hay: string }>();
+function foldedOnce<T extends object>(row: T, text: (row: T) => string): string {
+  const said = text(row);
+  const known = folds.get(row);
+  if (known?.text === said) return known.hay;
+  const hay = folded(said);
+  folds.set(row, { text: said, hay });
+  return hay;
 }

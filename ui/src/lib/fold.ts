@@ -8,7 +8,7 @@ export interface Fold {
   ticks: number[];
 }
 
-const GAP_WIDTH = 64;
+const GAP_WIDTH = 84;
 /** A gap is folded when it takes a larger share of the line than this. */
 const GAP_SHARE = 0.2;
 

@@ -34,10 +34,10 @@ export function preferred(): Language {
 
 /** `t('x', {n: 2})`: with an `n`, `x_one` or `x_other` by the rules of the language. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
-  const { table, language } = words;
+  const { table } = words;
   let found: string | undefined;
   if (typeof values['n'] === 'number') {
-    const form = new Intl.PluralRules(language).select(values['n']);
+    const form = once('plural', (tag) => new Intl.PluralRules(tag)).select(values['n']);
     found = table[`${key}_${form}`] ?? table[`${key}_other`];
   }
   found ??= table[key] ?? en[key];
@@ -52,14 +52,21 @@ export function word(group: string, name: string): string {
   return words.table[`${group}_${name}`] ?? name.replaceAll('_', ' ');
 }
 
+/** Making one of these costs more than using it a hundred times, and a list uses them for every row. */
+const made = new Map<string, unknown>();
+function once<T>(kind: string, make: (language: Language) => T): T {
+  const key = `${words.language} ${kind}`;
+  if (!made.has(key)) made.set(key, make(words.language));
+  return made.get(key) as T;
+}
+
 export const number = (value: number, digits = 0): string =>
-  new Intl.NumberFormat(words.language, { maximumFractionDigits: digits, minimumFractionDigits: digits }).format(value);
+  once(`number ${digits}`, (tag) => new Intl.NumberFormat(tag, { maximumFractionDigits: digits, minimumFractionDigits: digits })).format(value);
 
 export const clock = (at: string | number): string =>
-  new Intl.DateTimeFormat(words.language, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(new Date(at));
+  once('clock', (tag) => new Intl.DateTimeFormat(tag, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' })).format(new Date(at));
 
-export const date = (at: string | number): string =>
-  new Intl.DateTimeFormat(words.language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at));
+export const date = (at: string | number): string => once('date', (tag) => new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeStyle: 'short' })).format(new Date(at));
 
 /** 4m12, 2h05, 12 s: short and of even width. */
 export function span(ms: number): string {

@@ -17,6 +17,21 @@ function want(task: Task): Want | null {
   return null;
 }
 
+/** Those that hold something up or went wrong, in no order; what merely ended well does not call anybody. Found once per batch. */
+const calling: Item[] = $derived.by(() => {
+  void live.version;
+  const items: Item[] = [];
+  for (const task of tasks.values()) {
+    const wants = want(task);
+    if (wants && wants !== 'unread') items.push({ task, want: wants });
+  }
+  return items;
+});
+
+export const callers = (): readonly Item[] => calling;
+export const attention = (): number => calling.length;
+
+/** Everything, the most urgent first. */
 export function inbox(): Item[] {
   void live.version;
   const items: Item[] = [];
@@ -24,8 +39,6 @@ export function inbox(): Item[] {
     const wants = want(task);
     if (wants) items.push({ task, want: wants });
   }
-  return items.sort((a, b) => RANK[a.want] - RANK[b.want] || b.task.updated_at.localeCompare(a.task.updated_at));
+  const later = (a: Task, b: Task) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
+  return items.sort((a, b) => RANK[a.want] - RANK[b.want] || later(a.task, b.task));
 }
-
-/** How many of them hold something up or went wrong; what merely ended well does not call anybody. */
-export const attention = (): number => inbox().filter((item) => item.want !== 'unread').length;

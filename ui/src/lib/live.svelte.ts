@@ -14,7 +14,7 @@ const TASKS_MAX = 5_000;
 export const tasks = new Map<string, Task>();
 export const jobs = new Map<string, Job>();
 /** The same, newest first. Kept in order as they come, because sorting ten thousand rows for each batch would take its time. */
-export const newestJobs: string[] = [];
+export const newestJobs: Job[] = [];
 
 class Live {
   /** Grows with every applied batch. */
@@ -117,9 +117,14 @@ export function putJob(job: Job): void {
   const held = jobs.get(job.id);
   if (held && (held.revision ?? 0) > (job.revision ?? 0)) return;
   jobs.set(job.id, job);
-  if (held) return;
-  newestJobs.splice(placeOf(job), 0, job.id);
-  if (jobs.size > JOBS_MAX) jobs.delete(newestJobs.pop() ?? '');
+  const place = placeOf(job);
+  if (held && held.queued_at === job.queued_at) {
+    newestJobs[place] = job;
+    return;
+  }
+  if (held) newestJobs.splice(placeOf(held), 1);
+  newestJobs.splice(held ? placeOf(job) : place, 0, job);
+  if (jobs.size > JOBS_MAX) jobs.delete(newestJobs.pop()?.id ?? '');
 }
 
 /** Where a job stands among those that are there: before all that were queued earlier. */
@@ -127,7 +132,7 @@ function placeOf(job: Job): number {
   let [low, high] = [0, newestJobs.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    const other = jobs.get(newestJobs[middle] ?? '');
+    const other = newestJobs[middle];
     if (other && (other.queued_at > job.queued_at || (other.queued_at === job.queued_at && other.id > job.id))) low = middle + 1;
     else high = middle;
   }

@@ -1,5 +1,8 @@
 /** Server-sent events from a fetch, which can carry the key; `EventSource` cannot. */
+import { headers } from './api';
 import type { StreamEvent } from './types';
+
+const SILENCE_MAX_MS = 25_000;
 
 export interface Frame extends StreamEvent {
   id: string | null;
@@ -35,5 +38,20 @@ function parse(block: string): Frame | null {
     return { name, id, data: JSON.parse(data.join('\n')) as StreamEvent['data'] };
   } catch {
     return null;
+  }
+}
+
+/** Reads a stream to its end; its status. One that says nothing for longer than its pings is no stream, and is given up. */
+export async function listen(path: string, stop: AbortController, heard: (frames: Frame[]) => void): Promise<number> {
+  const answer = await fetch(path, { headers: headers(), signal: stop.signal, cache: 'no-store' });
+  if (!answer.ok || !answer.body) return answer.status;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const frames = new FrameReader();
+  for (;;) {
+    const silence = setTimeout(() => stop.abort(), SILENCE_MAX_MS);
+    const { done, value } = await reader.read().finally(() => clearTimeout(silence));
+    if (done) return answer.status;
+    const read = frames.push(value);
+    if (read.length) heard(read);
   }
 }

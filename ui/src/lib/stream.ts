@@ -2,8 +2,8 @@
  * One stream per browser, not per tab: a lock elects the tab that reads, a channel carries what it reads to the others.
  * A browser opens six connections to one host; a stream per tab would stop the seventh tab from loading at all.
  */
-import { headers, post, signedIn } from './api';
-import { FrameReader } from './sse';
+import { post, signedIn } from './api';
+import { listen, type Frame } from './sse';
 import type { StreamEvent } from './types';
 
 export type LinkState = 'live' | 'connecting' | 'offline' | 'paused';
@@ -13,7 +13,6 @@ type Message =
   | { kind: 'topics'; tab: string; topics: string[] }
   | { kind: 'who' };
 
-const SILENCE_MAX_MS = 25_000;
 const tab = crypto.randomUUID();
 const channel = new BroadcastChannel('matsu');
 const topicsOf = new Map<string, string[]>();
@@ -100,37 +99,26 @@ async function read(): Promise<void> {
   const query = new URLSearchParams({ topics: wanted().join(',') });
   const resumed = cursor !== null;
   if (cursor) query.set('cursor', cursor);
-  const answer = await fetch(`/api/v1/events?${query}`, { headers: headers(), signal: abort.signal, cache: 'no-store' });
-  if (answer.status === 400) cursor = null;
-  if (!answer.ok || !answer.body) return;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  const frames = new FrameReader();
-  let silence = watch();
-  for (;;) {
-    const { done, value } = await reader.read();
-    clearTimeout(silence);
-    if (done) return;
-    silence = watch();
-    const events: StreamEvent[] = [];
-    for (const frame of frames.push(value)) {
-      if (frame.id) cursor = frame.id;
-      if (frame.name === 'hello') {
-        streamId = String(frame.data['stream_id']);
-        frame.data['resumed'] = resumed;
-        tellLink('live');
-        void sendTopics();
-      }
-      if (frame.name !== 'ping') events.push({ name: frame.name, data: frame.data });
-    }
-    if (events.length) {
-      listener(events);
-      channel.postMessage({ kind: 'events', events, cursor } satisfies Message);
-    }
-  }
+  const status = await listen(`/api/v1/events?${query}`, abort, (frames) => tell(frames, resumed));
+  if (status === 400) cursor = null;
 }
 
-/** A stream that says nothing for longer than its pings is no stream. */
-const watch = () => setTimeout(() => abort?.abort(), SILENCE_MAX_MS);
+function tell(frames: Frame[], resumed: boolean): void {
+  const events: StreamEvent[] = [];
+  for (const frame of frames) {
+    if (frame.id) cursor = frame.id;
+    if (frame.name === 'hello') {
+      streamId = String(frame.data['stream_id']);
+      frame.data['resumed'] = resumed;
+      tellLink('live');
+      void sendTopics();
+    }
+    if (frame.name !== 'ping') events.push({ name: frame.name, data: frame.data });
+  }
+  if (!events.length) return;
+  listener(events);
+  channel.postMessage({ kind: 'events', events, cursor } satisfies Message);
+}
 
 const wanted = (): string[] => [...new Set([...mine, ...[...topicsOf.values()].flat()])].sort();
 

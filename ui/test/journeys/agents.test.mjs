@@ -57,11 +57,14 @@ test('an agent asks, is answered, and its changes are read and applied, without 
 
 test('a run that does not end is cancelled', async () => {
   const { context, page } = await signedIn(home, browser);
+  await page.evaluate(() => (window.untouched = true));
   await run(page, 'Go on forever');
   await page.getByText('running').first().waitFor();
   await page.getByRole('button', { name: 'Cancel at once' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('cancelled').first().waitFor();
+  assert.deepEqual(await axeBoth(page), {});
+  assert.equal(await page.evaluate(() => window.untouched), true, 'no reload');
   assert.deepEqual(page.complaints, []);
   await context.close();
 });

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { Frames } from './frames.mjs';
 import { Home, noop, openBrowser, signedIn } from './home.mjs';
 
 const DIST = new URL('../../dist/', import.meta.url).pathname;
@@ -47,6 +48,29 @@ test('what comes before the first page is small, and everything together is not 
 /** Shared machines are slower than a person's own: MATSU_SLOW says by how much. */
 const slowness = () => Number(process.env.MATSU_SLOW ?? 1);
 
+/** Three changes for each job: it is queued, started and finished. */
+const JOBS_PER_SECOND = 70;
+const ROUND_MS = 5_000;
+
+/** Five seconds of new work, while somebody scrolls; how many jobs there were, and what the frames cost. */
+async function busyRound(name, home, page) {
+  const frames = await Frames.of(browser, page);
+  const began = Date.now();
+  let jobs = 0;
+  while (Date.now() - began < ROUND_MS) {
+    const due = ((Date.now() - began) / 1000) * JOBS_PER_SECOND;
+    if (jobs < due) {
+      await home.submit(Array.from({ length: 7 }, noop));
+      jobs += 7;
+    } else await new Promise((resolve) => setTimeout(resolve, 20));
+    await page.mouse.wheel(0, 60);
+  }
+  const seconds = (Date.now() - began) / 1000;
+  const { count, worked, passed, parts } = await frames.end();
+  console.log(`${name}: 10,000 jobs, ${Math.round((jobs * 3) / seconds)} changes/s: the longest frame was ${worked.toFixed(0)} ms of work (${parts.slice(0, 5).join(', ')}) and took ${passed.toFixed(0)} ms; ${Math.round(count / seconds)} frames/s`);
+  return { jobs, worked, passed, rate: count / seconds };
+}
+
 test('ten thousand jobs are listed and move two hundred times a second without a long frame', async (t) => {
   const home = await new Home().serve();
   t.after(() => home.close());
@@ -56,40 +80,26 @@ test('ten thousand jobs are listed and move two hundred times a second without a
   const status = page.getByRole('status').filter({ hasText: /showing/ });
   await status.filter({ hasText: /of 10,000/ }).waitFor({ timeout: 30_000 });
   assert.ok((await page.locator('*').count()) < 1_500, 'only what is seen is in the page');
-
-  await page.evaluate(() => {
-    window.frames_ = { worst: 0, count: 0, longest: 0 };
-    // What the page's own thread was busy with; a gap between frames may be the machine's.
-    new PerformanceObserver((list) => {
-      for (const task of list.getEntries()) window.frames_.longest = Math.max(window.frames_.longest, task.duration);
-    }).observe({ entryTypes: ['longtask'] });
-    let last = performance.now();
-    const tick = () => {
-      // Not the frame's own time, which a busy page is told too early.
-      const now = performance.now();
-      window.frames_.worst = Math.max(window.frames_.worst, now - last);
-      window.frames_.count++;
-      last = now;
-      requestAnimationFrame(tick);
-    };
-    requestAnimationFrame(tick);
-  });
-  const began = Date.now();
-  let jobs = 0;
-  // Each job is queued, started and finished: three changes. Spread over five seconds.
-  while (Date.now() - began < 5_000) {
-    const due = ((Date.now() - began) / 1000) * 70;
-    if (jobs < due) {
-      await home.submit([noop(), noop(), noop(), noop(), noop(), noop(), noop()]);
-      jobs += 7;
-    } else await new Promise((resolve) => setTimeout(resolve, 20));
-    await page.mouse.wheel(0, 60);
-  }
-  const { worst, count, longest } = await page.evaluate(() => window.frames_);
-  const seconds = (Date.now() - began) / 1000;
-  console.log(`10,000 jobs, ${Math.round((jobs * 3) / seconds)} changes/s: longest task ${longest.toFixed(0)} ms, worst gap between frames ${worst.toFixed(0)} ms, ${Math.round(count / seconds)} frames/s`);
-  assert.ok(longest <= 100 * slowness(), `${longest} ms`);
-  assert.ok(count / seconds >= 20 / slowness(), `${count / seconds} frames/s`);
-  await status.filter({ hasText: new RegExp(`of 10,${String(jobs).padStart(3, '0')}`) }).waitFor({ timeout: 10_000 });
+  const jobs = await staysSmooth('jobs', home, page);
+  await status.filter({ hasText: new RegExp(`of ${(10_000 + jobs).toLocaleString('en')}`) }).waitFor({ timeout: 10_000 });
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await staysSmooth('overview', home, page);
   await context.close();
 });
+
+/** What the page works is its own, in every round. What passes on the wall is the machine's, too: one round of three must show it. */
+async function staysSmooth(name, home, page) {
+  let jobs = 0;
+  const rounds = [];
+  do {
+    const round = await busyRound(name, home, page);
+    rounds.push(round);
+    jobs += round.jobs;
+    assert.ok(round.worked <= 50 * slowness(), `${name}: a frame was ${round.worked} ms of work`);
+  } while (rounds.length < 3 && !rounds.some(isSmooth));
+  assert.ok(rounds.some(isSmooth), `${name}: ${JSON.stringify(rounds)}`);
+  return jobs;
+}
+
+const isSmooth = ({ passed, rate }) => passed <= 100 * slowness() && rate >= 20 / slowness();

@@ -22,6 +22,7 @@ export class Home {
     this.process = spawn(BINARY, all, { env: this.env, stdio: ['ignore', 'pipe', process.env.MATSU_TEST_LOG ? 'inherit' : 'ignore'] });
     const said = await new Promise((resolve, reject) => {
       createInterface({ input: this.process.stdout }).once('line', resolve);
+      this.process.once('error', reject);
       this.process.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
     });
     ({ address: this.address, link: this.link } = JSON.parse(said));

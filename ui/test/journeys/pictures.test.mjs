@@ -7,9 +7,13 @@ import { Home, openBrowser, signedIn } from './home.mjs';
 import { Agent, bringDocuments, hireScribe, settled } from './scripted.mjs';
 
 /** Those the book shows. */
-const BOOK = new Set(['overview-en-light', 'overview-ja-dark', 'inbox-ko-light', 'research-en-light', 'agent-en-dark', 'chat-en-light']);
+const BOOK = new Set(['overview-en-light', 'overview-ja-dark', 'inbox-ko-light', 'research-en-light', 'agent-en-dark', 'chat-en-light', 'overview-en-light-narrow', 'agent-ja-dark-narrow']);
 const FOLDER = process.env.MATSU_PICTURES;
 const PROMPTS = ['Summarise README.md', 'Find what slows the nightly build', 'Review the change to the queue', 'Compare the two designs'];
+
+/** Places that are looked at only for whether they fit. */
+const OTHERS = ['tasks', 'jobs', 'research', 'auth', 'agents', 'chat', 'notifications', 'calibration', 'rules', 'settings', 'doctor'].map((name) => [`${name}-list`, `/${name}`]);
+const LIVE = /live|接続中|실시간/;
 
 /** A day's work: runs that ended, one that asks, one that goes on, one that is blocked, and research. */
 async function work(home) {
@@ -46,14 +50,22 @@ test('the main pages have a face, in light and dark and three languages', async 
       await page.getByRole('row').nth(6).waitFor();
       await shot('overview');
       await page.goto(`${home.address}/inbox`);
-      await page.locator('li.card').nth(1).waitFor();
+      await page.locator('li.card .question').waitFor();
       await shot('inbox');
       await page.goto(`${home.address}/tasks/${asks}?tab=log`);
       await page.locator('.question').waitFor();
+      await page.getByText('Nobody has written one yet.').waitFor();
       await shot('agent');
       await page.goto(`${home.address}/tasks/${research}?tab=graph&claim=${contested}`);
       await page.locator('canvas[data-settled="true"]').waitFor();
       await shot('research');
+      await page.setViewportSize({ width: 360, height: 740 });
+      for (const [name, path] of [['overview', '/'], ['inbox', '/inbox'], ['agent', `/tasks/${asks}?tab=log`], ['research', `/tasks/${research}?tab=claims`], ...(colorScheme === 'light' ? OTHERS : [])]) {
+        await page.goto(home.address + path);
+        await page.getByRole('heading', { level: 1 }).waitFor();
+        await page.getByRole('status').filter({ hasText: LIVE }).first().waitFor();
+        await picture(page, `${name}-${language}-${colorScheme}-narrow`);
+      }
       await context.close();
     }
   }
@@ -61,19 +73,28 @@ test('the main pages have a face, in light and dark and three languages', async 
   await home.close();
 });
 
-test('a chat has a face', async () => {
+const TALK = [
+  ['Is the migration safe to run twice?', 'Yes. It looks at `schema_version` first and does nothing if the column is there:\n\n```sql\nALTER TABLE jobs ADD COLUMN checkpoint BLOB;\n```\n\nTwo things to know:\n- it takes an exclusive lock for about a second\n- the old version goes on reading while it runs'],
+  ['Then go on with the second half.', 'I have begun. The index comes last, so that a node that dies in between leaves nothing half done.'],
+];
+
+test('a chat has a face, on a telephone too', async () => {
   const home = await new Home().serve();
   const browser = await openBrowser();
   const agent = await new Agent(home, 'reviewer').register();
   const { chat_id } = await home.call('POST', '/api/v1/chats', { agent_id: 'reviewer', project_id: 'default' });
-  const gone = agent.chat();
-  for (const content of ['Is the migration safe to run twice?', 'Then go on with the second half.']) {
-    await home.call('POST', `/api/v1/chats/${chat_id}/messages`, { content });
-  }
+  const gone = agent.chat((content) => new Map(TALK).get(content));
   const { context, page } = await signedIn(home, browser, { viewport: { width: 1280, height: 800 } });
   await page.goto(`${home.address}/chat/${chat_id}`);
-  await page.getByText('You said: Then go on').waitFor();
+  for (const [said, answer] of TALK) {
+    await page.getByRole('textbox', { name: 'Message' }).fill(said);
+    await page.getByRole('textbox', { name: 'Message' }).press('Enter');
+    await page.getByRole('log').getByText(answer.split(/[.\n]/)[0]).first().waitFor();
+  }
+  await page.getByText('waiting for the reply').waitFor({ state: 'detached' });
   await picture(page, 'chat-en-light');
+  await page.setViewportSize({ width: 360, height: 740 });
+  await picture(page, 'chat-en-narrow');
   await home.call('POST', `/api/v1/chats/${chat_id}/end`, {});
   await gone;
   await context.close();
@@ -84,7 +105,7 @@ test('a chat has a face', async () => {
 async function picture(page, name) {
   // Beyond the edge of the window nothing scrolls sideways, in any language.
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} fits`);
-  if (!FOLDER || !BOOK.has(name)) return;
+  if (!FOLDER || !(BOOK.has(name) || process.env.MATSU_PICTURES_ALL)) return;
   mkdirSync(FOLDER, { recursive: true });
   await page.screenshot({ path: join(FOLDER, `${name}.png`) });
 }

@@ -102,6 +102,7 @@ test('a calibration is rolled back', async () => {
   bringDocuments(home);
   await home.serve();
   const { context, page } = await signedIn(home, browser);
+  await page.evaluate(() => (window.untouched = true));
   const tool = (name, args) => home.call('POST', `/api/v1/tools/${name}`, args);
   const { task_id } = await tool('create_task', { query: 'Do heat pumps pay off?', config: { engines: ['local'] } });
   await tool('queue_searches', { task_id, queries: ['heat pump payback time', 'heat pump decibels'] });
@@ -123,6 +124,7 @@ test('a calibration is rolled back', async () => {
   await page.getByRole('button', { name: `Roll back to ${from}` }).waitFor();
   const { stats } = await home.call('GET', '/api/v1/calibration');
   assert.equal(String(stats.sources.judge.version_in_force), other);
+  assert.equal(await page.evaluate(() => window.untouched), true, 'no reload');
   assert.deepEqual(page.complaints, []);
   await context.close();
   await home.close();

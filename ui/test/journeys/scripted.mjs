@@ -30,12 +30,12 @@ export class Agent {
   }
 
   /** Answers every message until its session ends; the last action. */
-  async chat() {
+  async chat(answer = (content) => `You said: ${content}`) {
     await this.arrive();
     for (;;) {
       const next = await this.tool('get_next_action', { timeout_seconds: 30 });
       if (!next.ok || next.action === 'end_session') return next;
-      for (const message of next.messages ?? []) await this.tool('send_message', { content: `You said: ${message.content}`, reply_to: message.id });
+      for (const message of next.messages ?? []) await this.tool('send_message', { content: answer(message.content), reply_to: message.id });
     }
   }
 
@@ -94,6 +94,10 @@ prompt=$(cat "$1")
 case "$prompt" in
 *forever*) sleep 600 ;;
 *note*)
+  echo '{"type":"tool","name":"Read","input":{"path":"README.md"}}'
+  echo '{"type":"text","text":"The project says little about waiting. A note would help who comes next."}'
+  echo '{"type":"tool","name":"Bash","input":{"command":"git log --oneline -5"}}'
+  echo '{"type":"text","text":"Nobody has written one yet."}'
   echo '{"type":"question","id":"q1","text":"May I write notes.txt?","options":["allow","deny"]}'
   read answer
   case "$answer" in *'"option":"allow"'*) echo "waiting is cheap" >notes.txt ;; esac ;;

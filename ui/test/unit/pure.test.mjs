@@ -27,12 +27,46 @@ test('frames are read whole, however they are cut', async () => {
   }
 });
 
+test('of a chat what is settled stays, and the rest is replaced', async () => {
+  const { merge, settledTo } = await load('talk.ts');
+  const said = (seq, content, state = 'completed') => ({ id: `m${seq}`, seq, content, state });
+  const held = [said(1, 'hello'), said(2, 'one', 'running'), said(3, 'two')];
+  assert.equal(settledTo(held), 1, 'a later one may be done before an earlier');
+  assert.equal(settledTo([said(1, 'hello'), said(2, 'one')]), 2);
+  assert.equal(settledTo([]), 0);
+  const now = { kept_to: 1, messages: [said(2, 'one and more'), said(3, 'two'), said(4, 'three', 'running')], notices: [], answering: true };
+  assert.deepEqual(merge(held, now).map((message) => message.content), ['hello', 'one and more', 'two', 'three']);
+  assert.deepEqual(merge([], { ...now, kept_to: 0 }), now.messages);
+});
+
+test('words of a graph lie neither over each other nor over a node', async () => {
+  const { labels } = await load('scene.ts');
+  const size = { width: 400, height: 200 };
+  const nodes = [{ id: 'a', x: 200, y: 100 }, { id: 'b', x: 210, y: 102 }, { id: 'c', x: 200, y: 124 }, { id: 'd', x: 2, y: 2 }];
+  const placed = labels(nodes.map((node) => ({ ...node, text: node.id, width: 100 })), nodes, size);
+  const box = ({ x, y, width }) => ({ left: x - width / 2, right: x + width / 2, top: y - 11, bottom: y + 4 });
+  assert.ok(placed.length >= 3 && placed[0].id === 'a', 'most find room, and the first one always');
+  for (const one of placed) {
+    const mine = box(one);
+    assert.ok(mine.left >= 0 && mine.right <= 400 && mine.top >= 0 && mine.bottom <= 200, one.id);
+    for (const other of placed.filter((label) => label !== one)) {
+      const theirs = box(other);
+      assert.ok(mine.right <= theirs.left || theirs.right <= mine.left || mine.bottom <= theirs.top || theirs.bottom <= mine.top, `${one.id} ${other.id}`);
+    }
+    for (const node of nodes.filter((point) => point.id !== one.id)) assert.ok(node.x <= mine.left || node.x >= mine.right || node.y <= mine.top || node.y >= mine.bottom, `${one.id} ${node.id}`);
+  }
+});
+
 test('the filter language', async () => {
   const { matches, parse } = await load('filter.ts');
   const fields = { state: 'failed', slot: 'cpu' };
   for (const [filter, wanted] of [['', true], ['state:failed', true], ['state:queued,failed', true], ['state:queued', false], ['state:failed slot:cpu HEAT', true], ['heat ｐｕｍｐ', true], ['nowhere', false], ['colour:red', false]]) {
-    assert.equal(matches(parse(filter), fields, 'Heat pumps'), wanted, filter);
+    assert.equal(matches(parse(filter), fields, () => 'Heat pumps'), wanted, filter);
   }
+  assert.equal(matches(parse('state:failed'), { status: 'failed' }, () => ''), true, 'tasks call it their status');
+  const row = { state: 'failed' };
+  assert.equal(matches(parse('old'), row, () => 'an old name'), true);
+  assert.equal(matches(parse('old'), row, () => 'a new name'), false, 'what is remembered is not what is said now');
 });
 
 test('idle time is folded, and time keeps its order', async () => {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use matsu_core::clock::Clock;
 use matsu_core::ports::provider::Danger;
 use matsu_core::ports::tool_source::{ToolAnswer, ToolReply, ToolRequest, ToolSource};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::config::McpConfig;
@@ -77,6 +78,13 @@ fn marked(mark: &str) -> Vec<i32> {
     pids.filter(has_mark).collect()
 }
 
+fn signal(pids: &[i32], signal: Signal) {
+    for pid in pids {
+        let pid = rustix::process::Pid::from_raw(*pid).unwrap();
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
 #[tokio::test]
 async fn a_server_is_listed_and_called() {
     let host = host(&json!({ "time": time() }));
@@ -121,10 +129,7 @@ async fn b13_a_server_killed_in_mid_call_is_an_error_and_comes_back() {
     let long = servers.call(request("trigger-long-running-operation", slow));
     let kill = async {
         Clock::system().sleep(Duration::from_millis(500)).await;
-        for pid in children("mcp-server-everything") {
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
+        signal(&children("mcp-server-everything"), Signal::KILL);
     };
     let (reply, ()) = tokio::join!(long, kill);
     let ToolReply::Now(answer) = reply else { panic!("a legacy server has no tasks") };
@@ -136,7 +141,7 @@ async fn b13_a_server_killed_in_mid_call_is_an_error_and_comes_back() {
 }
 
 #[tokio::test]
-async fn b13_each_real_peer_that_is_killed_is_started_again_by_the_next_call() {
+async fn b13_each_real_peer_is_killed_in_mid_call_and_started_again_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().display().to_string();
     let files = json!({ "command": program("mcp-server-filesystem"), "args": [mark] });
@@ -150,12 +155,15 @@ async fn b13_each_real_peer_that_is_killed_is_started_again_by_the_next_call() {
         let host = host(&json!({ name: server }));
         let servers = host.for_chat("a");
         names(&servers).await;
-        for pid in children(&mark).into_iter().chain(marked(&mark)) {
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-        // The call that finds it dead may fail; the one after it may not.
-        call(&servers, tool, arguments.clone()).await;
+        // Their tools answer at once; one that is stopped first is sure to be in the middle of the call.
+        let pids: Vec<i32> = children(&mark).into_iter().chain(marked(&mark)).collect();
+        signal(&pids, Signal::STOP);
+        let kill = async {
+            Clock::system().sleep(Duration::from_millis(300)).await;
+            signal(&pids, Signal::KILL);
+        };
+        let (answer, ()) = tokio::join!(call(&servers, tool, arguments.clone()), kill);
+        assert!(answer.is_error && answer.content.contains("lost"), "{name}: {answer:?}");
         let answer = call(&servers, tool, arguments).await;
         assert!(!answer.is_error, "{name}: {answer:?}");
         host.close_all().await;

@@ -37,6 +37,9 @@ pub struct SleepInput {
     pub progress_every_ms: Option<u64>,
     /// Longer than this and it is timed out.
     pub run_seconds_max: Option<u32>,
+    /// Says in its output when it ended, in nanoseconds since 1970.
+    #[serde(default)]
+    pub stamp: bool,
 }
 
 #[async_trait]
@@ -66,6 +69,10 @@ impl JobBody for Sleep {
         match input.fail {
             Some(message) if input.fail_attempts.is_none_or(|attempts| cx.job.attempt <= attempts) => {
                 failed(ErrorCode::InternalError, message, Retry::IfAllowed)
+            }
+            _ if input.stamp => {
+                let ended_ns = cx.runtime().clock().nanos();
+                JobEnd::Completed { output_json: json!({ "ended_ns": ended_ns }).to_string() }
             }
             _ => JobEnd::Completed { output_json: json!({ "slept_ms": input.ms }).to_string() },
         }

@@ -91,7 +91,8 @@ impl Runtime {
         if let (Some(definition), Some(host)) = (&definition, self.agents()) {
             let known: Vec<String> = host.agents().into_iter().map(|agent| agent.name).collect();
             if !known.contains(definition) {
-                return Err(refused(format!("there is no definition {definition}; there are {}", known.join(", "))));
+                let message = format!("there is no definition {definition}; there are {}", known.join(", "));
+                return Err(StoreError::Refused { code: ErrorCode::AgentNotFound, message });
             }
         }
         let passkey = secret::mint();

@@ -284,7 +284,7 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Outpu
     let report = TaskReport::of(cx, &view.task, detail, input.wish()).await?;
     stage(cx, &[&view.task]);
     if detail == Detail::Full {
-        cx.runtime.note_read(&cx.principal, &[id]).await;
+        cx.runtime.note_read(&cx.principal, &[&view.task]).await;
     }
     let next = Some(NextOne { since: view.task.revision });
     Ok(Answer::Done(Output::One(Box::new(OneTask { report, next, waited: Waited::of(&reply) }))))
@@ -337,7 +337,7 @@ async fn report_many(
     }
     let seen: Vec<&Task> = reply.tasks.iter().map(|view| view.task.as_ref()).collect();
     stage(cx, &seen);
-    let read: Vec<TaskId> = news.iter().map(|view| view.task.id.clone()).collect();
+    let read: Vec<&Task> = news.iter().map(|view| view.task.as_ref()).collect();
     cx.runtime.note_read(&cx.principal, &read).await;
     let next = NextMany { since: reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect() };
     let waited = Waited::of(&reply);

@@ -174,9 +174,7 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<An
     let task = &view.task;
     let report = TaskReport::of(cx, task, Detail::Full, OutputWish::default()).await?;
     stage(cx, task);
-    if task.status.is_terminal() {
-        cx.runtime.note_read(&cx.principal, std::slice::from_ref(id)).await;
-    }
+    cx.runtime.note_read(&cx.principal, &[task]).await;
     if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
         return Err(run_failed(&report));
     }
@@ -290,7 +288,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         changes: None,
         waited_ms: None,
     };
-    cx.runtime.note_read(&cx.principal, std::slice::from_ref(&task.id)).await;
+    cx.runtime.note_read(&cx.principal, &[task]).await;
     Ok(started.with(report))
 }
 

@@ -166,7 +166,9 @@ impl TaskReport {
 
     pub async fn of(cx: &ToolContext, task: &Task, detail: Detail, wish: OutputWish) -> Result<Self, ToolError> {
         let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
-        let page = PageRequest::new(None, Some(RESULTS_MAX));
+        // No more than there are: a short list is read without changing threads.
+        let there = u32::try_from(task.counts.total()).unwrap_or(RESULTS_MAX);
+        let page = PageRequest::new(None, Some(there.min(RESULTS_MAX)));
         let jobs = cx.runtime.store().list_jobs(&filter, &page).await?.items;
         let mut report = Self {
             task_id: task.id.to_string(),

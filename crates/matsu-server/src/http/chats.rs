@@ -67,6 +67,10 @@ async fn list(
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["agent_id"], "properties": { "agent_id": { "type": "string" }, "models": { "type": "null" } } },
+    { "required": ["models"], "properties": { "models": { "type": "array" }, "agent_id": { "type": "null" } } },
+]))]
 struct ChatWish {
     agent_id: Option<String>,
     /// `default`, if absent.
@@ -130,6 +134,7 @@ async fn read_messages(
 #[serde(deny_unknown_fields)]
 struct MessageWish {
     /// 1 to 4000 characters to an agent, 200,000 to models; not blank.
+    #[schemars(length(min = 1, max = 200_000), regex(pattern = r"\S"))]
     content: String,
     reply_to: Option<String>,
     /// In a chat with models: who is to answer, whatever the content begins with. Absent: whom it mentions.

@@ -65,6 +65,7 @@ struct EventsQuery {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TopicsBody {
+    #[schemars(length(max = 64), inner(regex(pattern = "^(queue$|task/)")))]
     topics: Vec<String>,
 }
 

@@ -186,8 +186,10 @@ async fn answer_call(
 #[serde(deny_unknown_fields)]
 struct DescribeWish {
     /// 1 to 100 characters on one line, unique among the caller's chats.
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"^[^\r\n]*\S[^\r\n]*$"))]
     name: Option<String>,
     /// Up to 100,000 characters; empty: none.
+    #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
 }
 

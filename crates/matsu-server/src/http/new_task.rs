@@ -5,6 +5,7 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
+use super::tool_body::NewTask;
 use super::{agent_runs, research, tasks};
 use crate::app::App;
 use crate::auth::Caller;
@@ -19,7 +20,7 @@ pub fn routes() -> Resource {
         "Starts a task. kind research with the fields of create_task; kind agent with those of use_agent, or with \
          agent_id and message for a named agent.",
     );
-    Resource::default().post("/tasks", make.body::<AnyObject>().creates::<AnyObject>(), begin)
+    Resource::default().post("/tasks", make.body::<NewTask>().creates::<AnyObject>(), begin)
 }
 
 async fn begin(

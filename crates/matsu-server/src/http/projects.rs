@@ -50,8 +50,10 @@ async fn list_projects(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProjectWish {
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     id: String,
     /// The id, if absent.
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: Option<String>,
     working_directory: Option<String>,
 }
@@ -78,8 +80,10 @@ async fn list_agents(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AgentWish {
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     id: String,
     /// The id, if absent.
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"\S"))]
     name: Option<String>,
     /// Which command line starts it; one without comes by itself.
     definition: Option<String>,

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::tool_body::{AuthFields, Correction, MaterialsFields, Resolution, Rollback, Searches, StatusFields};
 use super::tool_call::{answer, context};
 use crate::app::App;
 use crate::auth::Caller;
@@ -19,12 +20,12 @@ use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
 pub fn routes() -> Resource {
-    let queue = says("queue_searches", "Hands searches over to a research task.").body::<AnyObject>();
+    let queue = says("queue_searches", "Hands searches over to a research task.").body::<Searches>();
     let status = says("research_status", "Where a research task stands, at once or when it has news.");
-    let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsQuery>();
-    let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsQuery>();
+    let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsFields>();
+    let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsFields>();
     Resource::default()
-        .get("/tasks/{id}/searches", status.query::<StatusQuery>().answers::<AnyObject>(), self::status)
+        .get("/tasks/{id}/searches", status.query::<StatusFields>().answers::<AnyObject>(), self::status)
         .post("/tasks/{id}/searches", queue.answers::<AnyObject>(), self::queue)
         .get("/tasks/{id}/materials", materials.answers::<AnyObject>(), self::materials)
         .get("/tasks/{id}/graph", graph.answers::<AnyObject>(), self::graph)
@@ -33,11 +34,11 @@ pub fn routes() -> Resource {
 
 /// What only people do, or do oftener than models.
 fn human_side() -> Resource {
-    let queue = says("read_auth_queue", "Pages that wait for a person.").query::<AuthQuery>();
-    let resolve_auth = says("resolve_auth", "Settles pages that waited for a person.").body::<AnyObject>();
+    let queue = says("read_auth_queue", "Pages that wait for a person.").query::<AuthFields>();
+    let resolve_auth = says("resolve_auth", "Settles pages that waited for a person.").body::<Resolution>();
     let keep = says("keep_cookies", "Keeps cookies that a person pasted, for one domain.").body::<CookiesBody>();
-    let correct = says("give_feedback", "Corrects a domain, a claim or an edge.").body::<AnyObject>();
-    let back = says("roll_back_calibration", "Puts an earlier calibration in force again.").body::<AnyObject>();
+    let correct = says("give_feedback", "Corrects a domain, a claim or an edge.").body::<Correction>();
+    let back = says("roll_back_calibration", "Puts an earlier calibration in force again.").body::<Rollback>();
     let sweep = says("collect_garbage", "Removes evidence that no task reaches.").body::<GcBody>();
     let log = says("read_feedback", "What was corrected, newest first.");
     Resource::default()
@@ -68,7 +69,7 @@ pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> 
     answer(&cx, "create_task", Value::Object(wish)).await
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatusQuery {
     wait: Option<u64>,
@@ -98,7 +99,7 @@ async fn queue(
     tool(&app, caller, "queue_searches", Value::Object(body)).await.map(Json)
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MaterialsQuery {
     format: Option<String>,
@@ -152,7 +153,7 @@ async fn graph(
     })))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AuthQuery {
     task_id: Option<String>,
@@ -178,7 +179,10 @@ async fn resolve(State(app): State<App>, caller: Caller, Json(body): Json<Value>
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CookiesBody {
+    #[schemars(length(max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"))]
     domain: String,
+    /// As a browser sends them (`name=value; name=value`), or a file of them as browsers export it.
+    #[schemars(length(min = 1))]
     cookies: String,
 }
 

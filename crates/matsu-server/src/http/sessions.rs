@@ -69,6 +69,7 @@ struct NoticeWish {
     #[serde(rename = "type")]
     kind: Option<NotificationKind>,
     action: Option<NotificationAction>,
+    #[schemars(length(min = 1, max = 4_000), regex(pattern = r"\S"))]
     message: String,
     /// What the agent shall do about it.
     instruction: Option<String>,

@@ -77,7 +77,7 @@ async fn jobs(
     let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
     let page = app.runtime().store().job_summaries(&filter, &PageRequest::new(query.after, query.limit)).await?;
     // Here is what came out; a look at the status alone is no reading.
-    app.runtime().note_read(&caller.principal, &[task.id]).await;
+    app.runtime().note_read(&caller.principal, &[&task]).await;
     Ok(Json(PageBody::of(page)))
 }
 
@@ -114,6 +114,15 @@ enum Wanted {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["agent_id"],
+      "properties": { "agent_id": { "type": "string" }, "status": { "type": "null" }, "mode": { "type": "null" } } },
+    { "required": ["status"],
+      "properties": { "status": { "enum": ["cancelled", "completed"] }, "agent_id": { "type": "null" } } },
+    { "required": ["status"],
+      "properties": { "status": { "enum": ["paused", "blocked", "running"] }, "agent_id": { "type": "null" },
+                      "mode": { "type": "null" } } },
+]))]
 struct ChangeBody {
     status: Option<Wanted>,
     /// Gives the task to another agent.

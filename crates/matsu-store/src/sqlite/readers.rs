@@ -13,26 +13,30 @@ use crate::sql::{Transition, internal};
 
 const READERS: usize = 4;
 
-/// A pool. A reader is taken only by whoever holds one of the semaphore's places, so one is always there.
+/// A pool. A reader is taken, or opened if all that were needed so far are taken, only by whoever holds one of the
+/// semaphore's places.
 pub struct Readers {
+    path: Arc<Path>,
     places: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Readers {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let idle = (0..READERS).map(|_| connection::reader(path)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { places: Arc::new(Semaphore::new(READERS)), idle: Arc::new(Mutex::new(idle)) })
+        // The first at once: what cannot be read is found out now.
+        let idle = Arc::new(Mutex::new(vec![connection::reader(path)?]));
+        Ok(Self { path: Arc::from(path), places: Arc::new(Semaphore::new(READERS)), idle })
     }
 
     /// Runs a transition that only reads, in one snapshot: here if it is quick, else on a blocking thread.
     pub async fn read<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(internal)?;
         let (idle, is_quick) = (Arc::clone(&self.idle), transition.is_quick());
+        let path = Arc::clone(&self.path);
         let work = move || {
             let _place = place;
             let taken = lock(&idle).pop();
-            let Some(mut connection) = taken else { return Err(internal("no reader is idle")) };
+            let mut connection = taken.map_or_else(|| connection::reader(&path), Ok)?;
             let (outcome, _) = run_alone(&transition, &mut connection, "BEGIN DEFERRED");
             lock(&idle).push(connection);
             outcome

@@ -112,6 +112,9 @@ const UNFINISHED_TASKS: Sql = Sql::both(
 );
 const COUNTS: Sql = Sql::both("SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM tasks)");
 
+/// Jobs of one task that are read where they are asked for.
+const QUICK_JOBS_MAX: u32 = 4;
+
 pub struct ReadTask(pub TaskId);
 
 impl Transition for ReadTask {
@@ -207,6 +210,11 @@ pub struct ListJobs {
 
 impl Transition for ListJobs {
     type Output = Page<Job>;
+
+    /// A few jobs of one task, however large their texts are, take less time than to be read by another thread.
+    fn is_quick(&self) -> bool {
+        self.filter.task_id.is_some() && self.page.limit() <= QUICK_JOBS_MAX
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Job>, StoreError> {
         let rows = list_jobs(tx, &LIST_JOBS, &self.filter, &self.page).await?;

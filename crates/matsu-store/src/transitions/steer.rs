@@ -56,13 +56,15 @@ impl Transition for SetStatus {
                 interrupts::resume(tx, &self.task_id, self.now).await?;
             }
         } else if task.status != target {
-            hold_queued(tx, &self.task_id).await?;
+            if task.counts.unfinished() > 0 {
+                hold_queued(tx, &self.task_id).await?;
+                wake_all_slots(tx);
+            }
             ledger.change(&self.task_id, ChangeKind::TaskStatus, |task| {
                 task.status = target;
                 task.held_by = Some(self.by.clone());
                 task.status_message.clone_from(&self.message);
             });
-            wake_all_slots(tx);
             let cause = if self.to == Steer::Block { Cause::TaskBlocked } else { Cause::TaskPaused };
             interrupts::raise(tx, &self.task_id, cause, None, self.now).await?;
         }
@@ -94,7 +96,9 @@ pub async fn resume(tx: &mut Tx<'_>, ledger: &mut Ledger, task_id: &TaskId, now:
         task.status_message = None;
         task.counts.add(JobState::Queued, added);
     });
-    wake_all_slots(tx);
+    if ledger.existing(task_id)?.counts.unfinished() > 0 {
+        wake_all_slots(tx);
+    }
     Ok(())
 }
 

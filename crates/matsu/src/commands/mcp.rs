@@ -12,14 +12,15 @@ use matsu_runtime::dispatch::presets::Offer;
 use matsu_server::app::TestJobs;
 use matsu_server::mcp::socket;
 use matsu_server::{App, AppOptions};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Global;
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::lock::ServeLock;
-use crate::logging;
 use crate::relay::{self, Ended, Relay};
+use crate::{event_loop, logging, stdio};
 
 #[derive(Args)]
 pub struct Mcp {
@@ -40,13 +41,14 @@ pub struct Mcp {
     pub test_jobs: bool,
 }
 
-pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
+/// Not inside a runtime: a relay needs one thread, and whoever does the work itself needs all cores.
+pub fn run(global: &Global, args: &Mcp) -> Result<ExitCode> {
     let config = Config::load(global, &Flags::default())?;
     logging::start(&config, global.verbose);
     Offer::parse(&args.tools).map_err(|error| anyhow!(error))?;
     if !args.no_daemon {
-        let relay = Relay::new(&config, global, &args);
-        match relay.run(tokio::io::stdin(), tokio::io::stdout()).await? {
+        let relay = Relay::new(&config, global, args);
+        match event_loop::on_this_thread(relay.run())? {
             Ended::ClientLeft => return Ok(ExitCode::SUCCESS),
             Ended::NoDaemon if crate::config::session_token().is_some() => {
                 anyhow::bail!("the daemon that this session is from is not there")
@@ -54,7 +56,7 @@ pub async fn run(global: &Global, args: Mcp) -> Result<ExitCode> {
             Ended::NoDaemon => eprintln!("matsu: no daemon could be started within 3 s; working in this process"),
         }
     }
-    in_process(&config, &args).await
+    event_loop::on_all_cores(in_process(&config, args))
 }
 
 /// Workers only if nobody else serves the store.
@@ -80,9 +82,11 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
         metrics: Arc::new(String::new),
         test_jobs: TestJobs::Hidden,
     });
-    let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    // On one of the runtime's own threads: this one would have to be woken by one of those for every frame.
+    let mut serving = JoinSet::new();
+    serving.spawn(socket::serve_here(app.clone(), relay::preamble(args), stdio::stdin(), stdio::stdout()));
     let served = tokio::select! {
-        served = socket::serve_here(app.clone(), relay::preamble(args), stdin, stdout) => served,
+        served = serving.join_next() => served.transpose()?.unwrap_or(Ok(())),
         () = relay::told_to_end() => Ok(()),
     };
     service.stop().await;

@@ -19,17 +19,18 @@ pub struct Frames {
 
 impl Frames {
     pub fn heard_from_client(&mut self, line: &[u8]) {
-        let Ok(frame) = serde_json::from_slice::<Value>(line) else { return };
-        match (frame["method"].as_str(), frame.get("id")) {
+        let Ok(Head { id, method }) = serde_json::from_slice(line) else { return };
+        match (method.as_deref(), id) {
             (Some(method), Some(id)) => {
-                self.open.insert(id.to_string(), id.clone());
+                self.open.insert(id.to_string(), id);
                 if method == "initialize" {
-                    self.initialize = Some(frame.clone());
+                    self.initialize = serde_json::from_slice(line).ok();
                 }
             }
             (Some("notifications/initialized"), None) => self.initialized = true,
             // A request that the client has given up gets no answer.
             (Some("notifications/cancelled"), None) => {
+                let Ok(frame) = serde_json::from_slice::<Value>(line) else { return };
                 self.open.remove(&frame["params"]["requestId"].to_string());
             }
             _ => {}
@@ -38,10 +39,9 @@ impl Frames {
 
     /// Whether the client shall see this.
     pub fn heard_from_daemon(&mut self, line: &[u8]) -> bool {
-        // Only answers matter here; the rest of a frame is skipped over and copied nowhere.
-        let Ok(frame) = serde_json::from_slice::<Head>(line) else { return true };
-        match frame.id {
-            Some(id) if frame.method.is_none() => {
+        let Ok(Head { id, method }) = serde_json::from_slice(line) else { return true };
+        match id {
+            Some(id) if method.is_none() => {
                 self.open.remove(&id.to_string());
                 id != OWN_ID
             }
@@ -83,7 +83,7 @@ pub fn too_long() -> String {
     json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } }).to_string()
 }
 
-/// The part of a frame that says whose it is.
+/// The part of a frame that says whose it is. The rest is skipped over and copied nowhere.
 #[derive(serde::Deserialize)]
 struct Head {
     id: Option<Value>,

@@ -4,30 +4,36 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::api::until;
 use crate::home::{Backend, Daemon, Home, run};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SOON: Duration = Duration::from_secs(30);
 
-/// Commands of fenced `sh` blocks, without what is said about them.
-fn commands(file: &str) -> Vec<String> {
+/// The lines of fenced blocks of one kind.
+fn lines(file: &str, wanted: &str) -> Vec<String> {
     let path = Path::new(ROOT).join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut found = Vec::new();
-    let mut inside = false;
+    let mut inside = None;
     for line in text.lines() {
         if let Some(kind) = line.strip_prefix("```") {
-            inside = !inside && kind == "sh";
-            continue;
-        }
-        let command = line.split(" #").next().unwrap_or("").trim();
-        if inside && !command.is_empty() && !command.starts_with('#') {
-            found.push(command.to_owned());
+            inside = if inside.is_none() { Some(kind) } else { None };
+        } else if inside == Some(wanted) {
+            found.push(line.to_owned());
         }
     }
-    assert!(!found.is_empty(), "{file} shows no command");
+    assert!(!found.is_empty(), "{file} shows no {wanted}");
     found
+}
+
+/// Commands of fenced `sh` blocks, without what is said about them.
+fn commands(file: &str) -> Vec<String> {
+    let lines = lines(file, "sh");
+    let commands = lines.iter().map(|line| line.split(" #").next().unwrap_or("").trim());
+    commands.filter(|command| !command.is_empty() && !command.starts_with('#')).map(str::to_owned).collect()
 }
 
 /// A user with `matsu` in their path, one client installed, and nothing said about where data lies.
@@ -90,6 +96,23 @@ fn what_the_readme_shows_can_be_typed() {
         }
     }
     assert!(typed > 15, "{typed} commands");
+}
+
+/// The tasks and command lines of the recipes are not here; everything else about the calls must be right.
+#[test]
+fn what_the_recipes_call_is_understood() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let calls = lines("docs/recipes.md", "json");
+    assert!(calls.len() >= 8, "{calls:?}");
+    for call in calls {
+        let (tool, arguments) = call.split_once(' ').unwrap();
+        let arguments: Value = serde_json::from_str(arguments.trim()).unwrap_or_else(|error| panic!("{call}: {error}"));
+        let answer = daemon.api.post(&format!("/api/v1/tools/{tool}"), &arguments);
+        let code = answer["error_code"].as_str();
+        let is_absent = matches!(code, Some("TASK_NOT_FOUND" | "AGENT_NOT_INSTALLED" | "AGENT_NOT_FOUND"));
+        assert!(answer["ok"] == true || is_absent, "{call}: {answer}");
+    }
 }
 
 #[test]

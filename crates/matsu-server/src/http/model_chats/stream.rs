@@ -134,6 +134,7 @@ async fn follow(
         settled: last.or(query.after).unwrap_or(0).max(0),
         told_at: None,
         told: String::new(),
+        answering: false,
     };
     let events = unfold(reader, Reader::next);
     let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
@@ -157,6 +158,8 @@ struct Reader {
     told_at: Option<Instant>,
     /// What was told last.
     told: String,
+    /// Whether an answer was under way then.
+    answering: bool,
 }
 
 impl Reader {
@@ -171,15 +174,21 @@ impl Reader {
                     () = shutdown.cancelled() => return None,
                     () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
                 }
-                // The first words of an answer go out at once; when they come closely for longer, they are told together.
-                clock.sleep_until(told_at).await;
+                // Whatever ends a silence goes out at once, and so do the first words of an answer; when they come
+                // closely for longer, they are told together.
+                if self.answering {
+                    clock.sleep_until(told_at).await;
+                }
             }
-            let now = clock.instant();
-            let credit = now.checked_sub(STREAM_PAUSE * AT_ONCE).unwrap_or(now);
-            self.told_at = Some(self.told_at.map_or(now, |at| at.max(credit)) + STREAM_PAUSE);
+            let was_answering = self.answering;
             if let Some(event) = self.look().await? {
+                let now = clock.instant();
+                let credit = now.checked_sub(STREAM_PAUSE * AT_ONCE).unwrap_or(now);
+                let from = self.told_at.filter(|_| was_answering).map_or(credit, |at| at.max(credit));
+                self.told_at = Some(from + STREAM_PAUSE);
                 return Some((Ok(event), self));
             }
+            self.told_at.get_or_insert(clock.instant());
         }
     }
 
@@ -195,6 +204,7 @@ impl Reader {
             answering: view.answering,
         };
         self.settled = view.settled_seq;
+        self.answering = view.answering;
         let data = serde_json::to_string(&now).ok()?;
         // One change wakes us more than once: here, and through the store.
         if data == self.told {
