@@ -13,7 +13,7 @@ HEAD
 printf 'Versions: '
 sed -n 's/^  \(@\{0,1\}[a-z].*\)@\([0-9][0-9.]*\)$/`\1` \2/p' "$here/agents.sh" | grep -v node-linux | paste -sd, | sed 's/,/, /g; s/$/./'
 echo
-grep -o 'result: .*' | sed 's/^result: //' | awk -F ' [|] ' '
+grep -o 'result: .* | .*' | sed 's/^result: //' | awk -F ' [|] ' '
   { if (!($1 in seen)) { seen[$1] = 1; rows[++n] = $1 } if (!($2 in who)) { who[$2] = 1; columns[++m] = $2 } cell[$1, $2] = $3 }
   END {
     line = "| |"; rule = "|---|"
@@ -25,3 +25,13 @@ grep -o 'result: .*' | sed 's/^result: //' | awk -F ' [|] ' '
       print line
     }
   }'
+cat <<'TAIL'
+
+A dash is a thing that was not asked of that program:
+
+- **A wait that wakes an idle session** needs a client that knows MCP's native tasks; of the five that is Claude Code.
+- **Set up by `matsu connect`**: of the five it knows Claude Code, Codex and Gemini CLI.
+- **A question that parks** needs a program that can be answered while it runs. Claude Code takes answers on its input; the others are run unattended, and what they may not do is refused.
+- **A renewed login**: Codex alone can be told where its tokens are renewed, so it alone can be led to a server on loopback. The others have their vendor's address built in. They are run no differently: in the user's own directory, never with a copy of it ("the user's login used, not copied"), so what they write there is the user's own file.
+- **Answered by wait, and a block at a tool call of its own**: with `delivery = "wait"` an agent stays between two messages; it is shown with the two programs that have a hook after every tool call, which is how a block reaches an agent that makes no call of ours.
+TAIL

@@ -1,5 +1,6 @@
 //! The rows of the contract: one file each and one line in `ROWS`.
 
+mod agent_runs;
 mod claim_complete_postgres;
 mod claim_complete_sqlite;
 mod dispatch_overhead;
@@ -39,6 +40,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "memory-per-waiter", run: memory_per_waiter::run },
     Row { name: "woken-at-once", run: woken_at_once::run },
     Row { name: "queue-searches", run: queue_searches::run },
+    Row { name: "agent-runs", run: agent_runs::run },
     Row { name: "dispatch-overhead", run: dispatch_overhead::run },
     Row { name: "tool-call-cpu", run: tool_call_cpu::run },
     Row { name: "first-token", run: first_token::run },

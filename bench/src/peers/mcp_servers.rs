@@ -119,9 +119,18 @@ impl Daemon {
 
     /// With this configuration.
     pub fn launch_with(bench: &Bench, config: &str) -> Result<Self> {
-        let data = bench.fresh_folder()?;
-        let file = data.join("config.toml");
+        Self::launch_with_agent(bench, config, None)
+    }
+
+    /// With a definition of an agent beside the configuration: its name, and its text.
+    pub fn launch_with_agent(bench: &Bench, config: &str, agent: Option<(&str, &str)>) -> Result<Self> {
+        let (data, home) = (bench.fresh_folder()?, bench.fresh_folder()?);
+        let file = home.join("config.toml");
         std::fs::write(&file, config)?;
+        if let Some((name, definition)) = agent {
+            std::fs::create_dir(home.join("agents"))?;
+            std::fs::write(home.join("agents").join(format!("{name}.toml")), definition)?;
+        }
         let mut command = Command::new(&bench.processes.server);
         command.arg("--data-dir").arg(&data).arg("--config").arg(&file);
         command.args(["serve", "--test-jobs", "--port", "0"]);

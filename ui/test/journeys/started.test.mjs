@@ -35,3 +35,21 @@ test('an agent that Matsu starts answers in a chat', async () => {
   assert.deepEqual(page.complaints, []);
   await context.close();
 });
+
+test('an agent that asks in a chat is answered there', async () => {
+  await home.call('POST', '/api/v1/agents', { id: 'careful', name: 'careful', definition: 'scribe' });
+  const { chat_id } = await home.call('POST', '/api/v1/chats', { agent_id: 'careful' });
+  const { context, page } = await signedIn(home, browser);
+  await page.goto(`${home.address}/chat/${chat_id}`);
+  const field = page.getByRole('textbox', { name: 'Message' });
+  await field.fill('Take a note.');
+  await field.press('Enter');
+  const question = page.getByRole('region', { name: 'Question' });
+  await question.getByText('May I write notes.txt?').waitFor({ timeout: 60_000 });
+  assert.deepEqual(await axeBoth(page), {});
+  await question.getByRole('button', { name: 'deny' }).click();
+  await page.getByRole('log').getByText('It waits, so that you need not.').waitFor({ timeout: 60_000 });
+  await question.waitFor({ state: 'detached' });
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});

@@ -1,9 +1,10 @@
 //! Questions of runs: waiting for the answer, and giving it.
 
 use matsu_core::change::Topic;
-use matsu_core::id::TaskId;
+use matsu_core::id::{ChatId, TaskId};
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
+use matsu_core::ports::store::ChatCall;
 use matsu_core::principal::Principal;
 use matsu_core::run::{Answer, Question};
 
@@ -21,9 +22,12 @@ pub fn question_of(job: &Job) -> Option<Question> {
 /// Returns when somebody has answered.
 pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
     let runtime = cx.runtime();
-    let topics: Vec<Topic> = cx.job.task_id.iter().map(Topic::task).collect();
+    let topic = match &cx.job.task_id {
+        Some(task) => Some(Topic::task(task)),
+        None => serde_json::from_str::<ChatCall>(&cx.job.input_json).ok().map(|call| Topic::chat(&call.chat_id)),
+    };
     // Before the first look, or an answer in between would be slept through.
-    let subscription = runtime.hub().subscribe(&topics);
+    let subscription = runtime.hub().subscribe(topic.as_slice());
     loop {
         if let Ok(Some(answer)) = runtime.store().answer_to(&cx.lease.job_id, &question.id).await {
             return answer;
@@ -36,6 +40,13 @@ pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
     }
 }
 
+fn check(answer: &Answer) -> Result<(), TaskError> {
+    if answer.option.is_some() == answer.text.is_some() {
+        return Err(TaskError::Invalid("an answer has either option or text".to_owned()));
+    }
+    Ok(())
+}
+
 impl Runtime {
     /// Answers a question that one of the task's runs has asked.
     ///
@@ -43,14 +54,23 @@ impl Runtime {
     /// `NotFound` for a foreign task; `Invalid` if nothing of that id is being asked.
     pub async fn answer(&self, owner: &Principal, task: &TaskId, answer: &Answer) -> Result<(), TaskError> {
         self.read(owner, task).await?;
-        if answer.option.is_some() == answer.text.is_some() {
-            return Err(TaskError::Invalid("an answer has either option or text".to_owned()));
-        }
+        check(answer)?;
         let jobs = self.jobs_of(task).await?;
         let asking = jobs.iter().find(|job| question_of(job).is_some_and(|question| question.id == answer.id));
         // The answer to a question that was answered before is for the store to compare.
         let job = asking.or(jobs.last()).ok_or_else(|| TaskError::Invalid("nothing is being asked".to_owned()))?;
         Ok(self.store().answer_question(&job.id, answer, self.clock().now()).await?)
+    }
+
+    /// Answers what the agent of a chat has asked.
+    ///
+    /// # Errors
+    /// `Invalid` if nothing of that id is being asked.
+    pub async fn answer_in_chat(&self, chat: &ChatId, answer: &Answer) -> Result<(), TaskError> {
+        check(answer)?;
+        let asked = self.store().question_in(chat).await?;
+        let (job, _) = asked.ok_or_else(|| TaskError::Invalid("nothing is being asked at the moment".to_owned()))?;
+        Ok(self.store().answer_question(&job, answer, self.clock().now()).await?)
     }
 
     /// What the runs of a task ask at the moment.

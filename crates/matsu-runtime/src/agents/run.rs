@@ -51,6 +51,15 @@ pub struct Run {
     is_remembered: bool,
 }
 
+/// What ends the wait for an answer.
+enum Heard {
+    Answer(Answer),
+    /// It is told to stop, or has ended by itself.
+    Stop,
+    /// How long its program still has to leave.
+    SessionOver(Duration),
+}
+
 /// What a run begins with.
 pub struct Beginning {
     pub cx: JobContext,
@@ -204,35 +213,39 @@ impl Run {
         note(&self.cx, kept);
     }
 
-    /// Parks until a person has answered, the program has ended by itself, or it is told to stop.
+    /// Parks until a person has answered, the program has ended by itself, or it is told to stop: by a word, or by the
+    /// end of its session.
     async fn asked(&mut self, question: Question) {
         self.output.flush().await;
         let Ok(text) = serde_json::to_string(&question) else { return };
         let cx = self.cx.clone();
         let (live, backlog, listens_for) = (&mut self.live, &mut self.backlog, self.listens_for);
+        let (own, is_session_over) = (&mut self.own, self.is_session_over);
         let answered = cx.ask(&text, async {
             loop {
                 tokio::select! {
                     biased;
-                    answer = answer_to(&cx, &question) => return Some(answer),
-                    _ = cx.stop.told_at_least(listens_for) => return None,
+                    answer = answer_to(&cx, &question) => return Heard::Answer(answer),
+                    _ = cx.stop.told_at_least(listens_for) => return Heard::Stop,
+                    patience = own.over(), if !is_session_over => return Heard::SessionOver(patience),
                     event = live.next() => {
                         let is_end = matches!(event, RunEvent::Ended(_));
                         backlog.push_back(event);
                         if is_end {
-                            return None;
+                            return Heard::Stop;
                         }
                     }
                 }
             }
         });
-        let answered: Result<Option<Answer>, StoreError> = answered.await;
+        let answered: Result<Heard, StoreError> = answered.await;
         match answered {
-            Ok(Some(answer)) => self.live.answer(&answer).await,
+            Ok(Heard::Answer(answer)) => self.live.answer(&answer).await,
+            Ok(Heard::SessionOver(patience)) => self.session_over(patience),
             // Whoever is held back while it asks is not asked to go on without an answer.
-            Ok(None) if self.cx.stop.word() == StopWord::Yield => self.end(),
+            Ok(Heard::Stop) if self.cx.stop.word() == StopWord::Yield => self.end(),
             // It has ended, or the next look at the stop signal ends it.
-            Ok(None) => {}
+            Ok(Heard::Stop) => {}
             Err(error) => {
                 tracing::debug!(job.id = %self.cx.lease.job_id, %error, "a question could not be asked");
                 self.end();

@@ -132,10 +132,16 @@ async fn apply_diff(
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AnswerBody {
+pub struct AnswerBody {
     id: String,
     option: Option<String>,
     text: Option<String>,
+}
+
+impl From<AnswerBody> for Answer {
+    fn from(body: AnswerBody) -> Self {
+        Self { id: body.id, option: body.option, text: body.text }
+    }
 }
 
 async fn give_answer(
@@ -144,7 +150,6 @@ async fn give_answer(
     Path(id): Path<String>,
     Json(body): Json<AnswerBody>,
 ) -> Result<Json<Value>, Problem> {
-    let answer = Answer { id: body.id, option: body.option, text: body.text };
-    app.runtime().answer(&caller.principal, &TaskId::from_text(id), &answer).await?;
+    app.runtime().answer(&caller.principal, &TaskId::from_text(id), &body.into()).await?;
     Ok(Json(json!({ "ok": true })))
 }

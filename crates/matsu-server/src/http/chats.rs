@@ -7,12 +7,16 @@ use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ChatId, MessageId, ProjectId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{MessageFilter, StoreError};
+use matsu_runtime::sessions::AgentState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use super::agent_runs::AnswerBody;
 use super::model_chats;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::openapi::AnyObject;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 use crate::wire::PageBody;
@@ -26,6 +30,7 @@ pub fn routes() -> Resource {
     let write = says("write_message", "Says something in a chat.").body::<MessageWish>();
     let stop =
         says("stop_in_chat", "Has whoever answers stop; what came is kept and the chat stays open.").body::<StopWish>();
+    let answer = says("answer_in_chat", "Answers what the agent of a chat has asked.").body::<AnswerBody>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
         .post("/chats", open_chat.answers::<ChatBody>(), open)
@@ -38,6 +43,7 @@ pub fn routes() -> Resource {
         .post("/chats/{id}/messages", write.creates::<MessageBody>(), write_message)
         .post("/chats/{id}/end", says("end_chat", "Nothing more is said in it.").answers::<ChatBody>(), end)
         .post("/chats/{id}/stop", stop.answers::<StoppedBody>(), stop_answer)
+        .post("/chats/{id}/answer", answer.answers::<AnyObject>(), give_answer)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,7 +55,12 @@ struct PageQuery {
 
 async fn body(app: &App, chat: &Chat) -> Result<ChatBody, StoreError> {
     let state = app.runtime().agent_state(chat).await?;
-    Ok(ChatBody::of(chat, state.map(matsu_runtime::sessions::AgentState::as_str)))
+    let mut body = ChatBody::of(chat, state.map(AgentState::as_str));
+    // Only somebody who is there can ask.
+    if state == Some(AgentState::Connected) {
+        body.question = app.runtime().store().question_in(&chat.id).await?.map(|(_, question)| question.into());
+    }
+    Ok(body)
 }
 
 async fn list(
@@ -168,6 +179,16 @@ async fn write_message(
     }
     let message = app.runtime().say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
     Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))
+}
+
+async fn give_answer(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(id): Path<String>,
+    Json(body): Json<AnswerBody>,
+) -> Result<Json<Value>, Problem> {
+    app.runtime().answer_in_chat(&ChatId::from_text(id), &body.into()).await?;
+    Ok(Json(json!({ "ok": true })))
 }
 
 async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {

@@ -5,6 +5,7 @@ use matsu_core::chat::{Chat, ChatState, Message, Sender};
 use matsu_core::language::Language;
 use matsu_core::notification::{Notification, NotificationAction, NotificationKind, texts};
 use matsu_core::project::{Project, ProjectStatus};
+use matsu_core::run::Question;
 use matsu_core::session::{EndReason, Purpose, Session, SessionState};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub struct ChatBody {
     pub state: ChatState,
     /// Where the agent is: connecting, connected, listening, idle, disconnected or ended; absent for models.
     pub agent_state: Option<&'static str>,
+    /// What the agent asks; it waits for the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionBody>,
     /// From a person's message until somebody has replied.
     pub awaiting_reply: bool,
     /// The number of the last message.
@@ -83,6 +87,7 @@ impl ChatBody {
             models,
             state: chat.state,
             agent_state,
+            question: None,
             awaiting_reply: chat.awaits_reply(),
             last_seq: chat.last_seq,
             acknowledged_seq: chat.acked_seq,
@@ -90,6 +95,20 @@ impl ChatBody {
             created_at: time(chat.created_at),
             ended_at: chat.ended_at.map(time),
         }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct QuestionBody {
+    pub id: String,
+    pub text: String,
+    /// What may be answered; empty: whatever one likes.
+    pub options: Vec<String>,
+}
+
+impl From<Question> for QuestionBody {
+    fn from(question: Question) -> Self {
+        Self { id: question.id, text: question.text, options: question.options }
     }
 }
 

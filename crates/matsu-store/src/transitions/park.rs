@@ -9,6 +9,7 @@ use matsu_core::slot::Slot;
 
 use super::ledger::Ledger;
 use super::permits;
+use super::turns;
 use super::update_job::task_of;
 use crate::sql::{Sql, Transition, Tx, params};
 
@@ -46,7 +47,7 @@ impl Transition for ParkForInput {
         ledger.write(tx, self.now).await?;
         // Its permit is free for somebody else.
         tx.publish(Topic::queue(slot));
-        Ok(())
+        announce_in_chat(tx, task_id.as_ref(), &self.lease, self.now).await
     }
 }
 
@@ -76,7 +77,21 @@ impl Transition for ResumeFromInput {
         permits::take(tx, slot, &numbers, std::slice::from_ref(&self.lease)).await?;
         ledger.moved(task_id.as_ref(), JobState::AwaitingInput, JobState::Running);
         ledger.write(tx, self.now).await?;
+        announce_in_chat(tx, task_id.as_ref(), &self.lease, self.now).await?;
         Ok(true)
+    }
+}
+
+/// A job without a task may work for a chat; people see there that it asks, and that it goes on.
+async fn announce_in_chat(
+    tx: &mut Tx<'_>,
+    task: Option<&TaskId>,
+    lease: &Lease,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    match task {
+        Some(_) => Ok(()),
+        None => turns::announce_job(tx, &lease.job_id, now).await,
     }
 }
 

@@ -8,6 +8,7 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::run::{Answer, Question};
 
 use super::ledger::Ledger;
+use super::turns;
 use crate::sql::{Sql, Transition, Tx, internal, params};
 
 const PARKED: Sql = Sql::both("SELECT task_id, progress_json FROM jobs WHERE id = $1 AND state = 'awaiting_input'");
@@ -52,8 +53,9 @@ impl Transition for AnswerQuestion {
         if tx.run(&ANSWER, params![&self.job, &self.answer.id, &answer_json, self.now]).await? == 0 {
             return Err(refused("this question has been answered already"));
         }
-        if let Some(id) = &task_id {
-            ledger.change(id, ChangeKind::Progress, |_| {});
+        match &task_id {
+            Some(id) => ledger.change(id, ChangeKind::Progress, |_| {}),
+            None => turns::announce_job(tx, &self.job, self.now).await?,
         }
         ledger.write(tx, self.now).await?;
         Ok(())

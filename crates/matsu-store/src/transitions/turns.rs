@@ -12,6 +12,7 @@ use matsu_core::ports::store::{
     ChatCall, Conversation, EndSession, EndTurn, SessionNote, StoreError, TakenMessage, Turn, TurnOutcome,
 };
 use matsu_core::project::ProjectStatus;
+use matsu_core::run::Question;
 use matsu_core::session::{EndReason, SessionState};
 use matsu_core::slot::Slot;
 
@@ -24,6 +25,10 @@ use crate::sql::{Sql, Transition, Tx, internal, params};
 
 const CALLED: Sql = Sql::both("SELECT job_id, vendor_session, place, start_failures FROM chats WHERE id = $1");
 const CHAT_OF_JOB: Sql = Sql::both("SELECT id FROM chats WHERE job_id = $1");
+const ASKED: Sql = Sql::both(
+    "SELECT jobs.id, jobs.progress_json FROM chats JOIN jobs ON jobs.id = chats.job_id \
+     WHERE chats.id = $1 AND jobs.state = 'awaiting_input'",
+);
 const SOMEBODY_THERE: Sql =
     Sql::both("SELECT 1 FROM sessions WHERE chat_id = $1 AND state = 'active' AND expires_at > $2 LIMIT 1");
 const CALL: Sql = Sql::both("UPDATE chats SET job_id = $2, connecting_since = $3, start_failures = $4 WHERE id = $1");
@@ -84,7 +89,8 @@ async fn call(
         kind: JobKind::AgentChat,
         // A person waits for it.
         priority: Priority::High,
-        slot: Slot::AgentCli,
+        // Not a run's place: one that waits for its next message would hold it for minutes.
+        slot: Slot::AgentChat,
         input_json: serde_json::to_string(&input).map_err(internal)?,
         cause_id: None,
         run_at,
@@ -102,6 +108,27 @@ async fn chat_of(tx: &mut Tx<'_>, lease: &Lease) -> Result<Option<Chat>, StoreEr
     let chat = lock(tx, &ChatId::from_text(row.only_text()?)).await?;
     let is_ours = called(tx, &chat.id).await?.job.as_ref() == Some(&lease.job_id);
     Ok(is_ours.then_some(chat))
+}
+
+/// People see something of the job that works for a chat, and it has changed.
+pub async fn announce_job(tx: &mut Tx<'_>, job: &JobId, now: Timestamp) -> Result<(), StoreError> {
+    let Some(row) = tx.row(&CHAT_OF_JOB, params![job]).await? else { return Ok(()) };
+    let chat = read(tx, &ChatId::from_text(row.only_text()?)).await?;
+    announce(tx, &chat, ChangeKind::ChatState, now).await
+}
+
+pub struct ReadQuestion(pub ChatId);
+
+impl Transition for ReadQuestion {
+    type Output = Option<(JobId, Question)>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Self::Output, StoreError> {
+        let Some(row) = tx.row(&ASKED, params![&self.0]).await? else { return Ok(None) };
+        let mut c = row.columns();
+        let job = JobId::from_text(c.text()?);
+        let question = c.opt_text()?.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(question.map(|question| (job, question)))
+    }
 }
 
 /// The vendor has named the conversation of the chat that the job works for.

@@ -171,6 +171,7 @@ on_every_backend! {
     }
     turns {
         a_message_calls_the_agent_once_and_its_answer_acknowledges,
+        what_a_job_asks_is_asked_in_its_chat,
         a_turn_that_was_answered_is_not_had_again,
         a_turn_that_was_cut_off_is_had_again_in_the_same_conversation,
         a_failed_start_is_tried_again_later_and_then_given_up,

@@ -49,11 +49,13 @@ impl Frames {
         }
     }
 
-    /// Answers for all open requests: the daemon is gone, and trying again is right.
+    /// Answers for all open requests: the daemon is gone, and trying again is right. Not for an open handshake, which
+    /// clients do not try again: the next daemon answers it.
     pub fn give_up(&mut self) -> Vec<String> {
+        let greeting = self.open_initialize();
         let mut answers: Vec<String> = self
             .open
-            .drain()
+            .extract_if(|id, _| greeting.as_ref() != Some(id))
             .map(|(_, id)| {
                 let message = "the daemon ended during this call; its work goes on. Call again.";
                 let error = json!({ "code": -32603, "message": message, "data": { "retryable": true } });
@@ -64,11 +66,19 @@ impl Frames {
         answers
     }
 
+    /// The id of a handshake that nobody has answered yet.
+    fn open_initialize(&self) -> Option<String> {
+        let id = self.initialize.as_ref()?["id"].to_string();
+        self.open.contains_key(&id).then_some(id)
+    }
+
     /// What a new daemon must hear from a legacy client before anything else.
     pub fn handshake(&self) -> Vec<String> {
         let Some(initialize) = &self.initialize else { return Vec::new() };
         let mut again = initialize.clone();
-        again["id"] = json!(OWN_ID);
+        if self.open_initialize().is_none() {
+            again["id"] = json!(OWN_ID);
+        }
         let mut lines = vec![again.to_string()];
         if self.initialized {
             lines.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
@@ -128,6 +138,17 @@ mod tests {
         assert!(lines[0].contains("\"x\":1") && lines[0].contains(OWN_ID));
         assert!(!frames.heard_from_daemon(format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#).as_bytes()));
         assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
+    }
+
+    #[test]
+    fn a_handshake_that_nobody_has_answered_is_the_next_daemons_to_answer() {
+        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+        let mut frames = seen(&[hello]);
+        assert_eq!(frames.give_up(), Vec::<String>::new());
+        let again: Value = serde_json::from_str(&frames.handshake()[0]).unwrap();
+        assert_eq!(again, serde_json::from_str::<Value>(hello).unwrap());
+        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#), "for the client");
+        assert!(frames.handshake()[0].contains(OWN_ID));
     }
 
     #[test]

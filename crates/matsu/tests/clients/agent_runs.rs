@@ -7,6 +7,7 @@ mod endings;
 pub mod figures;
 mod limits;
 mod listing;
+mod memory;
 mod outage;
 mod output;
 mod questions;

@@ -2,6 +2,7 @@
 
 mod chat;
 mod notices;
+mod on_postgres;
 mod races;
 mod rights;
 pub mod stage;

@@ -65,7 +65,8 @@ impl Client {
         let info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
         let id = client.request("initialize", &params);
-        assert_eq!(client.answer(id)["result"]["serverInfo"]["name"], "matsu");
+        let answer = client.answer(id);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "matsu", "{answer}");
         client.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     }
 

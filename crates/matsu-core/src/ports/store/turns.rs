@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use crate::agent::Agent;
 use crate::chat::Chat;
 use crate::clock::Timestamp;
-use crate::id::{ChatId, MessageId};
+use crate::id::{ChatId, JobId, MessageId};
 use crate::job::Lease;
 use crate::project::Project;
+use crate::run::Question;
 
 use super::{SessionNote, StoreError, TakenMessage};
 
@@ -23,6 +24,9 @@ pub trait TurnStore {
     /// What came of it, in one transaction with the end of the job's session: answers and what they acknowledge, or a line
     /// of the house. What was said meanwhile calls the agent again. A job that is no longer its chat's changes nothing.
     async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError>;
+
+    /// What the job that works for this chat asks at the moment.
+    async fn question_in(&self, chat: &ChatId) -> Result<Option<(JobId, Question)>, StoreError>;
 
     /// Lets go of chats whose job has ended without a word, with a line that says why: `line` with `{}` for the reason.
     async fn release_chats(&self, line: &str, now: Timestamp) -> Result<Vec<ChatId>, StoreError>;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, Message, NewChat, NewMessage};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{AgentId, ChatId, NotificationId, ProjectId, SessionId};
+use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, SessionId};
 use matsu_core::job::Lease;
 use matsu_core::notification::{NewNotice, Notification};
 use matsu_core::page::{Page, PageRequest};
@@ -15,6 +15,7 @@ use matsu_core::ports::store::{
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project};
+use matsu_core::run::Question;
 use matsu_core::session::{Said, Session, SessionView};
 
 use super::FaultyStore;
@@ -203,6 +204,10 @@ impl TurnStore for FaultyStore {
 
     async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError> {
         self.pass("end_turn", self.inner.end_turn(turn)).await
+    }
+
+    async fn question_in(&self, chat: &ChatId) -> Result<Option<(JobId, Question)>, StoreError> {
+        self.pass("question_in", self.inner.question_in(chat)).await
     }
 
     async fn release_chats(&self, line: &str, now: Timestamp) -> Result<Vec<ChatId>, StoreError> {

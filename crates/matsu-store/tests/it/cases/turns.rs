@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use matsu_core::change::Topic;
 use matsu_core::chat::{Chat, Sender};
+use matsu_core::clock::Clock;
 use matsu_core::id::{AgentId, ChatId, ProjectId, SessionId};
 use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::ports::store::{
     Conversation, EndTurn, MessageFilter, NewSession, SessionNote, Turn, TurnOutcome, WantedFor,
 };
 use matsu_core::principal::Principal;
+use matsu_core::run::{Answer, Question};
 use matsu_core::session::{EndReason, Session};
 use matsu_core::slot::Slot;
 
@@ -23,7 +26,7 @@ async fn chat(t: &TestStore) -> Chat {
 async fn calls(t: &TestStore) -> Vec<Job> {
     let mut request = t.claim_request(&t.node, 10, 100);
     if let Some(claim) = &mut request.claim {
-        claim.slot = Slot::AgentCli;
+        claim.slot = Slot::AgentChat;
     }
     t.store.finish_and_claim(request).await.unwrap().claimed
 }
@@ -117,6 +120,27 @@ pub async fn a_message_calls_the_agent_once_and_its_answer_acknowledges(t: TestS
     assert_eq!(said(&t, &chat.id).await[5..], [(Sender::System, "silent".to_owned())]);
     t.finish(&lease(&next[0]), completed()).await.unwrap();
     assert!(calls(&t).await.is_empty());
+}
+
+pub async fn what_a_job_asks_is_asked_in_its_chat(t: TestStore) {
+    let clock = Clock::system();
+    let chat = chat(&t).await;
+    t.message(&chat.id, "one").await;
+    let job = call(&t).await;
+    turn(&t, &job).await.unwrap();
+    assert_eq!(t.store.question_in(&chat.id).await.unwrap(), None);
+    let question = Question { id: "q1".to_owned(), text: "Go on?".to_owned(), options: vec!["yes".to_owned()] };
+    let heard = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
+    t.store.park_for_input(&lease(&job), &serde_json::to_string(&question).unwrap(), t.now()).await.unwrap();
+    clock.within(Duration::from_secs(5), heard.woken()).await.expect("who looks at the chat is woken");
+    assert_eq!(t.store.question_in(&chat.id).await.unwrap(), Some((job.id.clone(), question)));
+    let answer = Answer { id: "q1".to_owned(), option: Some("yes".to_owned()), text: None };
+    let heard = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
+    t.store.answer_question(&job.id, &answer, t.now()).await.unwrap();
+    clock.within(Duration::from_secs(5), heard.woken()).await.expect("who looks at the chat is woken");
+    assert_eq!(t.store.answer_to(&job.id, "q1").await.unwrap(), Some(answer));
+    assert!(t.store.resume_from_input(&lease(&job), 1, t.now()).await.unwrap());
+    assert_eq!(t.store.question_in(&chat.id).await.unwrap(), None, "it has gone on");
 }
 
 pub async fn a_turn_that_was_answered_is_not_had_again(t: TestStore) {

@@ -2,18 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, end_of, start, start_with};
+use super::{Bench, end_of, memory, start, start_with, unique_sleep};
 
 #[test]
 fn b15_with_one_place_several_agents_still_finish_one_after_the_other() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
-    let message = "n=$(ls running.* 2>/dev/null | wc -l); echo others=$n; sleep 0.3";
+    let nap = unique_sleep();
+    let count = r#"awk '$0 == ENVIRON["NAP"] { n++ } END { print n }'"#;
+    let all = r"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'";
+    // Whoever else runs at the same time sleeps then too.
+    let message = format!("sleep {nap} & sleep 0.5; {all} | NAP={nap} {count}; kill $!");
     let arguments = json!({ "message": message, "cli_names": ["script", "other"] });
     let said = client.call("use_agents", &arguments);
     assert_eq!((said["status"].as_str(), said["failed_count"].as_i64()), (Some("completed"), Some(0)), "{said}");
-    let names: Vec<&Value> = said["results"].as_array().unwrap().iter().map(|result| &result["cli_name"]).collect();
+    let results = said["results"].as_array().unwrap();
+    let names: Vec<&Value> = results.iter().map(|result| &result["cli_name"]).collect();
     assert_eq!(names, ["script", "other"]);
+    for result in results {
+        assert_eq!(result["result"], "1\n", "one at a time: {said}");
+    }
 }
 
 #[test]
@@ -38,10 +46,17 @@ fn b16_each_agent_has_its_own_outcome_and_partial_ones_are_visible() {
     assert_eq!(end["results"][2]["error_code"], "AGENT_NO_RESULT", "{end}");
 }
 
+/// 200 queued runs may make the daemon grow by this much at most.
+const GROWTH_MAX: u64 = 32 * 1024 * 1024;
+
 #[test]
 fn two_hundred_queued_runs_finish_five_at_a_time() {
     let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
     let mut client = bench.client();
+    let warm_up = start(&mut client, "true");
+    end_of(&mut client, &warm_up);
+    let (daemon, _) = bench.home.relayed();
+    let before = memory::now(daemon);
     let script = "mkdir r.$$; ls -d r.* | wc -l; rmdir r.$$";
     let tasks: Vec<String> =
         (0..200).map(|_| start_with(&mut client, script, json!({ "mode": "workspace-write" }))).collect();
@@ -50,6 +65,9 @@ fn two_hundred_queued_runs_finish_five_at_a_time() {
         let at_once: u32 = end["result"].as_str().unwrap_or_else(|| panic!("{end}")).trim().parse().unwrap();
         assert!((1..=5).contains(&at_once), "{end}");
     }
+    let growth = memory::peak(daemon).saturating_sub(before);
+    println!("200 runs: the daemon grew by {growth} bytes");
+    assert!(growth <= GROWTH_MAX, "the daemon grew by {growth} bytes");
 }
 
 /// A script that calls a tool.

@@ -2,17 +2,10 @@
 
 use serde_json::json;
 
-use super::{Bench, end_of, start};
+use super::{Bench, end_of, memory, start};
 
 /// A run of ten megabytes may make the daemon grow by this much. A copy of them in memory would be five times that.
 const GROWTH_MAX: u64 = 2 * 1024 * 1024;
-
-/// What `/proc` says about a process's memory, in bytes.
-fn memory(pid: u32, what: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
-}
 
 #[test]
 fn b23_ten_megabytes_are_kept_whole_and_not_in_memory() {
@@ -22,12 +15,10 @@ fn b23_ten_megabytes_are_kept_whole_and_not_in_memory() {
     let warm_up = start(&mut client, "seq 1 100000");
     end_of(&mut client, &warm_up);
     let (pid, _) = bench.home.relayed();
-    // From now on the peak counts anew.
-    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
-    let before = memory(pid, "VmRSS");
+    let before = memory::now(pid);
     let task = start(&mut client, "seq 1 1500000 | head -c 10485760");
     let end = end_of(&mut client, &task);
-    let growth = memory(pid, "VmHWM").saturating_sub(before);
+    let growth = memory::peak(pid).saturating_sub(before);
     assert!(growth <= GROWTH_MAX, "the daemon grew by {growth} bytes");
     assert_eq!((end["status"].as_str(), end["output_bytes"].as_u64()), (Some("completed"), Some(10_485_760)), "{end}");
     let head = end["result"].as_str().unwrap();

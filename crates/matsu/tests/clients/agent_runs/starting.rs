@@ -4,7 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Bench, end_of, reaches, start, start_with};
+use super::{Bench, end_of, memory, reaches, start, start_with};
+use crate::stdio::Client;
+
+/// A prompt of a megabyte may make the daemon grow by this much for a moment: it is parsed, checked, stored and sent.
+const GROWTH_MAX: u64 = 16 * 1024 * 1024;
 
 #[test]
 fn b02_a_message_of_a_megabyte_arrives_byte_for_byte_and_comes_back_in_parts() {
@@ -12,8 +16,15 @@ fn b02_a_message_of_a_megabyte_arrives_byte_for_byte_and_comes_back_in_parts() {
     let mut client = bench.client();
     let line = "quotes \" ' ` $(no shell) \\ tab\t 待つ\r\n";
     let message = line.repeat(1_048_576 / line.len() + 1);
-    let said = client.call("use_agent", &json!({ "cli_name": "cat", "message": message }));
+    let ask = |client: &mut Client| client.call("use_agent", &json!({ "cli_name": "cat", "message": message }));
+    ask(&mut client);
+    let (daemon, _) = bench.home.relayed();
+    let before = memory::now(daemon);
+    let said = ask(&mut client);
     assert_eq!(said["status"], "completed", "{}", &said.to_string()[..500]);
+    let growth = memory::peak(daemon).saturating_sub(before);
+    println!("a prompt of a megabyte: the daemon grew by {growth} bytes");
+    assert!(growth <= GROWTH_MAX, "the daemon grew by {growth} bytes");
     let task = said["task_id"].as_str().unwrap();
     let mut read = String::new();
     let mut offset = Some(0);

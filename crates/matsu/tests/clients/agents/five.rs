@@ -91,6 +91,18 @@ impl Bed {
         })
     }
 
+    /// Whatever was started in this home and is not the daemon itself: a program, its tools and servers, the shim.
+    fn processes(&self) -> Vec<String> {
+        let home = format!("HOME={}", self.home.folder().display());
+        let daemon = self.home.relayed().0.to_string();
+        let others = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| *entry.file_name() != *daemon);
+        let ours = others.filter(|entry| {
+            let environment = std::fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
+            environment.split('\0').any(|line| line == home)
+        });
+        ours.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok()).collect()
+    }
+
     #[track_caller]
     pub fn completes(&self, task: &str, text: &str) {
         let ended = self.ended(task);
@@ -167,6 +179,8 @@ fn a_run_that_is_cancelled_leaves_no_process() {
         let said = bed.daemon.http().call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
         assert_eq!(said["result"]["structuredContent"]["status"], "cancelled", "{said}");
         until("every process is gone", GONE_MAX, || naps(&nap).is_empty().then_some(()));
+        let left = bed.processes();
+        assert_eq!(left, Vec::<String>::new(), "{}: only the daemon itself is left", case.name);
         println!("{}: {}", case.name, said["result"]["structuredContent"]);
     });
 }

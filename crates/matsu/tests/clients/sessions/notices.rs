@@ -1,6 +1,10 @@
 //! Notifications: on every reply, given and acknowledged, for one session and no other.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+
+use crate::home::until;
 
 use super::stage::{Said, Stage, call_over_stdio, text};
 
@@ -151,6 +155,35 @@ fn b28_messages_to_a_busy_agent_are_one_notification_that_it_can_use() {
     assert_eq!(agent.call("send_message", json!({ "content": "Feet it is." })).body["seq"], 3);
 }
 
+/// Everything that agents were told happened this many days earlier.
+fn let_days_pass(stage: &Stage, days: i64) {
+    let store = rusqlite::Connection::open(stage.home.data_dir().join("matsu.db")).unwrap();
+    store.busy_timeout(Duration::from_secs(20)).unwrap();
+    let columns = ["created_at", "expires_at", "delivered_at", "acknowledged_at"];
+    let earlier = columns.map(|column| format!("{column} = {column} - {}", days * 86_400_000)).join(", ");
+    store.execute_batch(&format!("UPDATE notifications SET {earlier}")).unwrap();
+}
+
+#[test]
+fn b29_what_is_old_is_removed_while_the_service_runs() {
+    let stage = Stage::new();
+    let (_, agent) = stage.chatting("worker");
+    let session = text(&stage.sessions("active")[0]["session_id"]);
+    let send =
+        |words: &str| stage.good("POST", &format!("/sessions/{session}/notifications"), &json!({ "message": words }));
+    let left = || stage.notifications().iter().map(|one| text(&one["message"])).collect::<Vec<_>>();
+    send("read");
+    agent.call("get_notifications", json!({}));
+    agent.call("get_task_status", json!({}));
+    send("unread");
+    assert_eq!(left().len(), 2);
+    // The sweep comes once a minute.
+    let_days_pass(&stage, 8);
+    until("what nobody read in time is gone", Duration::from_secs(90), || (left() == ["read"]).then_some(()));
+    let_days_pass(&stage, 23);
+    until("so is what was read a month ago", Duration::from_secs(90), || left().is_empty().then_some(()));
+}
+
 #[test]
 fn callers_without_a_session_hear_news_of_what_ended_unread() {
     let stage = Stage::new();
@@ -158,9 +191,7 @@ fn callers_without_a_session_hear_news_of_what_ended_unread() {
     let quiet = call_over_stdio(&mut client, None, "get_task_status", json!({}));
     assert_eq!((quiet.body.get("news"), quiet.body.get("notification")), (None, None));
     let task = stage.http().submit(1);
-    crate::home::until("it has ended", std::time::Duration::from_secs(20), || {
-        (stage.status(&task) == "completed").then_some(())
-    });
+    until("it has ended", Duration::from_secs(20), || (stage.status(&task) == "completed").then_some(()));
     let news = call_over_stdio(&mut client, None, "cancel_task", json!({ "task_id": "task_nope" }));
     let sentence = "1 of your tasks has finished; call get_task_status without arguments to see it.";
     assert_eq!(news.body["news"], sentence);

@@ -41,7 +41,22 @@ impl Stage {
 
     /// With settings from the environment. The scripted agents are known: their message is their script.
     pub fn with(settings: &[(&str, &str)]) -> Self {
-        let home = Home::new();
+        Self::at(Home::new(), settings)
+    }
+
+    /// The same on a schema of PostgreSQL that nobody used before.
+    pub fn on_postgres(settings: &[(&str, &str)]) -> Self {
+        let base = std::env::var("MATSU_TEST_POSTGRES")
+            .expect("MATSU_TEST_POSTGRES names a server; use `make test` or `scripts/postgres.sh run cargo test`");
+        let mark = if base.contains('?') { '&' } else { '?' };
+        let mut home = Home::new();
+        // Its folder has a name that nobody else has.
+        let folder = home.folder().file_name().unwrap().to_str().unwrap().replace('-', "_").to_lowercase();
+        home.set("MATSU_STORE_URL", &format!("{base}{mark}schema={folder}_{}", std::process::id()));
+        Self::at(home, settings)
+    }
+
+    fn at(home: Home, settings: &[(&str, &str)]) -> Self {
         let definitions = home.path(".config/matsu/agents");
         matsu_testkit::fake_agents::write(&definitions).unwrap();
         for name in ["waiter", "mute"] {

@@ -9,6 +9,8 @@ use crate::home::{kill, until};
 
 use super::stage::{Stage, text};
 
+const SOON: Duration = Duration::from_secs(20);
+
 /// A script that goes on when this file is there.
 fn waits_for(stage: &Stage, file: &str) -> (std::path::PathBuf, String) {
     let path = stage.home.path(file);
@@ -18,10 +20,13 @@ fn waits_for(stage: &Stage, file: &str) -> (std::path::PathBuf, String) {
 
 #[test]
 fn a_message_starts_the_agent_and_the_next_one_resumes_it() {
-    let stage = Stage::new();
+    starts_and_resumes(&Stage::new());
+}
+
+pub fn starts_and_resumes(stage: &Stage) {
     let chat = stage.started("worker", "script");
     assert_eq!(stage.chat_state(&chat), "idle", "nobody has said anything");
-    let (go, wait) = waits_for(&stage, "go");
+    let (go, wait) = waits_for(stage, "go");
     stage.say(&chat, &format!("{wait}\necho hello; echo \"$@\""));
     stage.reaches_state(&chat, "connected");
     assert_eq!(stage.sessions("active").len(), 1);
@@ -38,6 +43,57 @@ fn a_message_starts_the_agent_and_the_next_one_resumes_it() {
     let answer = stage.get(&format!("/chats/{chat}/messages?after=3"))["items"][0].clone();
     let asked = stage.get(&format!("/chats/{chat}/messages?after=2"))["items"][0].clone();
     assert_eq!((&answer["sender_id"], &answer["reply_to"]), (&json!("worker"), &asked["id"]));
+}
+
+/// Asks, and says what was answered.
+const ASKS: &str = r#"echo '{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}'
+read answer || exit 3
+case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';; *) echo '{"type":"result","text":"stayed"}';; esac
+"#;
+
+#[test]
+fn a_question_parks_and_its_answer_goes_on() {
+    answers_what_is_asked(&Stage::with(&[("MATSU_SLOTS_AGENT_CHAT", "1")]));
+}
+
+pub fn answers_what_is_asked(stage: &Stage) {
+    let chat = stage.started("worker", "events");
+    stage.say(&chat, ASKS);
+    let asked = until("it asks", SOON, || Some(stage.chat(&chat)["question"].clone()).filter(|asked| !asked.is_null()));
+    assert_eq!(asked, json!({ "id": "q1", "text": "Go on?", "options": ["yes", "no"] }));
+    assert_eq!(stage.chat_state(&chat), "connected");
+    // There is one place, and who waits for an answer has left it to others.
+    let other = stage.started("other", "script");
+    stage.say(&other, "echo here");
+    assert_eq!(stage.hears(&other, "agent", 1), ["here"]);
+    let answer = |wish: serde_json::Value| stage.rest("POST", &format!("/chats/{chat}/answer"), &wish);
+    for (wish, why) in [
+        (json!({ "id": "q2", "option": "yes" }), "not open"),
+        (json!({ "id": "q1", "option": "perhaps" }), "one of yes, no"),
+        (json!({ "id": "q1" }), "either option or text"),
+    ] {
+        let (status, problem) = answer(wish);
+        assert!(status == 400 && text(&problem["detail"]).contains(why), "{status} {problem}");
+    }
+    assert!(stage.words_of(&chat, "agent").is_empty());
+    assert_eq!(answer(json!({ "id": "q1", "option": "yes" })).0, 200);
+    assert_eq!(stage.hears(&chat, "agent", 1), ["went on"]);
+    stage.reaches_state(&chat, "idle");
+    assert!(stage.chat(&chat)["question"].is_null());
+    let (status, problem) = answer(json!({ "id": "q1", "option": "yes" }));
+    assert_eq!((status, problem["error_code"].as_str()), (400, Some("INVALID_PARAMS")), "{problem}");
+}
+
+#[test]
+fn one_that_asks_can_be_stopped() {
+    let stage = Stage::new();
+    let chat = stage.started("worker", "events");
+    stage.say(&chat, ASKS);
+    until("it asks", SOON, || (!stage.chat(&chat)["question"].is_null()).then_some(()));
+    stage.good("POST", &format!("/chats/{chat}/stop"), &json!({}));
+    assert!(stage.hears(&chat, "system", 1)[0].contains("stopped"));
+    stage.reaches_state(&chat, "idle");
+    assert!(stage.sessions("active").is_empty() && stage.words_of(&chat, "agent").is_empty());
 }
 
 #[test]

@@ -28,23 +28,39 @@ fn reason(stage: &Stage, id: &str) -> Value {
 
 #[test]
 fn b18_it_stays_between_messages_ends_when_nobody_speaks_and_comes_again() {
-    let stage = Stage::with(&[("MATSU_SESSIONS_IDLE_END", "4")]);
+    stays_and_comes_again(&Stage::with(&[("MATSU_SESSIONS_IDLE_END", "4")]));
+}
+
+/// On a stage where nobody is left alone for long.
+pub fn stays_and_comes_again(stage: &Stage) {
     let chat = stage.started("talker", "waiter");
     assert_eq!(stage.chat_state(&chat), "idle");
     stage.say(&chat, "one");
     assert_eq!(stage.chat_state(&chat), "connecting");
     assert_eq!(stage.hears(&chat, "agent", 1), ["You said: one"]);
     stage.reaches_state(&chat, "listening");
-    let session = present(&stage).unwrap();
+    let session = present(stage).unwrap();
     stage.say(&chat, "two");
     assert_eq!(stage.hears(&chat, "agent", 2)[1], "You said: two");
-    assert_eq!(present(&stage).as_deref(), Some(session.as_str()), "the same one");
+    assert_eq!(present(stage).as_deref(), Some(session.as_str()), "the same one");
     stage.reaches_state(&chat, "idle");
-    assert_eq!(reason(&stage, &session), "idle");
+    assert_eq!(reason(stage, &session), "idle");
     stage.say(&chat, "three");
     assert_eq!(stage.hears(&chat, "agent", 3)[2], "You said: three");
-    assert!(present(&stage).is_some_and(|another| another != session));
+    assert!(present(stage).is_some_and(|another| another != session));
     assert!(stage.words_of(&chat, "system").is_empty(), "{:?}", stage.said(&chat));
+}
+
+#[test]
+fn one_that_waits_takes_no_place_of_a_run() {
+    let stage = Stage::with(&[("MATSU_SLOTS_AGENT_CLI", "1")]);
+    let chat = stage.started("talker", "waiter");
+    stage.say(&chat, "hello");
+    stage.reaches_state(&chat, "listening");
+    let person = super::stage::Agent { http: stage.http().clone(), token: None };
+    let said = person.call("use_agent", json!({ "cli_name": "script", "message": "echo ran" }));
+    assert_eq!((said.body["status"].as_str(), said.body["result"].as_str()), (Some("completed"), Some("ran\n")));
+    assert_eq!(stage.chat_state(&chat), "listening", "it waits on");
 }
 
 #[test]
@@ -107,21 +123,24 @@ fn a_stop_that_it_does_not_hear_ends_its_whole_tree() {
 
 #[test]
 fn a_task_for_a_started_agent_runs_reports_and_stops_when_it_is_blocked() {
-    let stage = Stage::new();
+    works_until_it_is_blocked(&Stage::new());
+}
+
+pub fn works_until_it_is_blocked(stage: &Stage) {
     stage.good("POST", "/agents", &json!({ "id": "worker", "name": "worker", "definition": "waiter" }));
     let task = stage.task("worker");
-    until("it works", SOON, || (stage.status(&task) == "running" && present(&stage).is_some()).then_some(()));
-    let first = present(&stage).unwrap();
-    let begun = session(&stage, &first);
+    until("it works", SOON, || (stage.status(&task) == "running" && present(stage).is_some()).then_some(()));
+    let first = present(stage).unwrap();
+    let begun = session(stage, &first);
     assert_eq!((&begun["task_id"], &begun["purpose"]), (&json!(task), &json!("task")));
-    until("it calls", SOON, || (begun["created_at"] != session(&stage, &first)["last_seen_at"]).then_some(()));
+    until("it calls", SOON, || (begun["created_at"] != session(stage, &first)["last_seen_at"]).then_some(()));
     let blocked = Instant::now();
     stage.steer(&task, "blocked");
-    until("it has reported", SOON, || (reason(&stage, &first) == "reported").then_some(()));
+    until("it has reported", SOON, || (reason(stage, &first) == "reported").then_some(()));
     assert!(blocked.elapsed() < Duration::from_secs(3), "it took {:?}", blocked.elapsed());
     assert_eq!(stage.status(&task), "blocked");
     stage.steer(&task, "running");
-    until("somebody works on it again", SOON, || present(&stage).filter(|now| *now != first));
+    until("somebody works on it again", SOON, || present(stage).filter(|now| *now != first));
     stage.steer(&task, "cancelled");
     until("it is over", SOON, || (stage.status(&task) == "cancelled").then_some(()));
     until("nobody is left", SOON, || stage.sessions("active").is_empty().then_some(()));

@@ -137,7 +137,8 @@ fn b08_two_hundred_waiters_use_no_cpu_and_delay_nobody() {
     let before = stage.daemon.cpu_seconds();
     thread::sleep(Duration::from_secs(3));
     let used = stage.daemon.cpu_seconds() - before;
-    assert!(used < 0.5, "200 waiters used {used} s of CPU in 3 s");
+    println!("200 waiters used {used} s of CPU in 3 s; an ordinary call took {alone:?} before");
+    assert!(used < 0.15, "200 waiters used {used} s of CPU in 3 s");
     let delay = usual(&agent).saturating_sub(alone);
     assert!(delay < Duration::from_millis(100), "200 waiters delay an ordinary call by {delay:?}, alone {alone:?}");
     for waiter in waiting {
