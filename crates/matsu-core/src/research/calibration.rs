@@ -173,7 +173,7 @@ pub fn expected_calibration_error(pairs: &[(f64, bool)]) -> f64 {
 #[must_use]
 pub fn is_refit_due(samples: usize, fits: u32) -> bool {
     let wanted = u32::try_from(samples / REFIT_EVERY).unwrap_or(u32::MAX);
-    samples >= SAMPLES_MIN && (samples % REFIT_EVERY == 0 || wanted > fits)
+    samples >= SAMPLES_MIN && (samples.is_multiple_of(REFIT_EVERY) || wanted > fits)
 }
 
 /// Whether a new fit is so much worse than the one in force that it must not stay.

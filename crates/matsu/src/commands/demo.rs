@@ -143,10 +143,9 @@ fn show(told: &Told, claim: &Value, fragments: &Value) {
         told.line(&format!("   {word}  {title} ({domain}), with probability {probability:.2}:"));
         let passage = fragments.as_array().into_iter().flatten().find(|each| each["id"] == edge["fragment_id"]);
         let text = passage.map(|passage| field(passage, "text")).unwrap_or_default();
-        told.line(&format!(
-            "                 “{}”",
-            text.split_inclusive(['.', ',']).next().unwrap_or_default().trim()
-        ));
+        // A passage begins with its headings; a sentence is what ends with a full stop.
+        let line = text.lines().find(|line| line.ends_with('.')).unwrap_or_default();
+        told.line(&format!("                 “{}”", line.split_inclusive('.').next().unwrap_or_default()));
     }
     let figures = ["confidence", "controversy"].map(|name| claim[name].as_f64().unwrap_or(0.0));
     told.line(&format!("   so            confidence {:.3}, controversy {:.3}", figures[0], figures[1]));
