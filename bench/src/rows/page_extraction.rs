@@ -15,7 +15,8 @@ const TITLE: &str = "Page extraction";
 const BAR: &str =
     "shingle F1 ≥ 0.960 on 181 articles, wordset F1 ≥ 0.870 on 150 pages of seven kinds, ≥ 100 pages/s on one core";
 const READERS: [&str; 4] = ["matsu", "rs-trafilatura", "dom_smoothie", "trafilatura"];
-const TRAFILATURA: &str = "trafilatura==2.0.0";
+/// Its dependency justext needs what lxml no longer brings along.
+const TRAFILATURA: [&str; 2] = ["trafilatura==2.0.0", "lxml_html_clean==0.4.*"];
 
 struct Seen {
     shingle: f64,
@@ -97,9 +98,9 @@ fn measure(bench: &Bench, data: &Data, reader: &str) -> Result<Seen> {
 fn texts(bench: &Bench, reader: &str, pages: &Path, truth: Option<&Path>) -> Result<(PathBuf, (f64, f64))> {
     let out = bench.fresh_folder()?.join("texts.json");
     let mut command = if reader == "trafilatura" {
-        let python = python_with(&bench.processes.target().join("trafilatura"), &[TRAFILATURA])?;
+        let python = python_with(&bench.processes.target().join("trafilatura"), &TRAFILATURA)?;
         let mut command = Command::new(python);
-        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/trafilatura.py"));
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/read_with_trafilatura.py"));
         command
     } else {
         let mut command = Command::new(bench.processes.reader()?);

@@ -34,6 +34,13 @@ impl Principal {
         self.0.strip_prefix("session:").map(SessionId::from_text)
     }
 
+    /// Whether it is the store's own user or a session that works for it. The folders of this machine are theirs, and
+    /// no other user's.
+    #[must_use]
+    pub fn is_at_home(&self) -> bool {
+        *self == Self::local_user() || self.as_session().is_some()
+    }
+
     /// What a store wrote down earlier.
     #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {

@@ -46,7 +46,7 @@ use crate::transitions::read::{
 use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
 use crate::transitions::run_output::{AppendOutput, ReadOutput};
 use crate::transitions::run_sessions::{InsertRun, NoteSession, ReadSession};
-use crate::transitions::spending::{MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
+use crate::transitions::spending::{HoldTurns, MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
 use crate::transitions::tokens::{InsertToken, ListTokens, RevokeToken, TokenByHash};
 use crate::transitions::update_job::{NoteProgress, UpdateJob};
 
@@ -309,6 +309,10 @@ impl SpendingStore for SqlStore {
 
     async fn take_turn(&self, key: &str, step_ms: i64, now: Timestamp) -> Result<Timestamp, StoreError> {
         self.write(TakeTurn { key: key.to_owned(), step_ms, now }).await
+    }
+
+    async fn hold_turns(&self, key: &str, until: Timestamp) -> Result<(), StoreError> {
+        self.write(HoldTurns { key: key.to_owned(), until }).await
     }
 }
 

@@ -32,6 +32,9 @@ use serve::Desk;
 /// How many sites there are: `127.0.0.1` and those after it.
 pub const SITES: u8 = 6;
 
+/// An address that serves too but that nobody may reach: `127.0.0.99`, in no list of hosts. A visit to it is a leak.
+pub const INSIDE: u8 = 98;
+
 /// The cookie that opens the login doors.
 pub const KEY: &str = "session=open-sesame";
 
@@ -105,6 +108,12 @@ impl TestSite {
         self.visits().into_iter().filter(|visit| visit.path.starts_with(path)).collect()
     }
 
+    /// Requests that reached the address inside, whatever they asked for.
+    #[must_use]
+    pub fn leaks(&self) -> Vec<Visit> {
+        self.visits().into_iter().filter(|visit| visit.site == INSIDE).collect()
+    }
+
     /// The first request that `wanted` accepts; waits for it.
     #[must_use]
     pub fn wait_for(&self, within: Duration, wanted: impl Fn(&Visit) -> bool) -> Option<Visit> {
@@ -130,14 +139,15 @@ fn address(site: u8, port: u16) -> SocketAddr {
 }
 
 /// One port that is free on every address. Another process may hold it on one of them, so a few are tried.
-fn bind() -> Result<(u16, Vec<TcpListener>)> {
+fn bind() -> Result<(u16, Vec<(u8, TcpListener)>)> {
     let mut last = None;
     for _ in 0..20 {
         let first = TcpListener::bind(address(0, 0))?;
         let port = first.local_addr()?.port();
-        let rest: std::io::Result<Vec<_>> = (1..SITES).map(|site| TcpListener::bind(address(site, port))).collect();
+        let open = |site| Ok::<_, std::io::Error>((site, TcpListener::bind(address(site, port))?));
+        let rest: std::io::Result<Vec<_>> = (1..SITES).chain([INSIDE]).map(open).collect();
         match rest {
-            Ok(rest) => return Ok((port, std::iter::once(first).chain(rest).collect())),
+            Ok(rest) => return Ok((port, std::iter::once((0, first)).chain(rest).collect())),
             Err(error) => last = Some(error),
         }
     }

@@ -1,8 +1,8 @@
 //! The engine over the user's own documents: Markdown, text, HTML and PDF in the folders a search may look into.
 //!
 //! Every search first brings the index up to date with the folders, for a bounded time; what has not been read by then
-//! is found by the next one. A document is found only through a folder that the request names, so one owner's
-//! documents are never another's results.
+//! is found by the next one. A document is found only through a folder that the request names, and only for the user
+//! of this machine, so one owner's documents are never another's results.
 
 mod connection;
 mod folders;
@@ -118,7 +118,7 @@ impl SearchEngine for LocalEngine {
 
     async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
         let folders = folders_of(&request.folders, &self.folders);
-        if folders.is_empty() {
+        if folders.is_empty() || !request.owner.is_at_home() {
             return Ok(Vec::new());
         }
         self.catch_up(&folders).await?;

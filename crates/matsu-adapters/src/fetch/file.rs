@@ -15,6 +15,9 @@ use crate::engines::local;
 /// `Refused` for anything outside of the folders or not found by `local`; `Status(404)` for what is gone.
 pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) -> Result<FetchedPage, FetchError> {
     let refused = |why: &str| FetchError::Refused(why.to_owned());
+    if !request.owner.is_at_home() {
+        return Err(refused("the folders of this machine belong to its own user"));
+    }
     if !request.engines.iter().any(|engine| engine == local::NAME) {
         return Err(refused("a file address is read only if the engine local found it"));
     }

@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// So many words in a row that stand in another text were taken from it.
+const RECITED_WORDS: usize = 6;
 /// A second try after an answer of the wrong shape.
 const TRIES: u32 = 2;
 
@@ -65,4 +67,15 @@ fn json_in(text: &str) -> &str {
     let text = text.trim();
     let inside = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
     inside.and_then(|inside| inside.strip_suffix("```")).unwrap_or(text).trim()
+}
+
+/// Whether a text repeats part of another, whatever was done to case, spaces and punctuation.
+pub fn recites(text: &str, of: &str) -> bool {
+    let (text, of) = (words(text), words(of));
+    text.windows(RECITED_WORDS).any(|run| of.windows(RECITED_WORDS).any(|other| run == other))
+}
+
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }

@@ -169,6 +169,13 @@ pub fn expected_calibration_error(pairs: &[(f64, bool)]) -> f64 {
         / f64::from(u32::try_from(pairs.len().max(1)).unwrap_or(u32::MAX))
 }
 
+/// Whether it is time to fit anew: at every tenth sample, or where one was passed by before anybody looked.
+#[must_use]
+pub fn is_refit_due(samples: usize, fits: u32) -> bool {
+    let wanted = u32::try_from(samples / REFIT_EVERY).unwrap_or(u32::MAX);
+    samples >= SAMPLES_MIN && (samples.is_multiple_of(REFIT_EVERY) || wanted > fits)
+}
+
 /// Whether a new fit is so much worse than the one in force that it must not stay.
 #[must_use]
 pub fn is_degraded(brier_in_force: f64, brier_new: f64) -> bool {
@@ -224,6 +231,24 @@ mod tests {
         let stance = soft.apply_to(&Stance::from_weights(0.9, 0.05, 0.05));
         assert!(stance.supports < 0.9 && stance.relation() == Relation::Supports);
         assert!(close(stance.supports + stance.refutes + stance.neutral, 1.0));
+    }
+
+    #[test]
+    fn every_tenth_sample_is_a_reason_to_fit_and_no_other() {
+        for (samples, fits, wanted) in [
+            (9, 0, false),
+            (10, 0, true),
+            (11, 1, false),
+            (19, 1, false),
+            (20, 1, true),
+            (2_000, 199, true),
+            (2_001, 200, false),
+            (2_009, 200, false),
+            (2_010, 200, true),
+        ] {
+            assert_eq!(is_refit_due(samples, fits), wanted, "{samples} samples, {fits} fits");
+        }
+        assert!(is_refit_due(11, 0), "two corrections at once, and nobody saw the tenth alone");
     }
 
     #[test]

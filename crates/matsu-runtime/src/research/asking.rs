@@ -79,17 +79,19 @@ async fn ask_one(
     }
     let key = format!("engine/{name}");
     let turnstile = kit.turnstile(&key);
-    let _one_at_a_time = match engine.pace() {
-        Pace::Local => None,
+    let answer = match engine.pace() {
+        Pace::Local => engine.search(request).await,
         Pace::Remote { step } => {
-            let passed = turnstile.lock().await;
+            let _one_at_a_time = turnstile.lock().await;
             let step_ms = i64::try_from(step.as_millis()).unwrap_or(i64::MAX);
             let turn = store.take_turn(&key, step_ms, clock.now()).await?;
             clock.sleep(turn.since(clock.now())).await;
-            Some(passed)
+            let answer = engine.search(request).await;
+            // When it arrived nobody here knows, but not after it was answered: counted from now the step is kept.
+            store.hold_turns(&key, clock.now().plus(step)).await?;
+            answer
         }
     };
-    let answer = engine.search(request).await;
     // Read again: while we asked, another search may have had more or less luck.
     let before = store.breaker(name).await?;
     match answer {
@@ -102,7 +104,7 @@ async fn ask_one(
         Err(error) => {
             if let EngineError::RateLimited { retry_after } = &error {
                 let pause = retry_after.unwrap_or(RATE_LIMITED_PAUSE).max(RATE_LIMITED_PAUSE);
-                store.take_turn(&key, i64::try_from(pause.as_millis()).unwrap_or(i64::MAX), clock.now()).await?;
+                store.hold_turns(&key, clock.now().plus(pause)).await?;
             }
             store.set_breaker(name, &before.after_failure(clock.now())).await?;
             tracing::info!(engine = name, %error, "a search engine gave no answer");

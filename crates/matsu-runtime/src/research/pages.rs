@@ -121,17 +121,28 @@ impl Reader<'_> {
             Ok(clearance) => clearance,
             Err(error) => return Ok(Err(error)),
         };
-        if clearance.step > Duration::ZERO {
-            let domain = address::registrable(&host);
-            if let Some(uses_max) = clearance.daily_max
-                && !store.take_daily(&format!("fetch/{domain}"), uses_max, clock.now()).await?
-            {
-                return Ok(Err(FetchError::Refused(format!("{domain} has had its {uses_max} requests of today"))));
-            }
-            let step_ms = i64::try_from(clearance.step.as_millis()).unwrap_or(i64::MAX);
-            let turn = store.take_turn(&turn_key(&request.url), step_ms, clock.now()).await?;
-            clock.sleep(turn.since(clock.now())).await;
+        if clearance.step == Duration::ZERO {
+            return self.fetch(request).await;
         }
+        let domain = address::registrable(&host);
+        if let Some(uses_max) = clearance.daily_max
+            && !store.take_daily(&format!("fetch/{domain}"), uses_max, clock.now()).await?
+        {
+            return Ok(Err(FetchError::Refused(format!("{domain} has had its {uses_max} requests of today"))));
+        }
+        let key = turn_key(&request.url);
+        let turnstile = self.kit.turnstile(&key);
+        let _one_at_a_time = turnstile.lock().await;
+        let step_ms = i64::try_from(clearance.step.as_millis()).unwrap_or(i64::MAX);
+        let turn = store.take_turn(&key, step_ms, clock.now()).await?;
+        clock.sleep(turn.since(clock.now())).await;
+        let fetched = self.fetch(request).await;
+        // When it arrived nobody here knows, but not after it was answered: counted from now the step is kept.
+        store.hold_turns(&key, clock.now().plus(clearance.step)).await?;
+        fetched
+    }
+
+    async fn fetch(&self, request: &FetchRequest) -> Result<Result<FetchOutcome, FetchError>, StoreError> {
         match self.kit.fetcher.fetch(request, FetchMeans::Http).await {
             Ok(FetchOutcome::NeedsScripts) if self.kit.fetcher.has_browser() => {
                 self.cx.with_permit(Slot::Browser, self.kit.fetcher.fetch(request, FetchMeans::Browser)).await
@@ -145,10 +156,10 @@ impl Reader<'_> {
         Ok(match error {
             FetchError::RateLimited { retry_after } => {
                 let pause = retry_after.unwrap_or(RATE_LIMITED_PAUSE).max(RATE_LIMITED_PAUSE);
-                let step_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-                // Stretches the line for everybody who wants something of this site.
-                self.cx.runtime().store().take_turn(&turn_key(url), step_ms, clock.now()).await?;
-                Reading::TooOften { until: clock.now().plus(pause) }
+                let until = clock.now().plus(pause);
+                // For everybody who wants something of this site.
+                self.cx.runtime().store().hold_turns(&turn_key(url), until).await?;
+                Reading::TooOften { until }
             }
             FetchError::Failed(why) => Reading::Failed(why),
             FetchError::Refused(_) | FetchError::Robots | FetchError::Status(_) | FetchError::TooLarge => {

@@ -3,11 +3,11 @@
 use matsu_core::ports::store::StoreError;
 use matsu_core::ports::store::{NewCalibration, RollBack};
 use matsu_core::research::calibration::fit::fit;
-use matsu_core::research::calibration::{Calibration, REFIT_EVERY, SAMPLES_MIN, brier, is_degraded};
+use matsu_core::research::calibration::{Calibration, brier, is_degraded, is_refit_due};
 
 use crate::runtime::Runtime;
 
-/// Samples that a fit looks at.
+/// The latest samples, which are all that a fit looks at.
 const SAMPLES_MAX: u32 = 2_000;
 
 /// Fits a source anew when enough samples have come since the last time.
@@ -16,10 +16,18 @@ const SAMPLES_MAX: u32 = 2_000;
 /// As the store's.
 pub async fn recalibrate(runtime: &Runtime, source: &str) -> Result<(), StoreError> {
     let store = runtime.store();
-    let samples = store.samples(source, SAMPLES_MAX).await?;
-    if samples.len() < SAMPLES_MIN || samples.len() % REFIT_EVERY != 0 {
+    // One after the other: the second of two corrections at once sees what the first made of both.
+    let turnstile = runtime.research().map(|kit| kit.turnstile(&format!("calibration/{source}")));
+    let _one_at_a_time = match &turnstile {
+        Some(turnstile) => Some(turnstile.lock().await),
+        None => None,
+    };
+    let count = store.sample_count(source).await?;
+    let fits = store.calibration_versions(Some(source)).await?.first().map_or(0, |newest| newest.version);
+    if !is_refit_due(count, fits) {
         return Ok(());
     }
+    let samples = store.samples(source, SAMPLES_MAX).await?;
     let pairs: Vec<(f64, bool)> = samples.iter().flat_map(|sample| sample.pairs()).collect();
     let Some(fitted) = fit(&pairs) else { return Ok(()) };
     let in_force = store.calibration(source).await?;

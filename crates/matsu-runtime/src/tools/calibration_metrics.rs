@@ -155,7 +155,7 @@ async fn stats(cx: &ToolContext) -> Result<Stats, ToolError> {
             brier_before: in_force.map_or(0.0, |version| version.brier_before),
             brier_after: in_force.map_or(0.0, |version| version.brier_after),
             samples_used: in_force.map_or(0, |version| version.samples_used),
-            samples_total: store.samples(&name, u32::MAX).await?.len(),
+            samples_total: store.sample_count(&name).await?,
             versions: own.iter().map(|version| version.version).collect(),
             rollbacks: rollbacks.iter().filter(|rollback| rollback.source == name).count(),
         };

@@ -357,6 +357,10 @@ impl SpendingStore for FaultyStore {
     async fn take_turn(&self, key: &str, step_ms: i64, now: Timestamp) -> Result<Timestamp, StoreError> {
         self.pass("take_turn", self.inner.take_turn(key, step_ms, now)).await
     }
+
+    async fn hold_turns(&self, key: &str, until: Timestamp) -> Result<(), StoreError> {
+        self.pass("hold_turns", self.inner.hold_turns(key, until)).await
+    }
 }
 
 #[async_trait]

@@ -20,7 +20,7 @@ use matsu_core::research::evidence::{Fragment, PageKey, SourcePage};
 use super::SqlStore;
 use crate::transitions::auth_queue::{DoorsOf, ExpireAuth, ReadAuthItems};
 use crate::transitions::calibration::{
-    AddEvaluation, ReadCalibration, ReadEvaluations, ReadRollbacks, ReadSamples, ReadVersions,
+    AddEvaluation, CountSamples, ReadCalibration, ReadEvaluations, ReadRollbacks, ReadSamples, ReadVersions,
 };
 use crate::transitions::cleanup::{ClearTask, Orphans};
 use crate::transitions::engines::{ReadBreaker, SetBreaker, TakeDaily};
@@ -158,6 +158,10 @@ impl CalibrationStore for SqlStore {
 
     async fn samples(&self, source: &str, rows_max: u32) -> Result<Vec<CalibrationSample>, StoreError> {
         self.read(ReadSamples { source: source.to_owned(), rows_max }).await
+    }
+
+    async fn sample_count(&self, source: &str) -> Result<usize, StoreError> {
+        self.read(CountSamples(source.to_owned())).await
     }
 
     async fn add_evaluation(&self, evaluation: Evaluation) -> Result<(), StoreError> {

@@ -46,6 +46,7 @@ const SAMPLES: Sql = Sql::both(
     "SELECT id, source, edge_id, stance_json, correct, created_at FROM calibration_samples WHERE source = $1 \
      ORDER BY seq DESC LIMIT $2",
 );
+const SAMPLE_COUNT: Sql = Sql::both("SELECT count(*) FROM calibration_samples WHERE source = $1");
 const EVALUATE: Sql = Sql::both("INSERT INTO evaluations (id, source, evaluation_json, at) VALUES ($1, $2, $3, $4)");
 const EVALUATIONS: Sql = Sql::both(
     "SELECT evaluation_json FROM evaluations WHERE ($1 = '' OR source = $1) AND at >= $2 AND ($3 = '' OR id = $3) \
@@ -178,6 +179,17 @@ impl Transition for ReadSamples {
             })
         });
         newest_first.rev().collect()
+    }
+}
+
+pub struct CountSamples(pub String);
+
+impl Transition for CountSamples {
+    type Output = usize;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<usize, StoreError> {
+        let count = tx.row(&SAMPLE_COUNT, params![&self.0]).await?.map_or(Ok(0), |row| row.only_int())?;
+        usize::try_from(count).map_err(internal)
     }
 }
 

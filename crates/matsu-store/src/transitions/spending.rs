@@ -41,6 +41,13 @@ const TURN: Sql = Sql::each(
      RETURNING next_at",
 );
 
+const HOLD_TURNS: Sql = Sql::each(
+    "INSERT INTO rates (name, next_at) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE \
+     SET next_at = max(rates.next_at, excluded.next_at)",
+    "INSERT INTO rates (name, next_at) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE \
+     SET next_at = greatest(rates.next_at, excluded.next_at)",
+);
+
 /// A turn further away than this was not queued for: the clock was set back since.
 const TURN_AHEAD_MAX_MS: i64 = 15 * 60 * 1_000;
 
@@ -248,5 +255,19 @@ impl Transition for TakeTurn {
         let row = tx.row(&TURN, params![&self.key, self.step_ms, self.now, TURN_AHEAD_MAX_MS]).await?;
         let next = row.ok_or_else(|| crate::sql::internal("a rate has no row"))?.only_int()?;
         Ok(Timestamp::from_millis(next - self.step_ms))
+    }
+}
+
+pub struct HoldTurns {
+    pub key: String,
+    pub until: Timestamp,
+}
+
+impl Transition for HoldTurns {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        tx.run(&HOLD_TURNS, params![&self.key, self.until]).await?;
+        Ok(())
     }
 }

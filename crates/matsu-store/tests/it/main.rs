@@ -109,6 +109,7 @@ on_every_backend! {
         a_spent_budget_is_a_refusal,
         what_was_not_spent_comes_back,
         turns_keep_their_distance,
+        turns_can_be_held_and_are_never_brought_forward,
         a_clock_set_back_does_not_put_turns_off,
         pages_beyond_what_was_set_aside_cannot_be_spent,
     }
@@ -124,6 +125,7 @@ on_every_backend! {
         a_late_part_of_output_is_refused,
         a_conversation_belongs_to_one_agent_and_one_task_at_a_time,
         a_question_is_answered_once,
+        a_late_note_does_not_cover_a_question,
         what_a_run_said_goes_with_its_task,
     }
     changes {

@@ -62,27 +62,25 @@ fn find(query: &str, language: Option<&str>) -> Vec<Page> {
     found.into_iter().map(|(_, page)| page).collect()
 }
 
-/// SearXNG's `/search`.
+/// SearXNG's `/search`. A query that has addresses in it finds these and nothing else.
 pub fn searxng(port: u16, query: &str, language: Option<&str>, is_empty: bool) -> Response {
-    let found = if is_empty { Vec::new() } else { find(query, language) };
-    let results: Vec<Value> = found
-        .iter()
-        .take(40)
-        .enumerate()
-        .map(|(place, page)| {
-            json!({
-                "url": format!("http://{}{}", address(page.site, port), page.path()),
-                "title": page.title(),
-                "content": page.lead(),
-                "publishedDate": "2026-01-02T00:00:00",
-                "engine": "test",
-                "engines": ["test"],
-                "positions": [place + 1],
-                "score": 1.0 / f64::from(u32::try_from(place + 1).unwrap_or(u32::MAX)),
-                "category": "general",
-            })
+    let named: Vec<&str> = query.split_whitespace().filter(|word| word.starts_with("http://")).collect();
+    let found = if is_empty || !named.is_empty() { Vec::new() } else { find(query, language) };
+    let named = named.iter().map(|url| json!({ "url": url, "title": url, "content": "" }));
+    let library = found.iter().take(40).enumerate().map(|(place, page)| {
+        json!({
+            "url": format!("http://{}{}", address(page.site, port), page.path()),
+            "title": page.title(),
+            "content": page.lead(),
+            "publishedDate": "2026-01-02T00:00:00",
+            "engine": "test",
+            "engines": ["test"],
+            "positions": [place + 1],
+            "score": 1.0 / f64::from(u32::try_from(place + 1).unwrap_or(u32::MAX)),
+            "category": "general",
         })
-        .collect();
+    });
+    let results: Vec<Value> = named.chain(library).collect();
     let total = results.len();
     Json(json!({
         "query": query, "number_of_results": total, "results": results, "answers": [], "corrections": [],

@@ -46,11 +46,20 @@ pub fn injection(site: u8, kind: &str) -> Option<Response> {
     Some(Html(frame("en", &page.title(), &body)).into_response())
 }
 
-/// `/scripted`: nothing until its script has run; the script also tries an address inside.
+/// `/scripted`: nothing until its script has run; the script also tries an address inside, in every way a page has.
 pub fn scripted(port: u16) -> Response {
     let text = Page { site: 0, language: 0, topic: 0, number: 3 }.paragraphs().join(" ");
     let script = format!(
-        "fetch('http://169.254.169.254/latest/meta-data/').catch(()=>0);fetch('http://127.0.0.99:{port}/inside').catch(()=>0);\
+        "const inside='127.0.0.99:{port}/inside', to=`http://${{inside}}`;\
+         const tries=[()=>fetch('http://169.254.169.254/latest/meta-data/').catch(()=>0),()=>fetch(to,{{mode:'no-cors'}}).catch(()=>0),\
+         ()=>fetch(to,{{method:'POST',mode:'no-cors',body:'x'}}).catch(()=>0),()=>navigator.sendBeacon(to+'/beacon','x'),\
+         ()=>new WebSocket(`ws://${{inside}}/socket`),()=>new EventSource(to+'/events'),()=>new Image().src=to+'/image',\
+         ()=>{{const request=new XMLHttpRequest();request.open('GET',to+'/xhr');request.send()}},\
+         ...['iframe','script','embed'].map(tag=>()=>{{const it=document.createElement(tag);it.src=to+'/'+tag;document.body.append(it)}}),\
+         ...['stylesheet','prefetch','preconnect','manifest'].map(rel=>()=>{{const it=document.createElement('link');it.rel=rel;it.href=to+'/'+rel;document.head.append(it)}}),\
+         ()=>new RTCPeerConnection({{iceServers:[{{urls:'stun:127.0.0.99:{port}'}}]}}).createDataChannel('x'),\
+         ()=>window.open(to+'/window'),()=>new Worker(URL.createObjectURL(new Blob([`fetch('${{to}}/worker',{{mode:'no-cors'}})`])))];\
+         for(const one of tries){{try{{one()}}catch(_){{}}}}\
          document.getElementById('root').innerHTML='<article><h1>Made by a script</h1><p>'+{}+'</p></article>';",
         serde_json::Value::from(text)
     );

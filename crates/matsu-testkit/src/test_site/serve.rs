@@ -65,8 +65,8 @@ struct Site {
     desk: Desk,
 }
 
-pub async fn serve(listeners: Vec<TcpListener>, desk: Desk, stopped: oneshot::Receiver<()>) {
-    let sites = listeners.into_iter().zip(0_u8..).filter_map(|(listener, number)| {
+pub async fn serve(listeners: Vec<(u8, TcpListener)>, desk: Desk, stopped: oneshot::Receiver<()>) {
+    let sites = listeners.into_iter().filter_map(|(number, listener)| {
         listener.set_nonblocking(true).ok()?;
         let listener = tokio::net::TcpListener::from_std(listener).ok()?;
         let router = Router::new().fallback(answer).with_state(Site { number, desk: desk.clone() });

@@ -36,7 +36,11 @@ pub async fn run(global: &Global) -> Result<ExitCode> {
     let cx = quiet_home(global, &folder)?;
     let client = Client::at_work(&cx.config).await?;
     let told = Told { json: cx.json };
-    told.line("Matsu does the waiting. This is a store in memory and nine small documents in three languages.\n");
+    told.line(
+        "Matsu is a server that AI agents hand slow work to. They wait for it in one call, held until there is news.\n\
+         Here with nothing configured: a store in memory, nine small documents in three languages, no model, no network.",
+    );
+    told.line("\n1. An agent hands over three searches and waits once");
 
     let clock = Clock::system();
     let began = clock.instant();
@@ -47,26 +51,24 @@ pub async fn run(global: &Global) -> Result<ExitCode> {
     let queued = client.post(&format!("/api/v1/tasks/{task}/searches"), json!({ "queries": QUERIES })).await?;
     let handed_over = clock.instant() - began;
     told.line(&format!(
-        "→ queue_searches: {} searches handed over in {} ms",
+        "   → queue_searches   {} searches handed over in {} ms; the agent is free meanwhile",
         queued["queued_count"],
         handed_over.as_millis()
     ));
-    told.line("→ get_status(wait_for: all): one call, held on the server …");
+    told.line("   → get_status       one call, held on the server until all of them have ended");
     let (status, calls) = wait(&client, &task).await?;
     let took = clock.instant() - began;
-    for search in status["searches"].as_array().into_iter().flatten() {
-        told.line(&format!(
-            "   {:<10} {} pages, {} passages: {}",
-            field(search, "status"),
-            search["pages_fetched"],
-            search["useful_fragments"],
-            field(search, "query")
-        ));
+    for query in QUERIES {
+        let searches = status["searches"].as_array().into_iter().flatten();
+        for search in searches.filter(|search| search["query"] == query) {
+            let (ended_as, pages) = (field(search, "status"), &search["pages_fetched"]);
+            told.line(&format!("   ← {ended_as:<10} {pages} documents read: {query}"));
+        }
     }
-    let found = client.get(&format!("/api/v1/tasks/{task}/materials?limit=200")).await?;
+    let found = client.get(&format!("/api/v1/tasks/{task}/materials?limit=200&include_fragments=true")).await?;
     let contested = contested(&found);
     if let Some(claim) = &contested {
-        show(&told, claim);
+        show(&told, claim, &found["fragments"]);
     }
     let agent = agent::run(&client, &told).await?;
     let woken_ms = agent.woken_after.as_secs_f64() * 1000.0;
@@ -85,7 +87,8 @@ pub async fn run(global: &Global) -> Result<ExitCode> {
         found["total"],
         took.as_secs_f64(),
     ));
-    told.line("\nConnect your client:  matsu connect");
+    told.line("\nConnect your client:      matsu connect");
+    told.line("Ask your own documents:   matsu research \"a question\" --dir FOLDER");
     if cx.json {
         print_json(&json!({ "figures": figures, "contested": contested, "agent": agent.to_json(), "status": status }));
     }
@@ -127,17 +130,25 @@ fn contested(found: &Value) -> Option<Value> {
     disputed.max_by(|left, right| weight(left).total_cmp(&weight(right))).cloned()
 }
 
-fn show(told: &Told, claim: &Value) {
-    told.line("\nOne claim that sources disagree about:");
+fn show(told: &Told, claim: &Value, fragments: &Value) {
+    told.line(
+        "\n2. It gets claims, each with the sentence and the document it comes from. Sources disagree about this one:",
+    );
     told.line(&format!("   “{}”", field(claim, "text")));
-    let figures = ["confidence", "controversy"].map(|name| claim[name].as_f64().unwrap_or(0.0));
-    told.line(&format!("   confidence {:.3}, controversy {:.3}", figures[0], figures[1]));
-    told.line(&format!("   found at       {}", field(&claim["origin"], "url")));
+    told.line(&format!("   from          {}", field(&claim["origin"], "url")));
     for edge in claim["evidence"].as_array().into_iter().flatten() {
         let word = if edge["relation"] == "supports" { "supported by" } else { "refuted by  " };
+        let (title, domain) = (field(edge, "title"), field(edge, "domain"));
         let probability = edge["probability"].as_f64().unwrap_or(0.0);
-        told.line(&format!("   {word}   {} ({}, {probability:.2})", field(edge, "title"), field(edge, "domain")));
+        told.line(&format!("   {word}  {title} ({domain}), with probability {probability:.2}:"));
+        let passage = fragments.as_array().into_iter().flatten().find(|each| each["id"] == edge["fragment_id"]);
+        let text = passage.map(|passage| field(passage, "text")).unwrap_or_default();
+        // A passage begins with its headings; a sentence is what ends with a full stop.
+        let line = text.lines().find(|line| line.ends_with('.')).unwrap_or_default();
+        told.line(&format!("                 “{}”", line.split_inclusive('.').next().unwrap_or_default()));
     }
+    let figures = ["confidence", "controversy"].map(|name| claim[name].as_f64().unwrap_or(0.0));
+    told.line(&format!("   so            confidence {:.3}, controversy {:.3}", figures[0], figures[1]));
 }
 
 /// A folder that goes when the demonstration does.

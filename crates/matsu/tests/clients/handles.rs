@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::home::{Home, until};
 use crate::http::{Http, modern};
 
-const SECRET: &str = "the secret of somebody else";
+pub const SECRET: &str = "the secret of somebody else";
 
 /// A token of another principal, put into the store while nobody serves it.
-fn let_somebody_else_in(home: &Home) {
+pub fn let_somebody_else_in(home: &Home) {
     let url = format!("sqlite:{}", home.data_dir().join("matsu.db").display());
     std::fs::create_dir_all(home.data_dir()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -36,7 +36,7 @@ fn let_somebody_else_in(home: &Home) {
 }
 
 /// An answer with this id blanked out, and what differs from call to call.
-fn told(reply: &Value, id: &str) -> String {
+pub fn told(reply: &Value, id: &str) -> String {
     let mut reply = reply.clone();
     if reply["result"].is_object() {
         reply["result"]["structuredContent"]["error_id"] = Value::Null;

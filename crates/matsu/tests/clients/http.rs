@@ -88,6 +88,21 @@ impl Http {
         self.mcp(&tool_call(tool, arguments), &[]).json()
     }
 
+    /// A request of REST; its answer as it came.
+    pub fn rest(&self, method: &str, path: &str, body: &Value) -> Reply {
+        let (host, key) = (self.address.to_string(), format!("Bearer {}", self.token));
+        let headers = [("Host", host.as_str()), ("Authorization", &key), ("Content-Type", "application/json")];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, &format!("/api/v1{path}"), &headers, body.as_bytes())
+    }
+
+    /// What a tool says, refusals too.
+    pub fn says(&self, tool: &str, arguments: &Value) -> Value {
+        let mut reply = self.mcp_at("/mcp?tools=research,agents", &tool_call(tool, arguments)).json();
+        assert!(reply["result"].is_object(), "{tool}: {reply}");
+        reply["result"]["structuredContent"].take()
+    }
+
     /// A task that sleeps; its id.
     pub fn submit(&self, ms: u64) -> String {
         let body = json!({ "jobs": [{ "kind": "sleep", "input": { "ms": ms } }] }).to_string();

@@ -16,6 +16,7 @@ mod hold;
 mod home;
 mod http;
 mod native;
+mod owners;
 mod python;
 mod relay;
 mod research;

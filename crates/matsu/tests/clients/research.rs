@@ -92,10 +92,10 @@ behaviours! {
     b13_an_immediate_stop_ends_everything_of_its_task_alone;
     b14_soft_cleanup_touches_nothing_of_others;
     b15_orphans_go_and_nothing_else;
-    b16_a_killed_daemon_costs_nothing;
     b19_a_claim_does_not_confirm_itself;
     b20_three_sources_satisfy;
     b21_materials_are_bounded_and_every_claim_resolves;
+    b21_three_hundred_and_thirty_three_claims_fit;
     b21_five_searches_cost_few_calls_and_bytes;
     b22_a_blocked_domain_stays_blocked;
     b23_corrections_show_at_once;
@@ -103,6 +103,19 @@ behaviours! {
     b26_calibration_is_measured_and_can_be_undone;
     b29_a_side_that_is_down_leaves_the_rest_responsive;
     b30_the_whole_way_and_a_soak;
+    local_search_finds_words_of_two_letters;
+}
+
+#[test]
+fn b16_a_killed_daemon_costs_nothing() {
+    let lab = Lab::new(&[]);
+    lab.show("b16_a_killed_daemon_costs_nothing");
+    for page in 0..3_u8 {
+        let visits = lab.site.visits_to("/en/").into_iter().filter(|visit| visit.site == page).count();
+        assert_eq!(visits, 1, "what was stored before is not asked for again: site {page}");
+    }
+    let under_way = lab.site.visits_to("/slow/").len();
+    assert!((2..=3).contains(&under_way), "at most the one that was under way is asked for twice: {under_way}");
 }
 
 #[test]
@@ -120,12 +133,19 @@ fn b18_sites_are_asked_politely() {
     let mut times: Vec<i64> = visits.iter().filter(|visit| visit.site == 0).map(|visit| visit.at.as_millis()).collect();
     times.sort_unstable();
     assert_eq!(times.len(), 6);
-    // What leaves four tenths of a second apart arrives so, give or take what a busy machine adds or takes.
-    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 300), "{times:?}");
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 400), "{times:?}");
     assert!(lab.site.visits_to("/private-area").is_empty(), "robots.txt is obeyed");
     assert!(
         visits.iter().all(|visit| visit.headers.get("user-agent").is_some_and(|agent| agent.starts_with("Matsu/")))
     );
+}
+
+#[test]
+fn b18_a_site_has_its_share_of_a_day() {
+    let lab = Lab::new(&[("MATSU_RESEARCH_STEP_MS", "1"), ("MATSU_RESEARCH_DAILY_MAX", "3")]);
+    lab.show("b18_a_site_has_its_share_of_a_day");
+    let visits = lab.site.visits_to("/en/");
+    assert_eq!(visits.iter().filter(|visit| visit.site == 0).count(), 3, "over both workers: {visits:?}");
 }
 
 #[test]
@@ -140,7 +160,30 @@ fn b25_an_opened_door_lets_its_searches_go_on() {
 fn b27_pages_that_give_orders_are_data() {
     let lab = Lab::new(&[]);
     lab.show("b27_pages_that_give_orders_are_data");
-    assert!(lab.site.visits_to("/inside").is_empty(), "no link of a page is followed");
+    assert_eq!(lab.site.leaks().len(), 0, "no link of a page is followed");
+}
+
+#[test]
+fn b27_a_browser_reaches_nothing_inside() {
+    let lab = Lab::new(&[("MATSU_RESEARCH_BROWSER", "auto")]);
+    if !["chromium", "chromium-browser", "google-chrome"].iter().any(|name| Path::new("/usr/bin").join(name).exists()) {
+        return;
+    }
+    lab.show("b27_a_browser_reaches_nothing_inside");
+    assert!(lab.site.visits_to("/scripted").len() >= 2, "read plainly, and then in a browser");
+    assert_eq!(lab.site.leaks().len(), 0, "{:?}", lab.site.leaks());
+}
+
+#[test]
+fn b29_a_model_that_is_down_fails_visibly_and_slows_nobody_down() {
+    let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let lab = Lab::new(&[("MATSU_RESEARCH_MODEL", "away")]);
+    let provider =
+        format!("[providers.away]\nwire = \"openai_chat\"\nmodel = \"m\"\nbase_url = \"http://{away}/v1\"\n");
+    let folder = lab.home.folder().join(".config/matsu");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), provider).unwrap();
+    lab.show("b29_a_model_that_is_down_fails_visibly_and_slows_nobody_down");
 }
 
 #[test]

@@ -117,6 +117,7 @@ async fn no_hop_leads_inside() {
         assert!(matches!(fetched, Err(FetchError::Refused(_))), "{kind}: {fetched:?}");
         assert!(kind == "file" || matches!(cleared, Err(FetchError::Refused(_))), "{kind}: {cleared:?}");
     }
+    assert_eq!(scene.site.leaks().len(), 0);
     let Ok(FetchOutcome::Redirect { to }) = scene.fetch("/redirect/site").await else { panic!("no redirect") };
     assert!(matches!(scene.fetch(&to).await, Ok(FetchOutcome::Page(_))));
 }
@@ -178,6 +179,7 @@ async fn files_are_read_inside_the_folders_of_a_search_alone() {
         url: url::Url::from_file_path(inside.join(name)).expect("a path").to_string(),
         engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
         folders: vec![inside.to_string_lossy().into_owned()],
+        owner: Principal::local_user(),
         ..scene.request("/")
     };
     let fetch = async |request: FetchRequest| scene.fetcher.fetch(&request, FetchMeans::Http).await;
@@ -187,4 +189,6 @@ async fn files_are_read_inside_the_folders_of_a_search_alone() {
     assert!(matches!(fetch(ask("link.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert!(matches!(fetch(ask("../secret.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert_eq!(fetch(ask("gone.md", &["local"])).await.err(), Some(FetchError::Status(404)));
+    let stranger = FetchRequest { owner: Principal::user("ann"), ..ask("a.md", &["local"]) };
+    assert!(matches!(fetch(stranger).await, Err(FetchError::Refused(_))), "this machine's folders are its own user's");
 }

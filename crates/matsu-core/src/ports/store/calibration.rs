@@ -26,6 +26,9 @@ pub trait CalibrationStore {
     /// Oldest first, at most the last `rows_max`.
     async fn samples(&self, source: &str, rows_max: u32) -> Result<Vec<CalibrationSample>, StoreError>;
 
+    /// How many there are.
+    async fn sample_count(&self, source: &str) -> Result<usize, StoreError>;
+
     async fn add_evaluation(&self, evaluation: Evaluation) -> Result<(), StoreError>;
 
     /// Newest first.

@@ -20,8 +20,8 @@ pub struct Fitted {
     pub held_out: Vec<(f64, bool)>,
 }
 
-/// Fits both methods and keeps the one that does better on what was held out; the simpler one on a tie. `None`: too
-/// few samples.
+/// Fits both methods and keeps the one that does better on what was held out; the simpler one on a tie, and nothing at
+/// all where both make it worse. `None`: too few samples.
 #[must_use]
 pub fn fit(pairs: &[(f64, bool)]) -> Option<Fitted> {
     if pairs.len() < SAMPLES_MIN * PAIRS_PER_SAMPLE {
@@ -37,7 +37,8 @@ pub fn fit(pairs: &[(f64, bool)]) -> Option<Fitted> {
     };
     let temperature = newton(&train, CalibrationMethod::Temperature);
     let platt = newton(&train, CalibrationMethod::Platt);
-    let calibration = if score(&platt) < score(&temperature) { platt } else { temperature };
+    let better = if score(&platt) < score(&temperature) { platt } else { temperature };
+    let calibration = if score(&better) > brier(&held_out) { Calibration::IDENTITY } else { better };
     Some(Fitted { brier_before: brier(&held_out), brier_after: score(&calibration), calibration, held_out })
 }
 
@@ -109,6 +110,14 @@ mod tests {
         let pairs: Vec<(f64, bool)> = (0..900).map(|n| (0.75, n % 4 != 0)).collect();
         let fitted = fit(&pairs).unwrap();
         assert!((fitted.calibration.apply(0.75) - 0.75).abs() < 0.02, "{fitted:?}");
+    }
+
+    #[test]
+    fn a_fit_that_makes_it_worse_changes_nothing() {
+        // Wrong wherever it is learnt from, right wherever it is looked at.
+        let pairs: Vec<(f64, bool)> =
+            (0..30).flat_map(|n| [(0.9, n % 3 == 2), (0.05, false), (0.05, n % 3 != 2)]).collect();
+        assert_eq!(fit(&pairs).unwrap().calibration, Calibration::IDENTITY);
     }
 
     #[test]

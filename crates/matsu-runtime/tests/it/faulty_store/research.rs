@@ -148,6 +148,10 @@ impl CalibrationStore for FaultyStore {
         self.pass("samples", self.inner.samples(source, rows_max)).await
     }
 
+    async fn sample_count(&self, source: &str) -> Result<usize, StoreError> {
+        self.pass("sample_count", self.inner.sample_count(source)).await
+    }
+
     async fn add_evaluation(&self, evaluation: Evaluation) -> Result<(), StoreError> {
         self.pass("add_evaluation", self.inner.add_evaluation(evaluation)).await
     }

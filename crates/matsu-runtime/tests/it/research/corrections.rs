@@ -1,5 +1,7 @@
 //! What people correct takes effect at once: domains, claims, edges, calibrations.
 
+use matsu_core::ports::store::NewCalibration;
+use matsu_core::research::calibration::{Calibration, CalibrationMethod};
 use serde_json::{Value, json};
 
 use super::lab::{Client, Lab, text};
@@ -114,31 +116,11 @@ async fn evaluations_are_scored_and_kept() {
 #[tokio::test(start_paused = true)]
 async fn ten_corrections_teach_the_judge_and_its_scores_follow() {
     let lab = Lab::open().await;
-    let mut urls = Vec::new();
-    for n in 0..12 {
-        let url = format!("https://s{n}.org/");
-        lab.web.page(&url, [text(&format!("Waiting is cheap in case {n} [yes]."), &format!("case {}", n * 37))]);
-        urls.push(url);
-    }
-    lab.web.results("waiting", &urls.iter().map(String::as_str).collect::<Vec<_>>());
     let (_service, client) = (lab.start(), lab.client("one"));
-    let task = client.task(None).await;
-    client.queue(&task, &["waiting"]).await;
-    client.all_done(&task).await;
-    let materials = client.materials(&task).await;
-    let edges: Vec<Value> = materials["claims"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|claim| claim["evidence"].as_array().unwrap().clone())
-        .collect();
-    assert!(edges.len() >= 10);
+    let (task, edges) = judged(&lab, &client, 10).await;
     for edge in edges.iter().take(10) {
         let said = client
-            .call(
-                "feedback",
-                json!({ "action": "edge_correct", "edge_id": edge["edge_id"], "correct_relation": "neutral" }),
-            )
+            .call("feedback", json!({ "action": "edge_correct", "edge_id": edge, "correct_relation": "neutral" }))
             .await;
         assert!(said["sample_id"].is_string(), "{said}");
     }
@@ -160,4 +142,62 @@ async fn ten_corrections_teach_the_judge_and_its_scores_follow() {
         .unwrap();
     let shown = new["evidence"].as_array().unwrap().iter().map(|edge| edge["probability"].as_f64().unwrap());
     assert!(shown.clone().all(|p| p < 0.9), "the scores shown are the calibrated ones: {new}");
+}
+
+/// A task whose search has ended with at least this many edges; their ids.
+async fn judged(lab: &Lab, client: &Client, at_least: usize) -> (String, Vec<Value>) {
+    let mut urls = Vec::new();
+    for n in 0..12 {
+        let url = format!("https://s{n}.org/");
+        lab.web.page(&url, [text(&format!("Waiting is cheap in case {n} [yes]."), &format!("case {}", n * 37))]);
+        urls.push(url);
+    }
+    lab.web.results("waiting", &urls.iter().map(String::as_str).collect::<Vec<_>>());
+    let task = client.task(None).await;
+    client.queue(&task, &["waiting"]).await;
+    client.all_done(&task).await;
+    let found = client.materials(&task).await;
+    let claims = found["claims"].as_array().unwrap().iter();
+    let edges: Vec<Value> = claims.flat_map(|claim| claim["evidence"].as_array().unwrap().clone()).collect();
+    assert!(edges.len() >= at_least, "{found}");
+    (task, edges.into_iter().map(|mut edge| edge["edge_id"].take()).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fit_that_is_worse_than_the_version_in_force_is_undone_by_itself() {
+    let lab = Lab::open().await;
+    let (_service, client) = (lab.start(), lab.client("one"));
+    let (_, edges) = judged(&lab, &client, 7).await;
+    let sharp = Calibration { method: CalibrationMethod::Temperature, scale: 1.5, shift: 0.0 };
+    let first = NewCalibration {
+        source: "judge".to_owned(),
+        calibration: sharp,
+        samples_used: 0,
+        brier_before: 0.0,
+        brier_after: 0.0,
+        now: lab.clock.now(),
+    };
+    lab.store.add_calibration(first).await.unwrap();
+    // Every third correction, which is what a fit is judged by, says that the judge was right after all.
+    for (edge, relation) in [
+        (0, "neutral"),
+        (1, "neutral"),
+        (0, "supports"),
+        (2, "neutral"),
+        (3, "neutral"),
+        (2, "supports"),
+        (4, "neutral"),
+        (5, "neutral"),
+        (4, "supports"),
+        (6, "neutral"),
+    ] {
+        let wish = json!({ "action": "edge_correct", "edge_id": edges[edge], "correct_relation": relation });
+        let said = client.call("feedback", wish).await;
+        assert!(said["sample_id"].is_string(), "{said}");
+    }
+    let stats = client.call("calibration_metrics", json!({ "action": "get_stats" })).await;
+    let judge = &stats["stats"]["sources"]["judge"];
+    assert_eq!((&judge["versions"], &judge["version_in_force"]), (&json!([2, 1]), &json!(1)), "{stats}");
+    assert_eq!((&judge["rollbacks"], &stats["stats"]["total_rollbacks"]), (&json!(1), &json!(1)), "{stats}");
+    assert_eq!(lab.store.calibration("judge").await.unwrap().unwrap().calibration, sharp, "to the last digit");
 }

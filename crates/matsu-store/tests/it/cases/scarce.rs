@@ -166,6 +166,16 @@ pub async fn turns_keep_their_distance(t: TestStore) {
     assert_eq!(t.store.take_turn("example.org", 500, later).await.unwrap(), later);
 }
 
+pub async fn turns_can_be_held_and_are_never_brought_forward(t: TestStore) {
+    let (now, second) = (t.now(), std::time::Duration::from_secs(1));
+    t.store.hold_turns("example.org", now.plus(second * 3)).await.unwrap();
+    assert_eq!(t.store.take_turn("example.org", 500, now).await.unwrap(), now.plus(second * 3));
+    t.store.hold_turns("example.org", now.plus(second)).await.unwrap();
+    let next = now.plus(second * 3 + second / 2);
+    assert_eq!(t.store.take_turn("example.org", 500, now).await.unwrap(), next);
+    assert_eq!(t.store.take_turn("example.com", 500, now).await.unwrap(), now, "each key has its own line");
+}
+
 pub async fn a_clock_set_back_does_not_put_turns_off(t: TestStore) {
     let now = t.now();
     t.store.take_turn("example.org", 500, now).await.unwrap();

@@ -63,7 +63,7 @@ impl Session<'_> {
 }
 
 pub async fn run(client: &Client, told: &Told) -> Result<Seen> {
-    told.line("\nA scripted agent and a person:");
+    told.line("\n3. A person speaks to a waiting agent and stops a working one (the agents are a script)");
     let woken_after = wake(client, told).await?;
     let (notice, instruction) = interrupt(client, told).await?;
     Ok(Seen { woken_after, notice, instruction })

@@ -1,4 +1,4 @@
-"""The main text of every page of a folder, by trafilatura: trafilatura.py PAGES OUT.json [TRUTH]."""
+"""The main text of every page of a folder, by trafilatura: read_with_trafilatura.py PAGES OUT.json [TRUTH]."""
 
 import gzip
 import json
