@@ -1,6 +1,6 @@
 //! How long a start and a wake-up take. What the machine does besides adds to both, so each round also measures a call
 //! that does nothing; `make test-agents` holds the slowest of a hundred to the bar and that much. Beside other tests
-//! the middle of all must keep the bar, and the slowest must not be out of sight.
+//! the middle of all must keep it, and the slowest must not be out of sight. The figures themselves are a row of `make bench`.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -34,6 +34,11 @@ impl Figures {
         let (Self { p50, p99, idle_p99 }, count) = (&figures, took.len());
         println!("{what}: p50 {p50:?}, p99 {p99:?} of {count}; a call that does nothing: p99 {idle_p99:?}");
         figures
+    }
+
+    /// Whether most keep the bar and none is out of sight, apart from what any call takes in this crowd.
+    fn keep_in_a_crowd(&self, bar: Duration) -> bool {
+        self.p50 <= bar + self.idle_p99 && self.p99 <= bar * CROWDED + self.idle_p99
     }
 
     /// Whether the slowest of a hundred keeps the bar, apart from what any call takes on this machine now.
@@ -90,11 +95,11 @@ pub fn wake_ups() -> (Figures, Duration) {
 #[test]
 fn a_start_takes_milliseconds_although_all_places_are_taken() {
     let (figures, bar) = starts();
-    assert!(figures.p50 <= bar && figures.p99 <= bar * CROWDED);
+    assert!(figures.keep_in_a_crowd(bar));
 }
 
 #[test]
 fn the_end_of_a_run_wakes_a_call_over_http_in_milliseconds() {
     let (figures, bar) = wake_ups();
-    assert!(figures.p50 <= bar && figures.p99 <= bar * CROWDED);
+    assert!(figures.keep_in_a_crowd(bar));
 }
