@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Schemathesis against a server of its own: whatever the OpenAPI document allows is asked, and what comes back must be
-# what it promises. Streams and waits are left out; they have tests of their own. One check is left out, too: that
-# whatever fits the schema is accepted. Some rules cannot be said there (a name that is taken, one of two fields).
+# what it promises; what it allows is accepted, but for the routes below, each with its reason. Streams and waits are
+# left out; they have tests of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,8 +24,30 @@ until [ -s "$home/server.json" ]; do
 done
 address=$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$home/server.json")
 cd "$home"
-# Settings of ours alone, whatever lies above: none.
-: >schemathesis.toml
+# Not asked for what a schema cannot say: these answer 400 to data that fits.
+cat >schemathesis.toml <<'SETTINGS'
+# The token alone: with a made-up cookie beside it every call would be a stranger's page.
+[generation]
+with-security-parameters = false
+
+# A name that is taken.
+[[operations]]
+include-name = ["POST /agents", "POST /projects", "POST /tokens"]
+[operations.checks]
+positive_data_acceptance.enabled = false
+
+# Engines and models are those that a server has been given.
+[[operations]]
+include-name = ["POST /tasks", "POST /tasks/{id}/searches", "POST /chats"]
+[operations.checks]
+positive_data_acceptance.enabled = false
+
+# A text in one of two formats, that of a header or that of a file.
+[[operations]]
+include-name = "POST /auth-queue/cookies"
+[operations.checks]
+positive_data_acceptance.enabled = false
+SETTINGS
 "$venv/bin/schemathesis" --config-file "$home/schemathesis.toml" run "$address/api/v1/openapi.json" \
   --header "Authorization: Bearer $(cat "$home/token")" --url "$address/api/v1" --exclude-path-regex 'events$|/session$|/wait$|/login$' \
-  --max-examples "${MATSU_EXAMPLES:-25}" --exclude-checks positive_data_acceptance --phases examples,coverage,fuzzing --seed 1 --no-color
+  --max-examples "${MATSU_EXAMPLES:-25}" --phases examples,coverage,fuzzing --seed 1 --no-color

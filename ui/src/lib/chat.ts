@@ -47,3 +47,8 @@ export function blocks(text: string): Block[] {
   if (fence) found.push({ kind: 'code', language: fence.language, text: fence.lines.join('\n') });
   return found;
 }
+
+/** A line of text, with what is quoted as code told apart. Pure. */
+export function inline(text: string): { text: string; isCode: boolean }[] {
+  return text.split(/(`[^`\n]+`)/).filter(Boolean).map((part) => (/^`[^`]+`$/.test(part) ? { text: part.slice(1, -1), isCode: true } : { text: part, isCode: false }));
+}

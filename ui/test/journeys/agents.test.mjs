@@ -55,6 +55,31 @@ test('an agent asks, is answered, and its changes are read and applied, without 
   await context.close();
 });
 
+test('the inbox clears what it shows: a question by its key, a blocked task by its button', async () => {
+  const use = (message, mode) => home.call('POST', '/api/v1/tools/use_agent', { cli_name: 'scribe', message, run_async: true, mode });
+  const { task_id: blocked } = await use('Go on forever', 'read-only');
+  const { task_id: first } = await use('Write a note about inboxes', 'workspace-write');
+  const { task_id: second } = await use('Write another note', 'workspace-write');
+  await home.call('PATCH', `/api/v1/tasks/${blocked}`, { status: 'blocked', message: 'Wait.' });
+  const { context, page } = await signedIn(home, browser);
+  await page.evaluate(() => (window.untouched = true));
+  await page.getByRole('link', { name: 'Inbox' }).first().click();
+  const card = (id) => page.locator('li.card').filter({ has: page.locator(`a[href="/tasks/${id}"]`) });
+  for (const id of [first, second]) await card(id).getByText('May I write notes.txt?').waitFor({ timeout: 30_000 });
+  assert.equal(await page.locator('li.card .question kbd').count(), 2, 'the numbers belong to one of the questions');
+  const current = await page.locator('li.card.at a[href^="/tasks/"]').first().getAttribute('href');
+  await page.keyboard.press('2');
+  await page.locator(`li.card.at a[href="${current}"]`).waitFor({ state: 'detached', timeout: 30_000 });
+  const other = current.endsWith(first) ? second : first;
+  await card(other).getByText('May I write notes.txt?').waitFor();
+  await card(blocked).getByRole('button', { name: 'Resume' }).click();
+  await card(blocked).getByText('asks you').or(card(blocked).getByText('Wait.')).waitFor({ state: 'detached' });
+  assert.deepEqual(await axeBoth(page), {});
+  assert.equal(await page.evaluate(() => window.untouched), true, 'no reload');
+  for (const id of [blocked, first, second]) await home.call('PATCH', `/api/v1/tasks/${id}`, { status: 'cancelled', mode: 'immediate' }).catch(() => {});
+  await context.close();
+});
+
 test('a run that does not end is cancelled', async () => {
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));

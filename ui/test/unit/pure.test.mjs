@@ -27,6 +27,11 @@ test('frames are read whole, however they are cut', async () => {
   }
 });
 
+test('what is quoted as code is told apart', async () => {
+  const { inline } = await load('chat.ts');
+  assert.deepEqual(inline('run `a b` twice, not `c'), [{ text: 'run ', isCode: false }, { text: 'a b', isCode: true }, { text: ' twice, not `c', isCode: false }]);
+});
+
 test('of a chat what is settled stays, and the rest is replaced', async () => {
   const { merge, settledTo } = await load('talk.ts');
   const said = (seq, content, state = 'completed') => ({ id: `m${seq}`, seq, content, state });

@@ -13,8 +13,12 @@ use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, Value, params};
 
 const TASK_OF: Sql = Sql::both(concat!("SELECT task_id FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()));
-const PROGRESS: Sql =
-    Sql::both(concat!("UPDATE jobs SET progress_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
+/// What a parked job asks stands in the same place. A note from before the question, which came late, must not cover it.
+const PROGRESS: Sql = Sql::both(concat!(
+    "UPDATE jobs SET progress_json = CASE WHEN state = 'awaiting_input' THEN progress_json ELSE $3 END \
+     WHERE id = $1 AND attempt = $2 AND ",
+    held!()
+));
 const CHECKPOINT: Sql =
     Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
 const OUTPUT: Sql = Sql::both(concat!("UPDATE jobs SET output_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));

@@ -5,7 +5,8 @@ use std::time::Duration;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::{
-    ExpiryRule, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, SessionClaim, SessionNote, StoreError,
+    ExpiryRule, JobUpdate, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, ProgressNote, SessionClaim,
+    SessionNote, StoreError,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -99,6 +100,20 @@ pub async fn a_question_is_answered_once(t: TestStore) {
     assert!(matches!(other, Err(StoreError::Refused { .. })), "{other:?}");
     assert_eq!(t.store.answer_to(&job.id, "q").await.unwrap(), Some(answer("yes")));
     assert_eq!(t.job(&job.id).await.state, JobState::AwaitingInput);
+}
+
+pub async fn a_late_note_does_not_cover_a_question(t: TestStore) {
+    t.insert(run(&t)).await;
+    let job = t.claim_one().await;
+    let question = r#"{"id":"q","text":"Go on?","options":["yes","no"]}"#;
+    t.store.park_for_input(&lease(&job), question, t.now()).await.unwrap();
+    let notes = [ProgressNote { lease: lease(&job), progress_json: "\"said before\"".to_owned() }];
+    assert_eq!(t.store.note_progress(&notes, t.now()).await.unwrap(), [], "its lease is its own");
+    let update = JobUpdate::Progress("\"said before\"".to_owned());
+    t.store.update_job(&lease(&job), update, t.now()).await.unwrap();
+    assert_eq!(t.job(&job.id).await.progress_json.as_deref(), Some(question));
+    let yes = Answer { id: "q".to_owned(), option: Some("yes".to_owned()), text: None };
+    t.store.answer_question(&job.id, &yes, t.now()).await.unwrap();
 }
 
 pub async fn what_a_run_said_goes_with_its_task(t: TestStore) {
