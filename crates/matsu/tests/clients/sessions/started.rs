@@ -151,7 +151,7 @@ fn what_cannot_be_started_is_said_at_once() {
     stage.reaches_state(&chat, "idle");
     let wish = json!({ "id": "other", "name": "other", "definition": "nobody" });
     let (status, problem) = stage.rest("POST", "/agents", &wish);
-    assert_eq!((status, problem["error_code"].as_str()), (400, Some("INVALID_PARAMS")), "{problem}");
+    assert_eq!((status, problem["error_code"].as_str()), (404, Some("AGENT_NOT_FOUND")), "{problem}");
 }
 
 #[test]
