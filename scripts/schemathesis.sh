@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Schemathesis against a server of its own: whatever the OpenAPI document allows is asked, and what comes back must be
 # what it promises; what it allows is accepted, but for the routes below, each with its reason. Streams and waits are
-# left out; they have tests of their own.
+# left out; they have tests of their own. So is revoking tokens: it finds out which token it goes with, and revokes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +38,20 @@ positive_data_acceptance.enabled = false
 
 # Engines and models are those that a server has been given.
 [[operations]]
-include-name = ["POST /tasks", "POST /tasks/{id}/searches", "POST /chats"]
+include-name = ["POST /tasks/{id}/searches", "POST /chats"]
+[operations.checks]
+positive_data_acceptance.enabled = false
+
+# The same, and more is taken than is described: null for a field that is absent.
+[[operations]]
+include-name = "POST /tasks"
+[operations.checks]
+positive_data_acceptance.enabled = false
+negative_data_rejection.enabled = false
+
+# A cursor is one that was given out.
+[[operations]]
+include-name = ["GET /tasks/{id}/graph", "GET /tasks/{id}/materials"]
 [operations.checks]
 positive_data_acceptance.enabled = false
 
@@ -47,7 +60,20 @@ positive_data_acceptance.enabled = false
 include-name = "POST /auth-queue/cookies"
 [operations.checks]
 positive_data_acceptance.enabled = false
+
+# A whole number that is written with a point, 382.0, is none to us.
+[[operations]]
+include-name = "POST /calibration/rollback"
+[operations.checks]
+positive_data_acceptance.enabled = false
+
+# More is taken than is described: an address in any way of writing its numbers, null for a field that is absent.
+[[operations]]
+include-name = "POST /feedback"
+[operations.checks]
+negative_data_rejection.enabled = false
 SETTINGS
 "$venv/bin/schemathesis" --config-file "$home/schemathesis.toml" run "$address/api/v1/openapi.json" \
   --header "Authorization: Bearer $(cat "$home/token")" --url "$address/api/v1" --exclude-path-regex 'events$|/session$|/wait$|/login$' \
+  --exclude-operation-id revoke_token \
   --max-examples "${MATSU_EXAMPLES:-25}" --phases examples,coverage,fuzzing --seed 1 --no-color
