@@ -125,7 +125,7 @@ async fn port(config: &Config) -> Finding {
         return good("http", address);
     }
     let (listen, port) = (config.listen(), config.port());
-    match socket::bind_tcp(config).await {
+    match socket::bind_tcp(config) {
         Ok(bound) => match bound.local_addr() {
             Ok(address) if port != 0 && address.port() != port => {
                 note("http", format!("port {port} is taken"), format!("`matsu serve` would use {}", address.port()))

@@ -218,7 +218,7 @@ impl Doors {
         porters.spawn(doors::serve_socket(app.clone(), unix));
         let mut address = None;
         if config.serves_http() {
-            let tcp = socket::bind_tcp(config).await?;
+            let tcp = socket::bind_tcp(config)?;
             let local = tcp.local_addr()?;
             address = Some(format!("http://{local}"));
             app.runtime().set_page(page_address(local));

@@ -8,12 +8,16 @@ use std::path::Path;
 use crate::config::Config;
 use crate::config::keys::LOOPBACK_NAMES;
 use anyhow::{Context, Result, bail};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 use super::announce::make_private_folder;
 
 /// How many ports after the wished one are tried.
 const PORTS_TRIED: u16 = 20;
+
+/// Connections that may wait to be accepted. When a daemon is back all its waiters knock at once, and whoever finds
+/// no room waits a second before it knocks again.
+const KNOCKING_MAX: u32 = 4_096;
 
 /// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale, or the door of
 /// a daemon that serves another store from the same data directory.
@@ -35,7 +39,7 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener> {
 ///
 /// Beyond loopback only if somebody has said under which names it will be asked for: whoever has not thought of that
 /// did not mean to open it to the network. A token is needed there as everywhere.
-pub async fn bind_tcp(config: &Config) -> Result<TcpListener> {
+pub fn bind_tcp(config: &Config) -> Result<TcpListener> {
     let (listen, port) = (config.listen(), config.port());
     let address: std::net::IpAddr =
         listen.parse().with_context(|| format!("{listen} is not an IP address to listen on"))?;
@@ -48,7 +52,7 @@ pub async fn bind_tcp(config: &Config) -> Result<TcpListener> {
     let last = if port == 0 { 0 } else { port.saturating_add(PORTS_TRIED) };
     let mut refusal = None;
     for port in port..=last {
-        match TcpListener::bind(SocketAddr::new(address, port)).await {
+        match listen_on(SocketAddr::new(address, port)) {
             Ok(listener) => return Ok(listener),
             Err(error) => refusal = Some(error),
         }
@@ -59,4 +63,12 @@ pub async fn bind_tcp(config: &Config) -> Result<TcpListener> {
         }),
         None => bail!("no port to bind"),
     }
+}
+
+fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A daemon that follows another takes its port at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(KNOCKING_MAX)
 }
