@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use matsu_core::clock::Clock;
 use rmcp::model::{ProtocolVersion, Tool};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService};
 use tokio::sync::Mutex;
 
 use super::child::{self, Child};
@@ -31,8 +31,30 @@ struct Inner {
     child: Option<Child>,
 }
 
+/// Why there is no connection.
+struct Refusal {
+    words: String,
+    /// It took longer to start than it is asked for its era, and then answered that question after all.
+    was_late: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(words: String) -> Self {
+        Self { words, was_late: false }
+    }
+}
+
 impl Connection {
+    /// A server that was late is started a second time: what made it slow, it has behind it.
     pub async fn open(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, String> {
+        match Self::open_once(config, environment, clock).await {
+            Err(Refusal { was_late: true, .. }) => Self::open_once(config, environment, clock).await,
+            opened => opened,
+        }
+        .map_err(|refusal| refusal.words)
+    }
+
+    async fn open_once(config: &ServerConfig, environment: &[(String, String)], clock: Clock) -> Result<Self, Refusal> {
         let ears = Arc::new(Ears::default());
         let handler = Handler(Arc::clone(&ears));
         let (service, child) = match &config.transport {
@@ -40,9 +62,9 @@ impl Connection {
                 let (child, out, input) = child::start(command, args, cwd.as_deref(), environment, env)?;
                 match greet(handler, (out, input), clock).await {
                     Ok(service) => (service, Some(child)),
-                    Err(words) => {
+                    Err(refusal) => {
                         child.end(clock).await;
-                        return Err(words);
+                        return Err(refusal);
                     }
                 }
             }
@@ -58,7 +80,7 @@ impl Connection {
         };
         if let Err(words) = connection.read_tools().await {
             connection.close().await;
-            return Err(words);
+            return Err(words.into());
         }
         Ok(connection)
     }
@@ -93,7 +115,7 @@ async fn greet<T, E, A>(
     handler: Handler,
     transport: T,
     clock: Clock,
-) -> Result<RunningService<RoleClient, Handler>, String>
+) -> Result<RunningService<RoleClient, Handler>, Refusal>
 where
     T: rmcp::transport::IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
@@ -104,5 +126,11 @@ where
     };
     let greeted = clock.within(CONNECT_MAX, handler.serve_with_lifecycle(transport, mode)).await;
     let greeted = greeted.ok_or_else(|| format!("did not greet within {} s", CONNECT_MAX.as_secs()))?;
-    greeted.map_err(|error| format!("the handshake failed: {error}"))
+    greeted.map_err(|error| Refusal {
+        was_late: matches!(
+            error,
+            ClientInitializeError::ConflictInitResponseId(..) | ClientInitializeError::UncorrelatedErrorResponse { .. }
+        ),
+        words: format!("the handshake failed: {error}"),
+    })
 }

@@ -213,6 +213,17 @@ async fn b19_a_strict_server_is_greeted_first_and_a_hundred_rounds_leave_no_chil
     assert_eq!(children(&script.display().to_string()), Vec::<i32>::new());
 }
 
+#[tokio::test]
+async fn a_server_that_is_slow_to_start_is_there_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, mark) = (folder.path().join("strict-server.py"), folder.path().join("started"));
+    std::fs::write(&script, include_str!("tests/strict_server.py")).unwrap();
+    let host = host(&json!({ "slow": { "command": "python3", "args": [script, "--slow-once", mark] } }));
+    assert_eq!(names(&host.for_chat("a")).await, ["ping_me"]);
+    host.close_all().await;
+    assert_eq!(children(&script.display().to_string()), Vec::<i32>::new());
+}
+
 /// Three servers of others, a hundred rounds together.
 #[tokio::test]
 async fn b19_real_peers_are_opened_called_and_closed_a_hundred_times_and_leave_no_child() {
