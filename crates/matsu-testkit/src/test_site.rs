@@ -2,7 +2,7 @@
 //!
 //! Several loopback addresses serve the same paths under one port, and each counts as a site of its own; what they say
 //! differs by site, so that some support a statement and others deny it. Besides the library there are doors, traps and
-//! oddities, each under a path of its own; see [`serve`]. Every request is recorded before it is answered.
+//! oddities, each under a path of its own; see `serve`. Every request is recorded before it is answered.
 
 mod doors;
 mod engines;

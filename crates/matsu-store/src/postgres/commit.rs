@@ -17,18 +17,35 @@ use crate::sql::internal;
 const ASK_FOR: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The number of the open client.
-pub async fn number(client: &ClientWrapper) -> Result<String, StoreError> {
-    let statement = client.prepare_cached("SELECT pg_current_xact_id()::text").await.map_err(error)?;
+/// What a transaction is known by.
+pub struct Number {
+    xid: String,
+    /// When the server was started that gave it out. One that crashed may give out the same number again.
+    server: String,
+}
+
+/// The number of the open transaction.
+pub async fn number(client: &ClientWrapper) -> Result<Number, StoreError> {
+    let sql = "SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text";
+    let statement = client.prepare_cached(sql).await.map_err(error)?;
     let row = client.query_one(&statement, &[]).await.map_err(error)?;
-    row.try_get(0).map_err(internal)
+    Ok(Number { xid: row.try_get(0).map_err(internal)?, server: row.try_get(1).map_err(internal)? })
+}
+
+/// What the server knows of a number.
+enum Fate {
+    Committed,
+    NotCommitted,
+    Open,
+    /// Committed, but by whom: the server that had given the number to us ended before it said so.
+    Somebodys,
 }
 
 /// `Ok`: it was committed after all. `Unavailable`: it was not, and nothing has happened.
 pub async fn check(
     server: &Server,
     clock: &Clock,
-    number: &str,
+    number: &Number,
     failure: tokio_postgres::Error,
 ) -> Result<(), StoreError> {
     // The server itself refused, and lives. A class 57 is the end of the connection, and may come after the commit.
@@ -37,10 +54,11 @@ pub async fn check(
     }
     let deadline = clock.instant() + ASK_FOR;
     while clock.instant() < deadline {
-        match status(server, number).await.as_deref() {
-            Ok("committed") => return Ok(()),
-            Ok("aborted") => return Err(error(failure)),
-            Ok(_) => {}
+        match fate(server, number).await {
+            Ok(Fate::Committed) => return Ok(()),
+            Ok(Fate::NotCommitted) => return Err(error(failure)),
+            Ok(Fate::Somebodys) => break,
+            Ok(Fate::Open) => {}
             Err(error) => tracing::debug!(%error, "asking what became of a commit"),
         }
         clock.sleep(ASK_EVERY).await;
@@ -48,12 +66,21 @@ pub async fn check(
     Err(internal("the connection was lost during a commit, and the server does not say whether it happened"))
 }
 
-async fn status(server: &Server, number: &str) -> Result<String, StoreError> {
+async fn fate(server: &Server, number: &Number) -> Result<Fate, StoreError> {
     let client = server.client().await?;
-    match client.query_one("SELECT coalesce(pg_xact_status($1::text::xid8), '')", &[&number]).await {
-        Ok(row) => row.try_get(0).map_err(internal),
+    let sql = "SELECT coalesce(pg_xact_status($1::text::xid8), ''), pg_postmaster_start_time()::text = $2";
+    let row = match client.query_one(sql, &[&number.xid, &number.server]).await {
+        Ok(row) => row,
         // The server crashed and has forgotten that it ever gave out this number: nothing of it was kept.
-        Err(failure) if failure.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => Ok("aborted".to_owned()),
-        Err(failure) => Err(error(failure)),
-    }
+        Err(failure) if failure.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => return Ok(Fate::NotCommitted),
+        Err(failure) => return Err(error(failure)),
+    };
+    let (status, is_same): (String, bool) = (row.try_get(0).map_err(internal)?, row.try_get(1).map_err(internal)?);
+    Ok(match (status.as_str(), is_same) {
+        ("committed", true) => Fate::Committed,
+        ("committed", false) => Fate::Somebodys,
+        // Ours ended with its server; what is open under its number is somebody else's.
+        ("aborted", _) | ("in progress", false) => Fate::NotCommitted,
+        _ => Fate::Open,
+    })
 }
