@@ -17,6 +17,9 @@ use crate::sql::internal;
 const ASK_FOR: Duration = Duration::from_secs(30);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
+/// To be asked again, under the same idempotency key if it must not happen twice.
+const UNKNOWN: &str = "the server was restarted during a commit, and whether it happened is not known";
+
 /// What a transaction is known by.
 pub struct Number {
     xid: String,
@@ -57,7 +60,7 @@ pub async fn check(
         match fate(server, number).await {
             Ok(Fate::Committed) => return Ok(()),
             Ok(Fate::NotCommitted) => return Err(error(failure)),
-            Ok(Fate::Somebodys) => break,
+            Ok(Fate::Somebodys) => return Err(StoreError::Unavailable(UNKNOWN.to_owned())),
             Ok(Fate::Open) => {}
             Err(error) => tracing::debug!(%error, "asking what became of a commit"),
         }
