@@ -16,7 +16,7 @@ use matsu_core::ports::store::{ForeignChange, StoreError};
 use matsu_core::wake::Hub;
 use tokio::sync::Mutex;
 
-use crate::sql::{Driver, Transition, Tx};
+use crate::sql::{Driver, Mark, Transition, Tx};
 use crate::transitions::nodes::{ReadNodes, ReadStrangers};
 
 use connection::Server;
@@ -65,11 +65,11 @@ impl Postgres {
     async fn try_write<T: Transition>(&self, transition: &T) -> Result<T::Output, Attempt> {
         let open = Open::on(self.server.client().await.map_err(Attempt::Final)?);
         let client = open.client().map_err(Attempt::Final)?;
-        let mut tx = Tx::new(Driver::Postgres(client));
+        let mut tx = Tx::marked(Driver::Postgres(client), Mark::fresh().map_err(Attempt::Final)?);
         // Polled in this order, so sent in this order; neither of the first two costs a round trip of its own.
         let begin = client.batch_execute(transaction::READ_WRITE);
         let (begun, number, outcome) = join3(begin, commit::number(client), transition.run(&mut tx)).await;
-        let posted = tx.take_posted();
+        let (posted, mark) = (tx.take_posted(), tx.mark());
         let topics = tx.into_topics();
         begun.map_err(Attempt::from)?;
         let (output, number) = match (outcome, number) {
@@ -82,7 +82,7 @@ impl Postgres {
             }
         };
         if let Err(failure) = open.commit(&posted).await.map_err(Attempt::of_store)? {
-            commit::check(&self.server, &self.clock, &number, failure).await.map_err(Attempt::of_store)?;
+            commit::check(&self.server, &self.clock, &number, mark, failure).await.map_err(Attempt::of_store)?;
         }
         self.hub.publish(&topics);
         self.notifier.tell(topics);

@@ -49,6 +49,22 @@ pub struct Tx<'c> {
     topics: Vec<Topic>,
     /// Said, but not sent yet; see [`Tx::post`].
     posted: Vec<Posted>,
+    mark: Mark,
+}
+
+/// What PostgreSQL knows a transaction by that is its own: its number may be given out again after a crash.
+#[derive(Clone, Copy, Default)]
+pub struct Mark {
+    pub value: i64,
+    /// Whether it was written. Then the commit has happened if it can be read.
+    pub is_left: bool,
+}
+
+impl Mark {
+    /// One that no other transaction has.
+    pub fn fresh() -> Result<Self, StoreError> {
+        Ok(Self { value: getrandom::u64().map_err(internal)?.cast_signed(), is_left: false })
+    }
 }
 
 /// A statement whose answer nobody waits for.
@@ -67,7 +83,21 @@ pub enum Driver<'c> {
 
 impl<'c> Tx<'c> {
     pub fn new(driver: Driver<'c>) -> Self {
-        Self { driver, topics: Vec::new(), posted: Vec::new() }
+        Self::marked(driver, Mark::default())
+    }
+
+    pub fn marked(driver: Driver<'c>, mark: Mark) -> Self {
+        Self { driver, topics: Vec::new(), posted: Vec::new(), mark }
+    }
+
+    /// The mark, which the caller writes into a row.
+    pub fn leave_mark(&mut self) -> i64 {
+        self.mark.is_left = true;
+        self.mark.value
+    }
+
+    pub fn mark(&self) -> Mark {
+        self.mark
     }
 
     /// All rows of one statement.

@@ -1,6 +1,7 @@
 //! A commit whose answer is lost. It may have happened or not, and the caller must not be told the wrong thing: a
-//! claim that is believed lost would stay running for ever, and an insertion made again would be doubled. The server
-//! remembers what became of every transaction by its number; so it is asked.
+//! claim that is believed lost would stay running for ever, and an insertion made again would be doubled. So the
+//! server is asked: whether the transaction is over, by its number, and then whether its mark can be read. The number
+//! alone does not tell, for a server that crashed may give it out again.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio_postgres::error::SqlState;
 
 use super::connection::Server;
 use super::statement::error;
-use crate::sql::internal;
+use crate::sql::{Mark, internal};
 
 /// How long to ask a server that does not answer, or still waits for the lost connection to end.
 const ASK_FOR: Duration = Duration::from_secs(30);
@@ -35,13 +36,13 @@ pub async fn number(client: &ClientWrapper) -> Result<Number, StoreError> {
     Ok(Number { xid: row.try_get(0).map_err(internal)?, server: row.try_get(1).map_err(internal)? })
 }
 
-/// What the server knows of a number.
+/// What became of a transaction.
 enum Fate {
     Committed,
     NotCommitted,
     Open,
-    /// Committed, but by whom: the server that had given the number to us ended before it said so.
-    Somebodys,
+    /// It left no mark, and whoever committed under its number may be somebody else.
+    Unknown,
 }
 
 /// `Ok`: it was committed after all. `Unavailable`: it was not, and nothing has happened.
@@ -49,6 +50,7 @@ pub async fn check(
     server: &Server,
     clock: &Clock,
     number: &Number,
+    mark: Mark,
     failure: tokio_postgres::Error,
 ) -> Result<(), StoreError> {
     // The server itself refused, and lives. A class 57 is the end of the connection, and may come after the commit.
@@ -57,10 +59,10 @@ pub async fn check(
     }
     let deadline = clock.instant() + ASK_FOR;
     while clock.instant() < deadline {
-        match fate(server, number).await {
+        match fate(server, number, mark).await {
             Ok(Fate::Committed) => return Ok(()),
             Ok(Fate::NotCommitted) => return Err(error(failure)),
-            Ok(Fate::Somebodys) => return Err(StoreError::Unavailable(UNKNOWN.to_owned())),
+            Ok(Fate::Unknown) => return Err(StoreError::Unavailable(UNKNOWN.to_owned())),
             Ok(Fate::Open) => {}
             Err(error) => tracing::debug!(%error, "asking what became of a commit"),
         }
@@ -69,7 +71,7 @@ pub async fn check(
     Err(internal("the connection was lost during a commit, and the server does not say whether it happened"))
 }
 
-async fn fate(server: &Server, number: &Number) -> Result<Fate, StoreError> {
+async fn fate(server: &Server, number: &Number, mark: Mark) -> Result<Fate, StoreError> {
     let client = server.client().await?;
     let sql = "SELECT coalesce(pg_xact_status($1::text::xid8), ''), pg_postmaster_start_time()::text = $2";
     let row = match client.query_one(sql, &[&number.xid, &number.server]).await {
@@ -80,8 +82,16 @@ async fn fate(server: &Server, number: &Number) -> Result<Fate, StoreError> {
     };
     let (status, is_same): (String, bool) = (row.try_get(0).map_err(internal)?, row.try_get(1).map_err(internal)?);
     Ok(match (status.as_str(), is_same) {
+        // It is over, and this snapshot is younger than its end.
+        ("committed", _) if mark.is_left => {
+            let sql = "SELECT 1 FROM changes WHERE xid = $1::text::bigint AND mark = $2";
+            match client.query_opt(sql, &[&number.xid, &mark.value]).await.map_err(error)? {
+                Some(_) => Fate::Committed,
+                None => Fate::NotCommitted,
+            }
+        }
         ("committed", true) => Fate::Committed,
-        ("committed", false) => Fate::Somebodys,
+        ("committed", false) => Fate::Unknown,
         // Ours ended with its server; what is open under its number is somebody else's.
         ("aborted", _) | ("in progress", false) => Fate::NotCommitted,
         _ => Fate::Open,

@@ -27,7 +27,10 @@ const WRITE: Sql = Sql::both(
      stop_requested_at = $17, updated_at = $18, finished_at = $19 WHERE id = $1",
 );
 
-const APPEND_CHANGE: Sql = Sql::both("INSERT INTO changes (topic, kind, revision, at) VALUES ($1, $2, $3, $4)");
+const APPEND_CHANGE: Sql = Sql::each(
+    "INSERT INTO changes (topic, kind, revision, at) VALUES ($1, $2, $3, $4)",
+    "INSERT INTO changes (topic, kind, revision, at, mark) VALUES ($1, $2, $3, $4, $5)",
+);
 
 /// Locked tasks, by ascending id.
 #[derive(Default)]
@@ -193,7 +196,8 @@ pub async fn append_change(
     revision: i64,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.post(&APPEND_CHANGE, &[params![topic.as_str(), kind.as_str(), revision, now].to_vec()]).await?;
+    let mark = tx.leave_mark();
+    tx.post(&APPEND_CHANGE, &[params![topic.as_str(), kind.as_str(), revision, now, mark].to_vec()]).await?;
     tx.publish(topic);
     Ok(())
 }

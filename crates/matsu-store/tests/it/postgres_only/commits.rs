@@ -1,9 +1,13 @@
 //! Commits whose answer is lost: the caller is told what really happened.
 
+use std::time::Duration;
+
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobKind, JobState};
 
+use super::lost::OwnServer;
 use super::proxy::{Cut, Proxy};
+use super::server::connect;
 use crate::harness::{TestStore, completed, ids, lease, postgres_url};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,4 +39,41 @@ async fn a_commit_that_never_arrived_is_not_available_and_changes_nothing() {
     assert_eq!(refused.code(), ErrorCode::StoreUnavailable, "{refused}");
     assert_eq!(t.task(&task.id).await, task);
     t.enqueue(&task.id, JobKind::Search).await;
+}
+
+/// The server crashes with the answer, and strangers commit under the numbers it has forgotten before we ask.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_the_server_neither_loses_nor_invents_a_commit() {
+    let server = tokio::task::spawn_blocking(OwnServer::start).await.unwrap();
+    let proxy = Proxy::start(&server.url).await;
+    let t = TestStore::open_at(&proxy.url).await;
+    let mut task = t.research().await;
+    for (cut, happened) in [(Cut::AfterCommit, true), (Cut::BeforeCommit, false)] {
+        proxy.cut_and_shut(cut);
+        let asking = t.try_enqueue(&task.id, vec![t.new_job(JobKind::Search)]);
+        let crashing = async {
+            while !proxy.has_cut() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tokio::task::block_in_place(|| server.kill_and_start_again());
+            let strangers = connect(&server.url).await;
+            for _ in 0..50 {
+                strangers.query("SELECT pg_current_xact_id()", &[]).await.unwrap();
+            }
+            proxy.reopen();
+        };
+        let (asked, ()) = tokio::join!(asking, crashing);
+        match asked {
+            Ok(_) => assert!(happened, "somebody else's commit was taken for ours"),
+            Err(error) => {
+                assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
+                assert!(!happened, "it happened, and nobody was told: {error}");
+            }
+        }
+        let queued = task.counts.queued + i64::from(happened);
+        task = t.task(&task.id).await;
+        assert_eq!(task.counts.queued, queued);
+    }
+    drop(t);
+    tokio::task::spawn_blocking(move || drop(server)).await.unwrap();
 }

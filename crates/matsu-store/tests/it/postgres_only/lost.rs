@@ -15,19 +15,19 @@ use super::server::connect;
 use crate::harness::{Backend, TestStore};
 
 /// A server that nobody else uses, so that killing it disturbs nobody. Gone with this value.
-struct OwnServer {
-    url: String,
+pub struct OwnServer {
+    pub url: String,
     folder: tempfile::TempDir,
 }
 
 impl OwnServer {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = script(&folder, "start").trim().to_owned();
         Self { url: format!("{url}?schema=t_own"), folder }
     }
 
-    fn kill_and_start_again(&self) {
+    pub fn kill_and_start_again(&self) {
         script(&self.folder, "restart");
     }
 }

@@ -2,10 +2,11 @@
 #![allow(clippy::disallowed_methods, reason = "a proxy is made of tasks")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// When to cut, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,25 @@ pub enum Cut {
 
 pub struct Proxy {
     pub url: String,
-    cut: Arc<AtomicU8>,
+    wire: Arc<Wire>,
+}
+
+struct Wire {
+    cut: AtomicU8,
+    /// Whether nobody new gets through after the cut.
+    shuts: AtomicBool,
+    is_open: watch::Sender<bool>,
+}
+
+impl Wire {
+    /// The cut that is due with this commit.
+    fn take_cut(&self) -> u8 {
+        let when = self.cut.swap(Cut::Never as u8, Ordering::SeqCst);
+        if when != Cut::Never as u8 && self.shuts.swap(false, Ordering::SeqCst) {
+            self.is_open.send_replace(false);
+        }
+        when
+    }
 }
 
 impl Proxy {
@@ -30,34 +49,47 @@ impl Proxy {
         let (server, path) = rest.split_once('/').expect("host/database");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("{user}@{}/{path}", listener.local_addr().unwrap());
-        let (cut, server) = (Arc::new(AtomicU8::new(Cut::Never as u8)), server.to_owned());
-        let cutting = Arc::clone(&cut);
+        let server = server.to_owned();
+        let (is_open, mut door) = watch::channel(true);
+        let wire = Arc::new(Wire { cut: AtomicU8::new(Cut::Never as u8), shuts: AtomicBool::new(false), is_open });
+        let own = Arc::clone(&wire);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                drop(door.wait_for(|is_open| *is_open).await.unwrap());
                 let server = TcpStream::connect(&server).await.unwrap();
-                tokio::spawn(relay(client, server, Arc::clone(&cutting)));
+                tokio::spawn(relay(client, server, Arc::clone(&wire)));
             }
         });
-        Self { url, cut }
+        Self { url, wire: own }
     }
 
     pub fn cut(&self, when: Cut) {
-        self.cut.store(when as u8, Ordering::SeqCst);
+        self.wire.cut.store(when as u8, Ordering::SeqCst);
+    }
+
+    /// As [`Proxy::cut`], and from then on new connections wait until [`Proxy::reopen`].
+    pub fn cut_and_shut(&self, when: Cut) {
+        self.wire.shuts.store(true, Ordering::SeqCst);
+        self.cut(when);
+    }
+
+    pub fn reopen(&self) {
+        self.wire.is_open.send_replace(true);
     }
 
     pub fn has_cut(&self) -> bool {
-        self.cut.load(Ordering::SeqCst) == Cut::Never as u8
+        self.wire.cut.load(Ordering::SeqCst) == Cut::Never as u8
     }
 }
 
-async fn relay(mut client: TcpStream, mut server: TcpStream, cut: Arc<AtomicU8>) {
+async fn relay(mut client: TcpStream, mut server: TcpStream, wire: Arc<Wire>) {
     let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(read @ 1..) = read else { return };
                 let commits = up[..read].windows(6).any(|word| word == b"COMMIT");
-                let when = if commits { cut.swap(Cut::Never as u8, Ordering::SeqCst) } else { Cut::Never as u8 };
+                let when = if commits { wire.take_cut() } else { Cut::Never as u8 };
                 if when == Cut::BeforeCommit as u8 {
                     return;
                 }
