@@ -246,13 +246,16 @@ pub struct Step<'a> {
     pub params: Vec<Value<'a>>,
 }
 
+/// Jobs that a quick transition moves at most.
+pub const QUICK_MAX: usize = 8;
+
 /// One change of state, as a value: what is asked for, and how it is done inside a transaction. It may be run
 /// again from the start when PostgreSQL asks for that.
 pub trait Transition: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Reads a handful of rows by their keys. On SQLite that is done where it is asked for: handing it to another
-    /// thread would take several times as long as the reading.
+    /// Reads or writes a handful of rows by their keys. On SQLite that is done where it is asked for, if nobody else
+    /// writes: handing it to another thread would take several times as long as the work.
     fn is_quick(&self) -> bool {
         false
     }

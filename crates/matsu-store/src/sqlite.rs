@@ -1,6 +1,7 @@
 //! The SQLite driver: one writer thread with group commit, a pool of readers, locks that prove nodes alive.
 
 pub mod connection;
+pub mod desk;
 pub mod files;
 pub mod foreign;
 pub mod readers;
@@ -19,6 +20,7 @@ use crate::backends::Synchronous;
 use crate::sql::Transition;
 use crate::transitions::nodes::{ReadNodes, ReadStrangers, Register};
 
+use desk::Desk;
 use files::{NodeLocks, OpenLock};
 use readers::Readers;
 use writer::Writer;
@@ -43,7 +45,7 @@ impl Sqlite {
             let open = connection::migrate_alone(path)?;
             Ok((open, connection::writer(path, synchronous)?, Readers::open(path)?))
         })?;
-        let writer = Writer::start(writer, hub)?;
+        let writer = Writer::start(Desk::new(writer, synchronous, hub)?)?;
         let nodes = NodeLocks::beside(path);
         let seen = foreign::LastSeen::default();
         Ok(Self { path: path.to_owned(), writer, readers, nodes, seen, clock, _open: open })

@@ -33,7 +33,7 @@ pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 const STATEMENTS_MAX: usize = 256;
 
 /// How long a statement waits for another process that is writing.
-const BUSY_MAX: Duration = Duration::from_secs(10);
+pub const BUSY_MAX: Duration = Duration::from_secs(10);
 
 pub fn writer(path: &Path, synchronous: Synchronous) -> Result<Connection, StoreError> {
     let connection = Connection::open(path).map_err(error)?;
@@ -45,8 +45,6 @@ pub fn writer(path: &Path, synchronous: Synchronous) -> Result<Connection, Store
         Synchronous::Normal => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous).map_err(error)?;
-    // Checkpoints cost the writer a pause; larger ones are rarer.
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(error)?;
     Ok(connection)
 }
 

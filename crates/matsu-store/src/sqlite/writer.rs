@@ -1,4 +1,5 @@
-//! The one writer thread. Operations that arrive while a commit is under way share the next one.
+//! The one writer thread. Operations that arrive while a commit is under way share the next one. What is small and
+//! finds nobody writing does not come here at all: see [`Desk::write_at_once`].
 //!
 //! Order, for each group: `BEGIN IMMEDIATE`, the operations (each undone alone if it fails), `COMMIT`, and only then
 //! the answers and the wake-ups. An answer is never sent for something that could still be lost.
@@ -11,11 +12,11 @@ use std::task::{Context, Poll, Waker};
 use matsu_core::change::Topic;
 use matsu_core::limits::{STORE_CLOSE_MAX, WRITE_BATCH_MAX};
 use matsu_core::ports::store::StoreError;
-use matsu_core::wake::Hub;
 use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
+use super::desk::Desk;
 use super::statement;
 use crate::sql::{Driver, Transition, Tx, internal};
 
@@ -25,25 +26,34 @@ const LINE_MAX: usize = 4_096;
 /// A handle to the thread; the thread ends when the last handle is dropped.
 pub struct Writer {
     line: Option<Sender<Box<dyn Operation>>>,
+    desk: Arc<Desk>,
     /// Says nothing; breaks off when the thread has ended.
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Writer {
-    pub fn start(connection: Connection, hub: Arc<Hub>) -> Result<Self, StoreError> {
+    pub fn start(desk: Desk) -> Result<Self, StoreError> {
         let (line, mut operations) = channel(LINE_MAX);
         let (ends, ended) = mpsc::channel();
+        let desk = Arc::new(desk);
+        let own = Arc::clone(&desk);
         let thread = std::thread::Builder::new().name("matsu-writer".to_owned());
         let work = move || {
             let _ends = ends;
-            work(connection, &mut operations, &hub);
+            work(&own, &mut operations);
         };
         thread.spawn(work).map_err(internal)?;
-        Ok(Self { line: Some(line), ended: Mutex::new(ended) })
+        Ok(Self { line: Some(line), desk, ended: Mutex::new(ended) })
     }
 
     /// Runs a transition. Once it stands in line it happens, also if the caller goes away.
     pub async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
+        if transition.is_quick()
+            && let Some(outcome) = self.desk.write_at_once(&transition)
+        {
+            self.have_log_copied();
+            return outcome;
+        }
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(Pending { transition, outcome: None, reply })).await?;
         answer.await.map_err(|_| gone())?
@@ -58,7 +68,22 @@ impl Writer {
 
     async fn send(&self, operation: Box<dyn Operation>) -> Result<(), StoreError> {
         let Some(line) = &self.line else { return Err(gone()) };
-        line.send(operation).await.map_err(|_| gone())
+        let place = self.desk.stand_in_line();
+        line.send(operation).await.map_err(|_| gone())?;
+        place.keep();
+        Ok(())
+    }
+
+    /// Wakes the thread, which copies the log after whatever it does. With a full line it is awake.
+    fn have_log_copied(&self) {
+        if let Some(line) = &self.line
+            && self.desk.has_log_grown_long()
+        {
+            let place = self.desk.stand_in_line();
+            if line.try_send(Box::new(Nothing)).is_ok() {
+                place.keep();
+            }
+        }
     }
 }
 
@@ -139,6 +164,17 @@ impl Operation for DataVersion {
     }
 }
 
+/// A reason to wake up.
+struct Nothing;
+
+impl Operation for Nothing {
+    fn apply(&mut self, _connection: &mut Connection) -> Result<Vec<Topic>, ()> {
+        Ok(Vec::new())
+    }
+
+    fn answer(self: Box<Self>, _committed: Result<(), StoreError>) {}
+}
+
 /// Runs a transition to its end at once: on SQLite nothing in it ever waits.
 pub fn run_now<T: Transition>(
     transition: &T,
@@ -158,29 +194,37 @@ pub fn run_now<T: Transition>(
     (outcome, tx.into_topics())
 }
 
-fn work(mut connection: Connection, operations: &mut Receiver<Box<dyn Operation>>, hub: &Hub) {
+fn work(desk: &Desk, operations: &mut Receiver<Box<dyn Operation>>) {
     let mut group: Vec<Box<dyn Operation>> = Vec::with_capacity(WRITE_BATCH_MAX);
     let mut patience = Patience::default();
     while let Some(first) = patience.next(operations) {
         group.push(first);
         let mut topics = Vec::new();
-        let committed = run_group(&mut connection, operations, &mut group, &mut topics);
+        let mut seat = desk.sit_down();
+        let Some(connection) = seat.as_mut() else { return };
+        let committed = run_group(connection, operations, &mut group, &mut topics);
         if committed.is_ok() {
-            hub.publish(&topics);
+            desk.hub().publish(&topics);
         }
         // After the commit: until then its pages cannot be given back.
         if group.iter().any(|operation| operation.is_bulk()) {
             let _ = connection.execute_batch("PRAGMA shrink_memory");
         }
+        // Before the answers: whoever has heard may be the next to sit here.
+        drop(seat);
+        desk.leave_line(group.len());
         for operation in group.drain(..) {
             operation.answer(match &committed {
                 Ok(()) => Ok(()),
                 Err(error) => Err(StoreError::Unavailable(error.to_string())),
             });
         }
+        desk.copy_log();
     }
     // Leave one tidy file behind; a failure here loses nothing, the log is replayed at the next start.
-    let _ = connection.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);");
+    if let Some(connection) = desk.sit_down().take() {
+        let _ = connection.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);");
+    }
 }
 
 /// How the thread waits for work. To be woken takes longer than a small transaction, so while operations come in
@@ -235,7 +279,7 @@ fn run_group(
     })
 }
 
-fn begin(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+pub fn begin(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.raw_execute().map(drop)
 }
 
@@ -292,6 +336,14 @@ pub fn run_alone<T: Transition>(
     if let Err(error) = begin(connection, begin_with) {
         return (Err(statement::error(error)), Vec::new());
     }
+    run_begun(transition, connection)
+}
+
+/// The rest of [`run_alone`].
+pub fn run_begun<T: Transition>(
+    transition: &T,
+    connection: &mut Connection,
+) -> (Result<T::Output, StoreError>, Vec<Topic>) {
     let (outcome, topics) = run_now(transition, connection);
     let ended = begin(connection, if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" });
     match (outcome, ended) {

@@ -11,7 +11,7 @@ use matsu_core::task::TaskStatus;
 
 use super::ledger::{Ledger, closed};
 use super::{steer, unfinished};
-use crate::sql::{Sql, Transition, Tx, Value, params};
+use crate::sql::{QUICK_MAX, Sql, Transition, Tx, Value, params};
 
 const UNFINISHED_KEYS: Sql = Sql::each(
     concat!("SELECT dedupe_key, id FROM jobs WHERE dedupe_key = $1 AND task_id = $2 AND ", unfinished!()),
@@ -24,6 +24,10 @@ const INSERT: Sql = Sql::both(
 
 impl Transition for Enqueue {
     type Output = Enqueued;
+
+    fn is_quick(&self) -> bool {
+        self.jobs.len() <= QUICK_MAX
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Enqueued, StoreError> {
         let Some(task_id) = &self.task_id else {

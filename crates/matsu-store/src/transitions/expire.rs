@@ -89,6 +89,10 @@ pub struct MarkRead {
 impl Transition for MarkRead {
     type Output = ();
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
         tx.run_of(&MARK_READ, &ids, params![self.now]).await?;

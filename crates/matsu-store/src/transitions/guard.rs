@@ -28,6 +28,14 @@ pub struct Guarded<T> {
 impl<T: Transition> Transition for Guarded<T> {
     type Output = T::Output;
 
+    fn is_quick(&self) -> bool {
+        self.inner.is_quick()
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.inner.is_bulk()
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<T::Output, StoreError> {
         let output = self.inner.run(tx).await?;
         let state = tx.row(&SESSION, params![&self.session]).await?;

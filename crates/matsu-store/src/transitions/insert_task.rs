@@ -9,7 +9,7 @@ use matsu_core::task::{IdempotencyKey, JobCounts, NewTask, Task, TaskKind, TaskS
 
 use super::enqueue::insert_jobs;
 use super::ledger::{Ledger, append_change, closed};
-use crate::sql::{Row, Sql, Transition, Tx, params};
+use crate::sql::{QUICK_MAX, Row, Sql, Transition, Tx, params};
 
 const KNOWN_KEY: Sql = Sql::both(
     "SELECT body_hash, task_id, created_at FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3",
@@ -34,6 +34,10 @@ const FIRST_JOBS_OF: Sql = Sql::both("SELECT id FROM jobs WHERE task_id = $1 AND
 
 impl Transition for NewTask {
     type Output = InsertedTask;
+
+    fn is_quick(&self) -> bool {
+        self.jobs.len() <= QUICK_MAX
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<InsertedTask, StoreError> {
         if let Some(key) = &self.idempotency

@@ -75,6 +75,10 @@ pub struct Reserve {
 impl Transition for Reserve {
     type Output = Reservation;
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Reservation, StoreError> {
         let task_id = task_of(tx, &self.lease).await?;
         // The task's lock first, as everywhere; and the fence again behind it.
@@ -114,6 +118,10 @@ pub struct Settle {
 
 impl Transition for Settle {
     type Output = ();
+
+    fn is_quick(&self) -> bool {
+        true
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let task_id = task_of(tx, &self.lease).await?;
@@ -195,6 +203,10 @@ pub struct MovePermit {
 impl Transition for MovePermit {
     /// Whether the job holds the permit afterwards.
     type Output = bool;
+
+    fn is_quick(&self) -> bool {
+        true
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let (own, state) = held_job(tx, &self.lease).await?;

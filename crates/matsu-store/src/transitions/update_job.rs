@@ -10,7 +10,7 @@ use matsu_core::ports::store::{JobUpdate, ProgressNote, StoreError};
 
 use super::held;
 use super::ledger::Ledger;
-use crate::sql::{Sql, Transition, Tx, Value, params};
+use crate::sql::{QUICK_MAX, Sql, Transition, Tx, Value, params};
 
 const TASK_OF: Sql = Sql::both(concat!("SELECT task_id FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()));
 /// What a parked job asks stands in the same place. A note from before the question, which came late, must not cover it.
@@ -34,6 +34,10 @@ pub struct UpdateJob {
 
 impl Transition for UpdateJob {
     type Output = ();
+
+    fn is_quick(&self) -> bool {
+        true
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (sql, text) = match &self.update {
@@ -66,6 +70,10 @@ pub struct NoteProgress {
 
 impl Transition for NoteProgress {
     type Output = Vec<JobId>;
+
+    fn is_quick(&self) -> bool {
+        self.notes.len() <= QUICK_MAX
+    }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
         let ids: Vec<&str> = self.notes.iter().map(|note| note.lease.job_id.as_str()).collect();
