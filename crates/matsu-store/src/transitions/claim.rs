@@ -71,6 +71,13 @@ const PICK: Sql = Sql::each(
          AND strpos($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
     ),
 );
+/// Of any task, on PostgreSQL only: for whoever looks afterwards which of their tasks were locked.
+const PICK_ANY: Sql = Sql::both(concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($3, '|' || kind || '|') > 0 \
+     ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
+));
 /// Nobody else moves them: they are locked, or there is nobody else.
 const START: Sql = Sql::each(
     "UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, owner_node = $3, error_code = NULL, \
@@ -189,6 +196,11 @@ fn due_params(claim: &Claim, now: Timestamp) -> Vec<Value<'_>> {
 pub fn picking<'a>(claim: &'a Claim, count: u32, locked: Vec<&'a str>) -> Step<'a> {
     let params = vec![claim.slot.as_str().into(), count.into(), locked.into(), Value::Owned(kinds(claim))];
     Step { sql: PICK, params }
+}
+
+/// The first jobs in the order of the queue, whosever they are.
+pub fn picking_any(claim: &Claim) -> Step<'_> {
+    Step { sql: PICK_ANY, params: vec![claim.slot.as_str().into(), claim.jobs_max.into(), Value::Owned(kinds(claim))] }
 }
 
 /// Starts these jobs, each with a permit.

@@ -16,7 +16,7 @@ use matsu_core::task::Task;
 use super::claim::{self, Candidates};
 use super::ledger::Ledger;
 use super::{held, permits, spending};
-use crate::sql::{QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
+use crate::sql::{Columns, QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
 
 const ENDING: Sql = Sql::each(
     "SELECT id, task_id, kind, failures, slot, state, attempt FROM jobs WHERE id = $1",
@@ -65,7 +65,7 @@ async fn step_by_step(
         look_again(tx, claim, contested, &mut outcome, now).await?;
     }
     ledger.write(tx, now).await?;
-    leave_room(tx, request, &ending);
+    leave_room(tx, request, ending.values().map(|row| row.slot));
     Ok(outcome)
 }
 
@@ -85,10 +85,10 @@ async fn look_again(
 }
 
 /// What ended and is not replaced leaves room for others, who wait for nothing else.
-fn leave_room(tx: &mut Tx<'_>, request: &FinishAndClaim, ending: &HashMap<JobId, Ending>) {
+fn leave_room(tx: &mut Tx<'_>, request: &FinishAndClaim, slots: impl Iterator<Item = Slot>) {
     let asked = request.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
     if request.finishes.len() > asked {
-        for slot in ending.values().map(|row| row.slot) {
+        for slot in slots {
             tx.publish(Topic::queue(slot));
         }
     }
@@ -174,7 +174,7 @@ async fn answer_all(
     for (finish, plan) in finishes.iter().zip(plans) {
         let answer = match plan {
             Some(plan) if written.next() == Some(true) => Ok(plan.written(tx, ledger)),
-            Some(plan) => settle_moved(tx, ledger, plan.row, finish, now).await?,
+            Some(_) => settle_moved(tx, ledger, finish, now).await?,
             None => Err(StoreError::LeaseLost(finish.lease.job_id.clone())),
         };
         answers.push(answer);
@@ -182,18 +182,17 @@ async fn answer_all(
     Ok(answers)
 }
 
-/// The row was read before its task was locked. If the lease still stands and only the state has moved since, from
+/// The job was not in the state it was thought to be in. If the lease still stands and only the state has moved, from
 /// running to parked or back, the end counts for what is there now.
 async fn settle_moved(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
-    row: &Ending,
     finish: &Finish,
     now: Timestamp,
 ) -> Result<Result<JobState, StoreError>, StoreError> {
     let Finish { lease, end } = finish;
     match ending(tx, std::iter::once(&lease.job_id)).await?.get(&lease.job_id) {
-        Some(moved) if moved.state != row.state && moved.state.is_held() && moved.attempt == lease.attempt => {
+        Some(moved) if moved.state.is_held() && moved.attempt == lease.attempt => {
             settle_one(tx, ledger, moved, lease, end, Fence::Keep, now).await
         }
         _ => Ok(Err(StoreError::LeaseLost(lease.job_id.clone()))),

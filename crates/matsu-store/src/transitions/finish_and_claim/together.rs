@@ -1,9 +1,11 @@
 //! Settling and claiming where every answer costs a round trip, and others work at the same time: PostgreSQL.
 //!
-//! Three of them: what ends, and the locks on its tasks and on those of what could be claimed; the ends, their
-//! permits, and the jobs picked behind the locks; and everything that follows, with the commit. Tasks are locked once
-//! and in order, so the candidates are looked at before; another node may be faster meanwhile, which is why the jobs
-//! are picked again.
+//! Two of them if all that ended was completed (see [`completed`]), else three: what ends, and the locks on its tasks
+//! and on those of what could be claimed; the ends, their permits, and the jobs picked behind the locks; and
+//! everything that follows, with the commit. Tasks are locked once and in order, so the candidates are looked at
+//! before; another node may be faster meanwhile, which is why the jobs are picked again.
+
+mod completed;
 
 use std::collections::HashSet;
 
@@ -27,22 +29,45 @@ const SETTLE_ALL: Sql = Sql::both(concat!(
 
 pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<ClaimOutcome, StoreError> {
     let now = request.now;
-    let Locked { ending, due, mut ledger } = look_and_lock(tx, request, claim).await?;
-
-    let plans = Plan::of_all(&ledger, &ending, &request.finishes, now);
-    due.wake(tx, &ledger).await?;
-    let mut answers = settle_and_pick(tx, &ledger, claim, &plans).await?;
-    let picked = rows::jobs(&answers.picked)?;
-    let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, answers.written(&plans)?, now).await?;
-    give_back(tx, &request.finishes, &plans, &finished, &answers.reserved).await?;
-
+    let is_completed = |finish: &Finish| matches!(finish.end, JobEnd::Completed { .. });
+    let round = if request.finishes.iter().all(is_completed) {
+        completed::settle(request, claim, tx).await?
+    } else {
+        settle(request, claim, tx).await?
+    };
+    let Settling { mut ledger, finished, slots, permits, picked } = round;
     let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
-    outcome.claimed = start(tx, &mut ledger, claim, picked, &answers.permits, &plans, now).await?;
+    outcome.claimed = start(tx, &mut ledger, request, claim, picked, &permits).await?;
     let contested = outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?;
     look_again(tx, claim, contested, &mut outcome, now).await?;
     ledger.write(tx, now).await?;
-    leave_room(tx, request, &ending);
+    leave_room(tx, request, slots.into_iter());
     Ok(outcome)
+}
+
+/// A round before anything new is started.
+struct Settling {
+    ledger: Ledger,
+    finished: Vec<Result<JobState, StoreError>>,
+    /// Of the jobs that ended.
+    slots: Vec<Slot>,
+    /// That are free, or left by what ended.
+    permits: Vec<Row>,
+    /// Of tasks that are locked.
+    picked: Vec<Job>,
+}
+
+async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
+    let now = request.now;
+    let Locked { ending, due, mut ledger } = look_and_lock(tx, request, claim).await?;
+    let plans = Plan::of_all(&ledger, &ending, &request.finishes, now);
+    due.wake(tx, &ledger).await?;
+    let answers = settle_and_pick(tx, request, claim, &ledger, &plans).await?;
+    let written = written(&answers.settled, &plans)?;
+    let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, written, now).await?;
+    give_back(tx, request, &finished, &answers.reserved).await?;
+    let slots = ending.values().map(|row| row.slot).collect();
+    Ok(Settling { ledger, finished, slots, permits: answers.permits, picked: rows::jobs(&answers.picked)? })
 }
 
 struct Locked {
@@ -53,12 +78,24 @@ struct Locked {
 
 /// What is about to end, what is due, and their tasks, locked together with those of what could be claimed.
 async fn look_and_lock(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Locked, StoreError> {
-    let ids: Vec<&str> = request.finishes.iter().map(|finish| finish.lease.job_id.as_str()).collect();
+    let ids = ids(request);
     let ending = Step { sql: ENDING, params: params![ids.clone()].to_vec() };
     let [due, lock] = Candidates::locking(claim, ids, request.now);
     let answers = tx.rows_of_all(&[ending, due, lock]).await?;
-    let [ending, due, tasks] = answers.as_slice() else { return Err(internal("not the answers to these questions")) };
+    let [ending, due, tasks] = answers.as_slice() else { return Err(not_the_answers()) };
     Ok(Locked { ending: read_ending(ending)?, due: Candidates::due(due)?, ledger: Ledger::of_locked(tasks)? })
+}
+
+fn ids(request: &FinishAndClaim) -> Vec<&str> {
+    leases(request).map(|lease| lease.job_id.as_str()).collect()
+}
+
+fn leases(request: &FinishAndClaim) -> impl Iterator<Item = &Lease> + Clone {
+    request.finishes.iter().map(|finish| &finish.lease)
+}
+
+fn not_the_answers() -> StoreError {
+    internal("not the answers to these questions")
 }
 
 /// What the server said to the ends and the picking, still as it came.
@@ -69,61 +106,52 @@ struct Answers {
     picked: Vec<Row>,
 }
 
-impl Answers {
-    /// Whether each plan was written, in order. Who says the same end twice is refused the second time, and an old
-    /// lease beside a live one of the same job every time.
-    fn written(&mut self, plans: &[Option<Plan<'_>>]) -> Result<Vec<bool>, StoreError> {
-        let lease = |row: &Row| {
-            let mut c = row.columns();
-            Ok::<_, StoreError>(Lease { job_id: JobId::from_text(c.text()?), attempt: c.int()? })
-        };
-        let mut written = self.settled.iter().map(lease).collect::<Result<HashSet<_>, _>>()?;
-        Ok(plans.iter().flatten().map(|plan| written.remove(plan.lease)).collect())
-    }
-}
-
 async fn settle_and_pick(
     tx: &mut Tx<'_>,
-    ledger: &Ledger,
+    request: &FinishAndClaim,
     claim: &Claim,
+    ledger: &Ledger,
     plans: &[Option<Plan<'_>>],
 ) -> Result<Answers, StoreError> {
     let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
-    let jobs: Vec<&str> = leases(plans).map(|lease| lease.job_id.as_str()).collect();
-    let mut steps = Vec::with_capacity(4);
-    if !jobs.is_empty() {
-        steps.push(Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() });
-        steps.push(spending::asking_reserved_by(&jobs));
-    }
-    steps.push(permits::asking_usable(claim.slot, claim.permits_max, claim.jobs_max, leases(plans)));
-    steps.push(claim::picking(claim, claim.jobs_max, locked));
-    let mut answers = tx.rows_of_all(&steps).await?.into_iter().rev();
-    let (picked, permits) = (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
-    let (reserved, settled) = (answers.next(), answers.next());
-    Ok(Answers { settled: settled.unwrap_or_default(), reserved: reserved.unwrap_or_default(), permits, picked })
+    let answers = tx
+        .rows_of_all(&[
+            Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
+            spending::asking_reserved_by(&ids(request)),
+            permits::asking_usable(claim.slot, claim.permits_max, claim.jobs_max, leases(request)),
+            claim::picking(claim, claim.jobs_max, locked),
+        ])
+        .await?;
+    let [settled, reserved, permits, picked] = answers.try_into().map_err(|_| not_the_answers())?;
+    Ok(Answers { settled, reserved, permits, picked })
 }
 
-fn leases<'a>(plans: &'a [Option<Plan<'a>>]) -> impl Iterator<Item = &'a Lease> + Clone {
-    plans.iter().flatten().map(|plan| plan.lease)
+/// Whether each plan was written, in order. Who says the same end twice is refused the second time, and an old lease
+/// beside a live one of the same job every time.
+fn written(settled: &[Row], plans: &[Option<Plan<'_>>]) -> Result<Vec<bool>, StoreError> {
+    let mut written =
+        settled.iter().map(|row| lease(&mut row.columns())).collect::<Result<HashSet<Lease>, StoreError>>()?;
+    Ok(plans.iter().flatten().map(|plan| written.remove(plan.lease)).collect())
+}
+
+fn lease(c: &mut Columns<'_>) -> Result<Lease, StoreError> {
+    Ok(Lease { job_id: JobId::from_text(c.text()?), attempt: c.int()? })
 }
 
 /// Reservations of what really ended; and everything of what had moved and was settled after all.
 async fn give_back(
     tx: &mut Tx<'_>,
-    finishes: &[Finish],
-    plans: &[Option<Plan<'_>>],
+    request: &FinishAndClaim,
     finished: &[Result<JobState, StoreError>],
     reserved: &[Row],
 ) -> Result<(), StoreError> {
-    let is_refused = finished.iter().any(Result::is_err);
-    if reserved.is_empty() && !is_refused && plans.iter().all(Option::is_some) {
+    if reserved.is_empty() && finished.iter().all(Result::is_ok) {
         return Ok(());
     }
-    let ended: Vec<&str> = finishes
-        .iter()
+    let ended: Vec<&str> = leases(request)
         .zip(finished)
         .filter(|(_, answer)| answer.is_ok())
-        .map(|(finish, _)| finish.lease.job_id.as_str())
+        .map(|(lease, _)| lease.job_id.as_str())
         .collect();
     release(tx, &ended).await
 }
@@ -132,24 +160,23 @@ async fn give_back(
 async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
+    request: &FinishAndClaim,
     claim: &Claim,
     mut picked: Vec<Job>,
     permits: &[Row],
-    plans: &[Option<Plan<'_>>],
-    now: Timestamp,
 ) -> Result<Vec<Job>, StoreError> {
     let mut numbers = permits.iter().map(Row::only_int).collect::<Result<Vec<_>, _>>()?;
     if numbers.len() < picked.len() {
         // In use, or the slot was never this wide before.
-        permits::free_leased(tx, leases(plans)).await?;
+        permits::free_leased(tx, leases(request)).await?;
         let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
         numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
     }
     picked.truncate(numbers.len());
-    claim::start(tx, ledger, claim, &mut picked, &numbers, now).await?;
+    claim::start(tx, ledger, claim, &mut picked, &numbers, request.now).await?;
     // Those that were passed on are another job's by now.
-    if !plans.is_empty() {
-        permits::free_leased(tx, leases(plans)).await?;
+    if !request.finishes.is_empty() {
+        permits::free_leased(tx, leases(request)).await?;
     }
     Ok(picked)
 }

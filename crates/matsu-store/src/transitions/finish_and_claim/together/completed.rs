@@ -1,0 +1,82 @@
+//! The common round: whatever ended was completed, or nothing ended. What becomes of a completed job depends on
+//! nothing, so it is written with the locks, and the next jobs are picked, all in one round trip.
+
+use super::*;
+
+/// Answers with those that were running under their lease.
+const COMPLETE: Sql = Sql::both(
+    "UPDATE jobs SET state = 'completed', output_json = v.output_json, error_code = NULL, error_message = NULL, \
+     finished_at = $4, owner_node = NULL FROM unnest($1::text[], $2::bigint[], $3::text[]) \
+     AS v(id, attempt, output_json) WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt \
+     AND jobs.state = 'running' RETURNING jobs.id, jobs.attempt, jobs.task_id, jobs.slot",
+);
+
+pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
+    let ids = ids(request);
+    let [due, lock] = Candidates::locking(claim, ids.clone(), request.now);
+    let mut steps = vec![due, lock];
+    if !ids.is_empty() {
+        steps.push(Step { sql: COMPLETE, params: columns(request) });
+        steps.push(spending::asking_reserved_by(&ids));
+    }
+    steps.push(permits::asking_usable(claim.slot, claim.permits_max, claim.jobs_max, leases(request)));
+    steps.push(claim::picking_any(claim));
+    let mut answers = tx.rows_of_all(&steps).await?.into_iter();
+    let mut next = || answers.next().ok_or_else(not_the_answers);
+    let (due, mut ledger) = (Candidates::due(&next()?)?, Ledger::of_locked(&next()?)?);
+    let (completed, reserved) = if ids.is_empty() { (Vec::new(), Vec::new()) } else { (next()?, next()?) };
+    let (permits, picked) = (next()?, rows::jobs(&next()?)?);
+
+    let mut done = HashMap::with_capacity(completed.len());
+    for row in &completed {
+        let mut c = row.columns();
+        done.insert(lease(&mut c)?, (c.opt_text()?.map(TaskId::from_text), c.word(Slot::parse)?));
+    }
+    let slots = done.values().map(|(_, slot)| *slot).collect();
+    let mut finished = Vec::with_capacity(request.finishes.len());
+    for finish in &request.finishes {
+        finished.push(match done.remove(&finish.lease) {
+            Some((task_id, _)) => {
+                ledger.moved(task_id.as_ref(), JobState::Running, JobState::Completed);
+                Ok(JobState::Completed)
+            }
+            None => settle_moved(tx, &mut ledger, finish, request.now).await?,
+        });
+    }
+    give_back(tx, request, &finished, &reserved).await?;
+    let picked = behind_locks(tx, &ledger, claim, &due, picked).await?;
+    Ok(Settling { ledger, finished, slots, permits, picked })
+}
+
+/// A task that came between the locks and the picking may be about to be stopped, so its jobs wait for the next
+/// round; and what is due comes in its order.
+async fn behind_locks(
+    tx: &mut Tx<'_>,
+    ledger: &Ledger,
+    claim: &Claim,
+    due: &Candidates,
+    picked: Vec<Job>,
+) -> Result<Vec<Job>, StoreError> {
+    let is_locked = |job: &Job| job.task_id.as_ref().is_none_or(|id| ledger.task(id).is_some());
+    if due.is_empty() && picked.iter().all(is_locked) {
+        return Ok(picked);
+    }
+    due.wake(tx, ledger).await?;
+    let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
+    let picking = claim::picking(claim, claim.jobs_max, locked);
+    rows::jobs(&tx.rows(&picking.sql, &picking.params).await?)
+}
+
+/// The parameters of `COMPLETE`.
+fn columns(request: &FinishAndClaim) -> Vec<Value<'_>> {
+    let outputs = request.finishes.iter().map(|finish| match &finish.end {
+        JobEnd::Completed { output_json } => Some(output_json.as_str()),
+        _ => None,
+    });
+    vec![
+        Value::Texts(leases(request).map(|lease| Some(lease.job_id.as_str())).collect()),
+        Value::Ints(leases(request).map(|lease| Some(lease.attempt)).collect()),
+        Value::Texts(outputs.collect()),
+        request.now.into(),
+    ]
+}
