@@ -4,6 +4,7 @@ pub mod connection;
 pub mod desk;
 pub mod files;
 pub mod foreign;
+pub mod log_copier;
 pub mod readers;
 pub mod statement;
 pub mod writer;

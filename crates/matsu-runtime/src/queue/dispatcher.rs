@@ -31,6 +31,9 @@ use super::worker::Crew;
 
 pub use drain::DISPATCHER_END_MAX;
 
+/// Another thread may just be running what this one has begun: a body with little to do ends within a few turns.
+const NEW_BODY_TURNS: u32 = 4;
+
 /// Claims and runs jobs of one slot until told to shut down, then brings them to an end.
 pub async fn run(runtime: &Runtime, slot: Slot, shutdown: &CancellationToken) {
     // Before the first claim, and for good: see the invariant above.
@@ -98,10 +101,10 @@ impl<'a> Dispatcher<'a> {
         if self.ended.is_empty() {
             self.collect().await
         } else {
-            self.let_bodies_end().await
+            self.let_bodies_end(0).await
         }
         let until = self.step().await?;
-        self.let_bodies_end().await;
+        self.let_bodies_end(NEW_BODY_TURNS).await;
         Ok(until)
     }
 
@@ -119,16 +122,15 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Bodies that end at about the same time share a transaction: whoever is ready to run has its turn first, for as
-    /// long as that brings in more of them.
-    async fn let_bodies_end(&mut self) {
+    /// long as that brings in more of them, and then this many times in vain.
+    async fn let_bodies_end(&mut self, in_vain_max: u32) {
         self.collect().await;
-        while !self.crew.is_empty() {
+        let mut in_vain = 0;
+        while !self.crew.is_empty() && in_vain <= in_vain_max {
             let before = self.finishes.len();
             tokio::task::yield_now().await;
             self.collect().await;
-            if self.finishes.len() == before {
-                return;
-            }
+            in_vain = if self.finishes.len() == before { in_vain + 1 } else { 0 };
         }
     }
 

@@ -48,6 +48,14 @@ pub fn writer(path: &Path, synchronous: Synchronous) -> Result<Connection, Store
     Ok(connection)
 }
 
+/// For copying the log into the file. It must sync both, as any setting but OFF does.
+pub fn log_copier(path: &Path) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path).map_err(error)?;
+    connection.busy_timeout(BUSY_MAX).map_err(error)?;
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(error)?;
+    Ok(connection)
+}
+
 pub fn reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(error)?;

@@ -1,64 +1,42 @@
 //! The one connection that writes, and who may use it: the writer's thread, or a caller with something small to write
 //! while nobody else writes. To hand it to the thread and be woken again would take several times as long.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use matsu_core::ports::store::StoreError;
 use matsu_core::wake::Hub;
 use rusqlite::Connection;
-use rusqlite::hooks::Wal;
 
 use super::connection::BUSY_MAX;
-use super::statement::error;
+use super::log_copier::LogCopier;
 use super::writer::{begin, run_begun};
 use crate::backends::Synchronous;
 use crate::sql::Transition;
 
-/// The log is copied into the file when it has this many pages. That costs the writer a pause; larger ones are rarer.
-const LOG_PAGES_MAX: i32 = 4_000;
-
 pub struct Desk {
-    /// Gone when the store is closed.
-    connection: Mutex<Option<Connection>>,
+    seat: Arc<Seat>,
+    copier: LogCopier,
     hub: Arc<Hub>,
     synchronous: Synchronous,
     /// What stands in the thread's line or is being done there. Nobody overtakes it.
     in_line: AtomicUsize,
-    /// How long the log was after the last commit.
-    log_pages: Arc<AtomicI32>,
-    /// Whether the thread was asked to copy the log.
-    is_log_long: AtomicBool,
 }
 
 impl Desk {
-    pub fn new(mut connection: Connection, synchronous: Synchronous, hub: Arc<Hub>) -> Result<Self, StoreError> {
-        // In place of SQLite's own, which would copy the log inside a commit, whoever waits for that.
-        let log_pages = Arc::new(AtomicI32::new(0));
-        let counted = Arc::clone(&log_pages);
-        let count = move |_: &mut Wal, pages| {
-            counted.store(pages, Ordering::Relaxed);
-            Ok(())
-        };
-        connection.wal_hook(Some(count)).map_err(error)?;
-        Ok(Self {
-            connection: Mutex::new(Some(connection)),
-            hub,
-            synchronous,
-            in_line: AtomicUsize::new(0),
-            log_pages,
-            is_log_long: AtomicBool::new(false),
-        })
+    pub fn new(connection: Connection, synchronous: Synchronous, hub: Arc<Hub>) -> Result<Self, StoreError> {
+        let seat = Arc::new(Seat(Mutex::new(connection)));
+        let copier = LogCopier::start(&seat)?;
+        Ok(Self { seat, copier, hub, synchronous, in_line: AtomicUsize::new(0) })
     }
 
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// Waits for whoever sits there.
-    pub fn sit_down(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     /// Runs a transition here and now. `None`: somebody else writes, in this process or in another, and the thread
@@ -74,37 +52,16 @@ impl Desk {
         if self.in_line.load(Ordering::Acquire) > 0 {
             return None;
         }
-        let mut desk = match self.connection.try_lock() {
-            Ok(desk) => desk,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        let connection = desk.as_mut()?;
+        let mut connection = self.seat.take_if_free()?;
         connection.busy_timeout(Duration::ZERO).ok()?;
-        let begun = begin(connection, "BEGIN IMMEDIATE");
+        let begun = begin(&connection, "BEGIN IMMEDIATE");
         connection.busy_timeout(BUSY_MAX).ok()?;
         begun.ok()?;
-        let (outcome, topics) = run_begun(transition, connection);
-        drop(desk);
+        let (outcome, topics) = run_begun(transition, &mut connection);
+        drop(connection);
         self.hub.publish(&topics);
+        self.copier.look();
         Some(outcome)
-    }
-
-    /// Whether the log has grown long, and the thread was not told so far.
-    pub fn has_log_grown_long(&self) -> bool {
-        self.log_pages.load(Ordering::Relaxed) >= LOG_PAGES_MAX && !self.is_log_long.swap(true, Ordering::AcqRel)
-    }
-
-    /// Copies the log into the file if it is long. What readers still look at stays for the next time.
-    pub fn copy_log(&self) {
-        if self.log_pages.load(Ordering::Relaxed) < LOG_PAGES_MAX {
-            return;
-        }
-        // A failure loses nothing: the log goes on growing, and the next commit tries again.
-        let copied = self.sit_down().as_ref().map(|it| it.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
-        tracing::trace!(?copied, "the log was copied");
-        self.log_pages.store(0, Ordering::Relaxed);
-        self.is_log_long.store(false, Ordering::Release);
     }
 
     /// Takes a place in the thread's line.
@@ -113,9 +70,28 @@ impl Desk {
         Place { desk: self }
     }
 
-    /// This many have been done.
+    /// The thread has committed what this many stood in line for.
     pub fn leave_line(&self, count: usize) {
         self.in_line.fetch_sub(count, Ordering::AcqRel);
+        self.copier.look();
+    }
+}
+
+/// Where the connection is. One at a time.
+pub struct Seat(Mutex<Connection>);
+
+impl Seat {
+    /// Waits for whoever sits there.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Connection) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take_if_free(&self) -> Option<MutexGuard<'_, Connection>> {
+        match self.0.try_lock() {
+            Ok(connection) => Some(connection),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -133,6 +109,6 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.desk.leave_line(1);
+        self.desk.in_line.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -39,8 +39,10 @@ impl Writer {
         let own = Arc::clone(&desk);
         let thread = std::thread::Builder::new().name("matsu-writer".to_owned());
         let work = move || {
-            let _ends = ends;
             work(&own, &mut operations);
+            // In this order: whoever hears of the end may count on the file being closed.
+            drop(own);
+            drop(ends);
         };
         thread.spawn(work).map_err(internal)?;
         Ok(Self { line: Some(line), desk, ended: Mutex::new(ended) })
@@ -51,7 +53,6 @@ impl Writer {
         if transition.is_quick()
             && let Some(outcome) = self.desk.write_at_once(&transition)
         {
-            self.have_log_copied();
             return outcome;
         }
         let (reply, answer) = oneshot::channel();
@@ -72,18 +73,6 @@ impl Writer {
         line.send(operation).await.map_err(|_| gone())?;
         place.keep();
         Ok(())
-    }
-
-    /// Wakes the thread, which copies the log after whatever it does. With a full line it is awake.
-    fn have_log_copied(&self) {
-        if let Some(line) = &self.line
-            && self.desk.has_log_grown_long()
-        {
-            let place = self.desk.stand_in_line();
-            if line.try_send(Box::new(Nothing)).is_ok() {
-                place.keep();
-            }
-        }
     }
 }
 
@@ -164,17 +153,6 @@ impl Operation for DataVersion {
     }
 }
 
-/// A reason to wake up.
-struct Nothing;
-
-impl Operation for Nothing {
-    fn apply(&mut self, _connection: &mut Connection) -> Result<Vec<Topic>, ()> {
-        Ok(Vec::new())
-    }
-
-    fn answer(self: Box<Self>, _committed: Result<(), StoreError>) {}
-}
-
 /// Runs a transition to its end at once: on SQLite nothing in it ever waits.
 pub fn run_now<T: Transition>(
     transition: &T,
@@ -200,18 +178,18 @@ fn work(desk: &Desk, operations: &mut Receiver<Box<dyn Operation>>) {
     while let Some(first) = patience.next(operations) {
         group.push(first);
         let mut topics = Vec::new();
-        let mut seat = desk.sit_down();
-        let Some(connection) = seat.as_mut() else { return };
-        let committed = run_group(connection, operations, &mut group, &mut topics);
+        let committed = desk.seat().with(|connection| {
+            let committed = run_group(connection, operations, &mut group, &mut topics);
+            // After the commit: until then its pages cannot be given back.
+            if group.iter().any(|operation| operation.is_bulk()) {
+                let _ = connection.execute_batch("PRAGMA shrink_memory");
+            }
+            committed
+        });
         if committed.is_ok() {
             desk.hub().publish(&topics);
         }
-        // After the commit: until then its pages cannot be given back.
-        if group.iter().any(|operation| operation.is_bulk()) {
-            let _ = connection.execute_batch("PRAGMA shrink_memory");
-        }
-        // Before the answers: whoever has heard may be the next to sit here.
-        drop(seat);
+        // Before the answers: whoever has heard may be the next to sit there.
         desk.leave_line(group.len());
         for operation in group.drain(..) {
             operation.answer(match &committed {
@@ -219,12 +197,11 @@ fn work(desk: &Desk, operations: &mut Receiver<Box<dyn Operation>>) {
                 Err(error) => Err(StoreError::Unavailable(error.to_string())),
             });
         }
-        desk.copy_log();
     }
     // Leave one tidy file behind; a failure here loses nothing, the log is replayed at the next start.
-    if let Some(connection) = desk.sit_down().take() {
+    desk.seat().with(|connection| {
         let _ = connection.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);");
-    }
+    });
 }
 
 /// How the thread waits for work. To be woken takes longer than a small transaction, so while operations come in

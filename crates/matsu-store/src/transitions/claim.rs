@@ -152,19 +152,21 @@ impl Candidates {
         tx: &mut Tx<'_>,
         ledger: &mut Ledger,
         claim: &Claim,
+        permits: &permits::Board<'_>,
         now: Timestamp,
     ) -> Result<Vec<Job>, StoreError> {
         let there = u32::try_from(self.ready.len() + self.due.len()).unwrap_or(u32::MAX);
         let wanted = there.min(claim.jobs_max);
-        if wanted == 0 {
-            return Ok(Vec::new());
+        let numbers = match wanted {
+            0 => Vec::new(),
+            wanted => permits.usable(tx, claim.slot, claim.permits_max, wanted).await?,
+        };
+        let mut jobs = Vec::new();
+        if !numbers.is_empty() {
+            jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
+            start(tx, ledger, claim, &mut jobs, &numbers, now).await?;
         }
-        let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
-        if numbers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
-        start(tx, ledger, claim, &mut jobs, &numbers, now).await?;
+        permits.clear(tx, claim.slot, &numbers[..jobs.len()]).await?;
         Ok(jobs)
     }
 

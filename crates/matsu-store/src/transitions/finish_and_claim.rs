@@ -55,15 +55,21 @@ async fn step_by_step(
     let ending = ending(tx, request.finishes.iter().map(|finish| &finish.lease.job_id)).await?;
     let mut ledger = Ledger::lock(tx, ending.values().filter_map(|row| row.task_id.clone())).await?;
     let finished = settle_all(tx, &mut ledger, &ending, &request.finishes, now).await?;
+    let ended = ended(&request.finishes, &finished);
     let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
-    if let Some(claim) = claim {
-        // Only now: a finish may have put a job back at the head of the queue.
-        let candidates = Candidates::look(tx, claim, now).await?;
-        let contested = !candidates.is_empty();
-        ledger.lock_also(tx, candidates.tasks()).await?;
-        outcome.claimed = candidates.start(tx, &mut ledger, claim, now).await?;
-        look_again(tx, claim, contested, &mut outcome, now).await?;
+    match claim.filter(|_| tx.is_alone()) {
+        Some(claim) => {
+            // Only now: a finish may have put a job back at the head of the queue.
+            let candidates = Candidates::look(tx, claim, now).await?;
+            let contested = !candidates.is_empty();
+            ledger.lock_also(tx, candidates.tasks()).await?;
+            let permits = permits::Board::read(tx, &ended).await?;
+            outcome.claimed = candidates.start(tx, &mut ledger, claim, &permits, now).await?;
+            look_again(tx, claim, contested, &mut outcome, now).await?;
+        }
+        None => permits::free_all_of(tx, &ended).await?,
     }
+    release_reservations(tx, &ended).await?;
     ledger.write(tx, now).await?;
     leave_room(tx, request, ending.values().map(|row| row.slot));
     Ok(outcome)
@@ -149,15 +155,13 @@ async fn settle_all(
     let plans = Plan::of_all(ledger, ending, finishes, now);
     let sets: Vec<Vec<Value<'_>>> = plans.iter().flatten().map(Plan::params).collect();
     let written: Vec<bool> = tx.run_each(&SETTLE, &sets).await?.into_iter().map(|rows| rows == 1).collect();
-    let answers = answer_all(tx, ledger, finishes, &plans, written, now).await?;
-    let freed: Vec<&str> = finishes
-        .iter()
-        .zip(&answers)
-        .filter(|(_, answer)| answer.is_ok())
-        .map(|(finish, _)| finish.lease.job_id.as_str())
-        .collect();
-    release(tx, &freed).await?;
-    Ok(answers)
+    answer_all(tx, ledger, finishes, &plans, written, now).await
+}
+
+/// The jobs that really ended.
+fn ended<'a>(finishes: &'a [Finish], answers: &[Result<JobState, StoreError>]) -> Vec<&'a str> {
+    let really = finishes.iter().zip(answers).filter(|(_, answer)| answer.is_ok());
+    really.map(|(finish, _)| finish.lease.job_id.as_str()).collect()
 }
 
 /// What to tell whoever held the leases, given which plans were written.
@@ -205,6 +209,10 @@ pub async fn release(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
         return Ok(());
     }
     permits::free_all_of(tx, jobs).await?;
+    release_reservations(tx, jobs).await
+}
+
+async fn release_reservations(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreError> {
     let reserved = spending::reserved_by(tx, jobs).await?;
     spending::return_reservations(tx, jobs, &reserved).await
 }

@@ -24,8 +24,10 @@ const WRITE: Sql = Sql::both(
     "UPDATE tasks SET status = $2, status_message = $3, held_by = $4, revision = $5, finished_revision = $6, \
      attention_revision = $7, n_queued = $8, n_running = $9, n_awaiting_auth = $10, n_awaiting_input = $11, \
      n_completed = $12, n_failed = $13, n_cancelled = $14, stop_mode = $15, stop_reason = $16, \
-     stop_requested_at = $17, updated_at = $18, finished_at = $19 WHERE id = $1",
+     stop_requested_at = $17, updated_at = $18 WHERE id = $1",
 );
+/// Only when it moves: SQLite writes every index anew whose condition names a column that is set, to whatever value.
+const WRITE_END: Sql = Sql::both("UPDATE tasks SET finished_at = $2 WHERE id = $1");
 
 const APPEND_CHANGE: Sql = Sql::each(
     "INSERT INTO changes (topic, kind, revision, at) VALUES ($1, $2, $3, $4)",
@@ -44,6 +46,8 @@ struct Entry {
     change: Option<ChangeKind>,
     /// Whether any of the changes is worth a model's turn, whichever is recorded.
     is_news: bool,
+    /// What is written down so far.
+    finished_at: Option<Timestamp>,
 }
 
 impl Ledger {
@@ -64,7 +68,8 @@ impl Ledger {
         let mut entries = BTreeMap::new();
         for row in rows {
             let task = rows::task(row)?;
-            entries.insert(task.id.clone(), Entry { task, change: None, is_news: false });
+            let finished_at = task.finished_at;
+            entries.insert(task.id.clone(), Entry { task, change: None, is_news: false, finished_at });
         }
         Ok(Self { entries })
     }
@@ -128,6 +133,10 @@ impl Ledger {
             let Some(kind) = entry.change else { continue };
             let kind = advance(&mut entry.task, kind, entry.is_news, now)?;
             write_one(tx, &entry.task, kind, now).await?;
+            if entry.task.finished_at != entry.finished_at {
+                let end = params![&entry.task.id, entry.task.finished_at].to_vec();
+                tx.post(&WRITE_END, &[end]).await?;
+            }
         }
         Ok(self.entries.into_values().map(|entry| entry.task).collect())
     }
@@ -180,7 +189,6 @@ async fn write_one(tx: &mut Tx<'_>, task: &Task, kind: ChangeKind, now: Timestam
             task.stop.map(|stop| stop.reason.as_str()),
             task.stop.map(|stop| stop.requested_at),
             task.updated_at,
-            task.finished_at,
         ]
         .to_vec()],
     )

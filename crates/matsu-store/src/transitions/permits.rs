@@ -22,6 +22,9 @@ const USABLE: Sql = Sql::both(
      AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
      FOR UPDATE OF permits SKIP LOCKED",
 );
+/// All of them, on SQLite only: they are a handful.
+const ALL: Sql = Sql::both("SELECT slot, n, job_id FROM permits ORDER BY n");
+const LIMIT: Sql = Sql::both("SELECT min(permits_max) FROM slot_wishes WHERE slot = $1");
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
@@ -31,6 +34,7 @@ const TAKE_ALL: Sql = Sql::both(
      FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS v(n, job_id, attempt) \
      WHERE permits.slot = $1 AND permits.n = v.n",
 );
+const FREE_ONE: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE slot = $1 AND n = $2");
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
@@ -54,6 +58,64 @@ const ADD_EXTRA: Sql = Sql::both(
      SELECT CAST($1 AS TEXT), coalesce(max(n), $2) + 1, CAST($3 AS TEXT), CAST($4 AS BIGINT) \
      FROM permits WHERE slot = $1 AND n >= $2 ON CONFLICT (slot, n) DO NOTHING",
 );
+
+/// The permits as they stand after some jobs have ended, which hold theirs until somebody takes them or they are
+/// cleared: one that goes from job to job is written once. Only where nobody else can move them meanwhile.
+pub struct Board<'a> {
+    held: Vec<Held>,
+    ended: &'a [&'a str],
+}
+
+struct Held {
+    slot: Slot,
+    number: i64,
+    job_id: Option<String>,
+}
+
+impl<'a> Board<'a> {
+    pub async fn read(tx: &mut Tx<'_>, ended: &'a [&'a str]) -> Result<Self, StoreError> {
+        let mut held = Vec::new();
+        for row in tx.rows(&ALL, params![]).await? {
+            let mut c = row.columns();
+            held.push(Held { slot: c.word(Slot::parse)?, number: c.int()?, job_id: c.opt_text()? });
+        }
+        Ok(Self { held, ended })
+    }
+
+    /// Numbers of up to `wanted` permits of a slot that are free or left.
+    pub async fn usable(
+        &self,
+        tx: &mut Tx<'_>,
+        slot: Slot,
+        permits_max: u32,
+        wanted: u32,
+    ) -> Result<Vec<i64>, StoreError> {
+        let limit = tx.row(&LIMIT, params![slot.as_str()]).await?;
+        let limit = limit.map_or(Ok(None), |row| row.columns().opt_int())?.unwrap_or(i64::MAX);
+        let limit = limit.min(permits_max.into());
+        let in_slot = self.held.iter().filter(|held| held.slot == slot && held.number <= limit);
+        let usable = in_slot.filter(|held| held.job_id.is_none() || self.is_left(held));
+        let numbers: Vec<i64> = usable.map(|held| held.number).take(wanted as usize).collect();
+        if numbers.len() >= wanted as usize {
+            return Ok(numbers);
+        }
+        self.clear(tx, slot, &[]).await?;
+        free(tx, slot, permits_max, wanted).await
+    }
+
+    /// Frees what the ended jobs held and nobody has taken.
+    pub async fn clear(&self, tx: &mut Tx<'_>, slot: Slot, taken: &[i64]) -> Result<(), StoreError> {
+        let is_taken = |held: &Held| held.slot == slot && taken.contains(&held.number);
+        let left = self.held.iter().filter(|held| self.is_left(held) && !is_taken(held));
+        // By number: a job that went back to the queue may hold another one by now.
+        let sets: Vec<Vec<Value<'_>>> = left.map(|held| params![held.slot.as_str(), held.number].to_vec()).collect();
+        tx.run_each(&FREE_ONE, &sets).await.map(drop)
+    }
+
+    fn is_left(&self, held: &Held) -> bool {
+        held.job_id.as_ref().is_some_and(|job| self.ended.contains(&job.as_str()))
+    }
+}
 
 /// Numbers of up to `wanted` free permits of a slot, locked for this transaction.
 pub async fn free(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) -> Result<Vec<i64>, StoreError> {

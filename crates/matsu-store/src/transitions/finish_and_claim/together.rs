@@ -148,12 +148,7 @@ async fn give_back(
     if reserved.is_empty() && finished.iter().all(Result::is_ok) {
         return Ok(());
     }
-    let ended: Vec<&str> = leases(request)
-        .zip(finished)
-        .filter(|(_, answer)| answer.is_ok())
-        .map(|(lease, _)| lease.job_id.as_str())
-        .collect();
-    release(tx, &ended).await
+    release(tx, &ended(&request.finishes, finished)).await
 }
 
 /// Starts the first of the picked jobs, as many as there are permits. What the ends leave and nobody takes is free.
