@@ -23,6 +23,9 @@ use super::statement::error;
 const PAYLOAD_BYTES_MAX: usize = 7_500;
 /// Sent instead of a list that would not fit.
 const EVERYTHING: &str = "*";
+/// The first notice goes out at once. Each is a transaction and wakes every listener, so in a storm of changes they
+/// are gathered.
+const NOTICE_PAUSE: Duration = Duration::from_millis(5);
 const RECONNECT_FIRST: Duration = Duration::from_millis(100);
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
 
@@ -37,7 +40,7 @@ impl Notifier {
     pub fn start(server: &Server, clock: Clock) -> Self {
         let (line, topics) = unbounded_channel();
         let origin: Arc<str> = matsu_core::id::NodeId::mint(clock.now()).as_str().into();
-        let task = tokio::spawn(send_all(server.clone(), Arc::clone(&origin), topics));
+        let task = tokio::spawn(send_all(server.clone(), Arc::clone(&origin), topics, clock));
         Self { line, origin, task }
     }
 
@@ -59,13 +62,14 @@ impl Drop for Notifier {
     }
 }
 
-async fn send_all(server: Server, origin: Arc<str>, mut line: UnboundedReceiver<Vec<Topic>>) {
+async fn send_all(server: Server, origin: Arc<str>, mut line: UnboundedReceiver<Vec<Topic>>, clock: Clock) {
     let mut waiting = Vec::new();
     while line.recv_many(&mut waiting, 1_024).await > 0 {
         let topics: BTreeSet<Topic> = waiting.drain(..).flatten().collect();
         if let Err(error) = send(&server, &payload(&origin, &topics)).await {
             tracing::debug!(%error, "a notice to other nodes was not sent");
         }
+        clock.sleep(NOTICE_PAUSE).await;
     }
 }
 
