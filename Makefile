@@ -18,7 +18,7 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak newcomer
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -71,6 +71,9 @@ bench: setup ## The figures, measured on this machine (see bench/)
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 	@scripts/setup.sh chaos
 	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it chaos:: -- --nocapture --test-threads=1
+
+newcomer: ## A clean clone, `make run`, and the README's tour as it stands, timed
+	scripts/newcomer.sh
 
 SOAK_SECONDS ?= 3600
 soak: setup ## An hour of even load (SOAK_SECONDS=300 for less): memory flat, nothing left open

@@ -100,7 +100,22 @@ impl Drop for Home {
         if let Some((pid, _)) = self.announced() {
             kill(pid);
         }
+        // Nor one that was just being started, and has not announced itself yet.
+        daemons_in(self.folder.path()).into_iter().for_each(kill);
     }
+}
+
+/// Whatever serves below this folder.
+fn daemons_in(folder: &Path) -> Vec<u32> {
+    let folder = folder.to_string_lossy();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let serves = |pid: &u32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command);
+        command.contains(&*folder) && command.split('\0').any(|word| word == "serve")
+    };
+    pids.filter(serves).collect()
 }
 
 fn read(path: &Path) -> Option<String> {
