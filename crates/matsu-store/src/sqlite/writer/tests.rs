@@ -221,6 +221,7 @@ async fn the_log_of_many_quick_writes_stays_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "callers on several threads, all awaited here")]
 async fn callers_and_the_thread_take_turns_and_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (first, other) = two_connections(&folder);
