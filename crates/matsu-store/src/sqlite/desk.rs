@@ -53,10 +53,13 @@ impl Desk {
             return None;
         }
         let mut connection = self.seat.take_if_free()?;
-        connection.busy_timeout(Duration::ZERO).ok()?;
-        let begun = begin(&connection, "BEGIN IMMEDIATE");
-        connection.busy_timeout(BUSY_MAX).ok()?;
+        let begun = connection.busy_timeout(Duration::ZERO).and_then(|()| begin(&connection, "BEGIN IMMEDIATE"));
+        let patient = connection.busy_timeout(BUSY_MAX);
         begun.ok()?;
+        if patient.is_err() {
+            let _ = begin(&connection, "ROLLBACK");
+            return None;
+        }
         let (outcome, topics) = run_begun(transition, &mut connection);
         drop(connection);
         self.hub.publish(&topics);

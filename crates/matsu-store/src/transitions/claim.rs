@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::ledger::Ledger;
 use super::permits;
-use super::rows::{self, job_columns, task_columns};
+use super::rows::{self, TASK_COLUMNS, job_columns, task_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
 /// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone.
@@ -42,12 +42,14 @@ macro_rules! due_jobs {
     };
 }
 const DUE: Sql = Sql::both(due_jobs!());
-/// The tasks to lock, on PostgreSQL only: of what ends, of what is due and of what is ready, each once and in order.
-/// The lists are made before the first lock is waited for.
+/// The tasks to lock, on PostgreSQL only: of what ends, of what is due and of what is ready, each once and in order;
+/// and behind each how many jobs are due. The lists are made before the first lock is waited for.
 const LOCK: Sql = Sql::both(concat!(
     "SELECT ",
     task_columns!(),
-    " FROM tasks WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
+    ", (SELECT count(*) FROM (",
+    due_jobs!(),
+    ") AS waiting) FROM tasks WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
     due_jobs!(),
     ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND state = 'queued' \
      AND hold = 0 AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
@@ -121,6 +123,19 @@ impl Candidates {
         [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: LOCK, params }]
     }
 
+    /// What is due, if the answer to the locks does not say that there is nothing.
+    pub async fn due_behind(
+        tx: &mut Tx<'_>,
+        locked: &[Row],
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        match locked.first().map(|row| row.columns().skip(TASK_COLUMNS).int()).transpose()? {
+            Some(0) => Ok(Self::default()),
+            _ => Self::due(&tx.rows(&DUE, &due_params(claim, now)).await?),
+        }
+    }
+
     /// The answer to the first question of [`Candidates::locking`].
     pub fn due(rows: &[Row]) -> Result<Self, StoreError> {
         let mut found = Self::default();
@@ -152,21 +167,22 @@ impl Candidates {
         tx: &mut Tx<'_>,
         ledger: &mut Ledger,
         claim: &Claim,
-        permits: &permits::Board<'_>,
+        board: &permits::Board<'_>,
         now: Timestamp,
     ) -> Result<Vec<Job>, StoreError> {
         let there = u32::try_from(self.ready.len() + self.due.len()).unwrap_or(u32::MAX);
         let wanted = there.min(claim.jobs_max);
         let numbers = match wanted {
             0 => Vec::new(),
-            wanted => permits.usable(tx, claim.slot, claim.permits_max, wanted).await?,
+            wanted => board.usable(tx, claim.slot, claim.permits_max, wanted).await?,
         };
         let mut jobs = Vec::new();
         if !numbers.is_empty() {
             jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
-            start(tx, ledger, claim, &mut jobs, &numbers, now).await?;
+            let leases = start(tx, ledger, claim, &mut jobs, now).await?;
+            permits::take(tx, claim.slot, &numbers, &leases).await?;
         }
-        permits.clear(tx, claim.slot, &numbers[..jobs.len()]).await?;
+        board.clear(tx, claim.slot, &numbers[..jobs.len()]).await?;
         Ok(jobs)
     }
 
@@ -205,17 +221,16 @@ pub fn picking_any(claim: &Claim) -> Step<'_> {
     Step { sql: PICK_ANY, params: vec![claim.slot.as_str().into(), claim.jobs_max.into(), Value::Owned(kinds(claim))] }
 }
 
-/// Starts these jobs, each with a permit.
+/// Starts these jobs; each needs a permit. Returns their leases.
 pub async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
     claim: &Claim,
     jobs: &mut [Job],
-    numbers: &[i64],
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<Vec<Lease>, StoreError> {
     if jobs.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let sets: Vec<Vec<Value<'_>>> = if tx.is_alone() {
         jobs.iter().map(|job| params![job.seq, now, &claim.node].to_vec()).collect()
@@ -233,8 +248,7 @@ pub async fn start(
         job.error_message = None;
         ledger.moved(job.task_id.as_ref(), JobState::Queued, JobState::Running);
     }
-    let leases: Vec<Lease> = jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect();
-    permits::take(tx, claim.slot, numbers, &leases).await
+    Ok(jobs.iter().map(|job| Lease { job_id: job.id.clone(), attempt: job.attempt }).collect())
 }
 
 /// The kinds of a claim as the statements read them.

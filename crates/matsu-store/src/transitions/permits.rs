@@ -4,7 +4,7 @@ use matsu_core::job::Lease;
 use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
 
-use crate::sql::{Sql, Step, Tx, Value, params};
+use crate::sql::{Row, Sql, Step, Tx, Value, params};
 
 /// No more than any live node allows: nodes may be configured differently, and a limit is a promise of each.
 const FREE_ONES: Sql = Sql::each(
@@ -14,13 +14,11 @@ const FREE_ONES: Sql = Sql::each(
      AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
      FOR UPDATE SKIP LOCKED",
 );
-/// On PostgreSQL only: the free ones, and those that these leases are about to leave.
+/// On PostgreSQL only: what jobs hold that are about to leave it, in every slot; then free ones of one slot.
 const USABLE: Sql = Sql::both(
-    "SELECT n FROM permits WHERE slot = $1 AND n <= $2 AND (job_id IS NULL OR EXISTS (\
-     SELECT 1 FROM unnest($4::text[], $5::bigint[]) AS v(job_id, attempt) \
-     WHERE v.job_id = permits.job_id AND v.attempt = permits.attempt)) \
-     AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
-     FOR UPDATE OF permits SKIP LOCKED",
+    "SELECT slot, n, job_id, attempt, coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) \
+     FROM permits WHERE job_id = ANY($4) OR (job_id IS NULL AND slot = $1 AND n <= $2) \
+     ORDER BY job_id, n LIMIT $3 FOR UPDATE OF permits SKIP LOCKED",
 );
 /// All of them, on SQLite only: they are a handful.
 const ALL: Sql = Sql::both("SELECT slot, n, job_id FROM permits ORDER BY n");
@@ -28,23 +26,17 @@ const LIMIT: Sql = Sql::both("SELECT min(permits_max) FROM slot_wishes WHERE slo
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
-/// The same for many at once, on PostgreSQL only.
-const TAKE_ALL: Sql = Sql::both(
+/// The same for many at once, on PostgreSQL only. Without a job it is free.
+const PASS_ON: Sql = Sql::both(
     "UPDATE permits SET job_id = v.job_id, attempt = v.attempt \
-     FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS v(n, job_id, attempt) \
-     WHERE permits.slot = $1 AND permits.n = v.n",
+     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS v(slot, n, job_id, attempt) \
+     WHERE permits.slot = v.slot AND permits.n = v.n",
 );
 const FREE_ONE: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE slot = $1 AND n = $2");
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
-);
-/// On PostgreSQL only. An attempt that could not be settled is not in hand any more, so its permit is free too; a
-/// later attempt of the same job has a permit of its own.
-const FREE_LEASED: Sql = Sql::both(
-    "UPDATE permits SET job_id = NULL, attempt = NULL FROM unnest($1::text[], $2::bigint[]) AS v(job_id, attempt) \
-     WHERE permits.job_id = v.job_id AND permits.attempt = v.attempt",
 );
 const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
@@ -144,16 +136,6 @@ async fn free_now(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) ->
 
 /// Gives permits to leases, pairwise.
 pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]) -> Result<(), StoreError> {
-    if !tx.is_alone() && leases.len() > 1 {
-        let pairs = || numbers.iter().zip(leases);
-        let params = [
-            slot.as_str().into(),
-            Value::Ints(pairs().map(|(n, _)| Some(*n)).collect()),
-            Value::Texts(pairs().map(|(_, lease)| Some(lease.job_id.as_str())).collect()),
-            Value::Ints(pairs().map(|(_, lease)| Some(lease.attempt)).collect()),
-        ];
-        return tx.post(&TAKE_ALL, &[params.to_vec()]).await;
-    }
     let sets: Vec<Vec<Value<'_>>> = numbers
         .iter()
         .zip(leases)
@@ -167,30 +149,72 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
     tx.run_of(&FREE_ALL_OF, jobs, params![]).await
 }
 
-/// Frees whatever is still held under these leases.
-pub async fn free_leased<'a>(
-    tx: &mut Tx<'_>,
-    leases: impl Iterator<Item = &'a Lease> + Clone,
-) -> Result<(), StoreError> {
-    tx.post(&FREE_LEASED, &[columns(leases).to_vec()]).await
-}
-
-/// Numbers of permits that are free or left by these leases, as one step among others. A permit that goes from one
-/// job to the next is written once.
-pub fn asking_usable<'a>(
+/// Permits of one round on PostgreSQL, locked: what its leases leave, in every slot, and free ones of one slot. One
+/// that goes from job to job is written once. An attempt that could not be settled is not in hand any more, so its
+/// permit is left too; a later attempt of the same job has a permit of its own.
+pub struct Hand {
     slot: Slot,
-    permits_max: u32,
-    wanted: u32,
-    leases: impl Iterator<Item = &'a Lease> + Clone,
-) -> Step<'a> {
-    let mut params = params![slot.as_str(), permits_max, wanted].to_vec();
-    params.extend(columns(leases));
-    Step { sql: USABLE, params }
+    left: Vec<(Slot, i64)>,
+    /// That may be used, those that are left before those that are free.
+    usable: Vec<i64>,
 }
 
-fn columns<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> [Value<'a>; 2] {
-    let jobs = leases.clone().map(|lease| Some(lease.job_id.as_str())).collect();
-    [Value::Texts(jobs), Value::Ints(leases.map(|lease| Some(lease.attempt)).collect())]
+impl Hand {
+    /// The question, as one step among others.
+    pub fn asking<'a>(slot: Slot, permits_max: u32, wanted: u32, jobs: Vec<&'a str>) -> Step<'a> {
+        // What is left comes first, and with a permit inside it may be two of one job.
+        let rows_max = wanted.saturating_add(u32::try_from(jobs.len() * 2).unwrap_or(u32::MAX));
+        let mut params = params![slot.as_str(), permits_max, rows_max].to_vec();
+        params.push(jobs.into());
+        Step { sql: USABLE, params }
+    }
+
+    pub fn read<'a>(
+        rows: &[Row],
+        slot: Slot,
+        leases: impl Iterator<Item = &'a Lease> + Clone,
+    ) -> Result<Self, StoreError> {
+        let mut hand = Self { slot, left: Vec::new(), usable: Vec::new() };
+        for row in rows {
+            let mut c = row.columns();
+            let (of, number) = (c.word(Slot::parse)?, c.int()?);
+            let holder = c.opt_text()?.zip(c.opt_int()?);
+            let limit = c.int()?;
+            if let Some((job_id, attempt)) = &holder {
+                if !leases.clone().any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
+                    continue;
+                }
+                hand.left.push((of, number));
+            }
+            if of == slot && number <= limit {
+                hand.usable.push(number);
+            }
+        }
+        Ok(hand)
+    }
+
+    pub fn usable(&self) -> &[i64] {
+        &self.usable
+    }
+
+    /// Gives the first usable ones to these leases, and frees what is left.
+    pub async fn pass_on(&self, tx: &mut Tx<'_>, leases: &[Lease]) -> Result<(), StoreError> {
+        let taken = &self.usable[..leases.len().min(self.usable.len())];
+        let is_taken = |(slot, number): &(Slot, i64)| *slot == self.slot && taken.contains(number);
+        let given = taken.iter().zip(leases).map(|(number, lease)| (self.slot, *number, Some(lease)));
+        let freed = self.left.iter().filter(|left| !is_taken(left)).map(|(slot, number)| (*slot, *number, None));
+        let moves: Vec<(Slot, i64, Option<&Lease>)> = given.chain(freed).collect();
+        if moves.is_empty() {
+            return Ok(());
+        }
+        let params = vec![
+            Value::Texts(moves.iter().map(|(slot, ..)| Some(slot.as_str())).collect()),
+            Value::Ints(moves.iter().map(|(_, number, _)| Some(*number)).collect()),
+            Value::Texts(moves.iter().map(|(.., lease)| lease.map(|lease| lease.job_id.as_str())).collect()),
+            Value::Ints(moves.iter().map(|(.., lease)| lease.map(|lease| lease.attempt)).collect()),
+        ];
+        tx.post(&PASS_ON, &[params]).await
+    }
 }
 
 /// Frees what one job holds in one slot.

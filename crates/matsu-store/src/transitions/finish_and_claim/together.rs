@@ -37,7 +37,7 @@ pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>
     };
     let Settling { mut ledger, finished, slots, permits, picked } = round;
     let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
-    outcome.claimed = start(tx, &mut ledger, request, claim, picked, &permits).await?;
+    outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
     let contested = outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?;
     look_again(tx, claim, contested, &mut outcome, now).await?;
     ledger.write(tx, now).await?;
@@ -51,8 +51,7 @@ struct Settling {
     finished: Vec<Result<JobState, StoreError>>,
     /// Of the jobs that ended.
     slots: Vec<Slot>,
-    /// That are free, or left by what ended.
-    permits: Vec<Row>,
+    permits: permits::Hand,
     /// Of tasks that are locked.
     picked: Vec<Job>,
 }
@@ -65,9 +64,10 @@ async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Res
     let answers = settle_and_pick(tx, request, claim, &ledger, &plans).await?;
     let written = written(&answers.settled, &plans)?;
     let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, written, now).await?;
-    give_back(tx, request, &finished, &answers.reserved).await?;
+    give_back(tx, request, &finished, !answers.reserved.is_empty()).await?;
     let slots = ending.values().map(|row| row.slot).collect();
-    Ok(Settling { ledger, finished, slots, permits: answers.permits, picked: rows::jobs(&answers.picked)? })
+    let permits = permits::Hand::read(&answers.permits, claim.slot, leases(request))?;
+    Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)? })
 }
 
 struct Locked {
@@ -118,7 +118,7 @@ async fn settle_and_pick(
         .rows_of_all(&[
             Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
             spending::asking_reserved_by(&ids(request)),
-            permits::asking_usable(claim.slot, claim.permits_max, claim.jobs_max, leases(request)),
+            permits::Hand::asking(claim.slot, claim.permits_max, claim.jobs_max, ids(request)),
             claim::picking(claim, claim.jobs_max, locked),
         ])
         .await?;
@@ -143,9 +143,9 @@ async fn give_back(
     tx: &mut Tx<'_>,
     request: &FinishAndClaim,
     finished: &[Result<JobState, StoreError>],
-    reserved: &[Row],
+    any_reserved: bool,
 ) -> Result<(), StoreError> {
-    if reserved.is_empty() && finished.iter().all(Result::is_ok) {
+    if !any_reserved && finished.iter().all(Result::is_ok) {
         return Ok(());
     }
     release(tx, &ended(&request.finishes, finished)).await
@@ -155,24 +155,23 @@ async fn give_back(
 async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
-    request: &FinishAndClaim,
     claim: &Claim,
     mut picked: Vec<Job>,
-    permits: &[Row],
+    permits: &permits::Hand,
+    now: Timestamp,
 ) -> Result<Vec<Job>, StoreError> {
-    let mut numbers = permits.iter().map(Row::only_int).collect::<Result<Vec<_>, _>>()?;
-    if numbers.len() < picked.len() {
-        // In use, or the slot was never this wide before.
-        permits::free_leased(tx, leases(request)).await?;
-        let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
-        numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
+    if permits.usable().len() >= picked.len() {
+        let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
+        permits.pass_on(tx, &leases).await?;
+        return Ok(picked);
     }
+    // In use, or the slot was never this wide before.
+    permits.pass_on(tx, &[]).await?;
+    let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
+    let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
     picked.truncate(numbers.len());
-    claim::start(tx, ledger, claim, &mut picked, &numbers, request.now).await?;
-    // Those that were passed on are another job's by now.
-    if !request.finishes.is_empty() {
-        permits::free_leased(tx, leases(request)).await?;
-    }
+    let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
+    permits::take(tx, claim.slot, &numbers, &leases).await?;
     Ok(picked)
 }
 

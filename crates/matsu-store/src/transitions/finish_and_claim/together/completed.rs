@@ -8,29 +8,33 @@ const COMPLETE: Sql = Sql::both(
     "UPDATE jobs SET state = 'completed', output_json = v.output_json, error_code = NULL, error_message = NULL, \
      finished_at = $4, owner_node = NULL FROM unnest($1::text[], $2::bigint[], $3::text[]) \
      AS v(id, attempt, output_json) WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt \
-     AND jobs.state = 'running' RETURNING jobs.id, jobs.attempt, jobs.task_id, jobs.slot",
+     AND jobs.state = 'running' RETURNING jobs.id, jobs.attempt, jobs.task_id, jobs.slot, \
+     (SELECT count(*) FROM reservations WHERE job_id = jobs.id)",
 );
 
 pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
-    let ids = ids(request);
-    let [due, lock] = Candidates::locking(claim, ids.clone(), request.now);
-    let mut steps = vec![due, lock];
-    if !ids.is_empty() {
+    let [_, lock] = Candidates::locking(claim, ids(request), request.now);
+    let mut steps = vec![lock];
+    if !request.finishes.is_empty() {
         steps.push(Step { sql: COMPLETE, params: columns(request) });
-        steps.push(spending::asking_reserved_by(&ids));
     }
-    steps.push(permits::asking_usable(claim.slot, claim.permits_max, claim.jobs_max, leases(request)));
+    steps.push(permits::Hand::asking(claim.slot, claim.permits_max, claim.jobs_max, ids(request)));
     steps.push(claim::picking_any(claim));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
     let mut next = || answers.next().ok_or_else(not_the_answers);
-    let (due, mut ledger) = (Candidates::due(&next()?)?, Ledger::of_locked(&next()?)?);
-    let (completed, reserved) = if ids.is_empty() { (Vec::new(), Vec::new()) } else { (next()?, next()?) };
+    let tasks = next()?;
+    let completed = if request.finishes.is_empty() { Vec::new() } else { next()? };
     let (permits, picked) = (next()?, rows::jobs(&next()?)?);
+    let mut ledger = Ledger::of_locked(&tasks)?;
+    let permits = permits::Hand::read(&permits, claim.slot, leases(request))?;
+    let due = Candidates::due_behind(tx, &tasks, claim, request.now).await?;
 
     let mut done = HashMap::with_capacity(completed.len());
+    let mut any_reserved = false;
     for row in &completed {
         let mut c = row.columns();
         done.insert(lease(&mut c)?, (c.opt_text()?.map(TaskId::from_text), c.word(Slot::parse)?));
+        any_reserved |= c.int()? > 0;
     }
     let slots = done.values().map(|(_, slot)| *slot).collect();
     let mut finished = Vec::with_capacity(request.finishes.len());
@@ -43,7 +47,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
             None => settle_moved(tx, &mut ledger, finish, request.now).await?,
         });
     }
-    give_back(tx, request, &finished, &reserved).await?;
+    give_back(tx, request, &finished, any_reserved).await?;
     let picked = behind_locks(tx, &ledger, claim, &due, picked).await?;
     Ok(Settling { ledger, finished, slots, permits, picked })
 }
