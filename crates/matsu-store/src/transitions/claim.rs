@@ -1,4 +1,4 @@
-//! Claiming: which jobs are next, permits for as many as there are, and the start of those.
+//! Claiming: which jobs are next, and their start.
 //!
 //! On PostgreSQL the first look takes no locks and only says which tasks to lock. Another node may be faster
 //! meanwhile, so the jobs are picked again behind the locks. On SQLite nothing can move after the look.
@@ -12,7 +12,6 @@ use matsu_core::slot::Slot;
 use std::time::Duration;
 
 use super::ledger::Ledger;
-use super::permits;
 use super::rows::{self, TASK_COLUMNS, job_columns, task_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
@@ -161,39 +160,14 @@ impl Candidates {
         self.ready.iter().filter_map(|job| job.task_id.clone()).chain(due)
     }
 
-    /// Takes permits and, for as many as there are, starts the first jobs that are still there.
-    pub async fn start(
-        self,
-        tx: &mut Tx<'_>,
-        ledger: &mut Ledger,
-        claim: &Claim,
-        board: &permits::Board<'_>,
-        now: Timestamp,
-    ) -> Result<Vec<Job>, StoreError> {
-        let there = u32::try_from(self.ready.len() + self.due.len()).unwrap_or(u32::MAX);
-        let wanted = there.min(claim.jobs_max);
-        let numbers = match wanted {
-            0 => Vec::new(),
-            wanted => board.usable(tx, claim.slot, claim.permits_max, wanted).await?,
-        };
-        let mut jobs = Vec::new();
-        if !numbers.is_empty() {
-            jobs = self.pick(tx, ledger, claim, numbers.len()).await?;
-            let leases = start(tx, ledger, claim, &mut jobs, now).await?;
-            permits::take(tx, claim.slot, &numbers, &leases).await?;
-        }
-        board.clear(tx, claim.slot, &numbers[..jobs.len()]).await?;
-        Ok(jobs)
-    }
-
-    /// The first `count` jobs in the order of the queue.
-    async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, claim: &Claim, count: usize) -> Result<Vec<Job>, StoreError> {
+    /// The first jobs in the order of the queue.
+    pub async fn pick(self, tx: &mut Tx<'_>, ledger: &Ledger, claim: &Claim) -> Result<Vec<Job>, StoreError> {
         if tx.is_alone() && self.due.is_empty() {
-            return Ok(self.ready.into_iter().take(count).collect());
+            return Ok(self.ready);
         }
         self.wake(tx, ledger).await?;
         let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
-        let picking = picking(claim, u32::try_from(count).unwrap_or(u32::MAX), locked);
+        let picking = picking(claim, locked);
         rows::jobs(&tx.rows(&picking.sql, &picking.params).await?)
     }
 
@@ -211,8 +185,8 @@ fn due_params(claim: &Claim, now: Timestamp) -> Vec<Value<'_>> {
 }
 
 /// The first jobs in the order of the queue, of locked tasks.
-pub fn picking<'a>(claim: &'a Claim, count: u32, locked: Vec<&'a str>) -> Step<'a> {
-    let params = vec![claim.slot.as_str().into(), count.into(), locked.into(), Value::Owned(kinds(claim))];
+pub fn picking<'a>(claim: &'a Claim, locked: Vec<&'a str>) -> Step<'a> {
+    let params = vec![claim.slot.as_str().into(), claim.jobs_max.into(), locked.into(), Value::Owned(kinds(claim))];
     Step { sql: PICK, params }
 }
 

@@ -63,8 +63,9 @@ async fn step_by_step(
             let candidates = Candidates::look(tx, claim, now).await?;
             let contested = !candidates.is_empty();
             ledger.lock_also(tx, candidates.tasks()).await?;
-            let permits = permits::Board::read(tx, &ended).await?;
-            outcome.claimed = candidates.start(tx, &mut ledger, claim, &permits, now).await?;
+            let permits = permits::Hand::ask(tx, request, claim).await?;
+            let picked = candidates.pick(tx, &ledger, claim).await?;
+            outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
             look_again(tx, claim, contested, &mut outcome, now).await?;
         }
         None => permits::free_all_of(tx, &ended).await?,
@@ -73,6 +74,30 @@ async fn step_by_step(
     ledger.write(tx, now).await?;
     leave_room(tx, request, ending.values().map(|row| row.slot));
     Ok(outcome)
+}
+
+/// Starts the first of the picked jobs, as many as there are permits. What the ends leave and nobody takes is free.
+async fn start(
+    tx: &mut Tx<'_>,
+    ledger: &mut Ledger,
+    claim: &Claim,
+    mut picked: Vec<Job>,
+    permits: &permits::Hand,
+    now: Timestamp,
+) -> Result<Vec<Job>, StoreError> {
+    if permits.usable().len() >= picked.len() {
+        let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
+        permits.pass_on(tx, &leases).await?;
+        return Ok(picked);
+    }
+    // In use, or the slot was never this wide before.
+    permits.pass_on(tx, &[]).await?;
+    let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
+    let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
+    picked.truncate(numbers.len());
+    let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
+    permits::take(tx, claim.slot, &numbers, &leases).await?;
+    Ok(picked)
 }
 
 /// If there was less to claim than wished, says when there may be more.

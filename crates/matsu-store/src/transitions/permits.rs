@@ -1,7 +1,7 @@
 //! Permits as rows, so that limits hold over all nodes and through crashes.
 
 use matsu_core::job::Lease;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{Claim, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 
 use crate::sql::{Row, Sql, Step, Tx, Value, params};
@@ -14,15 +14,15 @@ const FREE_ONES: Sql = Sql::each(
      AND n <= coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) ORDER BY n LIMIT $3 \
      FOR UPDATE SKIP LOCKED",
 );
-/// On PostgreSQL only: what jobs hold that are about to leave it, in every slot; then free ones of one slot.
-const USABLE: Sql = Sql::both(
+/// What jobs hold that are about to leave it, in every slot; then free ones of one slot. (They are a handful, so on
+/// SQLite what others hold comes along.)
+const USABLE: Sql = Sql::each(
+    "SELECT slot, n, job_id, attempt, coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) \
+     FROM permits WHERE job_id IS NOT NULL OR (slot = $1 AND n <= $2) ORDER BY job_id IS NULL, n",
     "SELECT slot, n, job_id, attempt, coalesce((SELECT min(permits_max) FROM slot_wishes WHERE slot = $1), $2) \
      FROM permits WHERE job_id = ANY($4) OR (job_id IS NULL AND slot = $1 AND n <= $2) \
      ORDER BY job_id, n LIMIT $3 FOR UPDATE OF permits SKIP LOCKED",
 );
-/// All of them, on SQLite only: they are a handful.
-const ALL: Sql = Sql::both("SELECT slot, n, job_id FROM permits ORDER BY n");
-const LIMIT: Sql = Sql::both("SELECT min(permits_max) FROM slot_wishes WHERE slot = $1");
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
@@ -32,7 +32,6 @@ const PASS_ON: Sql = Sql::both(
      FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS v(slot, n, job_id, attempt) \
      WHERE permits.slot = v.slot AND permits.n = v.n",
 );
-const FREE_ONE: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE slot = $1 AND n = $2");
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
@@ -50,64 +49,6 @@ const ADD_EXTRA: Sql = Sql::both(
      SELECT CAST($1 AS TEXT), coalesce(max(n), $2) + 1, CAST($3 AS TEXT), CAST($4 AS BIGINT) \
      FROM permits WHERE slot = $1 AND n >= $2 ON CONFLICT (slot, n) DO NOTHING",
 );
-
-/// The permits as they stand after some jobs have ended, which hold theirs until somebody takes them or they are
-/// cleared: one that goes from job to job is written once. Only where nobody else can move them meanwhile.
-pub struct Board<'a> {
-    held: Vec<Held>,
-    ended: &'a [&'a str],
-}
-
-struct Held {
-    slot: Slot,
-    number: i64,
-    job_id: Option<String>,
-}
-
-impl<'a> Board<'a> {
-    pub async fn read(tx: &mut Tx<'_>, ended: &'a [&'a str]) -> Result<Self, StoreError> {
-        let mut held = Vec::new();
-        for row in tx.rows(&ALL, params![]).await? {
-            let mut c = row.columns();
-            held.push(Held { slot: c.word(Slot::parse)?, number: c.int()?, job_id: c.opt_text()? });
-        }
-        Ok(Self { held, ended })
-    }
-
-    /// Numbers of up to `wanted` permits of a slot that are free or left.
-    pub async fn usable(
-        &self,
-        tx: &mut Tx<'_>,
-        slot: Slot,
-        permits_max: u32,
-        wanted: u32,
-    ) -> Result<Vec<i64>, StoreError> {
-        let limit = tx.row(&LIMIT, params![slot.as_str()]).await?;
-        let limit = limit.map_or(Ok(None), |row| row.columns().opt_int())?.unwrap_or(i64::MAX);
-        let limit = limit.min(permits_max.into());
-        let in_slot = self.held.iter().filter(|held| held.slot == slot && held.number <= limit);
-        let usable = in_slot.filter(|held| held.job_id.is_none() || self.is_left(held));
-        let numbers: Vec<i64> = usable.map(|held| held.number).take(wanted as usize).collect();
-        if numbers.len() >= wanted as usize {
-            return Ok(numbers);
-        }
-        self.clear(tx, slot, &[]).await?;
-        free(tx, slot, permits_max, wanted).await
-    }
-
-    /// Frees what the ended jobs held and nobody has taken.
-    pub async fn clear(&self, tx: &mut Tx<'_>, slot: Slot, taken: &[i64]) -> Result<(), StoreError> {
-        let is_taken = |held: &Held| held.slot == slot && taken.contains(&held.number);
-        let left = self.held.iter().filter(|held| self.is_left(held) && !is_taken(held));
-        // By number: a job that went back to the queue may hold another one by now.
-        let sets: Vec<Vec<Value<'_>>> = left.map(|held| params![held.slot.as_str(), held.number].to_vec()).collect();
-        tx.run_each(&FREE_ONE, &sets).await.map(drop)
-    }
-
-    fn is_left(&self, held: &Held) -> bool {
-        held.job_id.as_ref().is_some_and(|job| self.ended.contains(&job.as_str()))
-    }
-}
 
 /// Numbers of up to `wanted` free permits of a slot, locked for this transaction.
 pub async fn free(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) -> Result<Vec<i64>, StoreError> {
@@ -149,8 +90,8 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
     tx.run_of(&FREE_ALL_OF, jobs, params![]).await
 }
 
-/// Permits of one round on PostgreSQL, locked: what its leases leave, in every slot, and free ones of one slot. One
-/// that goes from job to job is written once. An attempt that could not be settled is not in hand any more, so its
+/// The permits of one round: what its leases leave, in every slot, and free ones of one slot. Nobody else moves them
+/// until it commits. One that goes from job to job is written once. An attempt that could not be settled is not in hand any more, so its
 /// permit is left too; a later attempt of the same job has a permit of its own.
 pub struct Hand {
     slot: Slot,
@@ -161,32 +102,29 @@ pub struct Hand {
 
 impl Hand {
     /// The question, as one step among others.
-    pub fn asking<'a>(slot: Slot, permits_max: u32, wanted: u32, jobs: Vec<&'a str>) -> Step<'a> {
+    pub fn asking<'a>(request: &'a FinishAndClaim, claim: &'a Claim) -> Step<'a> {
+        let jobs: Vec<&str> = leases(request).map(|lease| lease.job_id.as_str()).collect();
         // What is left comes first, and with a permit inside it may be two of one job.
-        let rows_max = wanted.saturating_add(u32::try_from(jobs.len() * 2).unwrap_or(u32::MAX));
-        let mut params = params![slot.as_str(), permits_max, rows_max].to_vec();
+        let rows_max = claim.jobs_max.saturating_add(u32::try_from(jobs.len() * 2).unwrap_or(u32::MAX));
+        let mut params = params![claim.slot.as_str(), claim.permits_max, rows_max].to_vec();
         params.push(jobs.into());
         Step { sql: USABLE, params }
     }
 
-    pub fn read<'a>(
-        rows: &[Row],
-        slot: Slot,
-        leases: impl Iterator<Item = &'a Lease> + Clone,
-    ) -> Result<Self, StoreError> {
-        let mut hand = Self { slot, left: Vec::new(), usable: Vec::new() };
+    pub fn read(rows: &[Row], request: &FinishAndClaim, claim: &Claim) -> Result<Self, StoreError> {
+        let mut hand = Self { slot: claim.slot, left: Vec::new(), usable: Vec::new() };
         for row in rows {
             let mut c = row.columns();
             let (of, number) = (c.word(Slot::parse)?, c.int()?);
             let holder = c.opt_text()?.zip(c.opt_int()?);
             let limit = c.int()?;
             if let Some((job_id, attempt)) = &holder {
-                if !leases.clone().any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
+                if !leases(request).any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
                     continue;
                 }
                 hand.left.push((of, number));
             }
-            if of == slot && number <= limit {
+            if of == claim.slot && number <= limit {
                 hand.usable.push(number);
             }
         }
@@ -195,6 +133,12 @@ impl Hand {
 
     pub fn usable(&self) -> &[i64] {
         &self.usable
+    }
+
+    /// Asks and reads, where that is one.
+    pub async fn ask(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Self, StoreError> {
+        let step = Self::asking(request, claim);
+        Self::read(&tx.rows(&step.sql, &step.params).await?, request, claim)
     }
 
     /// Gives the first usable ones to these leases, and frees what is left.
@@ -206,6 +150,16 @@ impl Hand {
         let moves: Vec<(Slot, i64, Option<&Lease>)> = given.chain(freed).collect();
         if moves.is_empty() {
             return Ok(());
+        }
+        if tx.is_alone() {
+            let sets: Vec<Vec<Value<'_>>> = moves
+                .iter()
+                .map(|(slot, number, lease)| {
+                    let (job_id, attempt) = lease.map(|lease| (&lease.job_id, lease.attempt)).unzip();
+                    params![slot.as_str(), *number, job_id, attempt].to_vec()
+                })
+                .collect();
+            return tx.run_each(&TAKE, &sets).await.map(drop);
         }
         let params = vec![
             Value::Texts(moves.iter().map(|(slot, ..)| Some(slot.as_str())).collect()),
@@ -232,6 +186,10 @@ pub async fn holds(tx: &mut Tx<'_>, lease: &Lease, slot: Slot) -> Result<bool, S
 pub async fn held_inside(tx: &mut Tx<'_>, lease: &Lease, own: Slot) -> Result<Option<Slot>, StoreError> {
     let row = tx.row(&HELD_BESIDE, params![&lease.job_id, own.as_str()]).await?;
     row.map(|row| row.columns().word(Slot::parse)).transpose()
+}
+
+fn leases(request: &FinishAndClaim) -> impl Iterator<Item = &Lease> {
+    request.finishes.iter().map(|finish| &finish.lease)
 }
 
 /// Takes a permit beyond the limit: who comes back from waiting for descendants must not wait for strangers.

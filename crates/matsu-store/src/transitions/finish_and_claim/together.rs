@@ -66,7 +66,7 @@ async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Res
     let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, written, now).await?;
     give_back(tx, request, &finished, !answers.reserved.is_empty()).await?;
     let slots = ending.values().map(|row| row.slot).collect();
-    let permits = permits::Hand::read(&answers.permits, claim.slot, leases(request))?;
+    let permits = permits::Hand::read(&answers.permits, request, claim)?;
     Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)? })
 }
 
@@ -118,8 +118,8 @@ async fn settle_and_pick(
         .rows_of_all(&[
             Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
             spending::asking_reserved_by(&ids(request)),
-            permits::Hand::asking(claim.slot, claim.permits_max, claim.jobs_max, ids(request)),
-            claim::picking(claim, claim.jobs_max, locked),
+            permits::Hand::asking(request, claim),
+            claim::picking(claim, locked),
         ])
         .await?;
     let [settled, reserved, permits, picked] = answers.try_into().map_err(|_| not_the_answers())?;
@@ -149,30 +149,6 @@ async fn give_back(
         return Ok(());
     }
     release(tx, &ended(&request.finishes, finished)).await
-}
-
-/// Starts the first of the picked jobs, as many as there are permits. What the ends leave and nobody takes is free.
-async fn start(
-    tx: &mut Tx<'_>,
-    ledger: &mut Ledger,
-    claim: &Claim,
-    mut picked: Vec<Job>,
-    permits: &permits::Hand,
-    now: Timestamp,
-) -> Result<Vec<Job>, StoreError> {
-    if permits.usable().len() >= picked.len() {
-        let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
-        permits.pass_on(tx, &leases).await?;
-        return Ok(picked);
-    }
-    // In use, or the slot was never this wide before.
-    permits.pass_on(tx, &[]).await?;
-    let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
-    let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
-    picked.truncate(numbers.len());
-    let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
-    permits::take(tx, claim.slot, &numbers, &leases).await?;
-    Ok(picked)
 }
 
 /// The parameters of `SETTLE_ALL`.

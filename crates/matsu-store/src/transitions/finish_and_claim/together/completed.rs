@@ -18,7 +18,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     if !request.finishes.is_empty() {
         steps.push(Step { sql: COMPLETE, params: columns(request) });
     }
-    steps.push(permits::Hand::asking(claim.slot, claim.permits_max, claim.jobs_max, ids(request)));
+    steps.push(permits::Hand::asking(request, claim));
     steps.push(claim::picking_any(claim));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
     let mut next = || answers.next().ok_or_else(not_the_answers);
@@ -26,7 +26,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     let completed = if request.finishes.is_empty() { Vec::new() } else { next()? };
     let (permits, picked) = (next()?, rows::jobs(&next()?)?);
     let mut ledger = Ledger::of_locked(&tasks)?;
-    let permits = permits::Hand::read(&permits, claim.slot, leases(request))?;
+    let permits = permits::Hand::read(&permits, request, claim)?;
     let due = Candidates::due_behind(tx, &tasks, claim, request.now).await?;
 
     let mut done = HashMap::with_capacity(completed.len());
@@ -48,7 +48,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
         });
     }
     give_back(tx, request, &finished, any_reserved).await?;
-    let picked = behind_locks(tx, &ledger, claim, &due, picked).await?;
+    let picked = behind_locks(tx, &ledger, claim, due, picked).await?;
     Ok(Settling { ledger, finished, slots, permits, picked })
 }
 
@@ -58,17 +58,14 @@ async fn behind_locks(
     tx: &mut Tx<'_>,
     ledger: &Ledger,
     claim: &Claim,
-    due: &Candidates,
+    due: Candidates,
     picked: Vec<Job>,
 ) -> Result<Vec<Job>, StoreError> {
     let is_locked = |job: &Job| job.task_id.as_ref().is_none_or(|id| ledger.task(id).is_some());
     if due.is_empty() && picked.iter().all(is_locked) {
         return Ok(picked);
     }
-    due.wake(tx, ledger).await?;
-    let locked: Vec<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
-    let picking = claim::picking(claim, claim.jobs_max, locked);
-    rows::jobs(&tx.rows(&picking.sql, &picking.params).await?)
+    due.pick(tx, ledger, claim).await
 }
 
 /// The parameters of `COMPLETE`.
