@@ -29,6 +29,8 @@ unset CARGO_TARGET_DIR
 [ -e "$HOME/.npmrc" ] && export npm_config_userconfig=$HOME/.npmrc
 mkdir "$scratch/home"
 export HOME=$scratch/home
+# One AI client is there to be told about Matsu.
+echo '{}' >"$HOME/.claude.json"
 git clone --quiet "$here" "$scratch/matsu"
 cd "$scratch/matsu"
 export PATH=$PWD/target/release:$PATH
