@@ -26,16 +26,21 @@ const USABLE: Sql = Sql::each(
 const HOW_MANY: Sql = Sql::both("SELECT count(*) FROM permits WHERE slot = $1 AND n <= $2");
 const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CONFLICT (slot, n) DO NOTHING");
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
-/// The same for many at once, on PostgreSQL only. Without a job it is free.
-const PASS_ON: Sql = Sql::both(
+/// The same for many at once, on PostgreSQL only.
+const TAKE_ALL: Sql = Sql::both(
     "UPDATE permits SET job_id = v.job_id, attempt = v.attempt \
-     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS v(slot, n, job_id, attempt) \
-     WHERE permits.slot = v.slot AND permits.n = v.n",
+     FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS v(n, job_id, attempt) \
+     WHERE permits.slot = $1 AND permits.n = v.n",
 );
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
+);
+/// On PostgreSQL only. It waits for whoever has one of them locked: nobody else would ever free it.
+const FREE_LEASED: Sql = Sql::both(
+    "UPDATE permits SET job_id = NULL, attempt = NULL FROM unnest($1::text[], $2::bigint[]) AS v(job_id, attempt) \
+     WHERE permits.job_id = v.job_id AND permits.attempt = v.attempt",
 );
 const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
@@ -77,6 +82,16 @@ async fn free_now(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) ->
 
 /// Gives permits to leases, pairwise.
 pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]) -> Result<(), StoreError> {
+    if !tx.is_alone() && leases.len() > 1 {
+        let pairs = || numbers.iter().zip(leases);
+        let params = [
+            slot.as_str().into(),
+            Value::Ints(pairs().map(|(n, _)| Some(*n)).collect()),
+            Value::Texts(pairs().map(|(_, lease)| Some(lease.job_id.as_str())).collect()),
+            Value::Ints(pairs().map(|(_, lease)| Some(lease.attempt)).collect()),
+        ];
+        return tx.post(&TAKE_ALL, &[params.to_vec()]).await;
+    }
     let sets: Vec<Vec<Value<'_>>> = numbers
         .iter()
         .zip(leases)
@@ -95,6 +110,8 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
 /// permit is left too; a later attempt of the same job has a permit of its own.
 pub struct Hand {
     slot: Slot,
+    /// Those of the round's ends.
+    leases: Vec<Lease>,
     left: Vec<(Slot, i64)>,
     /// That may be used, those that are left before those that are free.
     usable: Vec<i64>,
@@ -112,14 +129,15 @@ impl Hand {
     }
 
     pub fn read(rows: &[Row], request: &FinishAndClaim, claim: &Claim) -> Result<Self, StoreError> {
-        let mut hand = Self { slot: claim.slot, left: Vec::new(), usable: Vec::new() };
+        let leases: Vec<Lease> = leases(request).cloned().collect();
+        let mut hand = Self { slot: claim.slot, leases, left: Vec::new(), usable: Vec::new() };
         for row in rows {
             let mut c = row.columns();
             let (of, number) = (c.word(Slot::parse)?, c.int()?);
             let holder = c.opt_text()?.zip(c.opt_int()?);
             let limit = c.int()?;
             if let Some((job_id, attempt)) = &holder {
-                if !leases(request).any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
+                if !hand.leases.iter().any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
                     continue;
                 }
                 hand.left.push((of, number));
@@ -142,33 +160,28 @@ impl Hand {
     }
 
     /// Gives the first usable ones to these leases, and frees what is left.
-    pub async fn pass_on(&self, tx: &mut Tx<'_>, leases: &[Lease]) -> Result<(), StoreError> {
-        let taken = &self.usable[..leases.len().min(self.usable.len())];
+    pub async fn pass_on(&self, tx: &mut Tx<'_>, new: &[Lease]) -> Result<(), StoreError> {
+        let taken = &self.usable[..new.len().min(self.usable.len())];
+        take(tx, self.slot, taken, new).await?;
+        if !tx.is_alone() {
+            // One that somebody else had locked when it was asked for is left all the same, and not in this hand.
+            return free_leased(tx, &self.leases).await;
+        }
         let is_taken = |(slot, number): &(Slot, i64)| *slot == self.slot && taken.contains(number);
-        let given = taken.iter().zip(leases).map(|(number, lease)| (self.slot, *number, Some(lease)));
-        let freed = self.left.iter().filter(|left| !is_taken(left)).map(|(slot, number)| (*slot, *number, None));
-        let moves: Vec<(Slot, i64, Option<&Lease>)> = given.chain(freed).collect();
-        if moves.is_empty() {
-            return Ok(());
-        }
-        if tx.is_alone() {
-            let sets: Vec<Vec<Value<'_>>> = moves
-                .iter()
-                .map(|(slot, number, lease)| {
-                    let (job_id, attempt) = lease.map(|lease| (&lease.job_id, lease.attempt)).unzip();
-                    params![slot.as_str(), *number, job_id, attempt].to_vec()
-                })
-                .collect();
-            return tx.run_each(&TAKE, &sets).await.map(drop);
-        }
-        let params = vec![
-            Value::Texts(moves.iter().map(|(slot, ..)| Some(slot.as_str())).collect()),
-            Value::Ints(moves.iter().map(|(_, number, _)| Some(*number)).collect()),
-            Value::Texts(moves.iter().map(|(.., lease)| lease.map(|lease| lease.job_id.as_str())).collect()),
-            Value::Ints(moves.iter().map(|(.., lease)| lease.map(|lease| lease.attempt)).collect()),
-        ];
-        tx.post(&PASS_ON, &[params]).await
+        let freed = self.left.iter().filter(|left| !is_taken(left));
+        let sets: Vec<Vec<Value<'_>>> =
+            freed.map(|(slot, number)| params![slot.as_str(), *number, None::<&str>, None::<i64>].to_vec()).collect();
+        tx.run_each(&TAKE, &sets).await.map(drop)
     }
+}
+
+async fn free_leased(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<(), StoreError> {
+    if leases.is_empty() {
+        return Ok(());
+    }
+    let jobs = Value::Texts(leases.iter().map(|lease| Some(lease.job_id.as_str())).collect());
+    let attempts = Value::Ints(leases.iter().map(|lease| Some(lease.attempt)).collect());
+    tx.post(&FREE_LEASED, &[vec![jobs, attempts]]).await
 }
 
 /// Frees what one job holds in one slot.

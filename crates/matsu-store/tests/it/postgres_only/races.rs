@@ -6,7 +6,7 @@ use std::time::Duration;
 use matsu_core::clock::Clock;
 use matsu_core::id::TaskId;
 use matsu_core::job::{JobKind, JobState};
-use matsu_core::ports::store::StopTask;
+use matsu_core::ports::store::{Finish, StopTask};
 use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
 
 use super::server::connect;
@@ -136,4 +136,26 @@ async fn a_job_claimed_while_its_node_is_reaped_is_settled_with_its_task() {
         let counts = stage.t.task(&task.id).await.counts;
         assert_eq!((counts.queued, counts.running), (1, 0), "{counts:?}");
     }
+}
+
+/// A node that looked for a free permit may hold the lock of one that was taken meanwhile, until it commits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permit_that_somebody_has_locked_is_freed_with_its_job_all_the_same() {
+    let stage = Stage::set().await;
+    let task = stage.t.research().await;
+    stage.t.enqueue(&task.id, JobKind::Search).await;
+    let claimed = stage.t.claim(1).await;
+    let held = "SELECT 1 FROM permits WHERE job_id = $1";
+    stage.other.batch_execute("BEGIN").await.unwrap();
+    let locked = stage.other.query(&format!("{held} FOR UPDATE"), &[&claimed[0].id.as_str()]).await.unwrap();
+    assert_eq!(locked.len(), 1);
+    let mut request = stage.t.claim_request(&stage.t.node, 5, 100);
+    request.finishes.push(Finish { lease: lease(&claimed[0]), end: completed() });
+    let letting_go = async {
+        stage.somebody_waits().await;
+        stage.commit().await;
+    };
+    let (outcome, ()) = tokio::join!(stage.t.store.finish_and_claim(request), letting_go);
+    assert_eq!(outcome.unwrap().finished[0].as_ref().unwrap(), &JobState::Completed);
+    assert!(stage.watcher.query(held, &[&claimed[0].id.as_str()]).await.unwrap().is_empty());
 }
