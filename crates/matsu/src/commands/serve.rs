@@ -23,7 +23,7 @@ use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
 use crate::daemon::chats::Hosted;
-use crate::daemon::ending::{self, Ending};
+use crate::daemon::ending::{self, Ending, Signals};
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
 use crate::doctor;
@@ -94,6 +94,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     });
     // Before anybody can knock.
     let hosted = Hosted::begin(&config, &app);
+    let mut signals = Signals::listen()?;
     let doors = Doors::open(&config, &app).await?;
     let service = app.runtime().start();
     let doctored = config.clone();
@@ -109,7 +110,8 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         eprintln!("matsu: {error:#}; open the link above yourself");
     }
 
-    let ending = until_the_end(&app, args.idle_exit.map(Duration::from_secs), &config).await?;
+    let idle_exit = args.idle_exit.map(Duration::from_secs);
+    let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
     hosted.end(&app).await;
     close(&config, &app, doors, service).await;
@@ -256,11 +258,16 @@ fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bo
 }
 
 /// An idle daemon first makes itself unreachable, and stays if somebody came in that moment.
-async fn until_the_end(app: &App, idle_exit: Option<Duration>, config: &Config) -> Result<Ending> {
+async fn until_the_end(
+    app: &App,
+    signals: &mut Signals,
+    idle_exit: Option<Duration>,
+    config: &Config,
+) -> Result<Ending> {
     let socket = config.paths.socket();
     let aside = socket.with_extension("closing");
     loop {
-        let ending = ending::wait(app, idle_exit).await?;
+        let ending = ending::wait(app, signals, idle_exit).await;
         let (Ending::Idle, Some(after)) = (&ending, idle_exit) else { return Ok(ending) };
         // Under another name nobody new can connect; who connected just before is accepted by the porter meanwhile.
         std::fs::rename(&socket, &aside)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use matsu_core::limits::TICK;
 use matsu_server::App;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,16 +15,26 @@ pub enum Ending {
     HandOver { to: String },
 }
 
+/// The signals that end a daemon. Heard from when this is made: who has announced itself may be told to end at once.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub fn listen() -> Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+}
+
 /// Waits for the first reason to end.
-pub async fn wait(app: &App, idle_exit: Option<Duration>) -> Result<Ending> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => Ending::Signal("SIGTERM"),
-        _ = interrupt.recv() => Ending::Signal("SIGINT"),
+pub async fn wait(app: &App, signals: &mut Signals, idle_exit: Option<Duration>) -> Ending {
+    tokio::select! {
+        _ = signals.terminate.recv() => Ending::Signal("SIGTERM"),
+        _ = signals.interrupt.recv() => Ending::Signal("SIGINT"),
         () = idle(app, idle_exit) => Ending::Idle,
         to = room_for_another(app) => Ending::HandOver { to },
-    })
+    }
 }
 
 /// Returns once nobody has been connected for this long and nothing is unfinished.
