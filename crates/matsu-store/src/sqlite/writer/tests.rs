@@ -27,6 +27,14 @@ fn start(connection: Connection) -> Result<Writer, StoreError> {
     Writer::start(Desk::new(connection, Synchronous::Normal, Hub::new())?)
 }
 
+/// No commit succeeds until this is set to 0.
+fn fail_commits(connection: &mut Connection) -> Arc<AtomicU64> {
+    let fail = Arc::new(AtomicU64::new(1));
+    let failing = Arc::clone(&fail);
+    connection.commit_hook(Some(move || failing.load(Ordering::Relaxed) == 1)).unwrap();
+    fail
+}
+
 fn turn(key: &str) -> TakeTurn {
     TakeTurn { key: key.to_owned(), step_ms: 1, now: Timestamp::from_millis(0) }
 }
@@ -87,9 +95,7 @@ async fn operations_that_arrive_together_share_a_commit_and_fail_alone() {
 async fn nobody_in_a_group_that_does_not_commit_is_told_anything_else() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, other) = two_connections(&folder);
-    let fail = Arc::new(AtomicU64::new(1));
-    let failing = Arc::clone(&fail);
-    first.commit_hook(Some(move || failing.load(Ordering::Relaxed) == 1)).unwrap();
+    let fail = fail_commits(&mut first);
     let writer = start(first).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let let_go = async { other.execute_batch("ROLLBACK").unwrap() };
@@ -196,9 +202,7 @@ async fn what_is_quick_is_done_at_once_unless_somebody_writes() {
 async fn what_is_quick_and_fails_is_undone() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, other) = two_connections(&folder);
-    let fail = Arc::new(AtomicU64::new(1));
-    let failing = Arc::clone(&fail);
-    first.commit_hook(Some(move || failing.load(Ordering::Relaxed) == 1)).unwrap();
+    let fail = fail_commits(&mut first);
     let writer = start(first).unwrap();
     writer.write(quick("a")).await.unwrap_err();
     assert_eq!(turns(&other), 0);
