@@ -12,8 +12,10 @@ use crate::research_data::{Data, python_with};
 use crate::verdict::Verdict;
 
 const TITLE: &str = "Page extraction";
-const BAR: &str =
-    "shingle F1 ≥ 0.960 on 181 articles, wordset F1 ≥ 0.870 on 150 pages of seven kinds, ≥ 100 pages/s on one core";
+const BAR: &str = "on pages the model was not trained on: shingle F1 ≥ 0.960 on 181 articles, wordset F1 ≥ 0.870 on 150 \
+                   pages of seven kinds, ≥ 100 pages/s on one core";
+/// What `scripts/train-extraction.py` needs.
+const TRAINING: [&str; 2] = ["numpy==2.3.*", "lightgbm==4.6.*"];
 const READERS: [&str; 4] = ["matsu", "rs-trafilatura", "dom_smoothie", "trafilatura"];
 /// Its dependency justext needs what lxml no longer brings along.
 const TRAFILATURA: [&str; 2] = ["trafilatura==2.0.0", "lxml_html_clean==0.4.*"];
@@ -34,20 +36,25 @@ pub fn run(bench: &Bench) -> Result<Section> {
     };
     let mut section = Section::new(TITLE, BAR);
     let mut lines = Vec::new();
+    let mut tell = |reader: &str, seen: &Seen| {
+        eprintln!("  {reader}: {:.4}, {:.4}, {:.0} pages/s", seen.shingle, seen.wordset, seen.pages_per_s);
+        lines.push(vec![
+            reader.to_owned(),
+            format!("{:.4}", seen.shingle),
+            format!("{:.4}", seen.wordset),
+            format!("{:.0}", seen.pages_per_s),
+        ]);
+    };
+    match unseen(bench, &data) {
+        Ok(seen) => {
+            tell("matsu, unseen pages", &seen);
+            judge(&mut section, &seen);
+        }
+        Err(error) => section.notes.push(format!("The five-fold measurement did not run: {error:#}.")),
+    }
     for reader in READERS {
         match measure(bench, &data, reader) {
-            Ok(seen) => {
-                eprintln!("  {reader}: {:.4}, {:.4}, {:.0} pages/s", seen.shingle, seen.wordset, seen.pages_per_s);
-                lines.push(vec![
-                    reader.to_owned(),
-                    format!("{:.4}", seen.shingle),
-                    format!("{:.4}", seen.wordset),
-                    format!("{:.0}", seen.pages_per_s),
-                ]);
-                if reader == "matsu" {
-                    judge(&mut section, &seen);
-                }
-            }
+            Ok(seen) => tell(if reader == "matsu" { "matsu, as trained" } else { reader }, &seen),
             Err(error) => section.notes.push(format!("{reader} did not run: {error:#}.")),
         }
     }
@@ -58,8 +65,10 @@ pub fn run(bench: &Bench) -> Result<Section> {
         lines,
     });
     section.notes.push(
-        "Matsu's block model was trained on these pages; scripts/train-extraction.py prints what it reaches on pages it \
-         has not seen (five-fold, by page). 43 of the 150 truths began as drafts by rs-trafilatura."
+        "Unseen pages: five-fold by page, three times with other folds; every page is read by the product's own code \
+         with a model that was trained without it, rs-trafilatura included where the doubt asks for it. The rate is that \
+         of the quickest of the three. As trained: the shipped model, on the pages it was trained on. 43 of the 150 truths \
+         began as drafts by rs-trafilatura."
             .to_owned(),
     );
     Ok(section)
@@ -71,6 +80,19 @@ fn judge(section: &mut Section, seen: &Seen) {
     section.verdicts.push(Verdict::at_least("wordset F1 ≥ 0.870", Some(seen.wordset), 0.870, score));
     let rate = |value: f64| format!("{value:.0}/s");
     section.verdicts.push(Verdict::at_least("≥ 100 pages/s on one core", Some(seen.pages_per_s), 100.0, rate));
+}
+
+fn unseen(bench: &Bench, data: &Data) -> Result<Seen> {
+    let folder = bench.fresh_folder()?;
+    let python = python_with(&bench.processes.target().join("extraction-python"), &TRAINING)?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/train-extraction.py");
+    let mut command = Command::new(python);
+    command.arg(script).arg("--data").arg(data.path("")).arg("--reader").arg(bench.processes.reader()?);
+    let ran = command.arg("--held-out").arg(&folder).output()?;
+    ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr).lines().last().unwrap_or("no message"));
+    let figures: Value = serde_json::from_slice(&std::fs::read(folder.join("figures.json"))?)?;
+    let figure = |key: &str| figures[key].as_f64().with_context(|| format!("no figure {key}"));
+    Ok(Seen { shingle: figure("articles")?, wordset: figure("wcxb")?, pages_per_s: figure("pages_per_s")? })
 }
 
 fn measure(bench: &Bench, data: &Data, reader: &str) -> Result<Seen> {

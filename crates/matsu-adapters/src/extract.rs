@@ -2,6 +2,7 @@
 //! or believes what a page says about what is to be done.
 
 pub mod blocks;
+mod centre;
 pub mod context;
 mod declared;
 mod decode;

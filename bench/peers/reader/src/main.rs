@@ -4,6 +4,8 @@
 //!     bench-peer-reader read READER HTML-FOLDER OUT.json [TRUTH-FOLDER]   texts by page; prints pages, seconds of CPU
 //!     bench-peer-reader rows HTML-FOLDER OUT.json                         blocks of every page, first look
 //!     bench-peer-reader context HTML-FOLDER FIRST.json OUT.json           what the second look adds
+//!     bench-peer-reader texts HTML-FOLDER PROBABILITIES.json OUT.json TRUTH-FOLDER
+//!                                      what would be read by these probabilities of the blocks: text, doubt, seconds
 //!     bench-peer-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
 //!     bench-peer-reader stances PAIRS.json OUT.json                       the judge's three probabilities
 //!     bench-peer-reader local FOLDER INDEX MEGABYTES                       writes that much text, indexes and asks it
@@ -18,7 +20,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use matsu_adapters::extract::{self, context, features, html::Reading};
+use matsu_adapters::extract::html::{Reading, Verdict, read_by};
+use matsu_adapters::extract::{self, context, features};
 use matsu_adapters::judge;
 use serde_json::{Map, Value, json};
 
@@ -40,6 +43,7 @@ fn main() -> Result<()> {
                 Ok(json!(rows))
             })?)
         }
+        ["texts", pages, probabilities, out, truth] => texts_by(pages, probabilities, out, truth),
         ["stance-rows", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::features::row(claim, text).to_vec()))?),
         ["stances", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::stance(claim, text)))?),
         ["local", folder, index, megabytes] => local::measure(folder.as_ref(), index.as_ref(), megabytes.parse()?),
@@ -105,6 +109,25 @@ fn text(reader: &str, body: &[u8], url: Option<&str>) -> Result<String> {
         }
         other => bail!("no reader is called {other}"),
     })
+}
+
+/// As a model that has not seen the pages would have them read. The shipped model is asked too, for the time it takes.
+fn texts_by(folder: &str, probabilities: &str, out: &str, truth: &str) -> Result<()> {
+    let probabilities: BTreeMap<String, Vec<f32>> = serde_json::from_slice(&fs::read(probabilities)?)?;
+    let mut found = Map::new();
+    for (id, body) in pages(folder)? {
+        let judged = probabilities.get(&id).context("a page that was not judged")?.clone();
+        let url = address(truth, &id);
+        let began = cpu_seconds()?;
+        let html = extract::decode(&body, Some("text/html"));
+        let reading = Reading::of(&html);
+        std::hint::black_box(reading.verdict());
+        let verdict = Verdict::of(&reading.blocks, judged);
+        let text = read_by(&verdict, reading, &html, url.as_deref()).map(|document| document.text).unwrap_or_default();
+        let seconds = cpu_seconds()? - began;
+        found.insert(id, json!({"text": text, "doubt": verdict.doubt, "seconds": seconds}));
+    }
+    write(out, &Value::Object(found))
 }
 
 fn address(truth: &str, id: &str) -> Option<String> {

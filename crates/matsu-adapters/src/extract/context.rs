@@ -1,12 +1,18 @@
 //! The second look: what the first look made of a block's neighbours and of everything that encloses it. A lone
 //! paragraph among links, and a line of links in the middle of an article, are told apart only so.
 
-use super::blocks::Blocks;
+use std::collections::HashMap;
+
+use super::blocks::{Block, Blocks};
+use super::centre;
 use super::features::{count, log};
 use super::shingles::word_hashes;
 
 /// Columns that the second look adds to a row.
-pub const COLUMNS: usize = 18;
+pub const COLUMNS: usize = OWN + LIKE + centre::COLUMNS;
+
+const OWN: usize = 18;
+const LIKE: usize = 4;
 
 /// First-look probability above which a block with some words marks the main part.
 const SURE: f32 = 0.6;
@@ -28,7 +34,55 @@ struct Page<'a> {
 #[must_use]
 pub fn rows(blocks: &Blocks, first: &[f32]) -> Vec<[f32; COLUMNS]> {
     let page = Page::of(blocks, first);
-    (0..blocks.blocks.len()).map(|at| page.row(blocks, at)).collect()
+    let places = centre::rows(blocks, first);
+    let likes = Likes::of(blocks, first);
+    let row = |at: usize| {
+        let mut row = [0.0; COLUMNS];
+        row[..OWN].copy_from_slice(&page.row(blocks, at));
+        row[OWN..OWN + LIKE].copy_from_slice(&likes.row(blocks, at));
+        row[OWN + LIKE..].copy_from_slice(&places[at]);
+        row
+    };
+    (0..blocks.blocks.len()).map(row).collect()
+}
+
+/// Blocks that a page makes from one template, such as every price of a list of goods: they stand or fall together.
+struct Likes {
+    sums: HashMap<(u64, u64), Sum>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    blocks: f32,
+    chars: f32,
+    weight: f32,
+    first: f32,
+}
+
+impl Likes {
+    fn of(blocks: &Blocks, first: &[f32]) -> Self {
+        let mut sums: HashMap<_, Sum> = HashMap::new();
+        for (block, p) in blocks.blocks.iter().zip(first) {
+            let sum = sums.entry(Self::template(blocks, block)).or_default();
+            let chars = count(block.text.len());
+            sum.blocks += 1.0;
+            sum.chars += chars;
+            sum.weight += chars * p;
+            sum.first += p;
+        }
+        Self { sums }
+    }
+
+    /// What a block's element and the one around it look like.
+    fn template(blocks: &Blocks, block: &Block) -> (u64, u64) {
+        let scope = &blocks.scopes[block.scope];
+        (scope.likeness, scope.parent.map_or(0, |id| blocks.scopes[id].likeness))
+    }
+
+    fn row(&self, blocks: &Blocks, at: usize) -> [f32; LIKE] {
+        let sum = self.sums.get(&Self::template(blocks, &blocks.blocks[at])).copied().unwrap_or_default();
+        [log(sum.blocks), sum.weight / sum.chars.max(1.0), sum.first / sum.blocks.max(1.0), log(sum.chars)]
+    }
 }
 
 impl<'a> Page<'a> {
@@ -57,7 +111,7 @@ impl<'a> Page<'a> {
         Self { first, chars_to, weight_to, scope_chars, scope_weight, sure, sure_count }
     }
 
-    fn row(&self, blocks: &Blocks, at: usize) -> [f32; COLUMNS] {
+    fn row(&self, blocks: &Blocks, at: usize) -> [f32; OWN] {
         let n = self.first.len();
         let near =
             |shift: isize| at.checked_add_signed(shift).and_then(|at| self.first.get(at)).copied().unwrap_or(-1.0);

@@ -4,8 +4,9 @@
 //! the two cannot drift apart. Nothing here depends on the site or the page's address.
 
 use super::blocks::{Block, Blocks, Kind, Scope, TAGS, Tag};
+use super::centre;
 use super::marks::GROUPS;
-use super::shingles::{Shingles, word_hashes};
+use super::shingles::{Repeats, Shingles, word_hashes};
 
 /// What is known about the page as a whole.
 pub struct PageFacts<'a> {
@@ -13,6 +14,8 @@ pub struct PageFacts<'a> {
     pub description: &'a str,
     /// What another extractor took for the main text; empty if it found none.
     pub second_opinion: &'a str,
+    /// The whole text as the structured data have it; empty if they have none.
+    pub declared_body: &'a str,
     /// What the page calls itself: `og:type` and the types of its structured data, in lower case.
     pub declared_types: &'a str,
 }
@@ -25,6 +28,7 @@ struct Measured {
     words: Vec<u64>,
     chars: f32,
     in_base: f32,
+    in_declared: f32,
     link_share: f32,
 }
 
@@ -40,27 +44,39 @@ struct Sum {
 /// One row a block.
 pub fn rows(page: &Blocks, facts: &PageFacts<'_>) -> Vec<Vec<f32>> {
     let base = Shingles::of(facts.second_opinion);
-    let measured: Vec<Measured> = page.blocks.iter().map(|block| measure(block, &base)).collect();
+    let declared = (!facts.declared_body.is_empty()).then(|| Shingles::of(facts.declared_body));
+    let measured: Vec<Measured> = page.blocks.iter().map(|block| measure(block, &base, declared.as_ref())).collect();
+    let repeats = Repeats::of(measured.iter().map(|m| m.words.as_slice()));
+    // What the page itself calls its text is the better hint, where there is such a thing.
+    let hints: Vec<f32> = measured.iter().map(|m| if declared.is_some() { m.in_declared } else { m.in_base }).collect();
+    let places = centre::rows(page, &hints);
+    let kind_of_page = kind_of_page(page, facts, &measured);
     let sums = scope_sums(page, &measured);
     let alike = alike_siblings(page);
     let whole = whole_page(page, facts, &measured);
     (0..page.blocks.len())
         .map(|at| {
-            let mut row = Vec::with_capacity(160);
+            let mut row = Vec::with_capacity(256);
             own(&mut row, page, &measured, at, &whole);
             around(&mut row, &measured, page, at);
             containers(&mut row, page, &sums, &alike, at);
             row.extend_from_slice(&whole.row);
+            row.push(measured[at].in_declared);
+            row.extend(repeats.shares(at, &measured[at].words));
+            row.push(flag(is_address(&page.blocks[at].text)));
+            row.extend(places[at]);
+            row.extend(kind_of_page);
             row
         })
         .collect()
 }
 
-fn measure(block: &Block, base: &Shingles) -> Measured {
+fn measure(block: &Block, base: &Shingles, declared: Option<&Shingles>) -> Measured {
     let words = word_hashes(&block.text);
     let chars = count(block.text.chars().count());
     Measured {
         in_base: base.share_of(&words),
+        in_declared: declared.map_or(-1.0, |declared| declared.share_of(&words)),
         link_share: count(block.link_chars) / count(block.text.len().max(1)),
         words,
         chars,
@@ -101,13 +117,13 @@ fn alike_siblings(page: &Blocks) -> Vec<f32> {
     page.scopes.iter().map(|scope| count(counts[&(scope.parent, scope.likeness)])).collect()
 }
 
-struct Whole {
+struct Whole<'a> {
     row: Vec<f32>,
     title: Shingles,
     description: Shingles,
     first_base: usize,
     last_base: usize,
-    texts_seen: std::collections::HashMap<String, usize>,
+    texts_seen: std::collections::HashMap<&'a str, usize>,
     chars_before: Vec<f32>,
     base_before: Vec<f32>,
     chars: f32,
@@ -115,7 +131,7 @@ struct Whole {
     first_h1: usize,
 }
 
-fn whole_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> Whole {
+fn whole_page<'a>(page: &'a Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> Whole<'a> {
     let (mut chars, mut base_chars) = (0.0, 0.0);
     let (mut chars_before, mut base_before) = (Vec::new(), Vec::new());
     let mut texts_seen = std::collections::HashMap::new();
@@ -125,7 +141,7 @@ fn whole_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> Wh
         base_before.push(base_chars);
         chars += m.chars;
         base_chars += m.chars * m.in_base;
-        *texts_seen.entry(block.text.clone()).or_insert(0) += 1;
+        *texts_seen.entry(block.text.as_str()).or_insert(0) += 1;
         if m.in_base > 0.7 && m.words.len() >= 5 {
             first_base = first_base.min(at);
             last_base = at;
@@ -172,7 +188,50 @@ fn whole_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> Wh
     }
 }
 
-fn own(row: &mut Vec<f32>, page: &Blocks, measured: &[Measured], at: usize, whole: &Whole) {
+/// Columns of `kind_of_page`.
+pub const KIND: usize = KINDS_DECLARED.len() + KINDS_MARKED.len() + 3;
+/// More words of `declared_types`, and the groups of marks whose share of a page's text tells what kind of page it is:
+/// comments are the text of a forum and none of an article's. The order is part of the trained model.
+const KINDS_DECLARED: [&str; 5] = ["discussionforum", "qapage", "question", "howto", "event"];
+const KINDS_MARKED: [u32; 7] = [0, 1, 3, 22, 23, 24, 25];
+
+fn kind_of_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> [f32; KIND] {
+    let mut row = [0.0; KIND];
+    let (declared, rest) = row.split_at_mut(KINDS_DECLARED.len());
+    for (value, word) in declared.iter_mut().zip(KINDS_DECLARED) {
+        *value = flag(facts.declared_types.contains(word));
+    }
+    // What stands around a scope is marked for it too; a scope is opened after the one around it.
+    let mut marks: Vec<u32> = Vec::with_capacity(page.scopes.len());
+    let mut posts = std::collections::HashMap::new();
+    for scope in &page.scopes {
+        marks.push(scope.marks | scope.parent.map_or(0, |id| marks[id]));
+    }
+    let (mut plain, mut long) = (0.0, 0.0);
+    for (block, m) in page.blocks.iter().zip(measured) {
+        let chars = m.chars * (1.0 - m.link_share);
+        plain += chars;
+        if m.chars > 80.0 {
+            long += chars;
+            let scope = &page.scopes[block.scope];
+            *posts.entry((scope.likeness, scope.parent.map_or(0, |id| page.scopes[id].likeness))).or_insert(0.0) +=
+                chars;
+        }
+        for (value, group) in rest.iter_mut().zip(KINDS_MARKED) {
+            *value += if marks[block.scope] & (1 << group) == 0 { 0.0 } else { chars };
+        }
+    }
+    for value in rest.iter_mut().take(KINDS_MARKED.len()) {
+        *value /= plain.max(1.0);
+    }
+    let most = posts.values().copied().fold(0.0, f32::max);
+    rest[KINDS_MARKED.len()] = long / plain.max(1.0);
+    rest[KINDS_MARKED.len() + 1] = most / long.max(1.0);
+    rest[KINDS_MARKED.len() + 2] = log(count(posts.len()));
+    row
+}
+
+fn own(row: &mut Vec<f32>, page: &Blocks, measured: &[Measured], at: usize, whole: &Whole<'_>) {
     let (block, m) = (&page.blocks[at], &measured[at]);
     row.extend([m.in_base, log(m.chars), log(count(m.words.len())), m.link_share]);
     row.extend([count(block.links), count(block.bold_chars) / count(block.text.len().max(1))]);
@@ -181,7 +240,7 @@ fn own(row: &mut Vec<f32>, page: &Blocks, measured: &[Measured], at: usize, whol
     row.extend([
         whole.title.share_of(&m.words),
         whole.description.share_of(&m.words),
-        count(whole.texts_seen.get(&block.text).copied().unwrap_or(1)),
+        count(whole.texts_seen.get(block.text.as_str()).copied().unwrap_or(1)),
         flag(is_price(&block.text)),
     ]);
     let n = count(measured.len());
@@ -291,6 +350,15 @@ fn is_price(text: &str) -> bool {
     text.len() < 40 && text.contains(['$', '€', '£', '¥', '₹', '₩']) && text.contains(|c: char| c.is_ascii_digit())
 }
 
+/// Nothing but a web address or a moment, as machines write them.
+fn is_address(text: &str) -> bool {
+    !text.contains(' ') && (text.starts_with("http") || text.starts_with("www.") || is_moment(text))
+}
+
+fn is_moment(text: &str) -> bool {
+    text.len() >= 16 && text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('T') && text.contains(':')
+}
+
 fn kinds(kind: Kind) -> [f32; 10] {
     let level = if let Kind::Heading(level) = kind { f32::from(level) } else { 0.0 };
     [
@@ -339,10 +407,11 @@ fn containers(row: &mut Vec<f32>, page: &Blocks, sums: &[Sum], alike: &[f32], at
     let mut near = [0.0_f32; GROUPS + TAGS];
     for (distance, scope) in chain.iter().enumerate() {
         let value = 1.0 / count(distance + 1);
-        for (group, near) in near.iter_mut().take(GROUPS).enumerate() {
-            if scope.marks & (1 << group) != 0 && *near == 0.0 {
-                *near = value;
-            }
+        let mut marks = scope.marks;
+        while marks != 0 {
+            let near = &mut near[marks.trailing_zeros() as usize];
+            *near = near.max(value);
+            marks &= marks - 1;
         }
         let tag = GROUPS + scope.tag as usize;
         if near[tag] == 0.0 {

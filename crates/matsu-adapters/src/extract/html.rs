@@ -8,22 +8,23 @@
 use std::panic::AssertUnwindSafe;
 
 use dom_query::Document as Dom;
-use dom_smoothie::Readability;
+use dom_smoothie::{Config, Readability};
 use matsu_core::ports::extractor::ExtractError;
 use matsu_core::research::document::{Document, Heading};
 
 use super::blocks::{Blocks, DEPTH_MAX, Kind};
 use super::declared::Declared;
 use super::features::PageFacts;
-use super::model::{self, KEEP};
+use super::model;
+pub use super::model::Verdict;
 
 /// Above this doubt the other extractor is asked.
-const DOUBT_MAX: f32 = 0.36;
+const DOUBT_MAX: f32 = 0.28;
 /// Less text than this is no main text; everything else is tried.
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.
 const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
-const BASE_BYTES_MAX: usize = 1536 * 1024;
+const BASE_BYTES_MAX: usize = 640 * 1024;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 
@@ -37,12 +38,20 @@ pub struct Reading {
 impl Reading {
     #[must_use]
     pub fn of(html: &str) -> Self {
-        let dom = Dom::from(html);
-        let blocks = Blocks::of(&dom);
+        let (mut dom, mut blocks) = flatten(html);
+        if html.contains("<noscript") && chars(&blocks) < TEXT_MIN {
+            // Some sites serve those who run no scripts, and nobody else.
+            (dom, blocks) = flatten(&html.replace("<noscript", "<div").replace("</noscript", "</div"));
+        }
         let declared = Declared::of(&dom);
         let may_ask = blocks.depth <= DEPTH_MAX && blocks.blocks.len() <= SECOND_OPINION_BLOCKS_MAX;
         let second_opinion = if may_ask { second_opinion(dom) } else { String::new() };
         Self { blocks, declared, second_opinion }
+    }
+
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        model::judge(&self.blocks, &self.facts())
     }
 
     #[must_use]
@@ -51,13 +60,17 @@ impl Reading {
             title: &self.declared.title,
             description: &self.declared.description,
             second_opinion: &self.second_opinion,
+            declared_body: self.declared.body.as_deref().unwrap_or_default(),
             declared_types: &self.declared.types,
         }
     }
 }
 
 fn second_opinion(dom: Dom) -> String {
-    let read = || Some(Readability::with_document(dom, None, None).ok()?.parse().ok()?.text_content.to_string());
+    // What the structured data say is read by ourselves.
+    let config = Config { disable_json_ld: true, ..Config::default() };
+    let read =
+        || Some(Readability::with_document(dom, None, Some(config)).ok()?.parse().ok()?.text_content.to_string());
     // A page that breaks the other extractor has no second opinion.
     std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
 }
@@ -68,8 +81,17 @@ fn second_opinion(dom: Dom) -> String {
 /// `Empty` if there is no text at all.
 pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
     let reading = Reading::of(html);
-    let verdict = model::judge(&reading.blocks, &reading.facts());
-    let mut text = kept(&reading.blocks, &verdict.probabilities);
+    let verdict = reading.verdict();
+    read_by(&verdict, reading, html, url)
+}
+
+/// The second half of reading a page: what its text is by this verdict. By itself for training, where the verdict is
+/// that of a model which has not seen the page.
+///
+/// # Errors
+/// `Empty` if there is no text at all.
+pub fn read_by(verdict: &Verdict, reading: Reading, html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
+    let mut text = Text::kept(&reading.blocks, verdict);
     let is_meagre = text.body.chars().count() < TEXT_MIN;
     if (verdict.doubt > DOUBT_MAX || is_meagre) && html.len() <= BASE_BYTES_MAX && reading.blocks.depth <= DEPTH_MAX {
         let base = base_text(html, url);
@@ -88,7 +110,7 @@ pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
     }
     if text.body.is_empty() {
         // A page of a few words has no main text that could be told from the rest: all of it is.
-        text = kept(&reading.blocks, &vec![1.0; reading.blocks.blocks.len()]);
+        text = Text::all(&reading.blocks);
     }
     if text.body.is_empty() {
         return Err(ExtractError::Empty);
@@ -104,6 +126,16 @@ pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
         doi: declared.doi,
         declared_url: declared.url,
     })
+}
+
+fn flatten(html: &str) -> (Dom, Blocks) {
+    let dom = Dom::from(html);
+    let blocks = Blocks::of(&dom);
+    (dom, blocks)
+}
+
+fn chars(page: &Blocks) -> usize {
+    page.blocks.iter().map(|block| block.text.chars().count()).sum()
 }
 
 fn base_text(html: &str, url: Option<&str>) -> String {
@@ -130,6 +162,26 @@ impl Text {
         self.body.push_str(line);
     }
 
+    /// The blocks that are main text, each long one once.
+    fn kept(page: &Blocks, verdict: &Verdict) -> Self {
+        let mut text = Self::default();
+        let mut seen = std::collections::HashSet::new();
+        for (at, (block, p)) in page.blocks.iter().zip(&verdict.probabilities).enumerate() {
+            let is_kept = *p > verdict.keep || (!text.body.is_empty() && heads_main_text(page, verdict, at));
+            // Only what is kept counts as shown: the copy that is kept may be the second one.
+            if is_kept && (block.text.len() < REPEATED_CHARS_MIN || seen.insert(block.text.as_str())) {
+                text.push(&block.text, block.kind);
+            }
+        }
+        text
+    }
+
+    fn all(page: &Blocks) -> Self {
+        let mut text = Self::default();
+        page.blocks.iter().for_each(|block| text.push(&block.text, block.kind));
+        text
+    }
+
     /// A text of lines; those that are headings of the page are headings here.
     fn of_lines(lines: &str, page: &Blocks) -> Self {
         let headings: std::collections::HashMap<&str, Kind> = page
@@ -149,23 +201,11 @@ impl Text {
     }
 }
 
-/// The blocks that are main text, each long one once.
-fn kept(page: &Blocks, probabilities: &[f32]) -> Text {
-    let mut text = Text::default();
-    let mut seen = std::collections::HashSet::new();
-    for (at, (block, p)) in page.blocks.iter().zip(probabilities).enumerate() {
-        let is_kept = *p > KEEP || (!text.body.is_empty() && heads_main_text(page, probabilities, at));
-        // Only what is kept counts as shown: the copy that is kept may be the second one.
-        if is_kept && (block.text.len() < REPEATED_CHARS_MIN || seen.insert(block.text.as_str())) {
-            text.push(&block.text, block.kind);
-        }
-    }
-    text
-}
-
 /// Whether a block is the heading of main text. Few words say little about themselves, so a heading goes where the block
 /// below it goes.
-fn heads_main_text(page: &Blocks, probabilities: &[f32], at: usize) -> bool {
+fn heads_main_text(page: &Blocks, verdict: &Verdict, at: usize) -> bool {
     let is_heading = |at: usize| page.blocks.get(at).is_some_and(|block| matches!(block.kind, Kind::Heading(_)));
-    is_heading(at) && !is_heading(at + 1) && probabilities.get(at + 1).is_some_and(|below| *below > KEEP)
+    is_heading(at)
+        && !is_heading(at + 1)
+        && verdict.probabilities.get(at + 1).is_some_and(|below| *below > verdict.keep)
 }

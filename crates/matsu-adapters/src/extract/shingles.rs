@@ -1,7 +1,7 @@
 //! How much of one text occurs in another, word for word. Order matters within four words, not beyond, so two
 //! extractors that put the same paragraphs in another order agree.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 const WINDOW: usize = 4;
@@ -86,6 +86,41 @@ pub fn word_hashes(text: &str) -> Vec<u64> {
     words
 }
 
+/// Which runs of words of a page stand in more than one of its blocks.
+pub struct Repeats {
+    /// The first and the last block that has a run.
+    ends: HashMap<u64, (usize, usize), BuildHasherDefault<AsIs>>,
+}
+
+impl Repeats {
+    pub fn of<'a>(blocks: impl Iterator<Item = &'a [u64]>) -> Self {
+        let mut ends = HashMap::default();
+        for (at, words) in blocks.enumerate() {
+            for run in runs(words) {
+                ends.entry(run).or_insert((at, at)).1 = at;
+            }
+        }
+        Self { ends }
+    }
+
+    /// The shares of a block's runs that stand in a block above it, and in one below.
+    pub fn shares(&self, at: usize, words: &[u64]) -> [f32; 2] {
+        let (mut above, mut below, mut all) = (0, 0, 0);
+        for run in runs(words) {
+            let (first, last) = self.ends.get(&run).copied().unwrap_or((at, at));
+            above += usize::from(first < at);
+            below += usize::from(last > at);
+            all += 1;
+        }
+        [ratio(above, all), ratio(below, all)]
+    }
+}
+
+/// The runs of four words; fewer words are one run.
+fn runs(words: &[u64]) -> impl Iterator<Item = u64> {
+    words.windows(words.len().clamp(1, WINDOW)).map(run_hash)
+}
+
 fn run_hash(run: &[u64]) -> u64 {
     run.iter().fold(0x9e37_79b9_7f4a_7c15, |hash, word| mix(hash.rotate_left(23) ^ word))
 }
@@ -111,6 +146,15 @@ mod tests {
         assert!((page.share_of(&word_hashes("Lazy DOG")) - 1.0).abs() < 1e-6);
         assert!(page.share_of(&word_hashes("dog lazy")) < 1e-6);
         assert!((page.share_of(&word_hashes("quick brown fox jumps high above it all")) - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_text_that_stands_twice_is_seen_from_both_places() {
+        let blocks = ["one two three four five", "something else", "One two, three four"].map(word_hashes);
+        let repeats = Repeats::of(blocks.iter().map(Vec::as_slice));
+        assert_eq!(repeats.shares(0, &blocks[0]), [0.0, 0.5]);
+        assert_eq!(repeats.shares(1, &blocks[1]), [0.0, 0.0]);
+        assert_eq!(repeats.shares(2, &blocks[2]), [1.0, 0.0]);
     }
 
     #[test]

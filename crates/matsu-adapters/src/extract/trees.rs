@@ -1,20 +1,20 @@
 //! Boosted trees as `scripts/train-extraction.py` writes them: one line a tree, nodes divided by `;`.
 //! A split is `feature threshold left right`, where a child below zero is leaf `-child - 1`; leaves follow after `|`.
 
-/// A set of trees whose sum is the logarithm of the odds.
+/// A set of trees whose sum is the logarithm of the odds. All of them lie in one piece: they are walked for every block
+/// of every page.
+#[derive(Default)]
 pub struct Trees {
-    trees: Vec<Tree>,
-}
-
-struct Tree {
+    roots: Vec<i32>,
     splits: Vec<Split>,
     leaves: Vec<f32>,
 }
 
+/// A child below zero is leaf `-child - 1`.
 #[derive(Clone, Copy)]
 struct Split {
-    feature: usize,
     threshold: f32,
+    feature: u32,
     left: i32,
     right: i32,
 }
@@ -23,20 +23,21 @@ impl Trees {
     /// `None` if a line is not a tree that ends in leaves, or asks for more than `features`.
     #[must_use]
     pub fn parse(text: &str, features: usize) -> Option<Self> {
-        let trees = text.lines().map(|line| Tree::parse(line, features)).collect::<Option<Vec<_>>>()?;
-        Some(Self { trees })
+        let mut trees = Self::default();
+        for line in text.lines() {
+            trees.add(line, u32::try_from(features).ok()?)?;
+        }
+        Some(trees)
     }
 
     /// Probability for one row. A value that the row does not have counts as zero.
     #[must_use]
     pub fn probability(&self, row: &[f32]) -> f32 {
-        let odds: f32 = self.trees.iter().map(|tree| tree.value(row)).sum();
+        let odds: f32 = self.roots.iter().map(|root| self.value(*root, row)).sum();
         1.0 / (1.0 + (-odds).exp())
     }
-}
 
-impl Tree {
-    fn parse(line: &str, features: usize) -> Option<Self> {
+    fn add(&mut self, line: &str, features: u32) -> Option<()> {
         let (splits, leaves) = line.split_once('|')?;
         let splits = splits.split(';').filter(|part| !part.is_empty()).map(Split::parse).collect::<Option<Vec<_>>>()?;
         let leaves = leaves.split(' ').map(|leaf| leaf.parse().ok()).collect::<Option<Vec<f32>>>()?;
@@ -48,14 +49,22 @@ impl Tree {
             };
             split.feature < features && leads_on(split.left) && leads_on(split.right)
         });
-        (is_sound && !leaves.is_empty()).then_some(Self { splits, leaves })
+        if !is_sound || leaves.is_empty() {
+            return None;
+        }
+        let (before, leaves_before) = (i32::try_from(self.splits.len()).ok()?, i32::try_from(self.leaves.len()).ok()?);
+        let moved = |child: i32| if child < 0 { child - leaves_before } else { child + before };
+        self.roots.push(moved(if splits.is_empty() { -1 } else { 0 }));
+        self.splits.extend(splits.iter().map(|s| Split { left: moved(s.left), right: moved(s.right), ..*s }));
+        self.leaves.extend(leaves);
+        Some(())
     }
 
-    fn value(&self, row: &[f32]) -> f32 {
-        let mut at = if self.splits.is_empty() { -1 } else { 0 };
+    fn value(&self, root: i32, row: &[f32]) -> f32 {
+        let mut at = root;
         while let Ok(place) = usize::try_from(at) {
-            let split = self.splits[place];
-            let value = row.get(split.feature).copied().unwrap_or(0.0);
+            let split = &self.splits[place];
+            let value = row.get(split.feature as usize).copied().unwrap_or(0.0);
             at = if value <= split.threshold { split.left } else { split.right };
         }
         self.leaves[leaf_of(at)]
