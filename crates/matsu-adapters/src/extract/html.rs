@@ -19,7 +19,7 @@ use super::model;
 pub use super::model::Verdict;
 
 /// Above this doubt the other extractor is asked.
-const DOUBT_MAX: f32 = 0.28;
+const DOUBT_MAX: f32 = 0.3;
 /// Less text than this is no main text; everything else is tried.
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.
