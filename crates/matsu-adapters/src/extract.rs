@@ -3,6 +3,7 @@
 
 pub mod blocks;
 mod centre;
+mod code;
 pub mod context;
 mod declared;
 mod decode;

@@ -13,18 +13,19 @@ use matsu_core::ports::extractor::ExtractError;
 use matsu_core::research::document::{Document, Heading};
 
 use super::blocks::{Blocks, DEPTH_MAX, Kind};
+use super::code::without_code;
 use super::declared::Declared;
 use super::features::PageFacts;
 use super::model;
 pub use super::model::Verdict;
 
 /// Above this doubt the other extractor is asked.
-const DOUBT_MAX: f32 = 0.3;
+const DOUBT_MAX: f32 = 0.28;
 /// Less text than this is no main text; everything else is tried.
 const TEXT_MIN: usize = 250;
 /// Pages beyond these are left to the model alone.
 const SECOND_OPINION_BLOCKS_MAX: usize = 20_000;
-const BASE_BYTES_MAX: usize = 640 * 1024;
+const BASE_BYTES_MAX: usize = 224 * 1024;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 
@@ -93,7 +94,7 @@ pub fn read(html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
 pub fn read_by(verdict: &Verdict, reading: Reading, html: &str, url: Option<&str>) -> Result<Document, ExtractError> {
     let mut text = Text::kept(&reading.blocks, verdict);
     let is_meagre = text.body.chars().count() < TEXT_MIN;
-    if (verdict.doubt > DOUBT_MAX || is_meagre) && html.len() <= BASE_BYTES_MAX && reading.blocks.depth <= DEPTH_MAX {
+    if (verdict.doubt > DOUBT_MAX || is_meagre) && reading.blocks.depth <= DEPTH_MAX {
         let base = base_text(html, url);
         if !base.trim().is_empty() && (!is_meagre || base.len() > text.body.len()) {
             text = Text::of_lines(&base, &reading.blocks);
@@ -138,9 +139,14 @@ fn chars(page: &Blocks) -> usize {
     page.blocks.iter().map(|block| block.text.chars().count()).sum()
 }
 
+/// The other extractor's text; none of a page that would take it long.
 fn base_text(html: &str, url: Option<&str>) -> String {
+    let html = without_code(html);
+    if html.len() > BASE_BYTES_MAX {
+        return String::new();
+    }
     let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..rs_trafilatura::Options::default() };
-    let read = || rs_trafilatura::extract_with_options(html, &options).ok().map(|found| found.content_text);
+    let read = || rs_trafilatura::extract_with_options(&html, &options).ok().map(|found| found.content_text);
     std::panic::catch_unwind(AssertUnwindSafe(read)).ok().flatten().unwrap_or_default()
 }
 
