@@ -41,7 +41,7 @@ fn kind_at(rest: &str) -> Option<usize> {
 
 /// Whether a whole tag stands here, by the name of its kind, that does not hold structured data.
 fn is_code_tag(rest: &str) -> bool {
-    let Some(end) = rest.bytes().take(TAG_BYTES_MAX).position(|byte| byte == b'>') else { return false };
+    let Some(end) = rest[..rest.floor_char_boundary(TAG_BYTES_MAX)].find('>') else { return false };
     let name_ends = |c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/');
     let name = &rest[1..=end];
     let word = name.find(name_ends).map_or(name, |at| &name[..at]);
