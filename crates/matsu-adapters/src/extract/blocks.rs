@@ -92,6 +92,27 @@ impl Blocks {
         self.chain_ids(scope).map(|id| &self.scopes[id])
     }
 
+    /// What a block's element and the one around it look like: equal for blocks that a page makes from one template.
+    pub fn template(&self, block: &Block) -> (u64, u64) {
+        let scope = &self.scopes[block.scope];
+        (scope.likeness, scope.parent.map_or(0, |id| self.scopes[id].likeness))
+    }
+
+    /// For each scope, the sum over all blocks in it. `of_blocks` has one number for each block.
+    pub fn sums(&self, of_blocks: impl Iterator<Item = f32>) -> Vec<f32> {
+        let mut sums = vec![0.0; self.scopes.len()];
+        for (block, value) in self.blocks.iter().zip(of_blocks) {
+            sums[block.scope] += value;
+        }
+        // A scope is opened after the one around it, so one pass from the back adds up the tree.
+        for id in (0..sums.len()).rev() {
+            if let Some(parent) = self.scopes[id].parent {
+                sums[parent] += sums[id];
+            }
+        }
+        sums
+    }
+
     pub fn chain_ids(&self, scope: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(scope), |id| self.scopes[*id].parent)
     }

@@ -43,21 +43,11 @@ pub fn rows(page: &Blocks, hints: &[f32]) -> Vec<[f32; COLUMNS]> {
 
 impl Held {
     fn of(page: &Blocks, hints: &[f32]) -> Self {
-        let mut chars = vec![0.0; page.scopes.len()];
-        let mut hinted = chars.clone();
-        for (block, hint) in page.blocks.iter().zip(hints) {
-            let n = count(block.text.len());
-            chars[block.scope] += n;
-            hinted[block.scope] += n * hint;
+        let lengths = || page.blocks.iter().map(|block| count(block.text.len()));
+        Self {
+            chars: page.sums(lengths()),
+            hinted: page.sums(lengths().zip(hints).map(|(length, hint)| length * hint)),
         }
-        // A scope is opened after the one around it.
-        for id in (0..chars.len()).rev() {
-            if let Some(parent) = page.scopes[id].parent {
-                chars[parent] += chars[id];
-                hinted[parent] += hinted[id];
-            }
-        }
-        Self { chars, hinted }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::blocks::{Block, Blocks};
+use super::blocks::Blocks;
 use super::centre;
 use super::features::{count, log};
 use super::shingles::word_hashes;
@@ -63,7 +63,7 @@ impl Likes {
     fn of(blocks: &Blocks, first: &[f32]) -> Self {
         let mut sums: HashMap<_, Sum> = HashMap::new();
         for (block, p) in blocks.blocks.iter().zip(first) {
-            let sum = sums.entry(Self::template(blocks, block)).or_default();
+            let sum = sums.entry(blocks.template(block)).or_default();
             let chars = count(block.text.len());
             sum.blocks += 1.0;
             sum.chars += chars;
@@ -73,14 +73,8 @@ impl Likes {
         Self { sums }
     }
 
-    /// What a block's element and the one around it look like.
-    fn template(blocks: &Blocks, block: &Block) -> (u64, u64) {
-        let scope = &blocks.scopes[block.scope];
-        (scope.likeness, scope.parent.map_or(0, |id| blocks.scopes[id].likeness))
-    }
-
     fn row(&self, blocks: &Blocks, at: usize) -> [f32; LIKE] {
-        let sum = self.sums.get(&Self::template(blocks, &blocks.blocks[at])).copied().unwrap_or_default();
+        let sum = self.sums.get(&blocks.template(&blocks.blocks[at])).copied().unwrap_or_default();
         [log(sum.blocks), sum.weight / sum.chars.max(1.0), sum.first / sum.blocks.max(1.0), log(sum.chars)]
     }
 }
@@ -88,26 +82,19 @@ impl Likes {
 impl<'a> Page<'a> {
     fn of(blocks: &Blocks, first: &'a [f32]) -> Self {
         let (mut chars_to, mut weight_to) = (vec![0.0], vec![0.0]);
-        let mut scope_chars = vec![0.0; blocks.scopes.len()];
-        let mut scope_weight = scope_chars.clone();
         let (mut sure, mut sure_count): (Option<(usize, usize)>, usize) = (None, 0);
         for (at, (block, p)) in blocks.blocks.iter().zip(first).enumerate() {
             let chars = count(block.text.chars().count());
             chars_to.push(chars_to[at] + chars);
             weight_to.push(weight_to[at] + chars * p);
-            scope_chars[block.scope] += chars;
-            scope_weight[block.scope] += chars * p;
             if *p > SURE && word_hashes(&block.text).len() >= SOME_WORDS {
                 sure = Some((sure.map_or(at, |(first, _)| first), at));
                 sure_count += 1;
             }
         }
-        for id in (0..blocks.scopes.len()).rev() {
-            if let Some(parent) = blocks.scopes[id].parent {
-                scope_chars[parent] += scope_chars[id];
-                scope_weight[parent] += scope_weight[id];
-            }
-        }
+        let lengths = || blocks.blocks.iter().map(|block| count(block.text.chars().count()));
+        let scope_chars = blocks.sums(lengths());
+        let scope_weight = blocks.sums(lengths().zip(first).map(|(length, p)| length * p));
         Self { first, chars_to, weight_to, scope_chars, scope_weight, sure, sure_count }
     }
 

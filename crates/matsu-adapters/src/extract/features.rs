@@ -63,7 +63,7 @@ pub fn rows(page: &Blocks, facts: &PageFacts<'_>) -> Vec<Vec<f32>> {
             row.extend_from_slice(&whole.row);
             row.push(measured[at].in_declared);
             row.extend(repeats.shares(at, &measured[at].words));
-            row.push(flag(is_address(&page.blocks[at].text)));
+            row.push(flag(is_for_machines(&page.blocks[at].text)));
             row.extend(places[at]);
             row.extend(kind_of_page);
             row
@@ -193,6 +193,7 @@ pub const KIND: usize = KINDS_DECLARED.len() + KINDS_MARKED.len() + 3;
 /// More words of `declared_types`, and the groups of marks whose share of a page's text tells what kind of page it is:
 /// comments are the text of a forum and none of an article's. The order is part of the trained model.
 const KINDS_DECLARED: [&str; 5] = ["discussionforum", "qapage", "question", "howto", "event"];
+/// Those of `marks.rs` about content, articles, comments, products, specifications, reviews and lists.
 const KINDS_MARKED: [u32; 7] = [0, 1, 3, 22, 23, 24, 25];
 
 fn kind_of_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> [f32; KIND] {
@@ -213,9 +214,7 @@ fn kind_of_page(page: &Blocks, facts: &PageFacts<'_>, measured: &[Measured]) -> 
         plain += chars;
         if m.chars > 80.0 {
             long += chars;
-            let scope = &page.scopes[block.scope];
-            *posts.entry((scope.likeness, scope.parent.map_or(0, |id| page.scopes[id].likeness))).or_insert(0.0) +=
-                chars;
+            *posts.entry(page.template(block)).or_insert(0.0) += chars;
         }
         for (value, group) in rest.iter_mut().zip(KINDS_MARKED) {
             *value += if marks[block.scope] & (1 << group) == 0 { 0.0 } else { chars };
@@ -351,7 +350,7 @@ fn is_price(text: &str) -> bool {
 }
 
 /// Nothing but a web address or a moment, as machines write them.
-fn is_address(text: &str) -> bool {
+fn is_for_machines(text: &str) -> bool {
     !text.contains(' ') && (text.starts_with("http") || text.starts_with("www.") || is_moment(text))
 }
 

@@ -111,7 +111,8 @@ pub fn read_by(verdict: &Verdict, reading: Reading, html: &str, url: Option<&str
     }
     if text.body.is_empty() {
         // A page of a few words has no main text that could be told from the rest: all of it is.
-        text = Text::all(&reading.blocks);
+        let all = vec![1.0; reading.blocks.blocks.len()];
+        text = Text::kept(&reading.blocks, &Verdict { probabilities: all, keep: 0.5, doubt: 0.0 });
     }
     if text.body.is_empty() {
         return Err(ExtractError::Empty);
@@ -179,12 +180,6 @@ impl Text {
                 text.push(&block.text, block.kind);
             }
         }
-        text
-    }
-
-    fn all(page: &Blocks) -> Self {
-        let mut text = Self::default();
-        page.blocks.iter().for_each(|block| text.push(&block.text, block.kind));
         text
     }
 
