@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0008_open_tasks.sql"),
     include_str!("../../migrations/postgres/0009_chat_turns.sql"),
     include_str!("../../migrations/postgres/0010_marks.sql"),
+    include_str!("../../migrations/postgres/0011_in_place.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

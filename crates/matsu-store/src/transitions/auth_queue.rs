@@ -56,11 +56,18 @@ const PENDING_DOORS: Sql = Sql::both(
     "SELECT count(*) FROM auth_blocked b JOIN auth_items i ON i.id = b.item_id \
      WHERE b.job_id = $1 AND i.status = 'pending'",
 );
+macro_rules! forgotten {
+    ($index:literal) => {
+        concat!(
+            "SELECT id FROM jobs WHERE state = 'awaiting_auth'",
+            $index,
+            " AND NOT EXISTS (SELECT 1 FROM auth_blocked b JOIN auth_items i ON i.id = b.item_id \
+             WHERE b.job_id = jobs.id AND i.status = 'pending') LIMIT 500"
+        )
+    };
+}
 /// Parked although every door is settled: it was opened in the moment between its last look and its parking.
-const FORGOTTEN: Sql = Sql::both(
-    "SELECT id FROM jobs WHERE state = 'awaiting_auth' AND NOT EXISTS (SELECT 1 FROM auth_blocked b \
-     JOIN auth_items i ON i.id = b.item_id WHERE b.job_id = jobs.id AND i.status = 'pending') LIMIT 500",
-);
+const FORGOTTEN: Sql = Sql::each(forgotten!(""), forgotten!(" AND hold = 3 AND finished_at IS NULL"));
 
 fn item(row: &Row) -> Result<AuthItem, StoreError> {
     let mut c = row.columns();

@@ -15,18 +15,34 @@ use super::ledger::Ledger;
 use super::rows::{self, TASK_COLUMNS, job_columns, task_columns};
 use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
 
+/// Jobs that can be claimed, in the words of both indexes: that of SQLite names the state, that of PostgreSQL must not,
+/// so that a job which starts keeps its place in it.
+macro_rules! in_line {
+    () => {
+        "state = 'queued' AND hold = 0 AND finished_at IS NULL"
+    };
+}
+macro_rules! delayed {
+    () => {
+        "state = 'queued' AND hold = 1 AND finished_at IS NULL"
+    };
+}
 /// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone.
 const READY: Sql = Sql::each(
     concat!(
         "SELECT ",
         job_columns!(),
-        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND instr($3, '|' || kind || '|') > 0 \
+        " FROM jobs WHERE slot = $1 AND ",
+        in_line!(),
+        " AND instr($3, '|' || kind || '|') > 0 \
          ORDER BY priority, queued_at, seq LIMIT $2"
     ),
     concat!(
         "SELECT ",
         job_columns!(),
-        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($3, '|' || kind || '|') > 0 \
+        " FROM jobs WHERE slot = $1 AND ",
+        in_line!(),
+        " AND strpos($3, '|' || kind || '|') > 0 \
          ORDER BY priority, queued_at, seq LIMIT $2"
     ),
 );
@@ -34,10 +50,14 @@ const READY: Sql = Sql::each(
 /// their time would not come for as long as it was set back. Two short walks on one index, however many wait.
 macro_rules! due_jobs {
     () => {
-        "SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
-         AND run_at <= $2 ORDER BY run_at LIMIT $3) AS due UNION ALL \
-         SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 \
-         AND run_at > $4 ORDER BY run_at LIMIT $3) AS astray"
+        concat!(
+            "SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND ",
+            delayed!(),
+            " AND run_at <= $2 ORDER BY run_at LIMIT $3) AS due UNION ALL \
+             SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND ",
+            delayed!(),
+            " AND run_at > $4 ORDER BY run_at LIMIT $3) AS astray"
+        )
     };
 }
 const DUE: Sql = Sql::both(due_jobs!());
@@ -50,9 +70,21 @@ const LOCK: Sql = Sql::both(concat!(
     due_jobs!(),
     ") AS waiting) FROM tasks WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
     due_jobs!(),
-    ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND state = 'queued' \
-     AND hold = 0 AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
+    ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND ",
+    in_line!(),
+    " AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
      ORDER BY id FOR UPDATE"
+));
+/// Only the tasks of what ends: what is claimed next is mostly of the same ones. And behind each whether a job is due.
+const LOCK_ENDING: Sql = Sql::both(concat!(
+    "SELECT ",
+    task_columns!(),
+    ", CAST(CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE slot = $1 AND ",
+    delayed!(),
+    " AND run_at <= $2) OR EXISTS (SELECT 1 FROM jobs WHERE slot = $1 AND ",
+    delayed!(),
+    " AND run_at > $3) THEN 1 ELSE 0 END AS BIGINT) FROM tasks \
+     WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($4))) ORDER BY id FOR UPDATE"
 ));
 /// Delayed jobs that one claim wakes; the rest wait for the next.
 const WOKEN_MAX: i64 = 256;
@@ -62,13 +94,17 @@ const PICK: Sql = Sql::each(
     concat!(
         "SELECT ",
         job_columns!(),
-        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND $3 IS NOT NULL \
+        " FROM jobs WHERE slot = $1 AND ",
+        in_line!(),
+        " AND $3 IS NOT NULL \
          AND instr($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2"
     ),
     concat!(
         "SELECT ",
         job_columns!(),
-        " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND (task_id IS NULL OR task_id = ANY($3)) \
+        " FROM jobs WHERE slot = $1 AND ",
+        in_line!(),
+        " AND (task_id IS NULL OR task_id = ANY($3)) \
          AND strpos($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
     ),
 );
@@ -76,7 +112,9 @@ const PICK: Sql = Sql::each(
 const PICK_ANY: Sql = Sql::both(concat!(
     "SELECT ",
     job_columns!(),
-    " FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($3, '|' || kind || '|') > 0 \
+    " FROM jobs WHERE slot = $1 AND ",
+    in_line!(),
+    " AND strpos($3, '|' || kind || '|') > 0 \
      ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
 ));
 /// Nobody else moves them: they are locked, or there is nobody else.
@@ -87,12 +125,12 @@ const START: Sql = Sql::each(
      error_message = NULL WHERE seq = ANY($1)",
 );
 const ANY_READY: Sql = Sql::each(
-    "SELECT 1 FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND instr($2, '|' || kind || '|') > 0 LIMIT 1",
-    "SELECT 1 FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 0 AND strpos($2, '|' || kind || '|') > 0 LIMIT 1",
+    concat!("SELECT 1 FROM jobs WHERE slot = $1 AND ", in_line!(), " AND instr($2, '|' || kind || '|') > 0 LIMIT 1"),
+    concat!("SELECT 1 FROM jobs WHERE slot = $1 AND ", in_line!(), " AND strpos($2, '|' || kind || '|') > 0 LIMIT 1"),
 );
 /// A job that is due but got no permit is no reason to look again at once, over and over.
 const NEXT_DELAYED: Sql =
-    Sql::both("SELECT min(run_at) FROM jobs WHERE slot = $1 AND state = 'queued' AND hold = 1 AND run_at > $2");
+    Sql::both(concat!("SELECT min(run_at) FROM jobs WHERE slot = $1 AND ", delayed!(), " AND run_at > $2"));
 /// How soon to look again for what another node holds.
 const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -120,6 +158,13 @@ impl Candidates {
         let mut params = due_params(claim, now);
         params.extend([ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))]);
         [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: LOCK, params }]
+    }
+
+    /// Locks the tasks of what ends, and of nothing else.
+    pub fn locking_ending<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> Step<'a> {
+        let mut params = params![claim.slot.as_str(), now, now.plus(DELAY_MAX)].to_vec();
+        params.push(ending.into());
+        Step { sql: LOCK_ENDING, params }
     }
 
     /// What is due, if the answer to the locks does not say that there is nothing.

@@ -284,7 +284,7 @@ impl<'a> Plan<'a> {
     fn new(ledger: &Ledger, row: &'a Ending, lease: &'a Lease, end: &JobEnd, fence: Fence, now: Timestamp) -> Self {
         let task = row.task_id.as_ref().and_then(|id| ledger.task(id));
         let settled = settle_within(task, row, end, now);
-        let hold = hold_of(task, settled.run_at, now);
+        let hold = hold_of(task, &settled, now);
         let finished_at = settled.state.is_finished().then_some(now);
         Self { row, lease, settled, hold, fence, finished_at }
     }
@@ -337,9 +337,10 @@ fn is_paused(end: &JobEnd) -> bool {
     matches!(end, JobEnd::Cancelled { code: Some(code), .. } if code == ErrorCode::TaskPaused.as_str())
 }
 
-/// How a queued job is held: with its task, until its time, or not at all.
-fn hold_of(task: Option<&Task>, run_at: Option<Timestamp>, now: Timestamp) -> i64 {
-    match (task, run_at) {
+/// How a job is held: set aside, with its task, until its time, or not at all.
+fn hold_of(task: Option<&Task>, settled: &Settled, now: Timestamp) -> i64 {
+    match (task, settled.run_at) {
+        _ if settled.state == JobState::AwaitingAuth => 3,
         (Some(task), _) if task.status.is_held() => 2,
         (_, Some(run_at)) if run_at > now => 1,
         _ => 0,

@@ -20,21 +20,37 @@ const NODES: Sql =
     Sql::both("SELECT id, role, host, pid, version, beat, started_at FROM nodes ORDER BY started_at, id");
 const WISH: Sql = Sql::both("INSERT INTO slot_wishes (slot, node_id, permits_max) VALUES ($1, $2, $3)");
 const FORGET_WISHES: Sql = Sql::both("DELETE FROM slot_wishes WHERE node_id = $1");
-/// Along the index of what is held, which is short, and not through all that ever ran.
-const RUNNING: Sql = Sql::both(concat!(
-    "SELECT slot, count(*) FROM jobs WHERE owner_node IS NOT NULL AND state = 'running' AND ",
-    held!(),
-    " GROUP BY slot"
-));
+/// Which jobs may be held, so that not all that ever ran or waits is looked through. On SQLite an index names them; on
+/// PostgreSQL a job that runs has a permit, or was set aside.
+macro_rules! maybe_held {
+    () => {
+        "id = ANY(ARRAY(SELECT job_id FROM permits WHERE job_id IS NOT NULL UNION ALL \
+         SELECT id FROM jobs WHERE hold = 3 AND finished_at IS NULL))"
+    };
+}
+const RUNNING: Sql = Sql::each(
+    concat!(
+        "SELECT slot, count(*) FROM jobs WHERE owner_node IS NOT NULL AND state = 'running' AND ",
+        held!(),
+        " GROUP BY slot"
+    ),
+    concat!("SELECT slot, count(*) FROM jobs WHERE state = 'running' AND ", maybe_held!(), " GROUP BY slot"),
+);
 const TAKEN: Sql = Sql::both("SELECT slot, count(*) FROM permits WHERE job_id IS NOT NULL GROUP BY slot");
 const WISHES: Sql = Sql::both("SELECT slot, min(permits_max) FROM slot_wishes GROUP BY slot");
 const FORGET: Sql = Sql::both("DELETE FROM nodes WHERE id = $1");
+/// A node rarely goes, and nothing it held may be missed: here all that is unfinished is looked through.
 const HELD_BY: Sql =
-    Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND ", held!(), " ORDER BY id"));
-const STRANGERS: Sql = Sql::both(concat!(
-    "SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ",
-    held!()
-));
+    Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND finished_at IS NULL AND ", held!()));
+const STRANGERS: Sql = Sql::each(
+    concat!("SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ", held!()),
+    concat!(
+        "SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ",
+        held!(),
+        " AND ",
+        maybe_held!()
+    ),
+);
 
 pub struct Register(pub NewNode);
 
@@ -169,12 +185,13 @@ impl Transition for ReapNode {
     }
 }
 
+/// In the order of their ids. (Sorted there, a planner may walk all of history in that order.)
 async fn held_by(tx: &mut Tx<'_>, node: &NodeId) -> Result<Vec<(JobId, Option<TaskId>)>, StoreError> {
-    let rows = tx.rows(&HELD_BY, params![node]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut c = row.columns();
-            Ok((JobId::from_text(c.text()?), c.opt_text()?.map(TaskId::from_text)))
-        })
-        .collect()
+    let mut held = Vec::new();
+    for row in tx.rows(&HELD_BY, params![node]).await? {
+        let mut c = row.columns();
+        held.push((JobId::from_text(c.text()?), c.opt_text()?.map(TaskId::from_text)));
+    }
+    held.sort_unstable();
+    Ok(held)
 }

@@ -14,7 +14,7 @@ use super::update_job::task_of;
 use crate::sql::{Sql, Transition, Tx, params};
 
 const PARK: Sql = Sql::both(
-    "UPDATE jobs SET state = 'awaiting_input', progress_json = $3 \
+    "UPDATE jobs SET state = 'awaiting_input', hold = 3, progress_json = $3 \
      WHERE id = $1 AND attempt = $2 AND state = 'running' RETURNING slot",
 );
 const RESUME: Sql =

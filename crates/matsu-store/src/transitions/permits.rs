@@ -28,19 +28,22 @@ const ADD: Sql = Sql::both("INSERT INTO permits (slot, n) VALUES ($1, $2) ON CON
 const TAKE: Sql = Sql::both("UPDATE permits SET job_id = $3, attempt = $4 WHERE slot = $1 AND n = $2");
 /// The same for many at once, on PostgreSQL only.
 const TAKE_ALL: Sql = Sql::both(
-    "UPDATE permits SET job_id = v.job_id, attempt = v.attempt \
-     FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS v(n, job_id, attempt) \
-     WHERE permits.slot = $1 AND permits.n = v.n",
+    "UPDATE permits SET job_id = ($3::text[])[array_position($2::bigint[], n)], \
+     attempt = ($4::bigint[])[array_position($2::bigint[], n)] WHERE slot = $1 AND n = ANY($2)",
 );
 /// A handful of rows: a scan is cheaper than an index that every claim and finish would have to keep.
 const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1",
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
 );
-/// On PostgreSQL only. It waits for whoever has one of them locked: nobody else would ever free it.
-const FREE_LEASED: Sql = Sql::both(
-    "UPDATE permits SET job_id = NULL, attempt = NULL FROM unnest($1::text[], $2::bigint[]) AS v(job_id, attempt) \
-     WHERE permits.job_id = v.job_id AND permits.attempt = v.attempt",
+/// Gives these numbers to new leases and frees whatever else the old ones hold, in every slot; on PostgreSQL only. It
+/// waits for whoever has one of those locked: nobody else would ever free it.
+const PASS_ON: Sql = Sql::both(
+    "UPDATE permits SET job_id = CASE WHEN slot = $1 THEN ($3::text[])[array_position($2::bigint[], n)] END, \
+     attempt = CASE WHEN slot = $1 THEN ($4::bigint[])[array_position($2::bigint[], n)] END \
+     WHERE (slot = $1 AND n = ANY($2)) OR (job_id = ANY($5) \
+     AND EXISTS (SELECT 1 FROM unnest($5::text[], $6::bigint[]) AS v(job_id, attempt) \
+     WHERE v.job_id = permits.job_id AND v.attempt = permits.attempt))",
 );
 const FREE_IN_SLOT: Sql = Sql::both("UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = $1 AND slot = $2");
 const HELD_IN_SLOT: Sql = Sql::both("SELECT count(*) FROM permits WHERE job_id = $1 AND slot = $2");
@@ -106,8 +109,8 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
 }
 
 /// The permits of one round: what its leases leave, in every slot, and free ones of one slot. Nobody else moves them
-/// until it commits. One that goes from job to job is written once. An attempt that could not be settled is not in hand any more, so its
-/// permit is left too; a later attempt of the same job has a permit of its own.
+/// until it commits. One that goes from job to job is written once. An attempt that could not be settled is not in
+/// hand any more, so its permit is left too; a later attempt of the same job has a permit of its own.
 pub struct Hand {
     slot: Slot,
     /// Those of the round's ends.
@@ -162,26 +165,32 @@ impl Hand {
     /// Gives the first usable ones to these leases, and frees what is left.
     pub async fn pass_on(&self, tx: &mut Tx<'_>, new: &[Lease]) -> Result<(), StoreError> {
         let taken = &self.usable[..new.len().min(self.usable.len())];
-        take(tx, self.slot, taken, new).await?;
         if !tx.is_alone() {
-            // One that somebody else had locked when it was asked for is left all the same, and not in this hand.
-            return free_leased(tx, &self.leases).await;
+            return self.pass_on_at_once(tx, taken, new).await;
         }
+        take(tx, self.slot, taken, new).await?;
         let is_taken = |(slot, number): &(Slot, i64)| *slot == self.slot && taken.contains(number);
         let freed = self.left.iter().filter(|left| !is_taken(left));
         let sets: Vec<Vec<Value<'_>>> =
             freed.map(|(slot, number)| params![slot.as_str(), *number, None::<&str>, None::<i64>].to_vec()).collect();
         tx.run_each(&TAKE, &sets).await.map(drop)
     }
+
+    async fn pass_on_at_once(&self, tx: &mut Tx<'_>, taken: &[i64], new: &[Lease]) -> Result<(), StoreError> {
+        if taken.is_empty() && self.leases.is_empty() {
+            return Ok(());
+        }
+        let pairs = taken.iter().zip(new);
+        let numbers = Value::Ints(pairs.clone().map(|(n, _)| Some(*n)).collect());
+        let [jobs, attempts] = columns(pairs.map(|(_, lease)| lease));
+        let [left_jobs, left_attempts] = columns(self.leases.iter());
+        tx.post(&PASS_ON, &[vec![self.slot.as_str().into(), numbers, jobs, attempts, left_jobs, left_attempts]]).await
+    }
 }
 
-async fn free_leased(tx: &mut Tx<'_>, leases: &[Lease]) -> Result<(), StoreError> {
-    if leases.is_empty() {
-        return Ok(());
-    }
-    let jobs = Value::Texts(leases.iter().map(|lease| Some(lease.job_id.as_str())).collect());
-    let attempts = Value::Ints(leases.iter().map(|lease| Some(lease.attempt)).collect());
-    tx.post(&FREE_LEASED, &[vec![jobs, attempts]]).await
+fn columns<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> [Value<'a>; 2] {
+    let jobs = leases.clone().map(|lease| Some(lease.job_id.as_str()));
+    [Value::Texts(jobs.collect()), Value::Ints(leases.map(|lease| Some(lease.attempt)).collect())]
 }
 
 /// Frees what one job holds in one slot.

@@ -33,6 +33,8 @@ const HELD: Sql = Sql::each(
     concat!("SELECT slot, state FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!()),
     concat!("SELECT slot, state FROM jobs WHERE id = $1 AND attempt = $2 AND ", held!(), " FOR UPDATE"),
 );
+/// What runs and holds no permit is found by this.
+const SET_ASIDE: Sql = Sql::both("UPDATE jobs SET hold = 3 WHERE id = $1 AND attempt = $2 AND hold <> 3");
 const TURN: Sql = Sql::each(
     "INSERT INTO rates (name, next_at) VALUES ($1, $3 + $2) ON CONFLICT (name) DO UPDATE SET next_at = \
      (CASE WHEN rates.next_at > $3 + $4 THEN $3 ELSE max(rates.next_at, $3) END) + $2 RETURNING next_at",
@@ -228,6 +230,7 @@ impl Transition for MovePermit {
             }
             PermitStep::Lend => {
                 permits::free_in_slot(tx, lease, own).await?;
+                tx.run(&SET_ASIDE, params![&lease.job_id, lease.attempt]).await?;
                 tx.publish(matsu_core::change::Topic::queue(own));
                 Ok(false)
             }

@@ -35,11 +35,14 @@ pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>
     } else {
         settle(request, claim, tx).await?
     };
-    let Settling { mut ledger, finished, slots, permits, picked } = round;
+    let Settling { mut ledger, finished, slots, permits, picked, some_left } = round;
     let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
     outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
     let contested = outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?;
     look_again(tx, claim, contested, &mut outcome, now).await?;
+    if some_left {
+        outcome.next_run_at = Some(now);
+    }
     ledger.write(tx, now).await?;
     leave_room(tx, request, slots.into_iter());
     Ok(outcome)
@@ -54,6 +57,8 @@ struct Settling {
     permits: permits::Hand,
     /// Of tasks that are locked.
     picked: Vec<Job>,
+    /// Whether there were more, of tasks that somebody else has for a moment. The next round waits for them.
+    some_left: bool,
 }
 
 async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
@@ -67,7 +72,7 @@ async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Res
     give_back(tx, request, &finished, !answers.reserved.is_empty()).await?;
     let slots = ending.values().map(|row| row.slot).collect();
     let permits = permits::Hand::read(&answers.permits, request, claim)?;
-    Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)? })
+    Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)?, some_left: false })
 }
 
 struct Locked {

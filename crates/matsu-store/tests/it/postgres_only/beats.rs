@@ -4,7 +4,7 @@ use matsu_core::id::NodeId;
 use matsu_core::job::JobKind;
 use matsu_core::limits::BEATLESS_TICKS_MAX;
 
-use crate::harness::{Backend, TestStore};
+use crate::harness::{Backend, TestStore, lease};
 
 async fn tick(t: &TestStore) -> Vec<NodeId> {
     t.store.dead_nodes(&t.node).await.unwrap()
@@ -48,4 +48,25 @@ async fn who_claims_after_being_reaped_is_found_dead_once_more() {
     assert_eq!(tick(&t).await, std::slice::from_ref(&zombie));
     assert_eq!(t.store.reap_node(&zombie, t.now()).await.unwrap(), crate::harness::ids(&held));
     assert_eq!(tick(&t).await, []);
+}
+
+/// What it holds has no permit any more by which it could be found.
+#[tokio::test]
+async fn who_claims_after_being_reaped_is_found_by_what_waits_too() {
+    let t = TestStore::open(Backend::postgres).await;
+    let (lender, parker) = (t.second_node().await, t.second_node().await);
+    let task = t.research().await;
+    for zombie in [&lender, &parker] {
+        t.enqueue(&task.id, JobKind::Search).await;
+        t.store.reap_node(zombie, t.now()).await.unwrap();
+        let held = t.store.finish_and_claim(t.claim_request(zombie, 1, 9)).await.unwrap().claimed;
+        if *zombie == lender {
+            t.store.lend_permit(&lease(&held[0])).await.unwrap();
+        } else {
+            t.store.park_for_input(&lease(&held[0]), "{}", t.now()).await.unwrap();
+        }
+        assert_eq!(tick(&t).await, std::slice::from_ref(zombie));
+        assert_eq!(t.store.reap_node(zombie, t.now()).await.unwrap(), crate::harness::ids(&held));
+        assert_eq!(t.claim(1).await.len(), 1, "it is in line again");
+    }
 }

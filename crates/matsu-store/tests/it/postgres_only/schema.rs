@@ -1,10 +1,11 @@
-//! The schema: refused when newer, made once by many.
+//! The schema: refused when newer, made once by many, brought up to date with what is in it.
 
 use matsu_core::error_code::ErrorCode;
+use matsu_core::job::JobKind;
 use matsu_store::open;
 
 use super::server::connect;
-use crate::harness::{OPTIONS, TestStore, postgres_url};
+use crate::harness::{OPTIONS, TestStore, lease, postgres_url};
 
 #[tokio::test]
 async fn a_newer_schema_is_refused_with_both_numbers() {
@@ -26,4 +27,51 @@ async fn many_who_open_a_new_schema_at_once_migrate_it_once() {
     }
     let rows = connect(&url).await.query_one("SELECT count(*) FROM matsu_schema", &[]).await.unwrap();
     assert_eq!(rows.get::<_, i64>(0), 1);
+}
+
+/// Else every start of a job would write an entry into each of them (see the decision about rounds).
+#[tokio::test]
+async fn no_index_of_the_jobs_names_what_a_start_changes() {
+    let url = postgres_url();
+    let t = TestStore::open_at(&url).await;
+    let server = connect(&url).await;
+    let sql = "SELECT indexdef FROM pg_indexes WHERE tablename = 'jobs' AND schemaname = current_schema()";
+    let indexes: Vec<String> = server.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert!(indexes.len() >= 8, "{indexes:?}");
+    for column in ["state", "attempt", "started_at", "owner_node", "error_code", "error_message"] {
+        assert!(indexes.iter().all(|index| !index.contains(column)), "{column}: {indexes:?}");
+    }
+    t.register(&t.node).await;
+    t.agent(20).await;
+    assert_eq!(t.claim(10).await.len(), 10);
+    let pages = "SELECT count(DISTINCT (ctid::text::point)[0]) FROM jobs WHERE state = $1";
+    for state in ["queued", "running"] {
+        let on: i64 = server.query_one(pages, &[&state]).await.unwrap().get(0);
+        assert!(on <= 2, "what started has moved: {state} on {on} pages");
+    }
+}
+
+#[tokio::test]
+async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
+    let url = postgres_url();
+    let t = TestStore::open_at(&url).await;
+    t.register(&t.node).await;
+    let task = t.research().await;
+    for _ in 0..3 {
+        t.enqueue(&task.id, JobKind::Search).await;
+    }
+    let held = t.claim(3).await;
+    t.store.lend_permit(&lease(&held[0])).await.unwrap();
+    t.store.park_for_input(&lease(&held[1]), "{}", t.now()).await.unwrap();
+    let server = connect(&url).await;
+    let before = "UPDATE jobs SET hold = 0; UPDATE matsu_schema SET version = 10; \
+        DROP INDEX jobs_in_line, jobs_delayed, jobs_aside; \
+        CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0; \
+        CREATE INDEX jobs_delayed ON jobs (slot, run_at) WHERE state = 'queued' AND hold = 1; \
+        CREATE INDEX jobs_by_owner ON jobs (owner_node) WHERE state IN ('running', 'awaiting_input'); \
+        CREATE INDEX jobs_parked ON jobs (id) WHERE state = 'awaiting_auth'";
+    server.batch_execute(before).await.unwrap();
+    TestStore::open_at(&url).await;
+    let holds = server.query("SELECT hold FROM jobs ORDER BY seq", &[]).await.unwrap();
+    assert_eq!(holds.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [3, 3, 0]);
 }
