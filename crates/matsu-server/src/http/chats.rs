@@ -23,7 +23,8 @@ use crate::wire::PageBody;
 use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
 
 pub fn routes() -> Resource {
-    let list_chats = says("list_chats", "Chats, newest first.").query::<PageQuery>();
+    let list_chats =
+        says("list_chats", "Chats, newest first: with agents all of them, with models your own.").query::<PageQuery>();
     let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
         .body::<ChatWish>();
     let messages = says("list_messages", "What was said: the last of it, or what came after a number.");
@@ -65,10 +66,11 @@ async fn body(app: &App, chat: &Chat) -> Result<ChatBody, StoreError> {
 
 async fn list(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<ChatBody>>, Problem> {
-    let page = app.runtime().store().list_chats(&PageRequest::new(query.after, query.limit)).await?;
+    let page = PageRequest::new(query.after, query.limit);
+    let page = app.runtime().store().list_chats(&caller.principal, &page).await?;
     let mut items = Vec::with_capacity(page.items.len());
     for chat in &page.items {
         items.push(body(&app, chat).await?);
@@ -107,8 +109,12 @@ async fn open(State(app): State<App>, caller: Caller, Json(wish): Json<ChatWish>
     Ok(Json(body(&app, &opened.chat).await?))
 }
 
-async fn read(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
+async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
     let chat = app.runtime().store().chat(&ChatId::from_text(id)).await?;
+    let known = app.runtime().store().chats_known_to(&caller.principal, std::slice::from_ref(&chat.id)).await?;
+    if known.is_empty() {
+        return Err(StoreError::NotFound { what: "chat", id: chat.id.to_string() }.into());
+    }
     Ok(Json(body(&app, &chat).await?))
 }
 

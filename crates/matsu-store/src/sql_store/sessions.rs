@@ -19,7 +19,7 @@ use matsu_core::run::Question;
 use matsu_core::session::{Said, Session, SessionView};
 
 use super::SqlStore;
-use crate::transitions::chats::{EndChat, GiveUpOnAgents, ListChats, OpenChat, ReadChat};
+use crate::transitions::chats::{ChatsKnownTo, EndChat, GiveUpOnAgents, ListChats, OpenChat, ReadChat};
 use crate::transitions::directory::{InsertAgent, InsertProject, ListAgents, ListProjects, ReadAgent, ReadProject};
 use crate::transitions::messages::{AcknowledgeMessages, InsertMessage, ListMessages, TakeBackMessages};
 use crate::transitions::notifications::{
@@ -67,8 +67,12 @@ impl ChatStore for SqlStore {
         self.read(ReadChat(id.clone())).await
     }
 
-    async fn list_chats(&self, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
-        self.read(ListChats(page.clone())).await
+    async fn list_chats(&self, viewer: &Principal, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
+        self.read(ListChats { viewer: viewer.clone(), page: page.clone() }).await
+    }
+
+    async fn chats_known_to(&self, viewer: &Principal, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
+        self.read(ChatsKnownTo { viewer: viewer.clone(), ids: ids.to_vec() }).await
     }
 
     async fn insert_message(&self, message: NewMessage) -> Result<Message, StoreError> {

@@ -7,6 +7,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ChatId, MessageId};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{OpenedChat, StoreError};
+use matsu_core::principal::Principal;
 use matsu_core::project::ProjectStatus;
 use matsu_core::session::{EndReason, SessionState};
 
@@ -27,11 +28,23 @@ const OPEN_OF: Sql = Sql::both(concat!(
     chat_columns!(),
     " FROM chats WHERE agent_id = $1 AND project_id = $2 AND state = 'open'"
 ));
+/// Only a chat with models has an owner, and a transcript that names it.
+macro_rules! known_to {
+    ($viewer:literal) => {
+        concat!("NOT EXISTS (SELECT 1 FROM transcripts t WHERE t.chat_id = chats.id AND t.owner <> ", $viewer, ")")
+    };
+}
 const CHATS: Sql = Sql::both(concat!(
     "SELECT ",
     chat_columns!(),
-    " FROM chats WHERE seq < coalesce(CAST($1 AS BIGINT), 9223372036854775807) ORDER BY seq DESC LIMIT $2"
+    " FROM chats WHERE seq < coalesce(CAST($1 AS BIGINT), 9223372036854775807) AND ",
+    known_to!("$3"),
+    " ORDER BY seq DESC LIMIT $2"
 ));
+const KNOWN: Sql = Sql::each(
+    concat!("SELECT id FROM chats WHERE id = $1 AND ", known_to!("$2")),
+    concat!("SELECT id FROM chats WHERE id = ANY($1) AND ", known_to!("$2")),
+);
 /// Two who open at the same time: the second finds the first one's.
 const INSERT: Sql = Sql::both(
     "INSERT INTO chats (id, agent_id, project_id, models_json, state, last_seq, acked_seq, handed_seq, \
@@ -122,15 +135,33 @@ impl Transition for ReadChat {
     }
 }
 
-pub struct ListChats(pub PageRequest);
+pub struct ListChats {
+    pub viewer: Principal,
+    pub page: PageRequest,
+}
 
 impl Transition for ListChats {
     type Output = Page<Chat>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Chat>, StoreError> {
-        let rows = tx.rows(&CHATS, params![self.0.after, self.0.limit() + 1]).await?;
+        let rows = tx.rows(&CHATS, params![self.page.after, self.page.limit() + 1, &self.viewer]).await?;
         let chats = rows.iter().map(session_rows::chat).collect::<Result<Vec<_>, _>>()?;
-        Ok(page(chats, &self.0, |chat| chat.seq))
+        Ok(page(chats, &self.page, |chat| chat.seq))
+    }
+}
+
+pub struct ChatsKnownTo {
+    pub viewer: Principal,
+    pub ids: Vec<ChatId>,
+}
+
+impl Transition for ChatsKnownTo {
+    type Output = Vec<ChatId>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
+        let ids: Vec<&str> = self.ids.iter().map(ChatId::as_str).collect();
+        let rows = tx.rows_of(&KNOWN, &ids, params![&self.viewer]).await?;
+        rows.iter().map(|row| row.only_text().map(ChatId::from_text)).collect()
     }
 }
 

@@ -211,5 +211,6 @@ on_every_backend! {
         a_draft_is_replaced_and_goes_with_its_answer,
         a_name_is_the_owners_own_and_taken_only_on_purpose,
         an_ended_chat_takes_nothing_until_it_is_opened_again,
+        a_chat_with_models_is_known_to_its_owner_only,
     }
 }

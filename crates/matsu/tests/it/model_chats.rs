@@ -1,6 +1,7 @@
 //! Chats with models over REST, answered by the daemon: nobody waits for an answer, and nobody misses one.
 
 mod approvals;
+mod owners;
 mod reload;
 mod together;
 

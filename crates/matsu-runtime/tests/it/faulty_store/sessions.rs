@@ -57,8 +57,12 @@ impl ChatStore for FaultyStore {
         self.pass("chat", self.inner.chat(id)).await
     }
 
-    async fn list_chats(&self, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
-        self.pass("list_chats", self.inner.list_chats(page)).await
+    async fn list_chats(&self, viewer: &Principal, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
+        self.pass("list_chats", self.inner.list_chats(viewer, page)).await
+    }
+
+    async fn chats_known_to(&self, viewer: &Principal, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
+        self.pass("chats_known_to", self.inner.chats_known_to(viewer, ids)).await
     }
 
     async fn insert_message(&self, message: NewMessage) -> Result<Message, StoreError> {

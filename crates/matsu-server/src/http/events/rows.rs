@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use matsu_core::change::{Change, ChangeKind};
+use matsu_core::change::{Change, ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::TaskId;
+use matsu_core::id::{ChatId, TaskId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, StoreError, TaskLookup};
 use matsu_core::principal::Principal;
@@ -51,16 +51,33 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
             events.extend(jobs(app, task, moved).await?);
         }
     }
+    let unknown = unknown_chats(app, owner, moved.keys().copied()).await?;
     for (topic, moved) in &moved {
         match topic.strip_prefix("task/") {
             Some(id) if moved.kind == ChangeKind::TaskExpired => {
                 events.extend(gone(app, owner, id, topic, moved).await?)
             }
             Some(_) => {}
+            None if unknown.iter().any(|chat| chat.as_str() == *topic) => {}
             None => events.extend(hint(owner, topic, moved)),
         }
     }
     Ok(events)
+}
+
+/// The topics of chats that are somebody else's business.
+async fn unknown_chats(
+    app: &App,
+    owner: &Principal,
+    topics: impl Iterator<Item = &str>,
+) -> Result<Vec<Topic>, StoreError> {
+    let mut chats: Vec<ChatId> =
+        topics.filter_map(|topic| topic.strip_prefix("chat/")).map(ChatId::from_text).collect();
+    if !chats.is_empty() {
+        let known = app.runtime().store().chats_known_to(owner, &chats).await?;
+        chats.retain(|chat| !known.contains(chat));
+    }
+    Ok(chats.iter().map(Topic::chat).collect())
 }
 
 /// The jobs of a task that moved, and those that are under way, whose progress may have.

@@ -2,6 +2,7 @@
 
 use matsu_core::history::{Entry, Item};
 use matsu_core::id::ChatId;
+use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{AppendEntries, Change, Describe, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, Transcript};
@@ -88,4 +89,21 @@ pub async fn an_ended_chat_takes_nothing_until_it_is_opened_again(t: TestStore) 
     t.store.append_entries(append(&t, &chat, answer, Some("gemini"))).await.unwrap();
     assert!(!describe(&t, &chat, Change::Reopened).await.unwrap().ended);
     t.store.append_entries(said()).await.unwrap();
+}
+
+pub async fn a_chat_with_models_is_known_to_its_owner_only(t: TestStore) {
+    t.new_agent("ann").await;
+    let shared = t.open_chat("ann").await.chat.id;
+    let own = open(&t).await.chat_id;
+    let (owner, other) = (Principal::local_user(), Principal::user("somebody else"));
+    let page = PageRequest::new(None, None);
+    for (viewer, known) in [(&owner, vec![own.clone(), shared.clone()]), (&other, vec![shared.clone()])] {
+        let listed = t.store.list_chats(viewer, &page).await.unwrap().items;
+        assert_eq!(listed.into_iter().map(|chat| chat.id).collect::<Vec<_>>(), known);
+        let asked = [own.clone(), shared.clone(), ChatId::from_text("chat_nope")];
+        let mut answered = t.store.chats_known_to(viewer, &asked).await.unwrap();
+        answered.sort_by_key(|id| asked.iter().position(|asked| asked == id));
+        assert_eq!(answered, known);
+    }
+    assert_eq!(t.store.chats_known_to(&owner, &[]).await.unwrap(), []);
 }
