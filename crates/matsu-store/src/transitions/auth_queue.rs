@@ -67,7 +67,7 @@ macro_rules! forgotten {
     };
 }
 /// Parked although every door is settled: it was opened in the moment between its last look and its parking.
-const FORGOTTEN: Sql = Sql::each(forgotten!(""), forgotten!(" AND hold = 3 AND finished_at IS NULL"));
+const FORGOTTEN: Sql = Sql::each(forgotten!(""), forgotten!(" AND hold = 4 AND finished_at IS NULL"));
 
 fn item(row: &Row) -> Result<AuthItem, StoreError> {
     let mut c = row.columns();

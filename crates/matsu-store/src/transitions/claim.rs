@@ -62,29 +62,21 @@ macro_rules! due_jobs {
 }
 const DUE: Sql = Sql::both(due_jobs!());
 /// The tasks to lock, on PostgreSQL only: of what ends, of what is due and of what is ready, each once and in order;
-/// and behind each how many jobs are due. The lists are made before the first lock is waited for.
+/// and behind each whether a job is due. The lists are made before the first lock is waited for.
 const LOCK: Sql = Sql::both(concat!(
-    "SELECT ",
-    task_columns!(),
-    ", (SELECT count(*) FROM (",
-    due_jobs!(),
-    ") AS waiting) FROM tasks WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
-    due_jobs!(),
-    ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND ",
-    in_line!(),
-    " AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
-     ORDER BY id FOR UPDATE"
-));
-/// Only the tasks of what ends: what is claimed next is mostly of the same ones. And behind each whether a job is due.
-const LOCK_ENDING: Sql = Sql::both(concat!(
     "SELECT ",
     task_columns!(),
     ", CAST(CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE slot = $1 AND ",
     delayed!(),
     " AND run_at <= $2) OR EXISTS (SELECT 1 FROM jobs WHERE slot = $1 AND ",
     delayed!(),
-    " AND run_at > $3) THEN 1 ELSE 0 END AS BIGINT) FROM tasks \
-     WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($4))) ORDER BY id FOR UPDATE"
+    " AND run_at > $4) THEN 1 ELSE 0 END AS BIGINT) FROM tasks \
+     WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
+    due_jobs!(),
+    ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND ",
+    in_line!(),
+    " AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
+     ORDER BY id FOR UPDATE"
 ));
 /// Delayed jobs that one claim wakes; the rest wait for the next.
 const WOKEN_MAX: i64 = 256;
@@ -132,7 +124,7 @@ const ANY_READY: Sql = Sql::each(
 const NEXT_DELAYED: Sql =
     Sql::both(concat!("SELECT min(run_at) FROM jobs WHERE slot = $1 AND ", delayed!(), " AND run_at > $2"));
 /// How soon to look again for what another node holds.
-const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
+pub const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// What could be claimed when we looked.
 #[derive(Default)]
@@ -158,13 +150,6 @@ impl Candidates {
         let mut params = due_params(claim, now);
         params.extend([ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))]);
         [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: LOCK, params }]
-    }
-
-    /// Locks the tasks of what ends, and of nothing else.
-    pub fn locking_ending<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> Step<'a> {
-        let mut params = params![claim.slot.as_str(), now, now.plus(DELAY_MAX)].to_vec();
-        params.push(ending.into());
-        Step { sql: LOCK_ENDING, params }
     }
 
     /// What is due, if the answer to the locks does not say that there is nothing.

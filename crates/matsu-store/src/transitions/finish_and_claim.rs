@@ -337,10 +337,11 @@ fn is_paused(end: &JobEnd) -> bool {
     matches!(end, JobEnd::Cancelled { code: Some(code), .. } if code == ErrorCode::TaskPaused.as_str())
 }
 
-/// How a job is held: set aside, with its task, until its time, or not at all.
+/// How a job is held: parked for a login, with its task, until its time, or not at all. (3 is set by who takes a
+/// running job's permit away.)
 fn hold_of(task: Option<&Task>, settled: &Settled, now: Timestamp) -> i64 {
     match (task, settled.run_at) {
-        _ if settled.state == JobState::AwaitingAuth => 3,
+        _ if settled.state == JobState::AwaitingAuth => 4,
         (Some(task), _) if task.status.is_held() => 2,
         (_, Some(run_at)) if run_at > now => 1,
         _ => 0,

@@ -19,10 +19,6 @@ const LOCK: Sql = Sql::each(
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"),
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ANY($1) ORDER BY id FOR UPDATE"),
 );
-const LOCK_IF_FREE: Sql = Sql::each(
-    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = $1"),
-    concat!("SELECT ", task_columns!(), " FROM tasks WHERE id = ANY($1) FOR UPDATE SKIP LOCKED"),
-);
 
 const WRITE: Sql = Sql::both(
     "UPDATE tasks SET status = $2, status_message = $3, held_by = $4, revision = $5, finished_revision = $6, \
@@ -90,13 +86,6 @@ impl Ledger {
         let any = !more.entries.is_empty();
         self.entries.extend(more.entries);
         Ok(any)
-    }
-
-    /// Locks what of these tasks nobody else has locked, and waits for none: so the order does not matter.
-    pub async fn lock_if_free(&mut self, tx: &mut Tx<'_>, ids: &[&str]) -> Result<(), StoreError> {
-        let free = Self::of_locked(&tx.rows_of(&LOCK_IF_FREE, ids, params![]).await?)?;
-        self.entries.extend(free.entries);
-        Ok(())
     }
 
     pub fn task(&self, id: &TaskId) -> Option<&Task> {

@@ -108,6 +108,7 @@ on_every_backend! {
         a_budget_is_never_exceeded,
         a_spent_budget_is_a_refusal,
         what_was_not_spent_comes_back,
+        what_a_job_that_asks_had_set_aside_comes_back,
         turns_keep_their_distance,
         turns_can_be_held_and_are_never_brought_forward,
         a_clock_set_back_does_not_put_turns_off,

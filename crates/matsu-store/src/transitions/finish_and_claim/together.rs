@@ -41,7 +41,8 @@ pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>
     let contested = outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?;
     look_again(tx, claim, contested, &mut outcome, now).await?;
     if some_left {
-        outcome.next_run_at = Some(now);
+        let soon = now.plus(claim::CONTESTED_PAUSE);
+        outcome.next_run_at = Some(outcome.next_run_at.map_or(soon, |next| next.min(soon)));
     }
     ledger.write(tx, now).await?;
     leave_room(tx, request, slots.into_iter());
@@ -57,7 +58,7 @@ struct Settling {
     permits: permits::Hand,
     /// Of tasks that are locked.
     picked: Vec<Job>,
-    /// Whether there were more, of tasks that somebody else has for a moment. The next round waits for them.
+    /// Whether there were more, of tasks that came too late to be locked.
     some_left: bool,
 }
 

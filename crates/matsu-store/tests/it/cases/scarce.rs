@@ -5,12 +5,12 @@ use std::sync::Arc;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::NodeId;
-use matsu_core::job::{Job, JobKind};
-use matsu_core::ports::store::StoreError;
+use matsu_core::job::{Job, JobKind, JobState};
+use matsu_core::ports::store::{Finish, StoreError};
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{Task, TaskKind};
 
-use crate::harness::{TestStore, lease};
+use crate::harness::{TestStore, completed, lease};
 
 async fn claim(t: &TestStore, permits_max: u32) -> Vec<Job> {
     t.store.finish_and_claim(t.claim_request(&t.node, 50, permits_max)).await.unwrap().claimed
@@ -191,4 +191,16 @@ pub async fn pages_beyond_what_was_set_aside_cannot_be_spent(t: TestStore) {
     let page = t.store.reserve(&lease(&jobs[0]), BudgetUnit::Pages, 1).await.unwrap();
     t.store.settle(&lease(&jobs[0]), &page, -7).await.unwrap();
     assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 1);
+}
+
+/// In one round with a claim, as a dispatcher settles it.
+pub async fn what_a_job_that_asks_had_set_aside_comes_back(t: TestStore) {
+    let (task, jobs) = with_budget(&t, 20, 1).await;
+    t.store.reserve(&lease(&jobs[0]), BudgetUnit::Pages, 8).await.unwrap();
+    t.store.park_for_input(&lease(&jobs[0]), "{}", t.now()).await.unwrap();
+    let mut round = t.claim_request(&t.node, 1, 50);
+    round.finishes.push(Finish { lease: lease(&jobs[0]), end: completed() });
+    let outcome = t.store.finish_and_claim(round).await.unwrap();
+    assert_eq!(outcome.finished[0].as_ref().unwrap(), &JobState::Completed);
+    assert_eq!(t.store.budget(&task.id).await.unwrap()[0].used, 0);
 }

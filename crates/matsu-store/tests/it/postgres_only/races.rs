@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
-use matsu_core::id::{JobId, TaskId};
+use matsu_core::id::TaskId;
 use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::{Finish, StopTask};
 use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
@@ -160,30 +160,6 @@ async fn a_permit_that_somebody_has_locked_is_freed_with_its_job_all_the_same() 
     assert!(stage.watcher.query(held, &[&claimed[0].id.as_str()]).await.unwrap().is_empty());
 }
 
-/// What ends brings the locks of its own tasks only; the next job may be of another, which somebody is about to stop.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_round_with_ends_waits_for_no_other_task_and_comes_back_for_its_jobs() {
-    let stage = Stage::set().await;
-    let first = stage.t.agent(1).await;
-    let ending = stage.t.claim_one().await;
-    let second = stage.t.agent(2).await;
-    let jobs = "SELECT id FROM jobs WHERE task_id = $1 ORDER BY seq";
-    let jobs = stage.watcher.query(jobs, &[&second.id.as_str()]).await.unwrap();
-    let jobs: Vec<JobId> = jobs.iter().map(|row| JobId::from_text(row.get::<_, String>(0))).collect();
-    stage.lock(&second.id).await;
-    let mut request = stage.t.claim_request(&stage.t.node, 5, 100);
-    request.finishes.push(Finish { lease: lease(&ending), end: completed() });
-    let round = stage.t.store.finish_and_claim(request);
-    let outcome = Clock::system().within(Duration::from_secs(20), round).await.expect("it waits").unwrap();
-    assert_eq!(outcome.finished[0].as_ref().unwrap(), &JobState::Completed);
-    assert_eq!(stage.t.task(&first.id).await.status, TaskStatus::Completed);
-    assert_eq!((outcome.claimed, outcome.next_run_at), (vec![], Some(stage.t.now())));
-    stage.change("UPDATE jobs SET state = 'cancelled', finished_at = 1 WHERE id = $1", jobs[0].as_str()).await;
-    stage.commit().await;
-    assert_eq!(ids(&stage.t.claim(5).await), [jobs[1].clone()]);
-}
-
-/// Only what is claimed may be started: a round that has the task of what is due takes it in its order.
 #[tokio::test]
 async fn a_round_with_ends_wakes_what_is_due_in_another_task() {
     let t = TestStore::open_at(&postgres_url()).await;
@@ -199,7 +175,6 @@ async fn a_round_with_ends_wakes_what_is_due_in_another_task() {
     request.finishes.push(Finish { lease: lease(&ending), end: completed() });
     let early = t.store.finish_and_claim(request.clone()).await.unwrap();
     assert_eq!((early.claimed, early.finished.len()), (vec![], 1));
-    // An end that is refused is an end all the same: the round locks what it names.
     request.now = t.pass(Duration::from_secs(2));
     let late = t.store.finish_and_claim(request).await.unwrap();
     assert_eq!(ids(&late.claimed), [id]);

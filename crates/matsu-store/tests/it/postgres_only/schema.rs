@@ -1,7 +1,7 @@
 //! The schema: refused when newer, made once by many, brought up to date with what is in it.
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::JobKind;
+use matsu_core::job::{JobEnd, JobKind};
 use matsu_store::open;
 
 use super::server::connect;
@@ -57,15 +57,16 @@ async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
     let t = TestStore::open_at(&url).await;
     t.register(&t.node).await;
     let task = t.research().await;
-    for _ in 0..3 {
+    for _ in 0..4 {
         t.enqueue(&task.id, JobKind::Search).await;
     }
-    let held = t.claim(3).await;
+    let held = t.claim(4).await;
+    t.finish(&lease(&held[3]), JobEnd::AwaitingAuth).await.unwrap();
     t.store.lend_permit(&lease(&held[0])).await.unwrap();
     t.store.park_for_input(&lease(&held[1]), "{}", t.now()).await.unwrap();
     let server = connect(&url).await;
     let before = "UPDATE jobs SET hold = 0; UPDATE matsu_schema SET version = 10; \
-        DROP INDEX jobs_in_line, jobs_delayed, jobs_aside; \
+        DROP INDEX jobs_in_line, jobs_delayed, jobs_aside, jobs_parked; \
         CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0; \
         CREATE INDEX jobs_delayed ON jobs (slot, run_at) WHERE state = 'queued' AND hold = 1; \
         CREATE INDEX jobs_by_owner ON jobs (owner_node) WHERE state IN ('running', 'awaiting_input'); \
@@ -73,5 +74,5 @@ async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
     server.batch_execute(before).await.unwrap();
     TestStore::open_at(&url).await;
     let holds = server.query("SELECT hold FROM jobs ORDER BY seq", &[]).await.unwrap();
-    assert_eq!(holds.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [3, 3, 0]);
+    assert_eq!(holds.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [3, 3, 0, 4]);
 }

@@ -13,13 +13,11 @@ const COMPLETE: Sql = Sql::both(
 );
 
 pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
-    let mut steps = if request.finishes.is_empty() {
-        let [_, lock] = Candidates::locking(claim, ids(request), request.now);
-        vec![lock]
-    } else {
-        let lock = Candidates::locking_ending(claim, ids(request), request.now);
-        vec![lock, Step { sql: COMPLETE, params: columns(request) }]
-    };
+    let [_, lock] = Candidates::locking(claim, ids(request), request.now);
+    let mut steps = vec![lock];
+    if !request.finishes.is_empty() {
+        steps.push(Step { sql: COMPLETE, params: columns(request) });
+    }
     steps.push(permits::Hand::asking(request, claim));
     steps.push(claim::picking_any(claim));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
@@ -46,39 +44,23 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
                 ledger.moved(task_id.as_ref(), JobState::Running, JobState::Completed);
                 Ok(JobState::Completed)
             }
-            None => settle_moved(tx, &mut ledger, finish, request.now).await?,
+            None => {
+                // What it has set aside was not asked for.
+                any_reserved = true;
+                settle_moved(tx, &mut ledger, finish, request.now).await?
+            }
         });
     }
     give_back(tx, request, &finished, any_reserved).await?;
-    let (picked, is_left) = behind_locks(tx, &mut ledger, claim, due, picked).await?;
-    // A round without ends has waited for every task it knew of.
-    let some_left = is_left && !request.finishes.is_empty();
+    let some_left = !picked.iter().all(|job| is_locked(job, &ledger));
+    // A task that came between the locks and the picking may be about to be stopped, so its jobs wait for the next
+    // round; and what is due comes in its order.
+    let picked = if due.is_empty() && !some_left { picked } else { due.pick(tx, &ledger, claim).await? };
     Ok(Settling { ledger, finished, slots, permits, picked, some_left })
 }
 
-/// What may be started of the picked jobs, and whether some were left because somebody else has their task. They are
-/// locked already, so nobody is waited for: whoever has the task may be about to stop it, and wait for them.
-async fn behind_locks(
-    tx: &mut Tx<'_>,
-    ledger: &mut Ledger,
-    claim: &Claim,
-    due: Candidates,
-    picked: Vec<Job>,
-) -> Result<(Vec<Job>, bool), StoreError> {
-    let tasks = picked.iter().filter_map(|job| job.task_id.clone()).chain(due.tasks());
-    let mut missing: Vec<TaskId> = tasks.filter(|id| ledger.task(id).is_none()).collect();
-    missing.sort_unstable();
-    missing.dedup();
-    if !missing.is_empty() {
-        ledger.lock_if_free(tx, &missing.iter().map(TaskId::as_str).collect::<Vec<_>>()).await?;
-    }
-    let is_left = missing.iter().any(|id| ledger.task(id).is_none());
-    if !due.is_empty() {
-        // They come in their order.
-        return Ok((due.pick(tx, ledger, claim).await?, is_left));
-    }
-    let is_locked = |job: &Job| job.task_id.as_ref().is_none_or(|id| ledger.task(id).is_some());
-    Ok((picked.into_iter().filter(is_locked).collect(), is_left))
+fn is_locked(job: &Job, ledger: &Ledger) -> bool {
+    job.task_id.as_ref().is_none_or(|id| ledger.task(id).is_some())
 }
 
 /// The parameters of `COMPLETE`.
