@@ -34,6 +34,9 @@ pub use drain::DISPATCHER_END_MAX;
 /// Another thread may just be running what this one has begun: a body with little to do ends within a few turns.
 const NEW_BODY_TURNS: u32 = 4;
 
+/// How late a delayed job may get in line while others keep all workers busy.
+const DUE_EVERY: Duration = Duration::from_millis(50);
+
 /// Claims and runs jobs of one slot until told to shut down, then brings them to an end.
 pub async fn run(runtime: &Runtime, slot: Slot, shutdown: &CancellationToken) {
     // Before the first claim, and for good: see the invariant above.
@@ -75,6 +78,8 @@ struct Dispatcher<'a> {
     finishes: Vec<Ending>,
     outage: Outage,
     share: Share,
+    /// From when on a claim looks for delayed jobs whose time has come.
+    due_from: Instant,
     /// A claim may have been committed whose answer never came, or a dispatcher broke: look for jobs of this node
     /// that nobody runs.
     must_adopt: bool,
@@ -92,7 +97,8 @@ impl<'a> Dispatcher<'a> {
         let outage = Outage::new("dispatcher");
         // A dispatcher that broke and was started again finds the jobs of the one before.
         let (crew, share) = (Crew::default(), Share::default());
-        Self { runtime, slot, crew, ended: VecDeque::new(), finishes: Vec::new(), outage, share, must_adopt: true }
+        let (ended, finishes, due_from) = (VecDeque::new(), Vec::new(), runtime.clock().instant());
+        Self { runtime, slot, crew, ended, finishes, outage, share, due_from, must_adopt: true }
     }
 
     /// One round: what ended, the store, and what ended meanwhile. Can be dropped at any await: an end is in
@@ -154,13 +160,17 @@ impl<'a> Dispatcher<'a> {
         let jobs_max = self.claimable();
         let claim = self.claim(jobs_max).filter(|_| self.runtime.is_claiming());
         let is_claiming = claim.is_some();
+        let wakes_due = claim.as_ref().is_some_and(|claim| claim.wakes_due);
         if self.finishes.is_empty() && !is_claiming {
             return Ok(self.share.next_look().map_or(safety, |next| next.min(safety)));
         }
         let outcome = self.exchange(claim).await?;
+        let found_enough = is_claiming && outcome.claimed.len() == jobs_max as usize;
+        self.note_due(found_enough);
         let mut next = outcome.next_run_at.map(|at| self.instant_of(at)).or(self.share.next_look());
-        if is_claiming && self.runtime.nodes_at_work() > 1 && outcome.claimed.len() == jobs_max as usize {
-            // That was this node's share; there may be more that nobody takes.
+        let is_share = self.runtime.nodes_at_work() > 1 && found_enough;
+        if is_share || (is_claiming && !found_enough && !wakes_due) {
+            // That was this node's share, and there may be more that nobody takes; or something may be due.
             next = Some(self.runtime.clock().instant());
         }
         if next.is_none() && !outcome.claimed.is_empty() {
@@ -182,11 +192,22 @@ impl<'a> Dispatcher<'a> {
         self.share.claimable(limit, holding, self.runtime.nodes_at_work(), self.runtime.clock().instant())
     }
 
+    /// While every claim finds as much as it wants, delayed jobs get in line a moment late.
+    fn note_due(&mut self, found_enough: bool) {
+        let now = self.runtime.clock().instant();
+        match found_enough {
+            true if self.due_from <= now => self.due_from = now + DUE_EVERY,
+            true => {}
+            false => self.due_from = now,
+        }
+    }
+
     /// `None`: there is nothing that this node could take.
     fn claim(&self, jobs_max: u32) -> Option<Claim> {
         let kinds = self.runtime.bodies().kinds();
         let permits_max = self.runtime.limits().of(self.slot);
-        let claim = Claim { node: self.runtime.node(), slot: self.slot, kinds, jobs_max, permits_max };
+        let wakes_due = self.due_from <= self.runtime.clock().instant();
+        let claim = Claim { node: self.runtime.node(), slot: self.slot, kinds, jobs_max, permits_max, wakes_due };
         (jobs_max > 0 && !claim.kinds.is_empty()).then_some(claim)
     }
 

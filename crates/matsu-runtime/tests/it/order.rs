@@ -160,3 +160,24 @@ async fn work_that_arrives_while_the_dispatcher_sleeps_starts_at_once() {
     assert_eq!(clock.now(), began, "no interval was waited for");
     service.stop().await;
 }
+
+/// While every claim finds a next job, delayed ones are looked for now and then only.
+#[tokio::test(start_paused = true)]
+async fn a_delayed_job_gets_in_line_although_all_workers_are_busy() {
+    let (store, clock) = memory().await;
+    let record = Arc::new(Mutex::new(Record::default()));
+    let runtime = runtime_with(&store, clock, SlotLimits::for_cores(2), bodies().with(recording(&record)));
+    let mut jobs: Vec<_> = (0..80).map(|_| job(&clock, JobKind::Search, "10")).collect();
+    jobs[79].run_at = clock.now().plus(Duration::from_millis(100));
+    jobs[79].priority = Priority::High;
+    let delayed = jobs[79].id.clone();
+    let task = submit(&runtime, TaskKind::Agent, jobs).await.id;
+    let service = runtime.start();
+    finished(&runtime, &task).await;
+    service.stop().await;
+    let record = record.lock().expect("a record");
+    let place = record.started.iter().position(|(id, _)| *id == delayed).expect("it ran");
+    let workers = record.running_max;
+    // Ten turns of all workers until it is due, five more until it is looked for.
+    assert!((10 * workers..=16 * workers).contains(&place), "started as number {place} on {workers} workers");
+}

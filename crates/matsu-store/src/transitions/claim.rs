@@ -12,8 +12,8 @@ use matsu_core::slot::Slot;
 use std::time::Duration;
 
 use super::ledger::Ledger;
-use super::rows::{self, TASK_COLUMNS, job_columns, task_columns};
-use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
+use super::rows::{self, job_columns, task_columns};
+use crate::sql::{Row, Sql, Step, Tx, Value, params};
 
 /// Jobs that can be claimed, in the words of both indexes: that of SQLite names the state, that of PostgreSQL must not,
 /// so that a job which starts keeps its place in it.
@@ -27,57 +27,57 @@ macro_rules! delayed {
         "state = 'queued' AND hold = 1 AND finished_at IS NULL"
     };
 }
-/// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone.
-const READY: Sql = Sql::each(
-    concat!(
-        "SELECT ",
-        job_columns!(),
-        " FROM jobs WHERE slot = $1 AND ",
-        in_line!(),
-        " AND instr($3, '|' || kind || '|') > 0 \
-         ORDER BY priority, queued_at, seq LIMIT $2"
-    ),
-    concat!(
-        "SELECT ",
-        job_columns!(),
-        " FROM jobs WHERE slot = $1 AND ",
-        in_line!(),
-        " AND strpos($3, '|' || kind || '|') > 0 \
-         ORDER BY priority, queued_at, seq LIMIT $2"
-    ),
-);
+/// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone. On
+/// SQLite only: elsewhere somebody may be faster, so the jobs are picked behind the locks.
+const READY: Sql = Sql::both(concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs WHERE slot = $1 AND ",
+    in_line!(),
+    " AND instr($3, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2"
+));
 /// Delayed jobs whose time has come, and those put off further than any job can be: the clock was set back, and
 /// their time would not come for as long as it was set back. Two short walks on one index, however many wait.
 macro_rules! due_jobs {
-    () => {
+    ($now:literal, $limit:literal, $astray:literal) => {
         concat!(
             "SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND ",
             delayed!(),
-            " AND run_at <= $2 ORDER BY run_at LIMIT $3) AS due UNION ALL \
-             SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND ",
+            " AND run_at <= ",
+            $now,
+            " ORDER BY run_at LIMIT ",
+            $limit,
+            ") AS due UNION ALL SELECT seq, task_id FROM (SELECT seq, task_id FROM jobs WHERE slot = $1 AND ",
             delayed!(),
-            " AND run_at > $4 ORDER BY run_at LIMIT $3) AS astray"
+            " AND run_at > ",
+            $astray,
+            " ORDER BY run_at LIMIT ",
+            $limit,
+            ") AS astray"
         )
     };
 }
-const DUE: Sql = Sql::both(due_jobs!());
-/// The tasks to lock, on PostgreSQL only: of what ends, of what is due and of what is ready, each once and in order;
-/// and behind each whether a job is due. The lists are made before the first lock is waited for.
-const LOCK: Sql = Sql::both(concat!(
-    "SELECT ",
-    task_columns!(),
-    ", CAST(CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE slot = $1 AND ",
-    delayed!(),
-    " AND run_at <= $2) OR EXISTS (SELECT 1 FROM jobs WHERE slot = $1 AND ",
-    delayed!(),
-    " AND run_at > $4) THEN 1 ELSE 0 END AS BIGINT) FROM tasks \
-     WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($5) UNION ALL SELECT task_id FROM (",
-    due_jobs!(),
-    ") AS delayed UNION ALL SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND ",
-    in_line!(),
-    " AND strpos($7, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $6) AS ready)) \
-     ORDER BY id FOR UPDATE"
-));
+const DUE: Sql = Sql::both(due_jobs!("$2", "$3", "$4"));
+macro_rules! lock_tasks {
+    ($more:expr) => {
+        concat!(
+            "SELECT ",
+            task_columns!(),
+            " FROM tasks WHERE id = ANY(ARRAY(SELECT task_id FROM jobs WHERE id = ANY($2) UNION ALL \
+             SELECT task_id FROM (SELECT task_id FROM jobs WHERE slot = $1 AND ",
+            in_line!(),
+            " AND strpos($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $3) AS ready",
+            $more,
+            ")) ORDER BY id FOR UPDATE"
+        )
+    };
+}
+/// The tasks to lock, on PostgreSQL only: of what ends and of what is ready, each once and in order. The lists are made
+/// before the first lock is waited for.
+const LOCK: Sql = Sql::both(lock_tasks!(""));
+/// And of what is due.
+const LOCK_DUE_TOO: Sql =
+    Sql::both(lock_tasks!(concat!(" UNION ALL SELECT task_id FROM (", due_jobs!("$5", "$6", "$7"), ") AS delayed")));
 /// Delayed jobs that one claim wakes; the rest wait for the next.
 const WOKEN_MAX: i64 = 256;
 const WAKE: Sql = Sql::both("UPDATE jobs SET hold = 0 WHERE seq = $1 AND state = 'queued' AND hold = 1");
@@ -136,36 +136,26 @@ pub struct Candidates {
 
 impl Candidates {
     pub async fn look(tx: &mut Tx<'_>, claim: &Claim, now: Timestamp) -> Result<Self, StoreError> {
-        let answers = tx.rows_of_all(&Self::questions(claim, now)).await?;
-        Self::read(&answers)
+        let due = if claim.wakes_due { tx.rows(&DUE, &due_params(claim, now)).await? } else { Vec::new() };
+        let kinds = kinds(claim);
+        let ready = tx.rows(&READY, params![claim.slot.as_str(), claim.jobs_max, &kinds]).await?;
+        Ok(Self { ready: rows::jobs(&ready)?, ..Self::due(&due)? })
     }
 
-    fn questions(claim: &Claim, now: Timestamp) -> [Step<'_>; 2] {
-        let ready = vec![claim.slot.as_str().into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
-        [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: READY, params: ready }]
-    }
-
-    /// Looks and locks in one round trip: what is due, and the tasks of all that ends or could be claimed.
-    pub fn locking<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> [Step<'a>; 2] {
-        let mut params = due_params(claim, now);
-        params.extend([ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))]);
-        [Step { sql: DUE, params: due_params(claim, now) }, Step { sql: LOCK, params }]
-    }
-
-    /// What is due, if the answer to the locks does not say that there is nothing.
-    pub async fn due_behind(
-        tx: &mut Tx<'_>,
-        locked: &[Row],
-        claim: &Claim,
-        now: Timestamp,
-    ) -> Result<Self, StoreError> {
-        match locked.first().map(|row| row.columns().skip(TASK_COLUMNS).int()).transpose()? {
-            Some(0) => Ok(Self::default()),
-            _ => Self::due(&tx.rows(&DUE, &due_params(claim, now)).await?),
+    /// Looks and locks in one round trip: what is due, if that is asked for, and the tasks of all that ends or could be
+    /// claimed.
+    pub fn locking<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> (Option<Step<'a>>, Step<'a>) {
+        let slot = claim.slot.as_str();
+        let mut params = vec![slot.into(), ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
+        if !claim.wakes_due {
+            return (None, Step { sql: LOCK, params });
         }
+        let due = due_params(claim, now);
+        params.extend_from_slice(&due[1..]);
+        (Some(Step { sql: DUE, params: due }), Step { sql: LOCK_DUE_TOO, params })
     }
 
-    /// The answer to the first question of [`Candidates::locking`].
+    /// The answer to the question what is due.
     pub fn due(rows: &[Row]) -> Result<Self, StoreError> {
         let mut found = Self::default();
         for row in rows {
@@ -173,11 +163,6 @@ impl Candidates {
             found.due.push((c.int()?, c.opt_text()?.map(TaskId::from_text)));
         }
         Ok(found)
-    }
-
-    fn read(answers: &[Vec<Row>]) -> Result<Self, StoreError> {
-        let [due, ready] = answers else { return Err(internal("not the answers to these questions")) };
-        Ok(Self { ready: rows::jobs(ready)?, ..Self::due(due)? })
     }
 
     pub fn is_empty(&self) -> bool {

@@ -33,8 +33,6 @@ macro_rules! summary_columns {
          CAST(octet_length(output_json) AS BIGINT)"
     };
 }
-/// How many `task_columns!()` are.
-pub const TASK_COLUMNS: usize = 30;
 pub(crate) use {job_columns, summary_columns, task_columns};
 
 /// Reads a row of `task_columns!()`.
@@ -150,11 +148,6 @@ fn priority(rank: i64) -> Result<Priority, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn the_columns_of_a_task_are_counted() {
-        assert_eq!(task_columns!().split(',').count(), super::TASK_COLUMNS);
-    }
-
     #[test]
     fn the_head_in_the_statement_is_the_one_of_the_limits() {
         assert!(summary_columns!().contains(&format!(", {})", matsu_core::limits::RESULT_HEAD_BYTES_MAX)));

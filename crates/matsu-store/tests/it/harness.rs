@@ -158,7 +158,8 @@ impl TestStore {
 
     pub fn claim_request(&self, node: &NodeId, jobs_max: u32, permits_max: u32) -> FinishAndClaim {
         let kinds = JobKind::ALL.to_vec();
-        let claim = Claim { node: node.clone(), slot: Slot::NetworkClient, kinds, jobs_max, permits_max };
+        let claim =
+            Claim { node: node.clone(), slot: Slot::NetworkClient, kinds, jobs_max, permits_max, wakes_due: true };
         FinishAndClaim { finishes: Vec::new(), claim: Some(claim), now: self.now() }
     }
 

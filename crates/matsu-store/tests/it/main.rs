@@ -68,6 +68,7 @@ on_every_backend! {
         revisions_grow_and_mark_what_is_worth_a_turn,
         retries_wait_and_then_fail,
         parked_for_login_and_requeued,
+        what_is_due_gets_in_line_when_a_claim_says_so,
         a_question_frees_the_permit_and_keeps_the_lease,
         many_claimers_never_get_the_same_job,
         kinds_that_a_node_cannot_run_are_left_alone,

@@ -99,6 +99,9 @@ pub struct Claim {
     pub jobs_max: u32,
     /// The slot's permits over all nodes.
     pub permits_max: u32,
+    /// Whether delayed jobs whose time has come get in line first. While there is always a next job, that need not be
+    /// looked for every time.
+    pub wakes_due: bool,
 }
 
 #[derive(Debug, Default)]

@@ -86,10 +86,12 @@ struct Locked {
 async fn look_and_lock(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Locked, StoreError> {
     let ids = ids(request);
     let ending = Step { sql: ENDING, params: params![ids.clone()].to_vec() };
-    let [due, lock] = Candidates::locking(claim, ids, request.now);
-    let answers = tx.rows_of_all(&[ending, due, lock]).await?;
-    let [ending, due, tasks] = answers.as_slice() else { return Err(not_the_answers()) };
-    Ok(Locked { ending: read_ending(ending)?, due: Candidates::due(due)?, ledger: Ledger::of_locked(tasks)? })
+    let (due, lock) = Candidates::locking(claim, ids, request.now);
+    let steps: Vec<Step<'_>> = [ending, lock].into_iter().chain(due).collect();
+    let answers = tx.rows_of_all(&steps).await?;
+    let [ending, tasks, due @ ..] = answers.as_slice() else { return Err(not_the_answers()) };
+    let due = due.first().map_or_else(|| Ok(Candidates::default()), |due| Candidates::due(due))?;
+    Ok(Locked { ending: read_ending(ending)?, due, ledger: Ledger::of_locked(tasks)? })
 }
 
 fn ids(request: &FinishAndClaim) -> Vec<&str> {

@@ -311,3 +311,21 @@ pub async fn a_list_leaves_large_texts_where_they_are(t: TestStore) {
     let running = JobFilter { state: Some(JobState::Running), ..filter };
     assert_eq!(t.store.job_summaries(&running, &PageRequest::default()).await.unwrap().items, rest.items);
 }
+
+pub async fn what_is_due_gets_in_line_when_a_claim_says_so(t: TestStore) {
+    let task = t.research().await;
+    let mut delayed = t.new_job(JobKind::Search);
+    (delayed.run_at, delayed.priority) = (t.now().plus(Duration::from_secs(1)), Priority::High);
+    let first = delayed.id.clone();
+    t.try_enqueue(&task.id, vec![delayed]).await.unwrap();
+    let second = t.enqueue(&task.id, JobKind::Search).await;
+    t.pass(Duration::from_secs(2));
+    let claims = async |wakes_due: bool| {
+        let mut request = t.claim_request(&t.node, 1, 100);
+        request.claim.iter_mut().for_each(|claim| claim.wakes_due = wakes_due);
+        ids(&t.store.finish_and_claim(request).await.unwrap().claimed)
+    };
+    assert_eq!(claims(false).await, [second]);
+    assert_eq!(claims(false).await, []);
+    assert_eq!(claims(true).await, [first]);
+}

@@ -165,6 +165,7 @@ impl Driver {
                 kinds: JobKind::ALL.to_vec(),
                 jobs_max: claim.jobs_max,
                 permits_max: permits_max(claim.slot),
+                wakes_due: true,
             }),
             now,
         };

@@ -13,8 +13,9 @@ const COMPLETE: Sql = Sql::both(
 );
 
 pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
-    let [_, lock] = Candidates::locking(claim, ids(request), request.now);
-    let mut steps = vec![lock];
+    let (due, lock) = Candidates::locking(claim, ids(request), request.now);
+    let is_due_asked = due.is_some();
+    let mut steps: Vec<Step<'_>> = [lock].into_iter().chain(due).collect();
     if !request.finishes.is_empty() {
         steps.push(Step { sql: COMPLETE, params: columns(request) });
     }
@@ -23,11 +24,11 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
     let mut next = || answers.next().ok_or_else(not_the_answers);
     let tasks = next()?;
+    let due = if is_due_asked { Candidates::due(&next()?)? } else { Candidates::default() };
     let completed = if request.finishes.is_empty() { Vec::new() } else { next()? };
     let (permits, picked) = (next()?, rows::jobs(&next()?)?);
     let mut ledger = Ledger::of_locked(&tasks)?;
     let permits = permits::Hand::read(&permits, request, claim)?;
-    let due = Candidates::due_behind(tx, &tasks, claim, request.now).await?;
 
     let mut done = HashMap::with_capacity(completed.len());
     let mut any_reserved = false;
