@@ -106,7 +106,8 @@ pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample
     }
     let mut sample = Sample { count: samples, ..Sample::default() };
     for step in 0..samples {
-        let claim = Claim { node: node.clone(), slot: SLOT, kinds: vec![JobKind::Noop], jobs_max: 1, permits_max: 2 };
+        let (kinds, node) = (vec![JobKind::Noop], node.clone());
+        let claim = Claim { node, slot: SLOT, kinds, jobs_max: 1, permits_max: 2, wakes_due: true };
         let request = FinishAndClaim { finishes: Vec::new(), claim: Some(claim), now: clock.now() };
         let started = Instant::now();
         let claimed = house.store().finish_and_claim(request).await?.claimed;
