@@ -43,8 +43,8 @@ fn a_chat_with_models_is_known_to_its_owner_only() {
     hears(&daemon, &chat, "completed", "You said");
     let topic = format!("chat/{chat}");
     own.until("the chat", |event| event.name == "chat" && event.data["topic"] == topic);
-    assert!(daemon.api.all("/api/v1/chats").iter().any(|listed| listed["chat_id"] == *chat));
-    assert_eq!(other.all("/api/v1/chats").len(), 0);
+    assert!(daemon.api.all("chats").iter().any(|listed| listed["chat_id"] == *chat));
+    assert_eq!(other.all("chats").len(), 0);
     for path in ["", "/messages"] {
         let path = format!("/api/v1/chats/{chat}{path}");
         assert_eq!(other.send("GET", &path, None).unwrap().status, 404, "{path}");
