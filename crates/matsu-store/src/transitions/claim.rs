@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::ledger::Ledger;
 use super::rows::{self, job_columns, task_columns};
-use crate::sql::{Row, Sql, Step, Tx, Value, internal, params};
+use crate::sql::{Row, Sql, Step, Tx, Value, params};
 
 /// Jobs that can be claimed, in the words of both indexes: that of SQLite names the state, that of PostgreSQL must not,
 /// so that a job which starts keeps its place in it.
@@ -124,7 +124,7 @@ const ANY_READY: Sql = Sql::each(
 const NEXT_DELAYED: Sql =
     Sql::both(concat!("SELECT min(run_at) FROM jobs WHERE slot = $1 AND ", delayed!(), " AND run_at > $2"));
 /// How soon to look again for what another node holds.
-const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
+pub const CONTESTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// What could be claimed when we looked.
 #[derive(Default)]
@@ -140,6 +140,19 @@ impl Candidates {
         let kinds = kinds(claim);
         let ready = tx.rows(&READY, params![claim.slot.as_str(), claim.jobs_max, &kinds]).await?;
         Ok(Self { ready: rows::jobs(&ready)?, ..Self::due(&due)? })
+    }
+
+    /// Looks and locks in one round trip: what is due, if that is asked for, and the tasks of all that ends or could be
+    /// claimed.
+    pub fn locking<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> (Option<Step<'a>>, Step<'a>) {
+        let slot = claim.slot.as_str();
+        let mut params = vec![slot.into(), ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
+        if !claim.wakes_due {
+            return (None, Step { sql: LOCK, params });
+        }
+        let due = due_params(claim, now);
+        params.extend_from_slice(&due[1..]);
+        (Some(Step { sql: DUE, params: due }), Step { sql: LOCK_DUE_TOO, params })
     }
 
     /// The answer to the question what is due.
@@ -179,40 +192,6 @@ impl Candidates {
         let wake: Vec<Vec<Value<'_>>> =
             self.due.iter().filter(|(_, task_id)| is_ours(task_id)).map(|(seq, _)| params![*seq].to_vec()).collect();
         tx.post(&WAKE, &wake).await
-    }
-}
-
-/// What is known behind the locks, on PostgreSQL only: the tasks of all that ends or could be claimed; and if that is
-/// asked for, what is due and when the next delayed job will be. One round trip.
-pub struct Looked {
-    pub tasks: Vec<Row>,
-    pub due: Candidates,
-    pub next_delayed: Option<Timestamp>,
-}
-
-impl Looked {
-    pub fn steps<'a>(claim: &'a Claim, ending: Vec<&'a str>, now: Timestamp) -> Vec<Step<'a>> {
-        let slot = claim.slot.as_str();
-        let mut params = vec![slot.into(), ending.into(), claim.jobs_max.into(), Value::Owned(kinds(claim))];
-        if !claim.wakes_due {
-            return vec![Step { sql: LOCK, params }];
-        }
-        let due = due_params(claim, now);
-        params.extend_from_slice(&due[1..]);
-        let next_delayed = Step { sql: NEXT_DELAYED, params: params![slot, now].to_vec() };
-        vec![Step { sql: LOCK_DUE_TOO, params }, Step { sql: DUE, params: due }, next_delayed]
-    }
-
-    /// From the first answers to a list of steps that begins with these.
-    pub fn read(claim: &Claim, answers: &mut impl Iterator<Item = Vec<Row>>) -> Result<Self, StoreError> {
-        let mut next = || answers.next().ok_or_else(|| internal("not the answers to these questions"));
-        let tasks = next()?;
-        if !claim.wakes_due {
-            return Ok(Self { tasks, due: Candidates::default(), next_delayed: None });
-        }
-        let due = Candidates::due(&next()?)?;
-        let next_delayed = next()?.first().map(|row| row.columns().opt_time()).transpose()?.flatten();
-        Ok(Self { tasks, due, next_delayed })
     }
 }
 
@@ -272,17 +251,19 @@ pub async fn is_any_ready(tx: &mut Tx<'_>, claim: &Claim) -> Result<bool, StoreE
     Ok(tx.row(&ANY_READY, &params).await?.is_some())
 }
 
-pub async fn next_delayed(tx: &mut Tx<'_>, slot: Slot, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-    match tx.row(&NEXT_DELAYED, params![slot.as_str(), now]).await? {
-        Some(row) => row.columns().opt_time(),
-        None => Ok(None),
-    }
-}
-
 /// When to look again although nobody calls.
-pub fn next_look(delayed: Option<Timestamp>, contested: bool, now: Timestamp) -> Option<Timestamp> {
+pub async fn next_look(
+    tx: &mut Tx<'_>,
+    slot: Slot,
+    contested: bool,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let delayed = match tx.row(&NEXT_DELAYED, params![slot.as_str(), now]).await? {
+        Some(row) => row.columns().opt_time()?,
+        None => None,
+    };
     // Candidates that were not claimed: another node has them or holds the permits. It may be gone in a moment,
     // and the wake-up of that moment may already be on its way to somebody else.
     let contested = contested.then(|| now.plus(CONTESTED_PAUSE));
-    delayed.into_iter().chain(contested).min()
+    Ok(delayed.into_iter().chain(contested).min())
 }

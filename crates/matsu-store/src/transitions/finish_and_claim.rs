@@ -13,7 +13,7 @@ use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, Stor
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
-use super::claim::{self, Candidates, Looked};
+use super::claim::{self, Candidates};
 use super::ledger::Ledger;
 use super::{held, permits, spending};
 use crate::sql::{Columns, QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
@@ -66,11 +66,7 @@ async fn step_by_step(
             let permits = permits::Hand::ask(tx, request, claim).await?;
             let picked = candidates.pick(tx, &ledger, claim).await?;
             outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
-            // If there was less to claim than wished, says when there may be more.
-            if outcome.claimed.len() < claim.jobs_max as usize {
-                let delayed = claim::next_delayed(tx, claim.slot, now).await?;
-                outcome.next_run_at = claim::next_look(delayed, contested && outcome.claimed.is_empty(), now);
-            }
+            look_again(tx, claim, contested, &mut outcome, now).await?;
         }
         None => permits::free_all_of(tx, &ended).await?,
     }
@@ -102,6 +98,21 @@ async fn start(
     let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
     permits::take(tx, claim.slot, &numbers, &leases).await?;
     Ok(picked)
+}
+
+/// If there was less to claim than wished, says when there may be more.
+async fn look_again(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    contested: bool,
+    outcome: &mut ClaimOutcome,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if outcome.claimed.len() < claim.jobs_max as usize {
+        let contested = contested && outcome.claimed.is_empty();
+        outcome.next_run_at = claim::next_look(tx, claim.slot, contested, now).await?;
+    }
+    Ok(())
 }
 
 /// What ended and is not replaced leaves room for others, who wait for nothing else.

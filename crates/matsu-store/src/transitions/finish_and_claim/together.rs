@@ -35,12 +35,14 @@ pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>
     } else {
         settle(request, claim, tx).await?
     };
-    let Settling { mut ledger, finished, slots, permits, picked, some_left, next_delayed } = round;
+    let Settling { mut ledger, finished, slots, permits, picked, some_left } = round;
     let mut outcome = ClaimOutcome { finished, ..ClaimOutcome::default() };
     outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
-    if outcome.claimed.len() < claim.jobs_max as usize {
-        let contested = some_left || (outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?);
-        outcome.next_run_at = claim::next_look(next_delayed, contested, now);
+    let contested = outcome.claimed.is_empty() && claim::is_any_ready(tx, claim).await?;
+    look_again(tx, claim, contested, &mut outcome, now).await?;
+    if some_left {
+        let soon = now.plus(claim::CONTESTED_PAUSE);
+        outcome.next_run_at = Some(outcome.next_run_at.map_or(soon, |next| next.min(soon)));
     }
     ledger.write(tx, now).await?;
     leave_room(tx, request, slots.into_iter());
@@ -58,13 +60,11 @@ struct Settling {
     picked: Vec<Job>,
     /// Whether there were more, of tasks that came too late to be locked.
     some_left: bool,
-    /// When the next delayed job is due, if that was asked.
-    next_delayed: Option<Timestamp>,
 }
 
 async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
     let now = request.now;
-    let Locked { ending, due, next_delayed, mut ledger } = look_and_lock(tx, request, claim).await?;
+    let Locked { ending, due, mut ledger } = look_and_lock(tx, request, claim).await?;
     let plans = Plan::of_all(&ledger, &ending, &request.finishes, now);
     due.wake(tx, &ledger).await?;
     let answers = settle_and_pick(tx, request, claim, &ledger, &plans).await?;
@@ -73,21 +73,12 @@ async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Res
     give_back(tx, request, &finished, !answers.reserved.is_empty()).await?;
     let slots = ending.values().map(|row| row.slot).collect();
     let permits = permits::Hand::read(&answers.permits, request, claim)?;
-    Ok(Settling {
-        ledger,
-        finished,
-        slots,
-        permits,
-        picked: rows::jobs(&answers.picked)?,
-        some_left: false,
-        next_delayed,
-    })
+    Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)?, some_left: false })
 }
 
 struct Locked {
     ending: HashMap<JobId, Ending>,
     due: Candidates,
-    next_delayed: Option<Timestamp>,
     ledger: Ledger,
 }
 
@@ -95,12 +86,12 @@ struct Locked {
 async fn look_and_lock(tx: &mut Tx<'_>, request: &FinishAndClaim, claim: &Claim) -> Result<Locked, StoreError> {
     let ids = ids(request);
     let ending = Step { sql: ENDING, params: params![ids.clone()].to_vec() };
-    let mut steps = vec![ending];
-    steps.extend(Looked::steps(claim, ids, request.now));
-    let mut answers = tx.rows_of_all(&steps).await?.into_iter();
-    let ending = read_ending(&answers.next().ok_or_else(not_the_answers)?)?;
-    let Looked { tasks, due, next_delayed } = Looked::read(claim, &mut answers)?;
-    Ok(Locked { ending, due, next_delayed, ledger: Ledger::of_locked(&tasks)? })
+    let (due, lock) = Candidates::locking(claim, ids, request.now);
+    let steps: Vec<Step<'_>> = [ending, lock].into_iter().chain(due).collect();
+    let answers = tx.rows_of_all(&steps).await?;
+    let [ending, tasks, due @ ..] = answers.as_slice() else { return Err(not_the_answers()) };
+    let due = due.first().map_or_else(|| Ok(Candidates::default()), |due| Candidates::due(due))?;
+    Ok(Locked { ending: read_ending(ending)?, due, ledger: Ledger::of_locked(tasks)? })
 }
 
 fn ids(request: &FinishAndClaim) -> Vec<&str> {

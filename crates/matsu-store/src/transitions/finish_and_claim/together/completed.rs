@@ -13,15 +13,18 @@ const COMPLETE: Sql = Sql::both(
 );
 
 pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Result<Settling, StoreError> {
-    let mut steps = Looked::steps(claim, ids(request), request.now);
+    let (due, lock) = Candidates::locking(claim, ids(request), request.now);
+    let is_due_asked = due.is_some();
+    let mut steps: Vec<Step<'_>> = [lock].into_iter().chain(due).collect();
     if !request.finishes.is_empty() {
         steps.push(Step { sql: COMPLETE, params: columns(request) });
     }
     steps.push(permits::Hand::asking(request, claim));
     steps.push(claim::picking_any(claim));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
-    let Looked { tasks, due, next_delayed } = Looked::read(claim, &mut answers)?;
     let mut next = || answers.next().ok_or_else(not_the_answers);
+    let tasks = next()?;
+    let due = if is_due_asked { Candidates::due(&next()?)? } else { Candidates::default() };
     let completed = if request.finishes.is_empty() { Vec::new() } else { next()? };
     let (permits, picked) = (next()?, rows::jobs(&next()?)?);
     let mut ledger = Ledger::of_locked(&tasks)?;
@@ -54,7 +57,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     // A task that came between the locks and the picking may be about to be stopped, so its jobs wait for the next
     // round; and what is due comes in its order.
     let picked = if due.is_empty() && !some_left { picked } else { due.pick(tx, &ledger, claim).await? };
-    Ok(Settling { ledger, finished, slots, permits, picked, some_left, next_delayed })
+    Ok(Settling { ledger, finished, slots, permits, picked, some_left })
 }
 
 fn is_locked(job: &Job, ledger: &Ledger) -> bool {
