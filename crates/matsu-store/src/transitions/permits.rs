@@ -86,14 +86,8 @@ async fn free_now(tx: &mut Tx<'_>, slot: Slot, permits_max: u32, wanted: u32) ->
 /// Gives permits to leases, pairwise.
 pub async fn take(tx: &mut Tx<'_>, slot: Slot, numbers: &[i64], leases: &[Lease]) -> Result<(), StoreError> {
     if !tx.is_alone() && leases.len() > 1 {
-        let pairs = || numbers.iter().zip(leases);
-        let params = [
-            slot.as_str().into(),
-            Value::Ints(pairs().map(|(n, _)| Some(*n)).collect()),
-            Value::Texts(pairs().map(|(_, lease)| Some(lease.job_id.as_str())).collect()),
-            Value::Ints(pairs().map(|(_, lease)| Some(lease.attempt)).collect()),
-        ];
-        return tx.post(&TAKE_ALL, &[params.to_vec()]).await;
+        let [numbers, jobs, attempts] = pairs(numbers, leases);
+        return tx.post(&TAKE_ALL, &[vec![slot.as_str().into(), numbers, jobs, attempts]]).await;
     }
     let sets: Vec<Vec<Value<'_>>> = numbers
         .iter()
@@ -180,12 +174,17 @@ impl Hand {
         if taken.is_empty() && self.leases.is_empty() {
             return Ok(());
         }
-        let pairs = taken.iter().zip(new);
-        let numbers = Value::Ints(pairs.clone().map(|(n, _)| Some(*n)).collect());
-        let [jobs, attempts] = columns(pairs.map(|(_, lease)| lease));
+        let [numbers, jobs, attempts] = pairs(taken, new);
         let [left_jobs, left_attempts] = columns(self.leases.iter());
         tx.post(&PASS_ON, &[vec![self.slot.as_str().into(), numbers, jobs, attempts, left_jobs, left_attempts]]).await
     }
+}
+
+/// As many as there are of both.
+fn pairs<'a>(numbers: &[i64], leases: &'a [Lease]) -> [Value<'a>; 3] {
+    let (numbers, leases): (Vec<_>, Vec<_>) = numbers.iter().zip(leases).map(|(n, lease)| (Some(*n), lease)).unzip();
+    let [jobs, attempts] = columns(leases.into_iter());
+    [Value::Ints(numbers), jobs, attempts]
 }
 
 fn columns<'a>(leases: impl Iterator<Item = &'a Lease> + Clone) -> [Value<'a>; 2] {
