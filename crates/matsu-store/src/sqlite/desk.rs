@@ -10,14 +10,14 @@ use matsu_core::wake::Hub;
 use rusqlite::Connection;
 
 use super::connection::BUSY_MAX;
-use super::log_copier::LogCopier;
+use super::log_keeper::LogKeeper;
 use super::writer::{begin, run_begun};
 use crate::backends::Synchronous;
 use crate::sql::Transition;
 
 pub struct Desk {
     seat: Arc<Seat>,
-    copier: LogCopier,
+    log: LogKeeper,
     hub: Arc<Hub>,
     synchronous: Synchronous,
     /// What stands in the thread's line or is being done there. Nobody overtakes it.
@@ -26,9 +26,9 @@ pub struct Desk {
 
 impl Desk {
     pub fn new(connection: Connection, synchronous: Synchronous, hub: Arc<Hub>) -> Result<Self, StoreError> {
-        let seat = Arc::new(Seat(Mutex::new(connection)));
-        let copier = LogCopier::start(&seat)?;
-        Ok(Self { seat, copier, hub, synchronous, in_line: AtomicUsize::new(0) })
+        let seat = Arc::new(Seat::of(connection));
+        let log = LogKeeper::start(&seat, synchronous)?;
+        Ok(Self { seat, log, hub, synchronous, in_line: AtomicUsize::new(0) })
     }
 
     pub fn hub(&self) -> &Hub {
@@ -53,17 +53,11 @@ impl Desk {
             return None;
         }
         let mut connection = self.seat.take_if_free()?;
-        let begun = connection.busy_timeout(Duration::ZERO).and_then(|()| begin(&connection, "BEGIN IMMEDIATE"));
-        let patient = connection.busy_timeout(BUSY_MAX);
-        begun.ok()?;
-        if patient.is_err() {
-            let _ = begin(&connection, "ROLLBACK");
-            return None;
-        }
+        begin_if_free(&connection)?;
         let (outcome, topics) = run_begun(transition, &mut connection);
         drop(connection);
         self.hub.publish(&topics);
-        self.copier.look();
+        self.log.look();
         Some(outcome)
     }
 
@@ -76,7 +70,7 @@ impl Desk {
     /// The thread has committed what this many stood in line for.
     pub fn leave_line(&self, count: usize) {
         self.in_line.fetch_sub(count, Ordering::AcqRel);
-        self.copier.look();
+        self.log.look();
     }
 }
 
@@ -84,9 +78,23 @@ impl Desk {
 pub struct Seat(Mutex<Connection>);
 
 impl Seat {
+    pub fn of(connection: Connection) -> Self {
+        Self(Mutex::new(connection))
+    }
+
     /// Waits for whoever sits there.
     pub fn with<T>(&self, work: impl FnOnce(&mut Connection) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// `None`: another process writes. Who writes in this one is waited for.
+    pub fn while_nobody_writes<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        self.with(|connection| {
+            begin_if_free(connection)?;
+            let done = work();
+            let _ = begin(connection, "ROLLBACK");
+            Some(done)
+        })
     }
 
     fn take_if_free(&self) -> Option<MutexGuard<'_, Connection>> {
@@ -96,6 +104,18 @@ impl Seat {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
+
+/// `None`: another process writes, and nothing has begun.
+fn begin_if_free(connection: &Connection) -> Option<()> {
+    let begun = connection.busy_timeout(Duration::ZERO).and_then(|()| begin(connection, "BEGIN IMMEDIATE"));
+    let patient = connection.busy_timeout(BUSY_MAX);
+    begun.ok()?;
+    if patient.is_err() {
+        let _ = begin(connection, "ROLLBACK");
+        return None;
+    }
+    Some(())
 }
 
 /// Given back by whoever goes away before it is taken.
