@@ -18,7 +18,7 @@ mod verdict;
 mod waiters;
 mod wake;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use bench_peer::Opener;
@@ -50,7 +50,7 @@ struct Flags {
 fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("__order") => return bench_peer::serve(&openers()),
-        Some("__axum-server") => return peers::bare_axum::serve(),
+        Some("__axum-server") => return peers::bare_axum::serve(std::env::args().nth(2).as_ref().map(Path::new)),
         _ => {}
     }
     let flags = Flags::parse();

@@ -62,6 +62,8 @@ pub trait WakeTarget {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Server {
     BareAxum,
+    /// With one bare commit at FULL before each wake-up.
+    BareDurable,
     Matsu(Durability),
 }
 
@@ -72,6 +74,7 @@ impl Server {
     pub fn name(self) -> &'static str {
         match self {
             Self::BareAxum => "bare axum",
+            Self::BareDurable => "bare axum + commit (FULL)",
             Self::Matsu(Durability::Normal) => "Matsu (NORMAL)",
             Self::Matsu(Durability::Full) => "Matsu (FULL)",
         }
@@ -79,7 +82,11 @@ impl Server {
 
     pub async fn launch(self, bench: &Bench) -> Result<Target> {
         match self {
-            Self::BareAxum => Ok(Target::BareAxum(BareAxum::launch().await?)),
+            Self::BareAxum => Ok(Target::BareAxum(BareAxum::launch(None).await?)),
+            Self::BareDurable => {
+                let ledger = bench.fresh_folder()?.join("ledger.db");
+                Ok(Target::BareAxum(BareAxum::launch(Some(&ledger)).await?))
+            }
             Self::Matsu(durability) => {
                 let folder: PathBuf = bench.fresh_folder()?;
                 Ok(Target::Matsu(MatsuServer::launch(&bench.processes.server, folder, durability).await?))

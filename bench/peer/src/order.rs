@@ -66,8 +66,9 @@ pub struct Sample {
     pub elapsed_ns: u64,
     /// Enqueue to start, or claim, by order.
     pub latencies_ns: Vec<u64>,
-    /// Status reads, for `Ask::History` only.
+    /// Status reads of what is worked at and of something old, in turns, for `Ask::History` only.
     pub status_ns: Vec<u64>,
+    pub old_status_ns: Vec<u64>,
     /// Which variant was fastest, or anything the reader of the report must know.
     pub note: Option<String>,
 }

@@ -15,7 +15,7 @@ pub trait Queue {
 
     fn latency(&mut self, samples: usize, workers: usize) -> Result<Answer>;
 
-    /// Claims in `latencies_ns`, status reads in `status_ns`.
+    /// Claims in `latencies_ns`, status reads in `status_ns` and `old_status_ns`.
     fn history(&mut self, finished: usize, samples: usize) -> Result<Answer>;
 
     fn dispatch(&mut self, _samples: usize) -> Result<Answer> {

@@ -1,10 +1,13 @@
-//! The limit for wake-ups over HTTP: an axum handler parked on a tokio watch, and nothing else.
+//! The limit for wake-ups over HTTP: an axum handler parked on a tokio watch, and nothing else; or with one row
+//! committed to SQLite before anybody is woken.
 //!
 //! It runs as a child process so that its memory can be read from outside, and is told to publish over HTTP, as Matsu
 //! is.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,11 +16,14 @@ use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
+use bench_peer::Durability;
+use rusqlite::Connection;
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
+use super::bare_sqlite;
 use crate::waiters::{Waiter, wall_ns};
 use crate::wake::{Topic, WakeTarget};
 
@@ -25,9 +31,20 @@ use crate::wake::{Topic, WakeTarget};
 struct Topics {
     probe: watch::Sender<u64>,
     crowd: watch::Sender<u64>,
+    ledger: Option<Arc<Mutex<Connection>>>,
 }
 
 impl Topics {
+    /// Writes down that something happened, on the caller's own thread: nothing is quicker.
+    fn commit(&self) {
+        if let Some(ledger) = &self.ledger {
+            let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            let written =
+                ledger.prepare_cached("UPDATE ended SET times = times + 1").and_then(|mut sql| sql.execute([]));
+            written.expect("a row can be written");
+        }
+    }
+
     fn get(&self, name: &str) -> &watch::Sender<u64> {
         if name == "probe" { &self.probe } else { &self.crowd }
     }
@@ -49,16 +66,24 @@ struct WorkParams {
     ms: u64,
 }
 
-pub fn serve() -> Result<()> {
+/// With a file to commit to at FULL, or without.
+pub fn serve(ledger: Option<&Path>) -> Result<()> {
+    let ledger = ledger.map(open_ledger).transpose()?.map(|ledger| Arc::new(Mutex::new(ledger)));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let topics = Topics { probe: watch::Sender::new(1), crowd: watch::Sender::new(1) };
+        let topics = Topics { probe: watch::Sender::new(1), crowd: watch::Sender::new(1), ledger };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
         let app = Router::new().route("/wait", get(wait)).route("/publish", post(publish));
         let app = app.route("/work", get(work)).with_state(topics);
         axum::serve(listener, app).await.context("the server stopped")
     })
+}
+
+fn open_ledger(path: &Path) -> Result<Connection> {
+    let ledger = bare_sqlite::connect(path, Durability::Full)?;
+    ledger.execute_batch("CREATE TABLE ended (times INTEGER NOT NULL); INSERT INTO ended VALUES (0)")?;
+    Ok(ledger)
 }
 
 async fn wait(State(topics): State<Topics>, Query(params): Query<WaitParams>) -> impl IntoResponse {
@@ -76,6 +101,7 @@ async fn wait(State(topics): State<Topics>, Query(params): Query<WaitParams>) ->
 }
 
 async fn publish(State(topics): State<Topics>, Query(params): Query<PublishParams>) -> impl IntoResponse {
+    topics.commit();
     let topic = topics.get(&params.task);
     topic.send_modify(|revision| *revision += 1);
     let revision = *topic.borrow();
@@ -83,11 +109,13 @@ async fn publish(State(topics): State<Topics>, Query(params): Query<PublishParam
 }
 
 /// Work that ends by itself, and whoever waits for it parked on a watch.
-async fn work(Query(params): Query<WorkParams>) -> impl IntoResponse {
+async fn work(State(topics): State<Topics>, Query(params): Query<WorkParams>) -> impl IntoResponse {
     let (ends, mut ended) = watch::channel(0);
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(params.ms)).await;
-        let _ = ends.send(wall_ns());
+        let ended_ns = wall_ns();
+        topics.commit();
+        let _ = ends.send(ended_ns);
         ends.closed().await;
     });
     let ended_ns = ended.wait_for(|ended_ns| *ended_ns > 0).await.map_or(0, |ended_ns| *ended_ns);
@@ -101,9 +129,10 @@ pub struct BareAxum {
 }
 
 impl BareAxum {
-    pub async fn launch() -> Result<Self> {
+    pub async fn launch(ledger: Option<&Path>) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("__axum-server")
+            .args(ledger)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -180,10 +180,14 @@ impl Queue for BareSqlite {
             let job = claim(&connection)?.ok_or_else(|| anyhow!("the queue ran dry"))?;
             sample.latencies_ns.push(started.elapsed().as_nanos() as u64);
             complete(&connection, &job)?;
-            let id = (step * 7919 % finished.max(1)) as i64 + 1;
+            let (id, times) = if step % 2 == 0 {
+                (job.id, &mut sample.status_ns)
+            } else {
+                ((step * 7919 % finished.max(1)) as i64 + 1, &mut sample.old_status_ns)
+            };
             let started = Instant::now();
             connection.prepare_cached(STATUS)?.query_row([id], |row| row.get::<_, i64>(0))?;
-            sample.status_ns.push(started.elapsed().as_nanos() as u64);
+            times.push(started.elapsed().as_nanos() as u64);
         }
         sample.count = samples;
         Ok(Answer::Done(sample))

@@ -17,16 +17,19 @@ const ROUNDS: usize = 7;
 #[derive(Clone, Copy)]
 enum Question {
     Claim,
+    /// Of what is worked at.
     Status,
+    OldStatus,
 }
 
 impl Question {
-    const ALL: [Self; 2] = [Self::Claim, Self::Status];
+    const ALL: [Self; 3] = [Self::Claim, Self::Status, Self::OldStatus];
 
     fn name(self) -> &'static str {
         match self {
             Self::Claim => "claim",
             Self::Status => "status",
+            Self::OldStatus => "status of something old",
         }
     }
 
@@ -34,6 +37,7 @@ impl Question {
         match self {
             Self::Claim => &sample.latencies_ns,
             Self::Status => &sample.status_ns,
+            Self::OldStatus => &sample.old_status_ns,
         }
     }
 }
@@ -69,8 +73,17 @@ pub fn run(bench: &Bench) -> Result<Section> {
             let (long, short) = (grouped(longest.finished as f64), grouped(shortest.finished as f64));
             let bar = format!("{} beside {long} finished jobs, ≤ 1.2 × beside {short}", question.name());
             let growth = |name| growth(question, named(&longest.all, name)?, named(&shortest.all, name)?);
-            section.verdicts.push(Verdict::at_most(bar, growth(matsu_side::SQLITE[0]), 1.2, times));
-            if let Some(bare) = growth(BARE_SQLITE) {
+            let (seen, bare) = (growth(matsu_side::SQLITE[0]), growth(BARE_SQLITE));
+            section.verdicts.push(match (question, bare) {
+                // One of ten thousand tasks is further from everybody's caches than one of a hundred.
+                (Question::OldStatus, Some(bare)) => {
+                    let bar =
+                        format!("{} beside {long} finished jobs grows no more than a bare lookup", question.name());
+                    Verdict::at_most(bar, seen, bare, times)
+                }
+                _ => Verdict::at_most(bar, seen, 1.2, times),
+            });
+            if let Some(bare) = bare {
                 section
                     .notes
                     .push(format!("{} of bare rusqlite from {short} to {long}: {bare:.2} ×.", question.name()));

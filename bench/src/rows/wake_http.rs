@@ -8,7 +8,7 @@ use crate::report::{Section, grouped};
 use crate::verdict::{Verdict, milliseconds};
 use crate::wake::{self, Server, Wakes};
 
-const SERVERS: [Server; 3] = [Server::BareAxum, Server::NORMAL, Server::FULL];
+const SERVERS: [Server; 4] = [Server::BareAxum, Server::BareDurable, Server::NORMAL, Server::FULL];
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Wake of a waiting request over HTTP", "p50 ≤ 0.5 ms, p99 ≤ 5 ms");
@@ -35,16 +35,20 @@ pub fn run(bench: &Bench) -> Result<Section> {
         add("from the end of work to its waiter's answer", |wakes| &wakes.ended_ns)?;
         add("from the request for a change to the waiter's answer", |wakes| &wakes.woken_ns)?;
         add("from the request for a change to its own answer", |wakes| &wakes.changed_ns)?;
-        for (server, wakes) in &found {
-            if *server != Server::BareAxum {
-                add_verdicts(&mut section, &format!("{caption}, {}", server.name()), wakes)?;
-            }
-        }
+        let [bare, durable, normal, full] = &found;
+        let disk = p50(&durable.1)? - p50(&bare.1)?;
+        add_verdicts(&mut section, &caption, &normal.0, &normal.1, None)?;
+        add_verdicts(&mut section, &caption, &full.0, &full.1, Some(disk))?;
     }
     section.notes.push(
         "The bars are about the first table of each kind: from the moment that a job's body ends, with nothing stored \
          yet, to the last byte of the answer that its waiter reads. So the durable end of the job is in it, at FULL also \
          the disk. In the others the request that makes the change counts too, with its two reads and its transaction."
+            .to_owned(),
+    );
+    section.notes.push(
+        "How long the disk takes is not Matsu's to say: at FULL the bar is about what is left when one bare commit is \
+         taken off, which is what the bare server takes longer with one than without, in the same run."
             .to_owned(),
     );
     section.notes.push(
@@ -55,10 +59,18 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-fn add_verdicts(section: &mut Section, what: &str, wakes: &Wakes) -> Result<()> {
+fn p50(wakes: &Wakes) -> Result<f64> {
+    Ok(Percentiles::of(wakes.ended_ns.iter().copied())?.map_or(f64::NAN, |found| found.p50_ns as f64))
+}
+
+/// `disk`: how long one bare commit takes, where there is one to wait for.
+fn add_verdicts(section: &mut Section, caption: &str, server: &Server, wakes: &Wakes, disk: Option<f64>) -> Result<()> {
+    let what = format!("{caption}, {}", server.name());
     let found = Percentiles::of(wakes.ended_ns.iter().copied())?;
-    let (p50, p99) = found.map_or((None, None), |found| (Some(found.p50_ns as f64), Some(found.p99_ns as f64)));
-    section.verdicts.push(Verdict::at_most(format!("{what}, p50 ≤ 0.5 ms"), p50, 5e5, milliseconds));
+    let p99 = found.map(|found| found.p99_ns as f64);
+    let beyond = if disk.is_some() { " beyond a bare commit" } else { "" };
+    let p50 = Some(p50(wakes)? - disk.unwrap_or_default());
+    section.verdicts.push(Verdict::at_most(format!("{what}, p50 ≤ 0.5 ms{beyond}"), p50, 5e5, milliseconds));
     section.verdicts.push(Verdict::at_most(format!("{what}, p99 ≤ 5 ms"), p99, 5e6, milliseconds));
     Ok(())
 }

@@ -84,7 +84,7 @@ fn past_task(number: usize) -> String {
     format!("task_{PAST}{number:025}")
 }
 
-/// One job claimed and settled at a time, as a dispatcher would, and one look at an old task after each.
+/// One job claimed and settled at a time, as a dispatcher would, and one look after each: at its task, or an old one.
 pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample> {
     let clock = *house.runtime.clock();
     let node = NodeId::mint(clock.now());
@@ -113,14 +113,19 @@ pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample
         let claimed = house.store().finish_and_claim(request).await?.claimed;
         sample.latencies_ns.push(started.elapsed().as_nanos() as u64);
         let job = claimed.into_iter().next().context("the queue ran dry")?;
+        let own = job.task_id.context("a job of no task")?;
         let lease = Lease { job_id: job.id, attempt: job.attempt };
         let finish = Finish { lease, end: JobEnd::Completed { output_json: "{}".to_owned() } };
         let request = FinishAndClaim { finishes: vec![finish], claim: None, now: clock.now() };
         house.store().finish_and_claim(request).await?;
-        let id = TaskId::from_text(past_task(step * 7919 % past));
+        let (id, times) = if step % 2 == 0 {
+            (own, &mut sample.status_ns)
+        } else {
+            (TaskId::from_text(past_task(step * 7919 % past)), &mut sample.old_status_ns)
+        };
         let started = Instant::now();
         house.status(&id).await?;
-        sample.status_ns.push(started.elapsed().as_nanos() as u64);
+        times.push(started.elapsed().as_nanos() as u64);
     }
     Ok(sample)
 }
