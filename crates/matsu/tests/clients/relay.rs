@@ -83,7 +83,7 @@ fn a_client_that_dies_loses_nothing() {
     let home = Home::new();
     let mut client = Client::legacy(&home, &[]);
     let (_, http) = home.relayed();
-    let task = http.submit(2_500);
+    let task = http.submit(8_000);
     client.call("get_task_status", &json!({ "task_id": task }));
     client.request("tools/call", &waiting(&task));
     client.kill();
