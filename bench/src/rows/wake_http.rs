@@ -47,8 +47,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
             .to_owned(),
     );
     section.notes.push(
-        "How long the disk takes is not Matsu's to say: at FULL the bar is about what is left when one bare commit is \
-         taken off, which is what the bare server takes longer with one than without, in the same run."
+        "How long the disk takes is not Matsu's to say: at FULL the bar is judged twice, with it and with one bare \
+         commit taken off, which is what the bare server takes longer with one than without, in the same run."
             .to_owned(),
     );
     section.notes.push(
@@ -68,9 +68,12 @@ fn add_verdicts(section: &mut Section, caption: &str, server: &Server, wakes: &W
     let what = format!("{caption}, {}", server.name());
     let found = Percentiles::of(wakes.ended_ns.iter().copied())?;
     let p99 = found.map(|found| found.p99_ns as f64);
-    let beyond = if disk.is_some() { " beyond a bare commit" } else { "" };
-    let p50 = Some(p50(wakes)? - disk.unwrap_or_default());
-    section.verdicts.push(Verdict::at_most(format!("{what}, p50 ≤ 0.5 ms{beyond}"), p50, 5e5, milliseconds));
+    let whole = p50(wakes)?;
+    section.verdicts.push(Verdict::at_most(format!("{what}, p50 ≤ 0.5 ms"), Some(whole), 5e5, milliseconds));
+    if let Some(disk) = disk {
+        let bar = format!("{what}, p50 ≤ 0.5 ms beyond a bare commit");
+        section.verdicts.push(Verdict::at_most(bar, Some(whole - disk), 5e5, milliseconds));
+    }
     section.verdicts.push(Verdict::at_most(format!("{what}, p99 ≤ 5 ms"), p99, 5e6, milliseconds));
     Ok(())
 }
