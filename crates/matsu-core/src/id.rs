@@ -66,6 +66,8 @@ ids! {
     TaskId = "task_";
     /// One run of one process on one store; new at every start.
     NodeId = "node_";
+    /// One start of an agent's program. A program that is started again is another run.
+    RunId = "run_";
     /// A named bearer token; not the secret.
     TokenId = "tok_";
     /// Finds the full record of an error in the log.

@@ -6,7 +6,7 @@ pub mod purpose;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::id::{AgentId, ChatId, JobId, ProjectId, SessionId, TaskId};
+use crate::id::{AgentId, ChatId, JobId, ProjectId, RunId, SessionId, TaskId};
 use crate::principal::Principal;
 use crate::run::Mode;
 use crate::words::words;
@@ -62,8 +62,10 @@ pub struct Session {
     pub purpose: Purpose,
     pub task_id: Option<TaskId>,
     pub chat_id: Option<ChatId>,
-    /// The run it was made for, if Matsu started the agent.
+    /// The job it was made for, if Matsu started the agent.
     pub job_id: Option<JobId>,
+    /// The run of that job. The session's token is this run's and no other's.
+    pub run_id: Option<RunId>,
     /// The permission mode of that run; what it starts may have at most this.
     pub mode: Option<String>,
     /// Toolsets and tools beyond `sessions`, if Matsu started the agent.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::error_code::ErrorCode;
-use crate::id::TaskId;
+use crate::id::{RunId, TaskId};
 use crate::job::Lease;
 use crate::run::{Changes, Isolation, Mode, Question, RunInput, RunPresence, Usage};
 use crate::secret::Token;
@@ -215,6 +215,10 @@ pub struct Probe {
 #[derive(Clone, Debug)]
 pub struct RunOrder {
     pub lease: Lease,
+    /// The run's own id, new with every start of a program.
+    pub run_id: RunId,
+    /// Shows that a connection was forwarded by the supervisor of this run. The program never gets it.
+    pub socket_key: Token,
     pub task_id: Option<TaskId>,
     pub input: RunInput,
     pub say: Say,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use matsu_core::id::{JobId, NodeId, TaskId};
+use matsu_core::id::{JobId, NodeId, RunId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{ConnectBack, Places};
@@ -18,9 +18,15 @@ use matsu_core::secret::Token;
 use crate::context::JobContext;
 use crate::runtime::Runtime;
 
+use super::own_session::OwnSession;
+
 /// Where a run sits while it lasts.
 #[derive(Clone)]
 pub struct RunSeat {
+    /// New with every start of a program.
+    pub run_id: RunId,
+    /// Shows that a connection comes through this run's own socket.
+    pub socket_key: Token,
     pub context: JobContext,
     pub mode: Mode,
     /// Where it works, and so what it may name for others.
@@ -60,15 +66,23 @@ impl LiveRuns {
         self: &Arc<Self>,
         context: &JobContext,
         input: &RunInput,
-        token: &Token,
+        own: &OwnSession,
         back: &ConnectBack,
     ) -> Seated {
         let (ended, listener) = watch::channel(None);
         let lease = context.lease.clone();
         let directory = input.directory.as_ref().map(PathBuf::from);
         let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
-        let (context, token, grants) = (context.clone(), token.clone(), back.grants.as_str().into());
-        let seat = RunSeat { context, mode: input.mode, places, token, grants, ended: listener };
+        let seat = RunSeat {
+            run_id: own.run_id().clone(),
+            socket_key: own.socket_key().clone(),
+            context: context.clone(),
+            mode: input.mode,
+            places,
+            token: own.token().clone(),
+            grants: back.grants.as_str().into(),
+            ended: listener,
+        };
         self.lock().push((lease.clone(), seat));
         Seated { runs: Arc::clone(self), lease, ended }
     }
@@ -89,11 +103,11 @@ impl LiveRuns {
         found.map(|(_, seat)| seat.clone())
     }
 
-    /// The run of this job.
+    /// The run of this id.
     #[must_use]
-    pub fn of_job(&self, job: &JobId) -> Option<RunSeat> {
+    pub fn by_id(&self, run: &RunId) -> Option<RunSeat> {
         let seats = self.lock();
-        seats.iter().find(|(lease, _)| lease.job_id == *job).map(|(_, seat)| seat.clone())
+        seats.iter().find(|(_, seat)| seat.run_id == *run).map(|(_, seat)| seat.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Lease, RunSeat)>> {

@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use matsu_core::change::Topic;
 use matsu_core::chat::Chat;
-use matsu_core::id::{AgentId, ProjectId};
+use matsu_core::id::{AgentId, ProjectId, RunId};
 use matsu_core::limits::{AFTER_REPORT_MAX, TICK};
 use matsu_core::ports::agent::{ConnectBack, ReportRule};
 use matsu_core::ports::store::{EndSession, SessionKey, Standing, StoreError, WantedFor};
 use matsu_core::principal::Principal;
 use matsu_core::project::DEFAULT_PROJECT;
 use matsu_core::run::RunInput;
-use matsu_core::secret::Token;
+use matsu_core::secret::{self, Token};
 use matsu_core::session::{EndReason, Purpose, Said, Session, SessionState};
 use matsu_core::wake::Subscription;
 
@@ -32,7 +32,9 @@ const LOOK_EVERY_TICKS: u32 = 5;
 pub struct OwnSession {
     runtime: Runtime,
     session: Session,
+    run_id: RunId,
     token: Token,
+    socket_key: Token,
     rule: ReportRule,
     subscription: Subscription,
     /// The next look that nobody has to ask for.
@@ -59,6 +61,7 @@ impl OwnSession {
             project_id,
             wanted: WantedFor::Task(task_id),
             job_id: cx.lease.job_id.clone(),
+            run_id: RunId::mint(runtime.clock().now()),
             mode: Some(input.mode.to_string()),
             grants: back.grants.clone(),
         };
@@ -82,6 +85,7 @@ impl OwnSession {
             project_id: chat.project_id.clone(),
             wanted: WantedFor::Chat(chat.id.clone()),
             job_id: cx.lease.job_id.clone(),
+            run_id: RunId::mint(cx.runtime().clock().now()),
             mode: Some(input.mode.to_string()),
             grants: back.grants.clone(),
         };
@@ -96,10 +100,21 @@ impl OwnSession {
     ) -> Result<Self, StoreError> {
         // Before it begins: whatever ends it from then on is heard.
         let subscription = runtime.hub().subscribe(&[Topic::agent(&started.agent_id, &started.project_id)]);
+        let run_id = started.run_id.clone();
         let begun = runtime.begin_for_run(owner, started).await?;
-        let token = Token::new(&begun.token);
+        let (token, socket_key) = (Token::new(&begun.token), Token::new(&secret::mint()));
         let look_at = runtime.clock().instant() + TICK * LOOK_EVERY_TICKS;
-        Ok(Self { runtime: runtime.clone(), session: begun.session, token, rule, subscription, look_at })
+        let (runtime, session) = (runtime.clone(), begun.session);
+        Ok(Self { runtime, session, run_id, token, socket_key, rule, subscription, look_at })
+    }
+
+    pub fn run_id(&self) -> &RunId {
+        &self.run_id
+    }
+
+    /// What the run's supervisor shows when it forwards a connection. The program never gets it.
+    pub fn socket_key(&self) -> &Token {
+        &self.socket_key
     }
 
     pub fn token(&self) -> &Token {

@@ -52,9 +52,11 @@ impl AgentRuns {
         })?;
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, own.token(), &agent.connect_back);
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back);
         let order = RunOrder {
             lease: cx.lease.clone(),
+            run_id: own.run_id().clone(),
+            socket_key: own.socket_key().clone(),
             task_id: cx.job.task_id.clone(),
             input: input.clone(),
             say,

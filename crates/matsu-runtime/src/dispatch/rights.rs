@@ -64,6 +64,7 @@ mod tests {
             task_id: None,
             chat_id: None,
             job_id: None,
+            run_id: None,
             mode: None,
             grants: grants.map(str::to_owned),
             state: SessionState::Active,

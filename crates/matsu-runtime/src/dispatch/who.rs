@@ -51,8 +51,8 @@ pub async fn identify(
     touch(cx, &standing).await;
     let mut cx = cx.of_session(entry, Arc::new(standing.session));
     // A token of a run makes the call the run's, over whichever door it came.
-    if let (None, Some(job)) = (&cx.run, cx.session.as_ref().and_then(|session| session.job_id.as_ref())) {
-        cx.run = cx.runtime.live_runs().of_job(job);
+    if let (None, Some(run)) = (&cx.run, cx.session.as_ref().and_then(|session| session.run_id.as_ref())) {
+        cx.run = cx.runtime.live_runs().by_id(run);
     }
     Ok(Who { cx, unread })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{AgentId, JobId, ProjectId, SessionId};
+use matsu_core::id::{AgentId, JobId, ProjectId, RunId, SessionId};
 use matsu_core::limits::RUN_SESSION_KEPT;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{NewSession, SessionFilter, SessionKey, StoreError, WantedFor};
@@ -30,6 +30,7 @@ pub struct StartedAgent {
     pub project_id: ProjectId,
     pub wanted: WantedFor,
     pub job_id: JobId,
+    pub run_id: RunId,
     /// The run's permission mode; what the agent starts may have at most this.
     pub mode: Option<String>,
     /// Toolsets and tools beyond `sessions`.
@@ -81,11 +82,11 @@ impl Runtime {
     /// # Errors
     /// A task or chat that is over.
     pub async fn begin_for_run(&self, owner: &Principal, run: StartedAgent) -> Result<Begun, StoreError> {
-        let StartedAgent { agent_id, project_id, wanted, job_id, mode, grants } = run;
+        let StartedAgent { agent_id, project_id, wanted, job_id, run_id, mode, grants } = run;
         let of_run = |new: NewSession| {
             // It ends with its run; no hour of silence, and no night with the lid closed, ends it before.
             let expires_at = new.now.plus(RUN_SESSION_KEPT);
-            NewSession { job_id: Some(job_id), mode, grants: Some(grants), expires_at, ..new }
+            NewSession { job_id: Some(job_id), run_id: Some(run_id), mode, grants: Some(grants), expires_at, ..new }
         };
         self.begin(owner.clone(), agent_id, project_id, wanted, of_run).await
     }
@@ -118,6 +119,7 @@ impl Runtime {
             wanted,
             listening: Vec::new(),
             job_id: None,
+            run_id: None,
             mode: None,
             grants: None,
             now,

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0009_chat_turns.sql"),
     include_str!("../../migrations/postgres/0010_marks.sql"),
     include_str!("../../migrations/postgres/0011_in_place.sql"),
+    include_str!("../../migrations/postgres/0012_run_ids.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

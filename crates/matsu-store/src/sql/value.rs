@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{
     AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, MessageId, NodeId,
-    NotificationId, PageId, ProjectId, RuleId, SampleId, SessionId, TaskId, TokenId,
+    NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, SessionId, TaskId, TokenId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -119,6 +119,7 @@ from_text_newtypes!(
     ProjectId,
     AgentId,
     SessionId,
+    RunId,
     ChatId,
     MessageId,
     NotificationId

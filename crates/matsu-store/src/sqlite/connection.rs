@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0007_research.sql"),
     include_str!("../../migrations/sqlite/0008_open_tasks.sql"),
     include_str!("../../migrations/sqlite/0009_chat_turns.sql"),
+    include_str!("../../migrations/sqlite/0010_run_ids.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

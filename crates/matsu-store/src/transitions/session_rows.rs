@@ -1,7 +1,7 @@
 //! Sessions, chats, messages and notifications as rows: their columns in order, and how they are read.
 
 use matsu_core::chat::{Chat, ChatState, Message, Sender};
-use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NotificationId, ProjectId, SessionId, TaskId};
+use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NotificationId, ProjectId, RunId, SessionId, TaskId};
 use matsu_core::notification::{Cause, Notification, NotificationAction, NotificationKind};
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
@@ -12,8 +12,8 @@ use crate::sql::{Columns, Row};
 macro_rules! session_columns {
     () => {
         "sessions.seq, sessions.id, sessions.owner, sessions.agent_id, sessions.project_id, sessions.purpose, \
-         sessions.task_id, sessions.chat_id, sessions.job_id, sessions.mode, sessions.grants, sessions.state, \
-         sessions.end_reason, sessions.created_at, sessions.last_seen_at, sessions.expires_at, sessions.ended_at"
+         sessions.task_id, sessions.chat_id, sessions.job_id, sessions.run_id, sessions.mode, sessions.grants, \
+         sessions.state, sessions.end_reason, sessions.created_at, sessions.last_seen_at, sessions.expires_at, sessions.ended_at"
     };
 }
 
@@ -57,6 +57,7 @@ pub fn session(c: &mut Columns<'_>) -> Result<Session, StoreError> {
         task_id: c.opt_text()?.map(TaskId::from_text),
         chat_id: c.opt_text()?.map(ChatId::from_text),
         job_id: c.opt_text()?.map(JobId::from_text),
+        run_id: c.opt_text()?.map(RunId::from_text),
         mode: c.opt_text()?,
         grants: c.opt_text()?,
         state: c.word(SessionState::parse)?,

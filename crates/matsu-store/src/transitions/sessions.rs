@@ -42,8 +42,8 @@ const ACTIVE_OF_TASK: Sql = Sql::both(
 const ACTIVE_OF_CHAT: Sql = Sql::both("SELECT id FROM sessions WHERE chat_id = $1 AND state = 'active'");
 const INSERT: Sql = Sql::both(
     "INSERT INTO sessions (id, token_hash, owner, agent_id, project_id, purpose, task_id, chat_id, job_id, mode, \
-     grants, state, created_at, last_seen_at, expires_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'active', $12, $12, $13)",
+     grants, state, created_at, last_seen_at, expires_at, run_id) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'active', $12, $12, $13, $14)",
 );
 const CAME: Sql = Sql::both("UPDATE chats SET connecting_since = NULL WHERE id = $1");
 const TOUCH: Sql = Sql::both(
@@ -216,6 +216,7 @@ async fn insert(
         new.grants.as_ref(),
         new.now,
         new.expires_at,
+        new.run_id.as_ref(),
     ];
     tx.run(&INSERT, values).await.map(drop)
 }

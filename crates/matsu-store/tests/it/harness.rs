@@ -7,7 +7,7 @@ use std::time::Duration;
 use matsu_core::agent::NewAgent;
 use matsu_core::chat::{Message, NewChat, NewMessage, Sender};
 use matsu_core::clock::{Clock, Timestamp};
-use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NodeId, ProjectId, SessionId, TaskId};
+use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NodeId, ProjectId, RunId, SessionId, TaskId};
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob, Priority};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{
@@ -273,6 +273,7 @@ impl TestStore {
             wanted: WantedFor::WhateverIsOpen,
             listening: Vec::new(),
             job_id: None,
+            run_id: None,
             mode: None,
             grants: None,
             now: self.now(),
@@ -293,6 +294,7 @@ impl TestStore {
             wanted: WantedFor::Task(job.task_id.clone().expect("a run has a task")),
             listening: Vec::new(),
             job_id: Some(job.id.clone()),
+            run_id: Some(RunId::mint(self.now())),
             mode: Some("read-only".to_owned()),
             grants: Some("core".to_owned()),
             now: self.now(),

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::clock::Timestamp;
-use crate::id::{AgentId, ChatId, JobId, ProjectId, SessionId, TaskId};
+use crate::id::{AgentId, ChatId, JobId, ProjectId, RunId, SessionId, TaskId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::session::{EndReason, Outcome, Said, Session, SessionState, SessionView, Unread};
@@ -79,6 +79,7 @@ pub struct NewSession {
     /// Sessions of the agent that wait in a call at this moment.
     pub listening: Vec<SessionId>,
     pub job_id: Option<JobId>,
+    pub run_id: Option<RunId>,
     pub mode: Option<String>,
     pub grants: Option<String>,
     pub now: Timestamp,

@@ -18,6 +18,7 @@ fn session(purpose: Purpose) -> Session {
         task_id: None,
         chat_id: None,
         job_id: None,
+        run_id: None,
         mode: None,
         grants: None,
         state: SessionState::Active,

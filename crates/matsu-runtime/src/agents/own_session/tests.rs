@@ -18,6 +18,7 @@ fn standing(purpose: Purpose, state: SessionState, end_reason: Option<EndReason>
         task_id: None,
         chat_id: None,
         job_id: Some(JobId::from_text("j_1")),
+        run_id: None,
         mode: None,
         grants: None,
         state,

@@ -62,7 +62,10 @@ pub async fn each_run_of_a_task_has_a_session_that_outlives_neither_it_nor_its_s
     let (one, other) = (t.claim_one().await, t.claim_one().await);
     let (first, beside) = (t.begin_for(&one).await.unwrap(), t.begin_for(&other).await.unwrap());
     assert_eq!(t.store.session(&first.id).await.unwrap().state, SessionState::Active, "side by side");
+    assert_ne!(first.run_id, beside.run_id, "each run has an id of its own");
     let again = t.begin_for(&one).await.unwrap();
+    assert!(again.run_id.is_some() && again.run_id != first.run_id, "a program that starts again is another run");
+    assert_eq!(t.store.session(&again.id).await.unwrap().run_id, again.run_id);
     let gone = t.store.session(&first.id).await.unwrap();
     assert_eq!((gone.state, gone.end_reason), (SessionState::Ended, Some(EndReason::TakenOver)));
     assert_eq!(t.store.report_of(&again.id).await.unwrap(), None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use matsu_core::change::Topic;
 use matsu_core::chat::{Chat, Sender};
 use matsu_core::clock::Clock;
-use matsu_core::id::{AgentId, ChatId, ProjectId, SessionId};
+use matsu_core::id::{AgentId, ChatId, ProjectId, RunId, SessionId};
 use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::ports::store::{
     Conversation, EndTurn, MessageFilter, NewSession, SessionNote, Turn, TurnOutcome, WantedFor,
@@ -52,6 +52,7 @@ async fn come(t: &TestStore, job: &Job, chat: &ChatId) -> Session {
         wanted: WantedFor::Chat(chat.clone()),
         listening: Vec::new(),
         job_id: Some(job.id.clone()),
+        run_id: Some(RunId::mint(t.now())),
         mode: None,
         grants: None,
         now: t.now(),
