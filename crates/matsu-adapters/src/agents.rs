@@ -5,6 +5,7 @@ mod command_line;
 mod decoders;
 mod definition;
 mod environment;
+pub mod git_paths;
 mod host;
 mod live;
 mod orphans;
