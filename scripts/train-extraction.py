@@ -5,7 +5,7 @@
     cargo build --release --manifest-path bench/peers/reader/Cargo.toml
     .venv/bin/python scripts/train-extraction.py --data ../shared/data \\
         --reader bench/peers/reader/target/release/bench-peer-reader \\
-        --out crates/matsu-adapters/src/extract/block_model.txt
+        --out crates/matsu-reader/src/block_model.txt
 
 The data are two page sets: 181 articles and 150 pages of seven
 kinds, each with its true main text. A block of a page is main text if most of its words stand

@@ -3,6 +3,7 @@
 pub mod fake_agents;
 pub mod fake_model;
 pub mod fake_tools;
+pub mod hostile;
 pub mod model_server;
 pub mod test_site;
 pub mod web;

@@ -125,6 +125,9 @@ pub enum Command {
     /// The parent of one run's processes; started by the daemon, never by hand
     #[command(name = "__run", hide = true)]
     Shim,
+    /// A process that reads documents; started by the daemon, never by hand
+    #[command(name = "__read", hide = true)]
+    Read,
     /// The program of a run of the built-in agent; started by the daemon, never by hand
     #[command(name = "__loop", hide = true)]
     Loop(loop_run::Loop),
@@ -160,7 +163,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Shim | Command::Mcp(_) => Ok(ExitCode::FAILURE),
+        Command::Shim | Command::Read | Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,

@@ -26,6 +26,10 @@ fn main() -> ExitCode {
     if matches!(cli.command, commands::Command::Shim) {
         return matsu_adapters::agents::shim::run();
     }
+    // And what a reader takes from itself must hold for all that it does.
+    if matches!(cli.command, commands::Command::Read) {
+        return matsu_adapters::reading::child::run();
+    }
     let json = cli.global.json;
     let ended = match cli.command {
         commands::Command::Mcp(args) => commands::mcp::run(&cli.global, &args),

@@ -1,7 +1,7 @@
 //! Which crate may know which: the arrows of the architecture, read from `cargo metadata`.
 //!
 //! ```text
-//! matsu → {server, store, adapters};  server → runtime → core;  store, adapters → core
+//! matsu → {server, store, adapters};  server → runtime → core;  store → core;  adapters → reader → core
 //! ```
 //! Dev-dependencies are free, because tests of the runtime and the server run on a real store.
 
@@ -32,12 +32,17 @@ const DRIVERS: &[&str] =
     &["axum", "deadpool-postgres", "hyper", "hyper-util", "reqwest", "rmcp", "rusqlite", "sqlx", "tokio-postgres"];
 const DATABASES: &[&str] = &["deadpool-postgres", "rusqlite", "sqlx", "tokio-postgres"];
 const DOORS: &[&str] = &["axum"];
+const OUTWARD: &[&str] = &["axum", "hyper", "landlock", "reqwest", "rmcp", "rusqlite", "rustix", "tokio"];
+/// Documents are parsed by matsu-reader, which only reader processes call.
+const PARSERS: &[&str] = &["axum", "dom_query", "dom_smoothie", "encoding_rs", "pdf-extract", "rs-trafilatura"];
 
 const RULES: &[Rule] = &[
     Rule { package: "matsu-core", ours: &[], never: DRIVERS },
     Rule { package: "matsu-runtime", ours: &["matsu-core"], never: DRIVERS },
     Rule { package: "matsu-store", ours: &["matsu-core"], never: DOORS },
-    Rule { package: "matsu-adapters", ours: &["matsu-core"], never: DOORS },
+    // It reads foreign bytes: what it cannot name it cannot reach.
+    Rule { package: "matsu-reader", ours: &["matsu-core"], never: OUTWARD },
+    Rule { package: "matsu-adapters", ours: &["matsu-core", "matsu-reader"], never: PARSERS },
     Rule { package: "matsu-server", ours: &["matsu-core", "matsu-runtime"], never: DATABASES },
     Rule {
         package: "matsu",

@@ -4,10 +4,12 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use matsu_adapters::engines::local::LocalEngine;
+use matsu_adapters::reading::{ReaderLimits, Readers};
 use matsu_core::clock::Clock;
 use matsu_core::ports::search_engine::{EngineRequest, SearchEngine};
 use matsu_core::principal::Principal;
@@ -77,8 +79,11 @@ pub fn measure(folder: &Path, index: &Path, megabytes: usize) -> Result<()> {
     if !folder.exists() {
         write_corpus(folder, megabytes)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
-    let engine = LocalEngine::open(index, Vec::new(), Clock::system()).context("no index")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // As in the product, by reader processes.
+    let (limits, clock) = (ReaderLimits::default(), Clock::system());
+    let readers = Readers::new(std::env::current_exe()?, vec!["__read".to_owned()], limits, clock);
+    let engine = LocalEngine::open(index, Vec::new(), Arc::new(readers), clock).context("no index")?;
     let ask = |query: String| EngineRequest {
         query,
         language: None,

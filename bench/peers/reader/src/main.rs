@@ -10,25 +10,39 @@
 //!     bench-peer-reader stances PAIRS.json OUT.json                       the judge's three probabilities
 //!     bench-peer-reader local FOLDER INDEX MEGABYTES                       writes that much text, indexes and asks it
 //!
-//! READER is `matsu`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were fetched from.
+//!     bench-peer-reader __read                                             a reader process, started by this program
+//!
+//! READER is `matsu`, `matsu-processes`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were fetched from.
 
 mod local;
+mod processes;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use matsu_adapters::extract::html::{Reading, Verdict, read_by};
-use matsu_adapters::extract::{self, context, features};
 use matsu_adapters::judge;
+use matsu_reader::html::{Reading, Verdict, read_by};
+use matsu_reader::{context, features};
 use serde_json::{Map, Value, json};
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let given: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match given[..] {
+    if given == ["__read"] {
+        return Ok(matsu_adapters::reading::child::run());
+    }
+    command(&given)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn command(given: &[&str]) -> Result<()> {
+    match *given {
+        ["read", "matsu-processes", pages, out] => processes::read(pages, out, None),
+        ["read", "matsu-processes", pages, out, truth] => processes::read(pages, out, Some(truth)),
         ["read", reader, pages, out] => read(reader, pages, out, None),
         ["read", reader, pages, out, truth] => read(reader, pages, out, Some(truth)),
         ["rows", pages, out] => write(out, &of_pages(pages, |_, reading| {
@@ -63,7 +77,7 @@ fn of_pairs(pairs: &str, judge: impl Fn(&str, &str) -> Value) -> Result<Value> {
 fn of_pages(folder: &str, make: impl Fn(&str, &Reading) -> Result<Value>) -> Result<Value> {
     let mut found = Map::new();
     for (id, body) in pages(folder)? {
-        let reading = Reading::of(&extract::decode(&body, Some("text/html")));
+        let reading = Reading::of(&matsu_reader::decode(&body, Some("text/html")));
         found.insert(id.clone(), make(&id, &reading)?);
     }
     Ok(Value::Object(found))
@@ -97,13 +111,13 @@ fn read(reader: &str, folder: &str, out: &str, truth: Option<&str>) -> Result<()
 
 fn text(reader: &str, body: &[u8], url: Option<&str>) -> Result<String> {
     Ok(match reader {
-        "matsu" => extract::read(body, "text/html", url).map(|document| document.text).unwrap_or_default(),
+        "matsu" => matsu_reader::read(body, "text/html", url).map(|document| document.text).unwrap_or_default(),
         "rs-trafilatura" => {
             let options = rs_trafilatura::Options { url: url.map(str::to_owned), ..Default::default() };
             rs_trafilatura::extract_bytes_with_options(body, &options).map(|found| found.content_text).unwrap_or_default()
         }
         "dom_smoothie" => {
-            let html = extract::decode(body, Some("text/html"));
+            let html = matsu_reader::decode(body, Some("text/html"));
             let read = dom_smoothie::Readability::new(html, None, None).ok().and_then(|mut page| page.parse().ok());
             read.map(|page| page.text_content.to_string()).unwrap_or_default()
         }
@@ -119,7 +133,7 @@ fn texts_by(folder: &str, probabilities: &str, out: &str, truth: &str) -> Result
         let judged = probabilities.get(&id).context("a page that was not judged")?.clone();
         let url = address(truth, &id);
         let began = cpu_seconds()?;
-        let html = extract::decode(&body, Some("text/html"));
+        let html = matsu_reader::decode(&body, Some("text/html"));
         let reading = Reading::of(&html);
         std::hint::black_box(reading.verdict());
         let verdict = Verdict::of(&reading.blocks, judged);

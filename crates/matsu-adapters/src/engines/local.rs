@@ -20,11 +20,14 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
 use matsu_core::research::address::domain_of;
 use matsu_core::research::merge::Hit;
+use tokio::runtime::Handle;
 
 pub use folders::media_type;
 use freshness::{Freshness, Step};
 use index::Index;
 use scan::{Scan, Scanned};
+
+use crate::reading::DocumentReader;
 
 pub const NAME: &str = "local";
 
@@ -34,15 +37,21 @@ pub struct LocalEngine {
     /// Where searches look that name no folder.
     folders: Vec<PathBuf>,
     freshness: Arc<Freshness>,
+    reader: Arc<dyn DocumentReader>,
     clock: Clock,
 }
 
 impl LocalEngine {
     /// # Errors
     /// The index file cannot be opened.
-    pub fn open(index_file: &Path, folders: Vec<PathBuf>, clock: Clock) -> Result<Self, EngineError> {
+    pub fn open(
+        index_file: &Path,
+        folders: Vec<PathBuf>,
+        reader: Arc<dyn DocumentReader>,
+        clock: Clock,
+    ) -> Result<Self, EngineError> {
         let index = Index::open(index_file).map_err(|error| failed(&error))?;
-        Ok(Self { index: Arc::new(index), folders, freshness: Arc::default(), clock })
+        Ok(Self { index: Arc::new(index), folders, freshness: Arc::default(), reader, clock })
     }
 
     /// Brings the index up to date, for as long as it is worth waiting.
@@ -64,10 +73,10 @@ impl LocalEngine {
 
     fn look_at(&self, folders: &[PathBuf]) -> impl FnOnce() -> rusqlite::Result<()> + use<> {
         let (index, freshness, clock) = (Arc::clone(&self.index), Arc::clone(&self.freshness), self.clock);
-        let folders = folders.to_vec();
+        let (folders, reader, runtime) = (folders.to_vec(), Arc::clone(&self.reader), Handle::current());
         move || {
             let began = clock.instant();
-            let looked = Scan::new(&index).run(&folders);
+            let looked = Scan::new(&index, &*reader, runtime).run(&folders);
             let now = clock.instant();
             let seen = looked.as_ref().map_or(0, |scanned| scanned.seen);
             freshness.end(&folders, seen, now.duration_since(began), now);
@@ -130,13 +139,13 @@ impl SearchEngine for LocalEngine {
 }
 
 /// What a document counts as for independence: the domain of the address it gives itself, else its folder.
-#[must_use]
-pub fn domain_of_document(folder: &Path, body: &[u8], media_type: &str) -> String {
-    let declared = crate::extract::declared_url(body, media_type);
-    declared.and_then(|url| domain_of(&url)).unwrap_or_else(|| domain_of_folder(folder))
+fn domain_of_document(folder: &Path, declared_url: Option<&str>) -> String {
+    declared_url.and_then(domain_of).unwrap_or_else(|| domain_of_folder(folder))
 }
 
-fn domain_of_folder(folder: &Path) -> String {
+/// What a document counts as that gives itself no address.
+#[must_use]
+pub fn domain_of_folder(folder: &Path) -> String {
     let name = folder.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy());
     format!("local:{name}")
 }

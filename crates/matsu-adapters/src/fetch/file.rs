@@ -32,7 +32,6 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
         return Err(FetchError::TooLarge);
     }
     let body = std::fs::read(&real).map_err(|error| FetchError::Failed(error.kind().to_string()))?;
-    let domain = local::domain_of_document(&folder, &body, media_type);
     Ok(FetchedPage {
         url: request.url.clone(),
         body,
@@ -41,7 +40,7 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
         last_modified: None,
         origin: PageOrigin::Local,
         is_private: true,
-        domain: Some(domain),
+        domain: Some(local::domain_of_folder(&folder)),
     })
 }
 

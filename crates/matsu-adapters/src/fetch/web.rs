@@ -22,6 +22,7 @@ use super::scripts::needs_scripts;
 use super::vault::FileVault;
 use super::walls;
 use crate::http;
+use crate::reading::DocumentReader;
 
 /// The word that robots.txt addresses us by.
 pub const AGENT: &str = "matsu";
@@ -83,6 +84,7 @@ pub struct WebFetcher {
     robots: RobotsCache,
     vault: Arc<FileVault>,
     browser: Option<Arc<dyn PageBrowser>>,
+    reader: Arc<dyn DocumentReader>,
     settings: FetchSettings,
     clock: Clock,
 }
@@ -95,12 +97,13 @@ impl WebFetcher {
         names: Arc<dyn Names>,
         vault: Arc<FileVault>,
         browser: Option<Arc<dyn PageBrowser>>,
+        reader: Arc<dyn DocumentReader>,
         clock: Clock,
     ) -> Result<Self, reqwest::Error> {
         let guard = Arc::new(AddressGuard::new(settings.exceptions.clone()));
         let names = GuardedNames::new(names, guard);
         let client = http::page_client(names.clone(), &settings.user_agent, settings.time_max)?;
-        Ok(Self { client, names, robots: RobotsCache::default(), vault, browser, settings, clock })
+        Ok(Self { client, names, robots: RobotsCache::default(), vault, browser, reader, settings, clock })
     }
 
     fn checked(&self, address: &str) -> Result<Url, FetchError> {
@@ -158,18 +161,18 @@ impl WebFetcher {
             }
         }
         let answer = Answer::read(ask, self.settings.bytes_max).await?;
-        self.judge(answer, &url, is_private)
+        self.judge(answer, &url, is_private).await
     }
 
     /// What an answer amounts to.
-    fn judge(&self, answer: Answer, url: &Url, is_private: bool) -> Result<FetchOutcome, FetchError> {
+    async fn judge(&self, answer: Answer, url: &Url, is_private: bool) -> Result<FetchOutcome, FetchError> {
         if answer.status == 304 {
             return Ok(FetchOutcome::NotModified);
         }
         if is_redirect(answer.status)
             && let Some(to) = answer.header("location").and_then(|to| url.join(to).ok())
         {
-            return Ok(FetchOutcome::Redirect { to: to.to_string() });
+            return Ok(FetchOutcome::Redirect { to: to.to_string(), is_private });
         }
         let media_type = answer.header("content-type").unwrap_or("text/html").to_owned();
         let is_html = media_type.contains("html");
@@ -188,7 +191,7 @@ impl WebFetcher {
         if !is_readable(&media_type) {
             return Err(FetchError::Status(415));
         }
-        if is_html && self.browser.is_some() && needs_scripts(&body) {
+        if is_html && self.browser.is_some() && needs_scripts(&*self.reader, &body).await {
             return Ok(FetchOutcome::NeedsScripts);
         }
         drop(body);

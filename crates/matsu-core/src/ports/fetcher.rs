@@ -63,6 +63,8 @@ pub enum FetchOutcome {
     /// Go there instead; absolute.
     Redirect {
         to: String,
+        /// The owner's cookies were sent to learn this: what is there is for the owner alone.
+        is_private: bool,
     },
     /// A person must open a door: 401, 403, a challenge, a login, a CAPTCHA.
     NeedsAuth {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{FragmentId, PageId};
 use matsu_core::limits::{RATE_LIMITED_PAUSE, REDIRECTS_MAX};
+use matsu_core::ports::extractor::ExtractError;
 use matsu_core::ports::fetcher::{FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage};
 use matsu_core::ports::store::{NewPage, StoreError};
 use matsu_core::principal::Principal;
@@ -73,13 +74,16 @@ impl Reader<'_> {
             etag: older.as_ref().and_then(|page| page.etag.clone()),
             last_modified: older.as_ref().and_then(|page| page.last_modified.clone()),
         };
+        // Once cookies have led somewhere, the page is theirs: an address without cookies may carry the right in itself.
+        let mut is_private = false;
         for _ in 0..=REDIRECTS_MAX {
             let outcome = match self.one_request(&request).await? {
                 Ok(outcome) => outcome,
                 Err(error) => return self.failed(&request.url, error).await,
             };
             match outcome {
-                FetchOutcome::Page(page) => {
+                FetchOutcome::Page(mut page) => {
+                    page.is_private |= is_private;
                     // Looking at a document of this machine costs nothing; one that is as it was is no new page.
                     let is_same = |older: &SourcePage| {
                         page.origin == PageOrigin::Local
@@ -99,8 +103,11 @@ impl Reader<'_> {
                 }
                 FetchOutcome::NeedsAuth { auth_type } => return Ok(Reading::Door { auth_type, url: request.url }),
                 FetchOutcome::NeedsScripts => return Ok(Reading::Refused("it needs a browser".to_owned())),
-                FetchOutcome::Redirect { to } => match address::canonical(&to) {
-                    Some(to) => request = FetchRequest { url: to, etag: None, last_modified: None, ..request },
+                FetchOutcome::Redirect { to, is_private: used_cookies } => match address::canonical(&to) {
+                    Some(to) => {
+                        is_private |= used_cookies;
+                        request = FetchRequest { url: to, etag: None, last_modified: None, ..request };
+                    }
                     None => return Ok(Reading::Refused("it redirects to no page".to_owned())),
                 },
             }
@@ -196,6 +203,7 @@ impl Reader<'_> {
         let meta = Meta::of(&page);
         match self.kit.extractor.extract(page).await {
             Ok(document) => self.page(candidate, meta, document),
+            Err(ExtractError::Unavailable(why)) => Reading::Failed(why),
             Err(error) => Reading::Refused(error.to_string()),
         }
     }
@@ -218,7 +226,9 @@ impl Reader<'_> {
             return Reading::Refused("no text".to_owned());
         }
         let host = address::host(&meta.url).unwrap_or_default();
-        let domain = meta.domain.or_else(|| candidate.hit.domain.clone());
+        // A document of this machine counts as where it says it comes from.
+        let declared = document.declared_url.as_deref().filter(|_| meta.origin == PageOrigin::Local);
+        let domain = declared.and_then(address::domain_of).or(meta.domain).or_else(|| candidate.hit.domain.clone());
         let domain = domain.or_else(|| address::domain_of(&meta.url)).unwrap_or_else(|| domain_of(&candidate.hit));
         let suffixes = self.kit.settings.primary_suffixes.iter().map(String::as_str);
         let is_primary = address::is_primary(&host, suffixes.clone()) || address::is_primary(&domain, suffixes);

@@ -11,11 +11,7 @@ const LOGIN: &str = "<h1>Log in</h1><form action=\"/login\" method=\"post\"><inp
 /// `/members/N`: an article for whoever has the key, a login for all others. Even numbers answer 401, odd ones send
 /// the visitor to the login page.
 pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
-    let has_key = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .any(|value| value.to_str().is_ok_and(|text| text.split("; ").any(|pair| pair == KEY)));
-    if has_key {
+    if has_key(headers) {
         let page =
             Page { site, language: 0, topic: number % super::TOPICS.len(), number: number % super::PAGES_PER_TOPIC };
         let body = format!(
@@ -29,6 +25,20 @@ pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic realm=\"members\"")], "").into_response();
     }
     (StatusCode::FOUND, [(header::LOCATION, format!("/login?next=/members/{number}"))]).into_response()
+}
+
+/// `/shared/N`: who has the key is sent to an address on another host that works without one.
+pub fn shared(number: usize, port: u16, headers: &HeaderMap) -> Response {
+    if !has_key(headers) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let signed = format!("http://127.0.0.2:{port}/en/green-tea/{number}?signature=5ec2e7");
+    (StatusCode::FOUND, [(header::LOCATION, signed)]).into_response()
+}
+
+fn has_key(headers: &HeaderMap) -> bool {
+    let cookies = headers.get_all(header::COOKIE);
+    cookies.iter().any(|value| value.to_str().is_ok_and(|text| text.split("; ").any(|pair| pair == KEY)))
 }
 
 pub fn login() -> Response {

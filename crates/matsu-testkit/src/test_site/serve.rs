@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/LANG/TOPIC/N` | a page of the library; `/index` lists them |
 //! | `/members/N`, `/login` | an article behind a login |
+//! | `/shared/N` | with the key, a redirect to an article on another host |
 //! | `/challenge/cloudflare`, `captcha`, `js` | a challenge |
 //! | `/status/CODE`, `/slow/MS`, `/large/BYTES` | that status, that late, that much |
 //! | `/robots.txt`, `/private-area/N` | a wish, and pages it is about |
@@ -107,6 +108,7 @@ fn page(site: &Site, path: &str, parts: &[&str], headers: &HeaderMap) -> Respons
         ["robots.txt"] => ([(header::CONTENT_TYPE, "text/plain")], ROBOTS).into_response(),
         ["private-area", _] => Html(frame("en", "Private", "<p>Nobody asked us here.</p>")).into_response(),
         ["members", n] => doors::members(site.number, number(n), headers),
+        ["shared", n] => doors::shared(number(n), site.desk.port, headers),
         ["login"] => doors::login(),
         ["challenge", kind] => doors::challenge(kind),
         ["status", code] => doors::status(code.parse().unwrap_or(400)),

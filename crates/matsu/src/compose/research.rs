@@ -9,13 +9,13 @@ use matsu_adapters::claims::extractive::Extractive;
 use matsu_adapters::engines::local::LocalEngine;
 use matsu_adapters::engines::openalex::OpenAlex;
 use matsu_adapters::engines::searxng::Searxng;
-use matsu_adapters::extract::PageReader;
 use matsu_adapters::fetch::guard::{AddressGuard, Exception};
 use matsu_adapters::fetch::names::{GuardedNames, SystemNames};
 use matsu_adapters::fetch::vault::{CookieSource, FileVault};
 use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
 use matsu_adapters::judge::EmbeddedJudge;
 use matsu_adapters::model_research::{ModelClaims, ModelJudge};
+use matsu_adapters::reading::Readers;
 use matsu_core::clock::Clock;
 use matsu_core::ports::claim_maker::ClaimMaker;
 use matsu_core::ports::judge::Judge;
@@ -32,11 +32,13 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     make_private_folder(data)?;
     let vault = Arc::new(FileVault::new(data.join("cookies.json"), running_browser(config, clock)?));
     let browser = browser(config, &settings, clock);
-    let engines = engines(config, &settings.user_agent, clock)?;
-    let fetcher = WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, clock)
-        .context("the fetcher cannot start")?;
+    let readers = Arc::new(Readers::of_this_program(clock));
+    let engines = engines(config, &settings.user_agent, &readers, clock)?;
+    let fetcher =
+        WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, Arc::clone(&readers) as _, clock)
+            .context("the fetcher cannot start")?;
     let (claims, judge) = readers(config, clock)?;
-    let kit = ResearchKit::new(engines, Arc::new(fetcher), Arc::new(PageReader::new(clock)), claims, judge);
+    let kit = ResearchKit::new(engines, Arc::new(fetcher), readers, claims, judge);
     let mut research = ResearchSettings {
         search_time_max: config.search_time_max(),
         auth_kept: config.auth_kept(),
@@ -71,9 +73,16 @@ fn fetch_settings(config: &Config) -> Result<FetchSettings> {
 }
 
 /// `local` always; the others where they are configured.
-fn engines(config: &Config, user_agent: &str, clock: Clock) -> Result<Vec<Arc<dyn SearchEngine>>> {
+fn engines(
+    config: &Config,
+    user_agent: &str,
+    readers: &Arc<Readers>,
+    clock: Clock,
+) -> Result<Vec<Arc<dyn SearchEngine>>> {
     let index = config.paths.data_dir.join("documents.db");
-    let local = LocalEngine::open(&index, config.research_folders(), clock).context("the index of local documents")?;
+    let readers = Arc::clone(readers) as _;
+    let local =
+        LocalEngine::open(&index, config.research_folders(), readers, clock).context("the index of local documents")?;
     let mut engines: Vec<Arc<dyn SearchEngine>> = vec![Arc::new(local)];
     if let Some(base) = config.searxng() {
         engines.push(Arc::new(Searxng::new(base, user_agent).context("research.searxng")?));

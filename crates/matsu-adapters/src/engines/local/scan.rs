@@ -3,9 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use matsu_core::ports::extractor::ExtractError;
+use matsu_core::research::document::Document;
+use tokio::runtime::Handle;
+
 use super::folders::{self, Found};
 use super::index::{Index, Part};
-use crate::extract;
+use crate::reading::{self, DocumentReader};
 
 /// A text is indexed in parts of about this size, so that a book is found by its chapter.
 const PART_BYTES: usize = 128 * 1024;
@@ -13,6 +17,8 @@ const PART_BYTES: usize = 128 * 1024;
 const WHOLE_BYTES_MAX: i64 = 32 * 1024 * 1024;
 /// Plain text is read in pieces, and up to here.
 const TEXT_BYTES_MAX: i64 = 512 * 1024 * 1024;
+/// A piece whose last line makes it longer than this is the last.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// A batch is written when it has this many bytes or parts.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 const BATCH_PARTS: usize = 256;
@@ -28,14 +34,16 @@ pub struct Scanned {
 /// One pass over folders.
 pub struct Scan<'a> {
     index: &'a Index,
+    reader: &'a dyn DocumentReader,
+    runtime: Handle,
     batch: Vec<Part>,
     batch_bytes: usize,
     done: Scanned,
 }
 
 impl<'a> Scan<'a> {
-    pub fn new(index: &'a Index) -> Self {
-        Self { index, batch: Vec::new(), batch_bytes: 0, done: Scanned::default() }
+    pub fn new(index: &'a Index, reader: &'a dyn DocumentReader, runtime: Handle) -> Self {
+        Self { index, reader, runtime, batch: Vec::new(), batch_bytes: 0, done: Scanned::default() }
     }
 
     pub fn run(mut self, folders: &[PathBuf]) -> rusqlite::Result<Scanned> {
@@ -69,9 +77,8 @@ impl<'a> Scan<'a> {
     fn read_whole(&mut self, folder: &Path, found: &Found, media_type: &str) -> rusqlite::Result<()> {
         let body =
             if found.size <= WHOLE_BYTES_MAX { std::fs::read(&found.path).unwrap_or_default() } else { Vec::new() };
-        let domain = super::domain_of_document(folder, &body, media_type);
-        // A file that cannot be read stands in the index with its name alone, so that it is not tried at every search.
-        let document = extract::read(&body, media_type, None).unwrap_or_default();
+        let Some(document) = self.document(found, body, media_type) else { return Ok(()) };
+        let domain = super::domain_of_document(folder, document.declared_url.as_deref());
         let title = if document.title.is_empty() { file_title(&found.path) } else { document.title };
         for (number, text) in pieces(&document.text).enumerate() {
             self.add(Part::new(folder, found, number, &title, text, &domain, document.year))?;
@@ -89,20 +96,44 @@ impl<'a> Scan<'a> {
         let mut number = 0;
         loop {
             let mut piece = Vec::with_capacity(PART_BYTES);
-            // A piece ends at a line break, unless there is none in all of it.
+            // A piece ends at a line break. What goes on without one is no text that people wrote.
             let mut limited = lines.by_ref().take(PART_BYTES as u64);
             let read = limited.read_to_end(&mut piece).unwrap_or(0);
             if read == PART_BYTES {
-                let _ = lines.by_ref().take(PART_BYTES as u64).read_until(b'\n', &mut piece);
+                let _ = lines.by_ref().take((LINE_BYTES_MAX - PART_BYTES) as u64).read_until(b'\n', &mut piece);
             }
             if read == 0 && number > 0 {
                 return Ok(());
             }
-            let text = extract::decode(&piece, None);
+            let is_cut_line = piece.len() == LINE_BYTES_MAX && piece.last() != Some(&b'\n');
+            let Some(Document { text, .. }) = self.document(found, piece, "text/plain") else { return Ok(()) };
             self.add(Part::new(folder, found, number, &title, &text, &domain, None))?;
             number += 1;
-            if read < PART_BYTES {
+            if is_cut_line {
+                tracing::warn!(path = %found.path.display(), "a text is indexed up to a line that is too long");
+            }
+            if is_cut_line || read < PART_BYTES {
                 return Ok(());
+            }
+        }
+    }
+
+    /// A file that cannot be read stands in the index with its name alone, so that it is not tried at every search.
+    /// `None`: there is no reader; it is tried again.
+    fn document(&self, found: &Found, body: Vec<u8>, media_type: &str) -> Option<Document> {
+        if body.is_empty() {
+            return Some(Document::default());
+        }
+        let path = found.path.display();
+        match self.runtime.block_on(reading::document(self.reader, body, media_type, None)) {
+            Ok(document) => Some(document),
+            Err(ExtractError::Unavailable(why)) => {
+                tracing::warn!(%path, why, "a document is not indexed this time");
+                None
+            }
+            Err(error) => {
+                tracing::debug!(%path, %error, "a document is indexed by its name alone");
+                Some(Document::default())
             }
         }
     }

@@ -8,6 +8,7 @@ use matsu_core::ports::search_engine::{EngineRequest, SearchEngine};
 use matsu_core::principal::Principal;
 
 use super::*;
+use crate::reading::in_process::InProcess;
 
 fn request(query: &str, folder: &Path) -> EngineRequest {
     EngineRequest {
@@ -39,7 +40,8 @@ async fn documents_are_found_in_every_script_and_format() {
     .expect("a file");
     fs::write(docs.join("deep/.hidden/x.md"), "Long polling hidden").expect("a file");
     fs::write(docs.join("notes.rs"), "Long polling source").expect("a file");
-    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Clock::system()).expect("an engine");
+    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
+        .expect("an engine");
     assert_eq!(names(&engine, "polling LONG", &docs).await, ["a.md"]);
     assert_eq!(names(&engine, "行列", &docs).await, ["ja.txt"]);
     assert_eq!(names(&engine, "서울", &docs).await, ["ko.md"]);
@@ -54,7 +56,8 @@ async fn the_index_follows_the_folder() {
     let home = tempfile::tempdir().expect("a folder");
     let docs = home.path().join("docs");
     fs::create_dir(&docs).expect("a folder");
-    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Clock::system()).expect("an engine");
+    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
+        .expect("an engine");
     assert!(names(&engine, "zebra", &docs).await.is_empty());
     fs::write(docs.join("a.txt"), "A zebra.").expect("a file");
     assert_eq!(names(&engine, "zebra", &docs).await, ["a.txt"]);
@@ -73,7 +76,8 @@ async fn another_folder_is_not_searched() {
         fs::create_dir(folder).expect("a folder");
         fs::write(folder.join("same.txt"), "A secret zebra.").expect("a file");
     }
-    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Clock::system()).expect("an engine");
+    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
+        .expect("an engine");
     assert_eq!(names(&engine, "zebra", &mine).await.len(), 1);
     let hits = engine.search(&request("zebra", &yours)).await.expect("hits");
     assert_eq!(hits.len(), 1);
@@ -90,7 +94,8 @@ async fn a_long_text_is_found_by_its_end_and_named_once() {
     fs::write(docs.join("long.txt"), format!("{}the zebra ends it", "A line of some words.\n".repeat(40_000)))
         .expect("a file");
     fs::write(docs.join("declared.md"), "---\nurl: https://www.example.co.jp/z\n---\nA zebra.").expect("a file");
-    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Clock::system()).expect("an engine");
+    let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
+        .expect("an engine");
     let hits = engine.search(&request("zebra", &docs)).await.expect("hits");
     assert_eq!(hits.len(), 2);
     let declared = hits.iter().find(|hit| hit.url.ends_with("declared.md")).expect("a hit");

@@ -10,6 +10,7 @@ use matsu_testkit::test_site::{KEY, TestSite};
 
 use super::*;
 use crate::fetch::names::SystemNames;
+use crate::reading::in_process::InProcess;
 
 struct Scene {
     site: TestSite,
@@ -33,7 +34,8 @@ impl Scene {
             time_max: Duration::from_secs(5),
             ..FetchSettings::default()
         };
-        let fetcher = WebFetcher::new(settings, names, Arc::clone(&vault), None, Clock::system()).expect("a fetcher");
+        let fetcher = WebFetcher::new(settings, names, Arc::clone(&vault), None, Arc::new(InProcess), Clock::system())
+            .expect("a fetcher");
         Self { site, vault, fetcher, home }
     }
 
@@ -108,7 +110,7 @@ async fn robots_txt_is_read_once_and_obeyed() {
 async fn no_hop_leads_inside() {
     let scene = Scene::new();
     for kind in ["metadata", "private", "loopback", "decimal", "ipv6", "file"] {
-        let Ok(FetchOutcome::Redirect { to }) = scene.fetch(&format!("/redirect/{kind}")).await else {
+        let Ok(FetchOutcome::Redirect { to, .. }) = scene.fetch(&format!("/redirect/{kind}")).await else {
             panic!("{kind}")
         };
         let request = scene.request(&to);
@@ -118,7 +120,7 @@ async fn no_hop_leads_inside() {
         assert!(kind == "file" || matches!(cleared, Err(FetchError::Refused(_))), "{kind}: {cleared:?}");
     }
     assert_eq!(scene.site.leaks().len(), 0);
-    let Ok(FetchOutcome::Redirect { to }) = scene.fetch("/redirect/site").await else { panic!("no redirect") };
+    let Ok(FetchOutcome::Redirect { to, .. }) = scene.fetch("/redirect/site").await else { panic!("no redirect") };
     assert!(matches!(scene.fetch(&to).await, Ok(FetchOutcome::Page(_))));
 }
 
@@ -165,6 +167,22 @@ async fn cookies_go_to_their_owner_s_requests_and_make_pages_private() {
             .filter(|visit| visit.headers.contains_key("cookie"))
             .all(|visit| visit.site == 0)
     );
+}
+
+/// The second host sees no cookie, and its address works for everybody who has it.
+#[tokio::test]
+async fn a_redirect_that_took_cookies_says_so() {
+    let scene = Scene::new();
+    scene.vault.keep(&Principal::user("ann"), "127.0.0.1", KEY).await.expect("kept");
+    let Ok(FetchOutcome::Redirect { to, is_private }) = scene.fetch("/shared/1").await else { panic!("no redirect") };
+    assert!(is_private && to.starts_with("http://127.0.0.2:"), "{to}");
+    let Ok(FetchOutcome::Page(page)) = scene.fetch(&to).await else { panic!("no page") };
+    assert!(!page.is_private);
+    let Ok(FetchOutcome::Redirect { is_private, .. }) = scene.fetch("/redirect/site").await else { panic!("none") };
+    assert!(is_private, "cookies of a host go to all its addresses");
+    let bob = FetchRequest { owner: Principal::user("bob"), ..scene.request("/redirect/site") };
+    let bobs = scene.fetcher.fetch(&bob, FetchMeans::Http).await;
+    assert!(matches!(bobs, Ok(FetchOutcome::Redirect { is_private: false, .. })), "{bobs:?}");
 }
 
 #[tokio::test]

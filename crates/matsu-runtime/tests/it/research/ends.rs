@@ -126,7 +126,7 @@ async fn a_slow_site_is_asked_one_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn redirects_are_followed_under_every_rule() {
     let lab = Lab::open().await;
-    let to = |url: &str| Answer::Gives(FetchOutcome::Redirect { to: url.to_owned() });
+    let to = |url: &str| Answer::Gives(FetchOutcome::Redirect { to: url.to_owned(), is_private: false });
     lab.web
         .page("https://a.org/", [to("https://b.org/#top")])
         .page("https://b.org/", [text("It moved.", "a moved page")])

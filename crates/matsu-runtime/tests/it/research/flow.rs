@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use matsu_core::id::TaskId;
+use matsu_core::ports::fetcher::FetchOutcome;
 use matsu_core::ports::store::SearchWish;
 use matsu_core::principal::Principal;
 use matsu_runtime::research::ResearchSettings;
@@ -248,6 +249,29 @@ async fn what_belongs_to_somebody_reaches_no_one_else() {
     assert!(!theirs.materials(&their_task).await.to_string().contains("blue"));
     assert_eq!(lab.web.fetched().len(), 2, "a private copy serves its owner alone");
     assert_eq!(theirs.materials(&my_task).await["error_code"], "TASK_NOT_FOUND");
+}
+
+/// Cookies led to a signed address, which works without any: what is there is still the owner's.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_cookies_led_to_reaches_no_one_else() {
+    let lab = Lab::open().await;
+    let to = |url: &str, is_private| Answer::Gives(FetchOutcome::Redirect { to: url.to_owned(), is_private });
+    lab.web
+        .page("https://paper.org/", [to("https://cdn.org/a", true), to("https://cdn.org/login", false)])
+        .page("https://cdn.org/a", [to("https://cdn.org/b", false)])
+        .page("https://cdn.org/b", [text("The secret is blue.", "a private paper")])
+        .page("https://cdn.org/login", [text("Please log in to read.", "a public door")]);
+    lab.web.results("q", &["https://paper.org/"]);
+    let (_service, mine) = (lab.start(), lab.client("mine"));
+    let theirs = Client::of(&lab.runtime, Principal::user("other"), "theirs");
+    let (my_task, their_task) = (mine.task(None).await, theirs.task(None).await);
+    mine.queue(&my_task, &["q"]).await;
+    mine.all_done(&my_task).await;
+    theirs.queue(&their_task, &["q"]).await;
+    theirs.all_done(&their_task).await;
+    assert!(mine.materials(&my_task).await.to_string().contains("blue"));
+    assert!(!theirs.materials(&their_task).await.to_string().contains("blue"));
+    assert_eq!(lab.web.fetched().len(), 5, "a private copy serves its owner alone");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@
 
 use dom_query::{Document, NodeRef};
 
-use super::marks::{Marks, marks_of};
+use crate::marks::{Marks, marks_of};
 
 /// Nesting beyond this adds no meaning to a page, and costs the extractors quadratic time.
 pub const DEPTH_MAX: usize = 120;

@@ -12,12 +12,12 @@ use dom_smoothie::{Config, Readability};
 use matsu_core::ports::extractor::ExtractError;
 use matsu_core::research::document::{Document, Heading};
 
-use super::blocks::{Blocks, DEPTH_MAX, Kind};
-use super::code::without_code;
-use super::declared::Declared;
-use super::features::PageFacts;
-use super::model;
-pub use super::model::Verdict;
+use crate::blocks::{Blocks, DEPTH_MAX, Kind};
+use crate::code::without_code;
+use crate::declared::Declared;
+use crate::features::PageFacts;
+use crate::model;
+pub use crate::model::Verdict;
 
 /// Above this doubt the other extractor is asked.
 const DOUBT_MAX: f32 = 0.28;

@@ -1,8 +1,8 @@
 //! Where the main text of a page lies in its tree, by whatever hint there is of it, and how a block stands to that
 //! place. Names and depths differ from site to site; that a comment lies in another branch than the article does not.
 
-use super::blocks::Blocks;
-use super::features::{count, log};
+use crate::blocks::Blocks;
+use crate::features::{count, log};
 
 /// Columns for each block.
 pub const COLUMNS: usize = 2 * OF_ONE;

@@ -84,12 +84,6 @@ fn front_matter(source: &str) -> (Matter, &str) {
     (matter, rest[end + 4..].trim_start_matches('-'))
 }
 
-/// The address a Markdown document declares.
-#[must_use]
-pub fn declared_url(source: &str) -> Option<String> {
-    front_matter(source).0.url
-}
-
 /// Text without marks of emphasis, links and images reduced to their words.
 fn inline(line: &str) -> String {
     let line = line.trim_start_matches(['>', ' ']);

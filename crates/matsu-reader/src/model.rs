@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use super::blocks::Blocks;
-use super::context;
-use super::features::{self, PageFacts, count};
-use super::trees::Trees;
+use crate::blocks::Blocks;
+use crate::context;
+use crate::features::{self, PageFacts, count};
+use crate::trees::Trees;
 
 /// Columns of the first look; the second has `context::COLUMNS` more.
-const FIRST_COLUMNS: usize = 149 + 4 + super::centre::COLUMNS + features::KIND;
+const FIRST_COLUMNS: usize = 149 + 4 + crate::centre::COLUMNS + features::KIND;
 
 struct Looks {
     first: Trees,

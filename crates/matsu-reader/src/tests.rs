@@ -98,7 +98,7 @@ fn what_is_served_to_those_without_scripts_is_read_where_there_is_nothing_else()
     let page = |shown: &str| {
         format!("<body><div id=app>{shown}</div><noscript><article><p>{post}</p></article></noscript></body>")
     };
-    let read = |html: &str| super::html::read(html, None).expect("text").text;
+    let read = |html: &str| crate::html::read(html, None).expect("text").text;
     assert!(read(&page("Loading")).contains("good source"));
     let shown =
         format!("<article><p>{}</p></article>", "The text that everybody sees, sentence after sentence. ".repeat(20));

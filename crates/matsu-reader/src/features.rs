@@ -3,10 +3,10 @@
 //! The order of a row is part of the trained model; `scripts/train-extraction.py` reads it through the same code, so
 //! the two cannot drift apart. Nothing here depends on the site or the page's address.
 
-use super::blocks::{Block, Blocks, Kind, Scope, TAGS, Tag};
-use super::centre;
-use super::marks::GROUPS;
-use super::shingles::{Repeats, Shingles, word_hashes};
+use crate::blocks::{Block, Blocks, Kind, Scope, TAGS, Tag};
+use crate::centre;
+use crate::marks::GROUPS;
+use crate::shingles::{Repeats, Shingles, word_hashes};
 
 /// What is known about the page as a whole.
 pub struct PageFacts<'a> {

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::blocks::Blocks;
-use super::centre;
-use super::features::{count, log};
-use super::shingles::word_hashes;
+use crate::blocks::Blocks;
+use crate::centre;
+use crate::features::{count, log};
+use crate::shingles::word_hashes;
 
 /// Columns that the second look adds to a row.
 pub const COLUMNS: usize = OWN + LIKE + centre::COLUMNS;
