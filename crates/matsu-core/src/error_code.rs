@@ -28,6 +28,7 @@ words! {
         StoreBusy = "STORE_BUSY",
         JobPanicked = "JOB_PANICKED",
         JobTimeout = "JOB_TIMEOUT",
+        JobKilledItsWorker = "JOB_KILLED_ITS_WORKER",
         Unauthorized = "UNAUTHORIZED",
         Forbidden = "FORBIDDEN",
         SessionInvalid = "SESSION_INVALID",

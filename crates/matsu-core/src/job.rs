@@ -11,7 +11,7 @@ use crate::id::{JobId, NodeId, TaskId};
 use crate::slot::Slot;
 use crate::words::words;
 
-pub use end::{JobEnd, Retry, Settled, settle};
+pub use end::{JobEnd, Past, Retry, Settled, settle};
 pub use kind::{JobKind, Recovery};
 pub use state::JobState;
 

@@ -46,6 +46,7 @@ limits! {
     CHILDREN_MAX: u32 = 10, "tasks that one task may start";
     DEPTH_MAX: u32 = 3, "how deep tasks may start tasks";
     FAILURES_MAX: u32 = 3, "own errors of a research job before it is failed";
+    DEATHS_MAX: u32 = 3, "times in a row the server may die while a job runs, without a new checkpoint, before that job runs alone; once more and it is failed";
     RETRY_FIRST: Duration = Duration::from_secs(1), "pause before the first retry; doubles";
     RETRY_MAX: Duration = Duration::from_secs(300), "longest pause before a retry";
     DELAY_MAX: Duration = Duration::from_secs(30 * 60), "a job can be put off by at most this; one that seems to be by more runs at once, for the clock was set back";

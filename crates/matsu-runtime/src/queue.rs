@@ -2,6 +2,7 @@
 
 pub mod dispatcher;
 pub mod ending;
+pub mod lone;
 pub mod run_clock;
 pub mod running;
 pub mod share;

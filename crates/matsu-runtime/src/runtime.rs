@@ -22,6 +22,7 @@ use crate::body::Bodies;
 use crate::cursors::Cursors;
 use crate::dispatch::signal::News;
 use crate::options::{Expiry, RuntimeOptions, Workers};
+use crate::queue::lone::Lone;
 use crate::queue::running::Running;
 use crate::research::{ResearchKit, Told};
 use crate::sessions::{SessionOptions, Sight, Waiters};
@@ -54,6 +55,7 @@ struct Inner {
     told: Told,
     snapshots: Arc<Snapshots>,
     running: Running,
+    lone: Lone,
     live_runs: Arc<LiveRuns>,
     claiming: AtomicBool,
     /// A node that the store does not know must not claim: nobody would ever find it dead.
@@ -80,6 +82,7 @@ impl Runtime {
             told: Told::default(),
             snapshots,
             running: Running::default(),
+            lone: Lone::default(),
             live_runs: Arc::default(),
             claiming: AtomicBool::new(true),
             registered: AtomicBool::new(false),
@@ -256,6 +259,10 @@ impl Runtime {
 
     pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {
         &self.inner.open_waits
+    }
+
+    pub(crate) fn lone(&self) -> &Lone {
+        &self.inner.lone
     }
 
     pub(crate) fn running(&self) -> &Running {

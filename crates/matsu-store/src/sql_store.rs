@@ -17,11 +17,11 @@ use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
-    ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
-    OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim, SessionNote,
-    SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter,
-    TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    AgentSession, ChangeBatch, ChangeStore, Claim, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule,
+    FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart,
+    OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim,
+    SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
+    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -35,6 +35,7 @@ use crate::postgres::{self, Postgres};
 use crate::sql::Transition;
 use crate::sqlite::Sqlite;
 use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
+use crate::transitions::claim_alone::{ClaimAlone, IsLoneJobWaiting};
 use crate::transitions::expire::{Expire, MarkRead};
 use crate::transitions::guard::Guarded;
 use crate::transitions::nodes::{Beat, ReadNodes, ReadSlots, ReapNode, Register};
@@ -165,6 +166,14 @@ impl JobStore for SqlStore {
 
     async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError> {
         self.write(request).await
+    }
+
+    async fn is_lone_job_waiting(&self, claim: &Claim, now: Timestamp) -> Result<bool, StoreError> {
+        self.read(IsLoneJobWaiting { claim: claim.clone(), now }).await
+    }
+
+    async fn claim_alone(&self, claim: &Claim, now: Timestamp) -> Result<Option<Job>, StoreError> {
+        self.write(ClaimAlone { claim: claim.clone(), now }).await
     }
 
     async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ pub mod calibration;
 pub mod changes;
 pub mod chats;
 pub mod claim;
+pub mod claim_alone;
 pub mod cleanup;
 pub mod directory;
 pub mod engines;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::limits::{DELAY_MAX, ERROR_MESSAGE_CHARS_MAX, RETRY_FIRST, RETRY_MAX};
+use crate::error_code::ErrorCode;
+use crate::limits::{DEATHS_MAX, DELAY_MAX, ERROR_MESSAGE_CHARS_MAX, RETRY_FIRST, RETRY_MAX};
 
 use super::{JobKind, JobState, Recovery};
 
@@ -31,8 +32,10 @@ pub enum JobEnd {
     Requeue {
         run_at: Option<Timestamp>,
     },
-    /// Its owner died; the kind decides.
+    /// Its owner gave it up without an end of its own: a shutdown, a broken dispatcher. The kind decides.
     OwnerLost,
+    /// The process of its owner is gone. The kind decides; and a job that was there each time is suspected.
+    OwnerDied,
 }
 
 /// Whether an error may pass with time.
@@ -50,15 +53,48 @@ pub struct Settled {
     pub error_code: Option<String>,
     pub error_message: Option<String>,
     pub failures: u32,
+    /// Owners that died in a row while this job ran, without a new checkpoint between them.
+    pub deaths: u32,
     /// Only for a job that is queued again.
     pub run_at: Option<Timestamp>,
 }
 
+impl Settled {
+    /// As [`Past::must_run_alone`], for what comes next.
+    #[must_use]
+    pub fn must_run_alone(&self) -> bool {
+        Past { failures: self.failures, deaths: self.deaths }.must_run_alone()
+    }
+}
+
+/// What is counted of a job's attempts so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    pub failures: u32,
+    pub deaths: u32,
+}
+
+impl Past {
+    /// Whether it may only run with no other job beside it, so that it is known who is to blame.
+    #[must_use]
+    pub fn must_run_alone(self) -> bool {
+        self.deaths >= DEATHS_MAX
+    }
+}
+
 /// Decides what an end makes of a job. Pure: the stores only write it down.
 #[must_use]
-pub fn settle(kind: JobKind, failures: u32, end: &JobEnd, now: Timestamp) -> Settled {
-    let plain =
-        |state| Settled { state, output_json: None, error_code: None, error_message: None, failures, run_at: None };
+pub fn settle(kind: JobKind, past: Past, end: &JobEnd, now: Timestamp) -> Settled {
+    let failures = past.failures;
+    let plain = |state| Settled {
+        state,
+        output_json: None,
+        error_code: None,
+        error_message: None,
+        failures,
+        deaths: 0,
+        run_at: None,
+    };
     match end {
         JobEnd::Completed { output_json } => {
             Settled { output_json: Some(output_json.clone()), ..plain(JobState::Completed) }
@@ -81,10 +117,23 @@ pub fn settle(kind: JobKind, failures: u32, end: &JobEnd, now: Timestamp) -> Set
         JobEnd::AwaitingAuth => plain(JobState::AwaitingAuth),
         JobEnd::Requeue { run_at } => {
             let run_at = run_at.unwrap_or(now).min(now.plus(DELAY_MAX));
-            Settled { run_at: Some(run_at), ..plain(JobState::Queued) }
+            Settled { run_at: Some(run_at), deaths: past.deaths, ..plain(JobState::Queued) }
         }
-        JobEnd::OwnerLost => match kind.recovery() {
-            Recovery::Requeue => Settled { run_at: Some(now), ..plain(JobState::Queued) },
+        JobEnd::OwnerDied if kind.runs_inside() && past.must_run_alone() => Settled {
+            error_code: Some(ErrorCode::JobKilledItsWorker.as_str().to_owned()),
+            error_message: Some(format!(
+                "the server process ended {} times while this job ran, the last time with no other job beside it",
+                past.deaths.saturating_add(1)
+            )),
+            deaths: past.deaths.saturating_add(1),
+            ..plain(JobState::Failed)
+        },
+        JobEnd::OwnerLost | JobEnd::OwnerDied => match kind.recovery() {
+            Recovery::Requeue => {
+                let is_death = *end == JobEnd::OwnerDied && kind.runs_inside();
+                let deaths = past.deaths.saturating_add(u32::from(is_death));
+                Settled { run_at: Some(now), deaths, ..plain(JobState::Queued) }
+            }
             Recovery::Fail => Settled {
                 error_code: Some("SERVER_RESTARTED".to_owned()),
                 error_message: Some("Server restarted".to_owned()),
@@ -113,6 +162,7 @@ pub fn clip(text: &str, chars_max: usize) -> String {
 mod tests {
     use super::*;
 
+    const NEW: Past = Past { failures: 0, deaths: 0 };
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn failed(retry: Retry) -> JobEnd {
@@ -124,7 +174,7 @@ mod tests {
         let mut failures = 0;
         let mut states = Vec::new();
         for _ in 0..4 {
-            let settled = settle(JobKind::Search, failures, &failed(Retry::IfAllowed), NOW);
+            let settled = settle(JobKind::Search, Past { failures, deaths: 0 }, &failed(Retry::IfAllowed), NOW);
             failures = settled.failures;
             states.push((settled.state, settled.run_at.map(|at| at.since(NOW).as_secs())));
         }
@@ -134,17 +184,52 @@ mod tests {
 
     #[test]
     fn agents_and_hopeless_errors_are_not_retried() {
-        assert_eq!(settle(JobKind::AgentRun, 0, &failed(Retry::IfAllowed), NOW).state, JobState::Failed);
-        assert_eq!(settle(JobKind::Search, 0, &failed(Retry::Never), NOW).state, JobState::Failed);
+        assert_eq!(settle(JobKind::AgentRun, NEW, &failed(Retry::IfAllowed), NOW).state, JobState::Failed);
+        assert_eq!(settle(JobKind::Search, NEW, &failed(Retry::Never), NOW).state, JobState::Failed);
     }
 
     #[test]
     fn a_lost_owner_is_no_failure_of_the_job() {
-        let search = settle(JobKind::Search, 2, &JobEnd::OwnerLost, NOW);
-        assert_eq!((search.state, search.failures), (JobState::Queued, 2));
-        let agent = settle(JobKind::AgentRun, 0, &JobEnd::OwnerLost, NOW);
-        assert_eq!(agent.state, JobState::Failed);
-        assert_eq!(agent.error_message.as_deref(), Some("Server restarted"));
+        for end in [JobEnd::OwnerLost, JobEnd::OwnerDied] {
+            let search = settle(JobKind::Search, Past { failures: 2, deaths: 0 }, &end, NOW);
+            assert_eq!((search.state, search.failures), (JobState::Queued, 2));
+            let agent = settle(JobKind::AgentRun, NEW, &end, NOW);
+            assert_eq!(agent.state, JobState::Failed);
+            assert_eq!(agent.error_message.as_deref(), Some("Server restarted"));
+        }
+    }
+
+    #[test]
+    fn a_job_that_was_there_at_every_death_runs_alone_and_then_fails() {
+        let mut past = NEW;
+        let mut seen = Vec::new();
+        for _ in 0..=DEATHS_MAX {
+            let settled = settle(JobKind::Search, past, &JobEnd::OwnerDied, NOW);
+            past.deaths = settled.deaths;
+            seen.push((settled.state, past.must_run_alone()));
+        }
+        let queued = JobState::Queued;
+        assert_eq!(seen, [(queued, false), (queued, false), (queued, true), (JobState::Failed, true)]);
+        let killer = settle(JobKind::Search, Past { failures: 0, deaths: 3 }, &JobEnd::OwnerDied, NOW);
+        assert_eq!(killer.error_code.as_deref(), Some("JOB_KILLED_ITS_WORKER"));
+    }
+
+    #[test]
+    fn only_deaths_of_the_process_that_a_job_runs_in_are_counted() {
+        let suspected = Past { failures: 0, deaths: 3 };
+        for end in [JobEnd::OwnerLost, JobEnd::Requeue { run_at: None }] {
+            let settled = settle(JobKind::Search, suspected, &end, NOW);
+            assert_eq!(
+                (settled.state, settled.deaths),
+                (JobState::Queued, 3),
+                "{end:?}: nothing is counted or forgiven"
+            );
+        }
+        for end in [failed(Retry::IfAllowed), JobEnd::AwaitingAuth] {
+            assert_eq!(settle(JobKind::Search, suspected, &end, NOW).deaths, 0, "{end:?}: it lived to say so");
+        }
+        let chat = settle(JobKind::AgentChat, suspected, &JobEnd::OwnerDied, NOW);
+        assert_eq!((chat.state, chat.deaths), (JobState::Queued, 3), "its program is a process of its own");
     }
 
     #[test]
@@ -157,10 +242,11 @@ mod tests {
             JobEnd::AwaitingAuth,
             JobEnd::Requeue { run_at: None },
             JobEnd::OwnerLost,
+            JobEnd::OwnerDied,
         ];
         for kind in JobKind::ALL {
             for end in &ends {
-                assert!(JobState::Running.may_become(settle(*kind, 0, end, NOW).state), "{kind}: {end:?}");
+                assert!(JobState::Running.may_become(settle(*kind, NEW, end, NOW).state), "{kind}: {end:?}");
             }
         }
     }

@@ -46,6 +46,15 @@ impl JobKind {
         }
     }
 
+    /// Whether its work is done by the very process that owns it, so that what breaks the work breaks the process.
+    #[must_use]
+    pub fn runs_inside(self) -> bool {
+        match self {
+            Self::AgentRun | Self::AgentChat => false,
+            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => true,
+        }
+    }
+
     /// Whether the runtime counts its seconds against the task's budget, and ends it when they are spent.
     #[must_use]
     pub fn is_metered(self) -> bool {

@@ -132,7 +132,9 @@ impl ChatRuns {
         };
         // A quota that returns, a shutdown, a lost lease: the same messages are for the next attempt.
         let is_cut_off = cx.stop.word() != StopWord::GoOn && !matches!(end, JobEnd::Completed { .. });
-        if is_cut_off || matches!(end, JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::AwaitingAuth) {
+        if is_cut_off
+            || matches!(end, JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::OwnerDied | JobEnd::AwaitingAuth)
+        {
             return Err(end);
         }
         let outcome = match delivery {

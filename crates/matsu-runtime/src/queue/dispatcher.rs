@@ -5,6 +5,7 @@
 //! An attempt is begun at most once, also by a dispatcher that takes the place of one that broke.
 
 mod drain;
+mod lone;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -80,6 +81,8 @@ struct Dispatcher<'a> {
     share: Share,
     /// From when on a claim looks for delayed jobs whose time has come.
     due_from: Instant,
+    /// When to look for a job that must run alone.
+    lone_look: Instant,
     /// A claim may have been committed whose answer never came, or a dispatcher broke: look for jobs of this node
     /// that nobody runs.
     must_adopt: bool,
@@ -98,7 +101,8 @@ impl<'a> Dispatcher<'a> {
         // A dispatcher that broke and was started again finds the jobs of the one before.
         let (crew, share) = (Crew::default(), Share::default());
         let (ended, finishes, due_from) = (VecDeque::new(), Vec::new(), runtime.clock().instant());
-        Self { runtime, slot, crew, ended, finishes, outage, share, due_from, must_adopt: true }
+        let lone_look = due_from;
+        Self { runtime, slot, crew, ended, finishes, outage, share, due_from, lone_look, must_adopt: true }
     }
 
     /// One round: what ended, the store, and what ended meanwhile. Can be dropped at any await: an end is in
@@ -109,9 +113,10 @@ impl<'a> Dispatcher<'a> {
         } else {
             self.let_bodies_end(0).await
         }
+        self.look_for_lone().await?;
         let until = self.step().await?;
         self.let_bodies_end(NEW_BODY_TURNS).await;
-        Ok(until)
+        Ok(until.min(self.lone_look))
     }
 
     /// Takes all bodies that have ended, so that they share one transaction.
@@ -157,8 +162,10 @@ impl<'a> Dispatcher<'a> {
             self.outage.note(&adopted).map_or(Ok(()), Err)?;
         }
         let safety = self.runtime.clock().instant() + SAFETY_READ_EVERY;
+        let _gate = self.runtime.lone().gate.read().await;
         let jobs_max = self.claimable();
-        let claim = self.claim(jobs_max).filter(|_| self.runtime.is_claiming());
+        let may_claim = self.runtime.is_claiming() && !self.runtime.lone().holds_others_back();
+        let claim = self.claim(jobs_max).filter(|_| may_claim);
         let is_claiming = claim.is_some();
         let wakes_due = claim.as_ref().is_some_and(|claim| claim.wakes_due);
         if self.finishes.is_empty() && !is_claiming {
@@ -226,10 +233,17 @@ impl<'a> Dispatcher<'a> {
             let lease = ending.finish.lease.clone();
             match settle(ending, answer) {
                 Some(again) => self.finishes.push(again),
-                None => self.runtime.running().settled(&lease),
+                None => self.settled(&lease),
             }
         }
         Ok(outcome.unwrap_or_default())
+    }
+
+    fn settled(&self, lease: &Lease) {
+        self.runtime.running().settled(lease);
+        if self.runtime.lone().settled(lease) {
+            self.runtime.wake_queues();
+        }
     }
 
     fn begin(&mut self, job: Job) {

@@ -42,7 +42,7 @@ fn returned(kind: JobKind, cause: Option<Cause>, end: JobEnd, partial: Option<St
         (_, JobEnd::Cancelled { code, output_json }) => {
             JobEnd::Cancelled { code, output_json: output_json.or(partial) }
         }
-        (_, end @ (JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::OwnerLost)) => end,
+        (_, end @ (JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::OwnerDied)) => end,
     }
 }
 
@@ -76,7 +76,7 @@ fn bounded(end: JobEnd) -> JobEnd {
     let output = match &end {
         JobEnd::Completed { output_json } => Some(output_json),
         JobEnd::Failed { output_json, .. } | JobEnd::Cancelled { output_json, .. } => output_json.as_ref(),
-        JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::OwnerLost => None,
+        JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::OwnerDied => None,
     };
     match output.map(String::len) {
         Some(bytes) if bytes > JOB_OUTPUT_BYTES_MAX => {

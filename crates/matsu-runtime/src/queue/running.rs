@@ -118,6 +118,12 @@ impl Running {
         u32::try_from(holding).unwrap_or(u32::MAX)
     }
 
+    /// Whether a body runs that does its work in this very process.
+    #[must_use]
+    pub fn any_inside(&self) -> bool {
+        self.lock().iter().any(|job| job.kind.runs_inside())
+    }
+
     /// One second has passed for everyone.
     pub fn tick(&self) {
         for job in self.lock().iter_mut() {

@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0008_open_tasks.sql"),
     include_str!("../../migrations/sqlite/0009_chat_turns.sql"),
     include_str!("../../migrations/sqlite/0010_run_ids.sql"),
+    include_str!("../../migrations/sqlite/0011_lone_jobs.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

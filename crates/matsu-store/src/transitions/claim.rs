@@ -241,7 +241,7 @@ pub async fn start(
 }
 
 /// The kinds of a claim as the statements read them.
-fn kinds(claim: &Claim) -> String {
+pub fn kinds(claim: &Claim) -> String {
     claim.kinds.iter().fold("|".to_owned(), |text, kind| text + kind.as_str() + "|")
 }
 

@@ -8,7 +8,7 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Settled, settle};
+use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Past, Settled, settle};
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
@@ -19,13 +19,13 @@ use super::{held, permits, spending};
 use crate::sql::{Columns, QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
 
 const ENDING: Sql = Sql::each(
-    "SELECT id, task_id, kind, failures, slot, state, attempt FROM jobs WHERE id = $1",
-    "SELECT id, task_id, kind, failures, slot, state, attempt FROM jobs WHERE id = ANY($1)",
+    "SELECT id, task_id, kind, failures, deaths, slot, state, attempt FROM jobs WHERE id = $1",
+    "SELECT id, task_id, kind, failures, deaths, slot, state, attempt FROM jobs WHERE id = ANY($1)",
 );
 const SETTLE: Sql = Sql::both(concat!(
     "UPDATE jobs SET state = $3, hold = $4, output_json = coalesce($5, output_json), error_code = $6, \
      error_message = $7, failures = $8, run_at = coalesce($9, run_at), finished_at = $10, attempt = attempt + $11, \
-     owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
+     deaths = $13, owner_node = NULL WHERE id = $1 AND attempt = $2 AND state = $12 AND ",
     held!()
 ));
 impl Transition for FinishAndClaim {
@@ -129,7 +129,7 @@ fn leave_room(tx: &mut Tx<'_>, request: &FinishAndClaim, slots: impl Iterator<It
 pub struct Ending {
     pub task_id: Option<TaskId>,
     pub kind: JobKind,
-    pub failures: u32,
+    pub past: Past,
     pub slot: Slot,
     pub state: JobState,
     pub attempt: i64,
@@ -152,7 +152,7 @@ fn read_ending(rows: &[Row]) -> Result<HashMap<JobId, Ending>, StoreError> {
         let ending = Ending {
             task_id: c.opt_text()?.map(TaskId::from_text),
             kind: c.word(JobKind::parse)?,
-            failures: c.count()?,
+            past: Past { failures: c.count()?, deaths: c.count()? },
             slot: c.word(Slot::parse)?,
             state: c.word(JobState::parse)?,
             attempt: c.int()?,
@@ -305,6 +305,7 @@ impl<'a> Plan<'a> {
             i64::from(self.fence == Fence::Bump),
             // The counts of the task move by what was read; if that is stale, nothing is written.
             self.row.state.as_str(),
+            self.settled.deaths,
         ]
         .to_vec()
     }
@@ -325,10 +326,10 @@ fn settle_within(task: Option<&Task>, row: &Ending, end: &JobEnd, now: Timestamp
     if is_paused(end) && task.is_some_and(|task| !task.status.is_held()) {
         return settle_within(task, row, &JobEnd::Requeue { run_at: None }, now);
     }
-    let settled = settle(row.kind, row.failures, end, now);
+    let settled = settle(row.kind, row.past, end, now);
     let returns = matches!(settled.state, JobState::Queued | JobState::AwaitingAuth);
     if returns && task.is_some_and(|task| task.stop.is_some() || task.status.is_terminal()) {
-        return settle(row.kind, row.failures, &JobEnd::Cancelled { code: None, output_json: None }, now);
+        return settle(row.kind, row.past, &JobEnd::Cancelled { code: None, output_json: None }, now);
     }
     settled
 }
@@ -337,12 +338,13 @@ fn is_paused(end: &JobEnd) -> bool {
     matches!(end, JobEnd::Cancelled { code: Some(code), .. } if code == ErrorCode::TaskPaused.as_str())
 }
 
-/// How a job is held: parked for a login, with its task, until its time, or not at all. (3 is set by who takes a
-/// running job's permit away.)
+/// How a job is held: parked for a login, with its task, until it can run alone, until its time, or not at all. (3 is
+/// set by who takes a running job's permit away.)
 fn hold_of(task: Option<&Task>, settled: &Settled, now: Timestamp) -> i64 {
     match (task, settled.run_at) {
         _ if settled.state == JobState::AwaitingAuth => 4,
         (Some(task), _) if task.status.is_held() => 2,
+        _ if settled.state == JobState::Queued && settled.must_run_alone() => 5,
         (_, Some(run_at)) if run_at > now => 1,
         _ => 0,
     }

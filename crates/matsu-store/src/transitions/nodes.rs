@@ -169,7 +169,7 @@ impl Transition for ReapNode {
         for id in jobs {
             let Some(row) = rows.get(&id) else { continue };
             let lease = Lease { job_id: id.clone(), attempt: row.attempt };
-            let answer = settle_one(tx, &mut ledger, row, &lease, &JobEnd::OwnerLost, Fence::Bump, self.now).await?;
+            let answer = settle_one(tx, &mut ledger, row, &lease, &JobEnd::OwnerDied, Fence::Bump, self.now).await?;
             if answer.is_ok() {
                 settled.push(id);
             }

@@ -82,7 +82,7 @@ const TALLY: Sql = Sql::both(
      tally_json = excluded.tally_json",
 );
 const CHECKPOINT: Sql =
-    Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3 WHERE id = $1 AND attempt = $2 AND ", held!()));
+    Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3, deaths = 0 WHERE id = $1 AND attempt = $2 AND ", held!()));
 
 pub struct Record {
     pub lease: Lease,

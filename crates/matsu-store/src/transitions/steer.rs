@@ -5,6 +5,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, JobId, ProjectId, TaskId};
 use matsu_core::job::{JobState, NewJob};
+use matsu_core::limits::DEATHS_MAX;
 use matsu_core::notification::Cause;
 use matsu_core::ports::store::{Reassign, SetStatus, Steer, StoreError};
 use matsu_core::slot::Slot;
@@ -19,7 +20,7 @@ use crate::sql::{Sql, Transition, Tx, params};
 const HOLD_QUEUED: Sql =
     Sql::both(concat!("UPDATE jobs SET hold = 2 WHERE task_id = $1 AND state = 'queued' AND ", unfinished!()));
 const LET_GO: Sql = Sql::both(concat!(
-    "UPDATE jobs SET hold = CASE WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued' AND ",
+    "UPDATE jobs SET hold = CASE WHEN deaths >= $3 THEN 5 WHEN run_at > $2 THEN 1 ELSE 0 END WHERE task_id = $1 AND state = 'queued' AND ",
     unfinished!()
 ));
 
@@ -80,7 +81,7 @@ pub async fn hold_queued(tx: &mut Tx<'_>, task_id: &TaskId) -> Result<(), StoreE
 
 /// Lets a held task go on; what its jobs make of it, the ledger decides.
 pub async fn resume(tx: &mut Tx<'_>, ledger: &mut Ledger, task_id: &TaskId, now: Timestamp) -> Result<(), StoreError> {
-    tx.run(&LET_GO, params![task_id, now]).await?;
+    tx.run(&LET_GO, params![task_id, now, DEATHS_MAX]).await?;
     let again = runs_to_repeat(tx, task_id, now).await?;
     insert_jobs(tx, Some(task_id), &again, now).await?;
     for job in &again {

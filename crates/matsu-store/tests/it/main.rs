@@ -121,6 +121,11 @@ on_every_backend! {
         a_reaped_job_of_a_stopped_task_is_cancelled,
         partial_output_survives_its_owner,
         slots_are_counted_over_all_nodes,
+        a_job_whose_owners_died_runs_alone_and_then_fails,
+        a_job_that_survives_alone_is_like_any_other,
+        a_new_checkpoint_ends_the_row_of_deaths,
+        a_lone_job_waits_with_its_task,
+        the_death_of_an_agents_owner_is_not_counted,
     }
     runs {
         output_is_read_in_parts_from_anywhere,

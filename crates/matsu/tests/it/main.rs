@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod bad_documents;
 mod care;
 mod chaos;
 mod chat;
@@ -24,6 +25,7 @@ mod events;
 mod first_token;
 mod home;
 mod hosted;
+mod lone_jobs;
 mod model_chats;
 mod nodes;
 mod page;

@@ -23,6 +23,13 @@ pub trait JobStore {
     /// the kinds that are named, and never exceed the slot's permits over all nodes.
     async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError>;
 
+    /// Whether there is a job that must run alone, whose time has come and which `claim` could take.
+    async fn is_lone_job_waiting(&self, claim: &Claim, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Starts the first job that must run alone; no other claim takes one. Who asks runs nothing that it could take
+    /// along, and starts nothing beside it.
+    async fn claim_alone(&self, claim: &Claim, now: Timestamp) -> Result<Option<Job>, StoreError>;
+
     /// Writes progress or a checkpoint under the fence.
     async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError>;
 

@@ -16,11 +16,11 @@ use crate::transitions::rows;
 /// Answers with those that were written. The list beside the join is what keeps the planner on the index.
 const SETTLE_ALL: Sql = Sql::both(concat!(
     "UPDATE jobs SET state = v.state, hold = v.hold, output_json = coalesce(v.output_json, jobs.output_json), \
-     error_code = v.error_code, error_message = v.error_message, failures = v.failures, \
+     error_code = v.error_code, error_message = v.error_message, failures = v.failures, deaths = v.deaths, \
      run_at = coalesce(v.run_at, jobs.run_at), finished_at = v.finished_at, owner_node = NULL \
      FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-     $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]) \
-     AS v(id, attempt, state, hold, output_json, error_code, error_message, failures, run_at, finished_at, was) \
+     $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[]) \
+     AS v(id, attempt, state, hold, output_json, error_code, error_message, failures, run_at, finished_at, was, deaths) \
      WHERE jobs.id = ANY($1) AND jobs.id = v.id AND jobs.attempt = v.attempt AND jobs.state = v.was \
      AND jobs.",
     held!(),
@@ -160,7 +160,7 @@ async fn give_back(
 }
 
 /// The parameters of `SETTLE_ALL`.
-fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>; 11] {
+fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>; 12] {
     let texts = |of: fn(&'a Plan<'a>) -> Option<&'a str>| Value::Texts(plans.clone().map(of).collect());
     let numbers = |of: fn(&'a Plan<'a>) -> Option<i64>| Value::Ints(plans.clone().map(of).collect());
     [
@@ -175,5 +175,6 @@ fn columns<'a>(plans: impl Iterator<Item = &'a Plan<'a>> + Clone) -> [Value<'a>;
         numbers(|plan| plan.settled.run_at.map(Timestamp::as_millis)),
         numbers(|plan| plan.finished_at.map(Timestamp::as_millis)),
         texts(|plan| Some(plan.row.state.as_str())),
+        numbers(|plan| Some(plan.settled.deaths.into())),
     ]
 }

@@ -1,7 +1,10 @@
 //! Recovery: what becomes of the jobs of a node that died.
 
-use matsu_core::job::{JobKind, JobState};
-use matsu_core::ports::store::{JobUpdate, StopTask};
+use matsu_core::id::JobId;
+use matsu_core::job::{Job, JobEnd, JobKind, JobState};
+use matsu_core::limits::DEATHS_MAX;
+use matsu_core::ports::store::{JobUpdate, SetStatus, Steer, StopTask};
+use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 
@@ -82,4 +85,101 @@ pub async fn slots_are_counted_over_all_nodes(t: TestStore) {
     assert_eq!((slot().await.running, slot().await.taken), (2, 2), "who asks a person holds no permit");
     t.store.reap_node(&other, t.now()).await.unwrap();
     assert_eq!((slot().await.running, slot().await.taken), (1, 1));
+}
+
+/// The job is claimed by a node that then dies.
+async fn dies_with_its_owner(t: &TestStore, job: &JobId) {
+    let owner = t.second_node().await;
+    let claimed = t.store.finish_and_claim(t.claim_request(&owner, 9, 9)).await.unwrap().claimed;
+    assert!(claimed.iter().any(|claimed| claimed.id == *job), "{claimed:?}");
+    t.store.reap_node(&owner, t.now()).await.unwrap();
+}
+
+async fn claim_alone(t: &TestStore) -> Option<Job> {
+    let claim = t.claim_request(&t.node, 1, 2).claim.unwrap();
+    let is_waiting = t.store.is_lone_job_waiting(&claim, t.now()).await.unwrap();
+    let claimed = t.store.claim_alone(&claim, t.now()).await.unwrap();
+    assert_eq!(claimed.is_some(), is_waiting);
+    claimed
+}
+
+pub async fn a_job_whose_owners_died_runs_alone_and_then_fails(t: TestStore) {
+    let task = t.research().await;
+    let job = t.enqueue(&task.id, JobKind::Search).await;
+    for _ in 0..DEATHS_MAX {
+        assert_eq!(claim_alone(&t).await, None);
+        dies_with_its_owner(&t, &job).await;
+        assert_eq!((t.job(&job).await.state, t.job(&job).await.failures), (JobState::Queued, 0));
+    }
+    assert!(t.claim(5).await.is_empty(), "no other claim takes it");
+    let other = t.enqueue(&task.id, JobKind::Search).await;
+    assert_eq!(t.claim(5).await.iter().map(|job| job.id.clone()).collect::<Vec<_>>(), [other], "others go on");
+    let lone = claim_alone(&t).await.expect("it runs alone");
+    assert_eq!(
+        (lone.id.clone(), lone.state, lone.owner_node.clone()),
+        (job.clone(), JobState::Running, Some(t.node.clone()))
+    );
+    assert_eq!(claim_alone(&t).await, None, "once");
+    let slots = t.store.slots().await.unwrap();
+    assert_eq!(slots.iter().map(|slot| slot.taken).sum::<u32>(), 2, "it has a permit");
+    t.store.reap_node(&t.node, t.now()).await.unwrap();
+    let failed = t.job(&job).await;
+    assert_eq!((failed.state, failed.error_code.as_deref()), (JobState::Failed, Some("JOB_KILLED_ITS_WORKER")));
+    assert!(failed.error_message.unwrap().contains("4 times"));
+    assert_eq!(t.store.slots().await.unwrap().iter().map(|slot| slot.taken).sum::<u32>(), 0);
+}
+
+pub async fn a_job_that_survives_alone_is_like_any_other(t: TestStore) {
+    let task = t.research().await;
+    let job = t.enqueue(&task.id, JobKind::Search).await;
+    for _ in 0..DEATHS_MAX {
+        dies_with_its_owner(&t, &job).await;
+    }
+    let lone = claim_alone(&t).await.expect("it runs alone");
+    let end = JobEnd::Completed { output_json: "{}".to_owned() };
+    assert_eq!(t.finish(&lease(&lone), end).await.unwrap(), JobState::Completed);
+    assert_eq!(t.store.slots().await.unwrap().iter().map(|slot| slot.taken).sum::<u32>(), 0);
+}
+
+pub async fn a_new_checkpoint_ends_the_row_of_deaths(t: TestStore) {
+    let task = t.research().await;
+    let job = t.enqueue(&task.id, JobKind::Search).await;
+    for _ in 0..DEATHS_MAX {
+        for _ in 1..DEATHS_MAX {
+            dies_with_its_owner(&t, &job).await;
+        }
+        let running = t.claim_one().await;
+        t.store.update_job(&lease(&running), JobUpdate::Checkpoint("{}".to_owned()), t.now()).await.unwrap();
+        // A shutdown is no death.
+        t.finish(&lease(&running), JobEnd::OwnerLost).await.unwrap();
+    }
+    assert_eq!(claim_alone(&t).await, None);
+    assert_eq!(t.claim_one().await.id, job);
+}
+
+pub async fn a_lone_job_waits_with_its_task(t: TestStore) {
+    let task = t.research().await;
+    let job = t.enqueue(&task.id, JobKind::Search).await;
+    for _ in 0..DEATHS_MAX {
+        dies_with_its_owner(&t, &job).await;
+    }
+    let by = Principal::local_user();
+    let steer = |to| SetStatus { task_id: task.id.clone(), to, by: by.clone(), message: None, now: t.now() };
+    t.store.set_status(steer(Steer::Pause)).await.unwrap();
+    assert_eq!(claim_alone(&t).await, None);
+    t.store.set_status(steer(Steer::Resume)).await.unwrap();
+    assert!(t.claim(5).await.is_empty(), "it still must run alone");
+    assert_eq!(claim_alone(&t).await.map(|lone| lone.id), Some(job));
+}
+
+pub async fn the_death_of_an_agents_owner_is_not_counted(t: TestStore) {
+    let mut chat = t.new_task(TaskKind::Agent);
+    chat.jobs = vec![t.new_job(JobKind::AgentChat)];
+    let job = chat.jobs[0].id.clone();
+    t.insert(chat).await;
+    for _ in 0..=DEATHS_MAX {
+        dies_with_its_owner(&t, &job).await;
+        assert_eq!(t.job(&job).await.state, JobState::Queued);
+    }
+    assert_eq!(claim_alone(&t).await, None);
 }

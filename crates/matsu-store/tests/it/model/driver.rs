@@ -8,6 +8,7 @@ use matsu_core::ports::store::{
     Claim, Enqueue, EnqueuedJob, Finish, FinishAndClaim, JobUpdate, SetStatus, Steer, StopTask, StoreError,
 };
 use matsu_core::principal::Principal;
+use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 
 use super::compare::{Seen, same};
@@ -52,6 +53,7 @@ impl Driver {
             Step::Stop { task, mode, reason } => self.stop(*task, *mode, *reason).await?,
             Step::Steer { task, to, by_owner } => self.steer(*task, *to, *by_owner).await?,
             Step::ReapNode { node } => self.reap(*node).await?,
+            Step::ClaimAlone { node, slot } => self.claim_alone(*node, *slot).await?,
             Step::Pass { ms } => drop(self.test.pass(Duration::from_millis(*ms))),
             Step::Update { lease }
             | Step::Park { lease }
@@ -91,6 +93,7 @@ impl Driver {
                 run_at: new.run_at,
                 attempt: 0,
                 failures: 0,
+                deaths: 0,
                 owner: None,
                 dedupe: new.dedupe_key.clone(),
                 permit: Permit::None,
@@ -203,7 +206,11 @@ impl Driver {
                 let update = JobUpdate::Progress("{}".to_owned());
                 same("progress", lost(store.update_job(lease, update, now).await)?, held)?;
                 let update = JobUpdate::Checkpoint("{}".to_owned());
-                same("checkpoint", lost(store.update_job(lease, update, now).await)?, held)
+                same("checkpoint", lost(store.update_job(lease, update, now).await)?, held)?;
+                if let Some(at) = self.world.held(lease) {
+                    self.world.jobs[at].deaths = 0;
+                }
+                Ok(())
             }
             Step::Park { .. } => {
                 same("park", lost(store.park_for_input(lease, "{}", now).await)?, self.world.park(lease))
@@ -249,6 +256,25 @@ impl Driver {
         let request = SetStatus { task_id, to, by: by.clone(), message: None, now };
         let stored = code(self.test.store.set_status(request).await).map(drop);
         same("steered", stored, self.world.steer(task, to, &by))
+    }
+
+    async fn claim_alone(&mut self, node: usize, slot: Slot) -> Checked {
+        let (node, now) = (self.nodes[node].clone(), self.test.now());
+        let mut claim = self.test.claim_request(&node, 1, permits_max(slot)).claim.expect("a claim");
+        claim.slot = slot;
+        let expected = self.world.lone(slot, now);
+        let waiting = self.test.store.is_lone_job_waiting(&claim, now).await.map_err(|error| error.to_string())?;
+        same("waits to run alone", waiting, expected.is_some())?;
+        let started = self.test.store.claim_alone(&claim, now).await.map_err(|error| error.to_string())?;
+        same("runs alone", started.map(|job| job.id), expected.map(|at| self.world.jobs[at].id.clone()))?;
+        if let Some(at) = expected {
+            let job = &mut self.world.jobs[at];
+            (job.state, job.owner, job.permit) = (JobState::Running, Some(node), Permit::Extra);
+            job.attempt += 1;
+            let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
+            self.world.leases.push(lease);
+        }
+        Ok(())
     }
 
     async fn reap(&mut self, node: usize) -> Checked {

@@ -18,6 +18,7 @@ pub enum Step {
     Stop { task: usize, mode: StopMode, reason: StopReason },
     Steer { task: usize, to: Steer, by_owner: bool },
     ReapNode { node: usize },
+    ClaimAlone { node: usize, slot: Slot },
     Lend { lease: usize },
     Regain { lease: usize },
     Pass { ms: u64 },
@@ -49,6 +50,8 @@ pub enum End {
     Requeue,
     RequeueLater,
     OwnerLost,
+    /// Only by reaping.
+    OwnerDied,
 }
 
 fn job() -> impl Strategy<Value = JobSpec> {
@@ -132,7 +135,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         2 => (index(), 1..6_usize).prop_map(|(first, count)| Step::RequeueParked { first, count }),
         2 => stop(),
         3 => steer(),
-        1 => (0..2_usize).prop_map(|node| Step::ReapNode { node }),
+        2 => (0..2_usize).prop_map(|node| Step::ReapNode { node }),
+        2 => (0..2_usize, slot()).prop_map(|(node, slot)| Step::ClaimAlone { node, slot }),
         2 => index().prop_map(|lease| Step::Lend { lease }),
         2 => index().prop_map(|lease| Step::Regain { lease }),
         3 => prop_oneof![Just(1), Just(300), Just(2_000)].prop_map(|ms| Step::Pass { ms }),

@@ -29,6 +29,7 @@ impl End {
             Self::Requeue => JobEnd::Requeue { run_at: None },
             Self::RequeueLater => JobEnd::Requeue { run_at: Some(now.plus(LATER)) },
             Self::OwnerLost => JobEnd::OwnerLost,
+            Self::OwnerDied => JobEnd::OwnerDied,
         }
     }
 }
@@ -53,8 +54,9 @@ impl World {
             End::AwaitingAuth => (JobState::AwaitingAuth, None),
             End::Requeue => (JobState::Queued, Some(now)),
             End::RequeueLater => (JobState::Queued, Some(now.plus(LATER))),
-            End::OwnerLost if job.kind == JobKind::AgentRun => (JobState::Failed, None),
-            End::OwnerLost => (JobState::Queued, Some(now)),
+            End::OwnerLost | End::OwnerDied if job.kind == JobKind::AgentRun => (JobState::Failed, None),
+            End::OwnerDied if job.is_lone() => (JobState::Failed, None),
+            End::OwnerLost | End::OwnerDied => (JobState::Queued, Some(now)),
         };
         let goes_back = matches!(state, JobState::Queued | JobState::AwaitingAuth);
         (job.owner, job.permit) = (None, Permit::None);
@@ -65,6 +67,11 @@ impl World {
         if matches!(end, End::FailedForGood | End::FailedForNow) {
             job.failures = failures;
         }
+        job.deaths = match end {
+            End::OwnerDied if job.kind != JobKind::AgentRun => job.deaths + 1,
+            End::Requeue | End::RequeueLater | End::OwnerLost => job.deaths,
+            _ => 0,
+        };
         job.state = state;
         job.run_at = run_at.unwrap_or(job.run_at);
         state
@@ -77,7 +84,7 @@ impl World {
             .collect();
         for at in &held {
             self.jobs[*at].attempt += 1;
-            self.settle(*at, End::OwnerLost, now);
+            self.settle(*at, End::OwnerDied, now);
         }
         held
     }

@@ -30,9 +30,16 @@ pub struct ModelJob {
     pub run_at: Timestamp,
     pub attempt: i64,
     pub failures: u32,
+    pub deaths: u32,
     pub owner: Option<NodeId>,
     pub dedupe: Option<String>,
     pub permit: Permit,
+}
+
+impl ModelJob {
+    pub fn is_lone(&self) -> bool {
+        self.deaths >= 3
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +84,17 @@ impl World {
 
     pub fn is_ready(&self, job: &ModelJob, slot: Slot, now: Timestamp) -> bool {
         let task_is_held = job.task.is_some_and(|task| self.tasks[task].status.is_held());
-        job.slot == slot && job.state == JobState::Queued && job.run_at <= now && !task_is_held
+        job.slot == slot && job.state == JobState::Queued && job.run_at <= now && !task_is_held && !job.is_lone()
+    }
+
+    /// The first that must run alone.
+    pub fn lone(&self, slot: Slot, now: Timestamp) -> Option<usize> {
+        let is_held = |job: &ModelJob| job.task.is_some_and(|task| self.tasks[task].status.is_held());
+        let is_next = |job: &ModelJob| {
+            job.is_lone() && job.slot == slot && job.state == JobState::Queued && job.run_at <= now && !is_held(job)
+        };
+        let lone = (0..self.jobs.len()).filter(|at| is_next(&self.jobs[*at]));
+        lone.min_by_key(|at| (self.jobs[*at].priority.rank(), self.jobs[*at].queued_at, *at))
     }
 
     /// The order in which jobs start.
@@ -91,7 +108,7 @@ impl World {
     pub fn next_delayed(&self, slot: Slot, now: Timestamp) -> Option<Timestamp> {
         let delayed = self.jobs.iter().filter(|job| {
             let task_is_held = job.task.is_some_and(|task| self.tasks[task].status.is_held());
-            job.slot == slot && job.state == JobState::Queued && job.run_at > now && !task_is_held
+            job.slot == slot && job.state == JobState::Queued && job.run_at > now && !task_is_held && !job.is_lone()
         });
         delayed.map(|job| job.run_at).min()
     }
