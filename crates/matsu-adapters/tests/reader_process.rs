@@ -242,7 +242,8 @@ fn children() -> Vec<u32> {
         let list = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default();
         found.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
     }
-    let runs = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let runs =
+        |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     found.retain(runs);
     found
 }
@@ -260,9 +261,7 @@ fn documents_are_read_by_a_process_that_is_used_again() {
         assert_eq!(title(&readers, "# Three").await.as_deref(), Ok("Three"));
         assert_eq!(title(&readers, "# Four").await.as_deref(), Ok("Four"));
         assert!(!children().iter().any(|pid| first.contains(pid)), "after three documents it is replaced");
-        let many = (0..12).map(|n| async move { n });
-        let many: Vec<usize> = futures_util::future::join_all(many).await;
-        let texts: Vec<String> = many.iter().map(|n| format!("# Title {n}")).collect();
+        let texts: Vec<String> = (0..12).map(|n| format!("# Title {n}")).collect();
         let read = futures_util::future::join_all(texts.iter().map(|text| title(&readers, text))).await;
         assert!(read.iter().zip(&texts).all(|(read, text)| read.as_ref().is_ok_and(|read| text.ends_with(read))));
         assert!(children().len() <= 2, "{:?}", children());

@@ -83,9 +83,11 @@ impl Problem {
             | ErrorCode::AllFetchesFailed
             | ErrorCode::PipelineError
             | ErrorCode::PipelineTimeout => StatusCode::BAD_GATEWAY,
-            ErrorCode::StoreNewer | ErrorCode::JobPanicked | ErrorCode::JobTimeout | ErrorCode::InternalError => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            ErrorCode::StoreNewer
+            | ErrorCode::JobPanicked
+            | ErrorCode::JobTimeout
+            | ErrorCode::JobKilledItsWorker
+            | ErrorCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }

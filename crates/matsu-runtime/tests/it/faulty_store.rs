@@ -20,11 +20,11 @@ use matsu_core::job::{Job, JobSummary, Lease};
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    AgentSession, ChangeBatch, ChangeStore, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule, FinishAndClaim,
-    ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart, OutputRange,
-    OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim, SessionNote,
-    SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary, TaskFilter,
-    TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    AgentSession, ChangeBatch, ChangeStore, Claim, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule,
+    FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart,
+    OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim,
+    SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
+    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -223,6 +223,14 @@ impl JobStore for FaultyStore {
 
     async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError> {
         self.pass("finish_and_claim", self.inner.finish_and_claim(request)).await
+    }
+
+    async fn is_lone_job_waiting(&self, claim: &Claim, now: Timestamp) -> Result<bool, StoreError> {
+        self.pass("is_lone_job_waiting", self.inner.is_lone_job_waiting(claim, now)).await
+    }
+
+    async fn claim_alone(&self, claim: &Claim, now: Timestamp) -> Result<Option<Job>, StoreError> {
+        self.pass("claim_alone", self.inner.claim_alone(claim, now)).await
     }
 
     async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError> {

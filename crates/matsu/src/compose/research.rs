@@ -37,7 +37,7 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     let fetcher =
         WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, Arc::clone(&readers) as _, clock)
             .context("the fetcher cannot start")?;
-    let (claims, judge) = readers(config, clock)?;
+    let (claims, judge) = claims_and_judge(config, clock)?;
     let kit = ResearchKit::new(engines, Arc::new(fetcher), readers, claims, judge);
     let mut research = ResearchSettings {
         search_time_max: config.search_time_max(),
@@ -49,7 +49,7 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
 }
 
 /// Who puts claims into words and who judges them: a model, if one is named for it.
-fn readers(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker>, Arc<dyn Judge>)> {
+fn claims_and_judge(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker>, Arc<dyn Judge>)> {
     let Some(name) = config.research_model() else { return Ok((Arc::new(Extractive), Arc::new(EmbeddedJudge))) };
     let roster = super::roster(config)?;
     let provider = roster.get(&name).with_context(|| format!("research.model: there is no provider {name}"))?;

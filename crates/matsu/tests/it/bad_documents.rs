@@ -37,10 +37,10 @@ fn assert_finds_the_rest(answer: &Value) {
     assert!(is_found, "{answer:#}");
 }
 
-/// A bad document among good ones, then alone; then again after a restart. `why` is what its own error says, if it is
-/// one.
+/// A bad document among good ones, then alone; then again after a restart. `whys` are what its own error
+/// may say; without any it need be none.
 #[track_caller]
-fn is_an_error_of_its_own(name: &str, write: impl Fn(&Path), why: Option<&str>) {
+fn is_an_error_of_its_own(name: &str, write: impl Fn(&Path), whys: &[&str]) {
     let home = Home::sqlite();
     let (mixed, alone) = (folder(&home, "mixed"), folder(&home, "alone"));
     for n in 0..3 {
@@ -58,9 +58,10 @@ fn is_an_error_of_its_own(name: &str, write: impl Fn(&Path), why: Option<&str>) 
         let (answer, took) = research(&home, &alone, "local");
         assert!(took < SEARCH_MAX, "{turn}: {took:?}");
         let search = &answer["status"]["searches"][0];
-        if let Some(why) = why {
+        if !whys.is_empty() {
             assert_eq!(search["error_code"], "ALL_FETCHES_FAILED", "{turn}: {answer:#}");
-            assert!(search["error"].as_str().unwrap().contains(why), "{turn}: {search:#}");
+            let error = search["error"].as_str().unwrap();
+            assert!(whys.iter().any(|why| error.contains(why)), "{turn}: {search:#}");
         }
         assert_eq!(daemon.process.has_ended(), None, "{turn}: {}", daemon.process.said());
         daemon.process.kill();
@@ -71,27 +72,28 @@ fn is_an_error_of_its_own(name: &str, write: impl Fn(&Path), why: Option<&str>) 
 #[test]
 fn a_pdf_that_draws_itself_is_one_error() {
     let write = |path: &Path| fs::write(path, hostile::pdf_that_draws_itself()).unwrap();
-    is_an_error_of_its_own("long-polling.pdf", write, Some("recurses without an end"));
+    is_an_error_of_its_own("long-polling.pdf", write, &["recurses without an end"]);
 }
 
+/// A busy machine may not come as far as the memory limit within the time.
 #[test]
 fn a_pdf_that_inflates_to_three_gibibytes_is_one_error() {
     let bytes = hostile::pdf_that_inflates_to(3 * 1024 * 1024 * 1024);
     let write = |path: &Path| fs::write(path, &bytes).unwrap();
-    is_an_error_of_its_own("long-polling.pdf", write, Some("more than 512 MiB of memory"));
+    is_an_error_of_its_own("long-polling.pdf", write, &["more than 512 MiB of memory", "longer than 20 s"]);
 }
 
 #[test]
 fn a_pdf_inside_a_pdf_is_not_opened() {
     let bytes = hostile::pdf_inside_a_pdf("Long polling is held open.", &hostile::pdf_that_draws_itself());
     let write = |path: &Path| fs::write(path, &bytes).unwrap();
-    is_an_error_of_its_own("long-polling.pdf", write, None);
+    is_an_error_of_its_own("long-polling.pdf", write, &[]);
 }
 
 #[test]
 fn html_nested_two_hundred_thousand_deep_is_one_error() {
     let write = |path: &Path| fs::write(path, hostile::html_nested(200_000)).unwrap();
-    is_an_error_of_its_own("long-polling.html", write, Some("nested more than 20000 deep"));
+    is_an_error_of_its_own("long-polling.html", write, &["nested more than 20000 deep"]);
 }
 
 /// The whole gigabyte, of which the disk holds one block.
@@ -101,7 +103,7 @@ fn a_line_of_one_gigabyte_is_one_error() {
         fs::write(path, "long polling ").unwrap();
         File::options().write(true).open(path).unwrap().set_len(1024 * 1024 * 1024).unwrap();
     };
-    is_an_error_of_its_own("long-polling.txt", write, Some("larger than allowed"));
+    is_an_error_of_its_own("long-polling.txt", write, &["larger than allowed"]);
 }
 
 /// Reader processes of a daemon.

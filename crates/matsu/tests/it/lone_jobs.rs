@@ -15,28 +15,33 @@ fn state(api: &Api, task: &str) -> String {
     api.jobs_of(task)[0]["state"].as_str().unwrap().to_owned()
 }
 
+/// Until a later attempt than this one runs; says which. A dead daemon's job is still running in its store.
 #[track_caller]
-fn runs(daemon: &Daemon, task: &str) {
-    until("the job runs", SOON, || (state(&daemon.api, task) == "running").then_some(()));
+fn runs(daemon: &Daemon, task: &str, after: i64) -> i64 {
+    until("the job runs", SOON, || {
+        let job = daemon.api.jobs_of(task).remove(0);
+        job["attempt"].as_i64().filter(|attempt| job["state"] == "running" && *attempt > after)
+    })
 }
 
 /// A daemon whose job has seen three others die.
-fn after_three_deaths(home: &Home, milliseconds: u64) -> (Daemon, String) {
+fn after_three_deaths(home: &Home, milliseconds: u64) -> (Daemon, String, i64) {
     let mut daemon = home.serve();
     let task = daemon.api.submit(vec![sleep(milliseconds)]);
+    let mut attempt = 0;
     for _ in 0..3 {
-        runs(&daemon, &task);
+        attempt = runs(&daemon, &task, attempt);
         daemon.process.kill();
         daemon = home.serve();
     }
-    (daemon, task)
+    (daemon, task, attempt)
 }
 
 #[test]
 fn a_job_that_kills_its_server_runs_alone_and_then_fails() {
     let home = Home::sqlite();
-    let (mut daemon, killer) = after_three_deaths(&home, FOR_EVER_MS);
-    runs(&daemon, &killer);
+    let (mut daemon, killer, attempt) = after_three_deaths(&home, FOR_EVER_MS);
+    runs(&daemon, &killer, attempt);
     let other = daemon.api.submit(vec![noop()]);
     // Several times as long as a job takes to start.
     std::thread::sleep(Duration::from_millis(700));
@@ -45,6 +50,7 @@ fn a_job_that_kills_its_server_runs_alone_and_then_fails() {
     daemon.process.kill();
     let daemon = home.serve();
     assert_eq!(daemon.api.ended(&other, SOON)["status"], "completed");
+    assert_eq!(daemon.api.ended(&killer, SOON)["status"], "failed");
     let failed = daemon.api.jobs_of(&killer).remove(0);
     assert_eq!(
         (failed["state"].as_str(), failed["error_code"].as_str()),
@@ -55,7 +61,7 @@ fn a_job_that_kills_its_server_runs_alone_and_then_fails() {
 #[test]
 fn a_job_that_survives_alone_completes_and_others_go_on() {
     let home = Home::sqlite();
-    let (daemon, task) = after_three_deaths(&home, 3_000);
+    let (daemon, task, _) = after_three_deaths(&home, 3_000);
     let other = daemon.api.submit(vec![noop()]);
     assert_eq!(daemon.api.ended(&task, SOON)["status"], "completed");
     assert_eq!(daemon.api.ended(&other, SOON)["status"], "completed");
