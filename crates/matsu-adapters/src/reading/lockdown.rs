@@ -20,7 +20,7 @@ const CPU_SECONDS_MAX: u64 = 20;
 /// Poll takes as many descriptors as this allows and the process watches one, so it cannot be 0. Number 0 is in use.
 const DESCRIPTORS_MAX: u64 = 1;
 /// What the newest kernels know; older ones enforce what they have.
-const NEWEST: ABI = ABI::V7;
+const NEWEST: ABI = ABI::V9;
 
 /// Closes everything that was inherited, except for the three standard streams. Must come first: what is open stays
 /// usable, whatever is forbidden later.
