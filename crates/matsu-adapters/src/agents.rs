@@ -2,6 +2,7 @@
 
 mod check;
 mod command_line;
+mod confinement;
 mod decoders;
 mod definition;
 mod environment;
@@ -16,9 +17,11 @@ mod process;
 mod quota;
 mod registry;
 mod runs_folder;
+pub mod sandbox;
 pub mod shim;
 mod text;
 mod verdict;
 mod worktree;
 
+pub use confinement::ConfineOptions;
 pub use host::{CliHost, HostOptions};

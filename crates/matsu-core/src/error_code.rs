@@ -42,6 +42,7 @@ words! {
         AgentNotFound = "AGENT_NOT_FOUND",
         AgentNotInstalled = "AGENT_NOT_INSTALLED",
         AgentStartFailed = "AGENT_START_FAILED",
+        ConfinementUnavailable = "CONFINEMENT_UNAVAILABLE",
         AgentExit = "AGENT_EXIT",
         AgentApiError = "AGENT_API_ERROR",
         AgentNoResult = "AGENT_NO_RESULT",

@@ -34,6 +34,7 @@ limits! {
     BEATLESS_TICKS_MAX: u32 = 30, "one-second ticks without a moved heartbeat until a node is dead (PostgreSQL)";
     TICK: Duration = Duration::from_secs(1), "the unit that run times, grace periods and heartbeats are counted in";
     TICK_GAP_MAX: Duration = Duration::from_secs(3), "a longer gap between two ticks means this process slept, and restarts the count";
+    RUN_CALL_HELD: Duration = Duration::from_secs(30), "a call from inside a run is held this long while no daemon answers";
     GRACE: Duration = Duration::from_secs(30), "a graceful stop lets running jobs end for this long";
     ABORT_GRACE: Duration = Duration::from_secs(5), "an aborted job has this long to clean up behind itself";
     SHUTDOWN_GRACE: Duration = Duration::from_secs(10), "a clean shutdown ends within this time, whatever the store does";

@@ -39,6 +39,18 @@ words! {
     }
 }
 
+words! {
+    /// How a run is kept from reaching what it was not given.
+    pub enum Confinement {
+        /// In namespaces, with a view of the machine that holds only what it needs.
+        Sealed = "sealed",
+        /// By Landlock.
+        Fenced = "fenced",
+        /// Not at all.
+        Open = "open",
+    }
+}
+
 /// One run as it was checked and accepted: everything but the definition of its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInput {

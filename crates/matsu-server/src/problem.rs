@@ -72,6 +72,7 @@ impl Problem {
             | ErrorCode::Interrupted
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
             ErrorCode::AgentStartFailed
+            | ErrorCode::ConfinementUnavailable
             | ErrorCode::AgentExit
             | ErrorCode::AgentApiError
             | ErrorCode::AgentNoResult

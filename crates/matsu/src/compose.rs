@@ -64,6 +64,8 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         environment: config.environment.clone(),
         matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
         has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
+        confine: config.confine(),
+        socket: config.paths.socket(),
         clock: Clock::system(),
     }))
 }

@@ -13,7 +13,8 @@ use anyhow::{Context, Result};
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
 use matsu_core::language::Language;
-use matsu_core::run::Mode;
+use matsu_adapters::agents::ConfineOptions;
+use matsu_core::run::{Confinement, Mode};
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
 use matsu_runtime::agentic_loop::SpendingMax;
@@ -245,6 +246,22 @@ impl Config {
 
     pub fn agent_mode_max(&self) -> Mode {
         Mode::parse(self.layers.text("agents.mode_max")).unwrap_or(Mode::ReadOnly)
+    }
+
+    /// How runs of agents are confined.
+    pub fn confine(&self) -> ConfineOptions {
+        let list = |key: &str, by: char| -> Vec<String> {
+            let parts = self.layers.text(key).split(by).map(str::trim);
+            parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        let config_dir = self.file.as_ref().and_then(|file| std::path::absolute(file.parent()?).ok());
+        ConfineOptions {
+            // `auto` is none of the levels.
+            level: Confinement::parse(self.layers.text("agents.confine")),
+            read: list("agents.read", ':'),
+            allow: list("agents.allow", ','),
+            config_dir,
+        }
     }
 
     pub fn slots(&self) -> SlotLimits {

@@ -19,12 +19,19 @@ mod terminal_chat;
 use std::process::ExitCode;
 
 use clap::Parser;
+use matsu_adapters::agents::sandbox::view::Network;
+use matsu_adapters::agents::{sandbox, shim};
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // Before any thread is there: what a shim asks of the kernel for itself must hold for all that it starts.
-    if matches!(cli.command, commands::Command::Shim) {
-        return matsu_adapters::agents::shim::run();
+    // Before any thread is there: what these ask of the kernel must hold for the whole process.
+    match cli.command {
+        commands::Command::Shim => return shim::run(),
+        commands::Command::Seal { no_network: false } => return sandbox::run_seal(Network::Shared),
+        commands::Command::Seal { no_network: true } => return sandbox::run_seal(Network::None),
+        commands::Command::Init => return sandbox::run_init(),
+        commands::Command::Fence => return sandbox::run_fence(),
+        _ => {}
     }
     // And what a reader takes from itself must hold for all that it does.
     if matches!(cli.command, commands::Command::Read) {

@@ -220,9 +220,16 @@ pub struct LoginPart {
     /// What such a run gets besides.
     #[serde(default)]
     pub private: Part,
-    /// Where the program keeps the user's login and its own state; it may write there in every mode.
+    /// Where the program keeps its own state. A sealed run reads it; what it writes there is thrown away.
     #[serde(default)]
     pub state: Vec<String>,
+    /// Login files below `state` that a run writes in place, for a login that is renewed; also folders that cannot be
+    /// split.
+    #[serde(default)]
+    pub originals: Vec<String>,
+    /// Folders below `state` in which it keeps its conversations. Those of the run are kept.
+    #[serde(default)]
+    pub sessions: Vec<String>,
     /// What makes the program say, by its exit code and without a model call, whether it is logged in.
     #[serde(default)]
     pub check: Vec<String>,

@@ -16,13 +16,13 @@ use matsu_core::run::{Changes, Isolation, Mode};
 
 use super::check::{self, Rules};
 use super::command_line::{self, Facts};
+use super::confinement::{ConfineOptions, Confined, Confiner, Run};
 use super::definition::{Definition, PromptWay, StopSignal};
 use super::live::{CliRun, Parts};
 use super::place::Place;
 use super::registry::Registry;
 use super::runs_folder::{self, RunFolder, RunsFolder};
-use super::shim::confine::{self, Confinement};
-use super::shim::order::{EndWord, Order, Stdin, Word};
+use super::shim::order::{EndWord, Order, RunSocket, Stdin, Word};
 use super::worktree::{Git, Worktree};
 use super::{decoders, environment, orphans, probe, process};
 
@@ -43,6 +43,9 @@ pub struct HostOptions {
     pub matsu: PathBuf,
     /// Whether a model is configured that the built-in agent can ask; without one it counts as not installed.
     pub has_model: bool,
+    pub confine: ConfineOptions,
+    /// The daemon's socket, which runs reach by way of their own.
+    pub socket: PathBuf,
     pub clock: Clock,
 }
 
@@ -50,7 +53,7 @@ pub struct CliHost {
     options: HostOptions,
     registry: Registry,
     runs: RunsFolder,
-    can_confine: bool,
+    confiner: Confiner,
 }
 
 /// Where a run really is.
@@ -70,7 +73,9 @@ impl CliHost {
         let registry = Registry::load(options.definitions.as_deref());
         let runs = RunsFolder::new(&options.data_dir);
         runs.sweep();
-        Self { registry, runs, can_confine: confine::is_available(), options }
+        let confiner =
+            Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
+        Self { registry, runs, confiner, options }
     }
 
     fn find(&self, name: &str) -> Option<&Arc<Definition>> {
@@ -105,12 +110,14 @@ impl CliHost {
     fn describe(&self, definition: &Definition) -> Agent {
         let modes: Vec<Mode> =
             definition.mode_list().into_iter().filter(|mode| *mode <= self.options.mode_max).collect();
+        let confinement = self.confiner.level(modes.first().copied().unwrap_or(Mode::ReadOnly)).ok();
         let takes_answers = modes.iter().any(|mode| definition.listens(*mode));
         Agent {
             name: definition.name.clone(),
             command: definition.command.replace(THIS_PROGRAM, "matsu"),
             mode: modes.first().copied().unwrap_or(Mode::ReadOnly),
-            confined: definition.own_sandbox || self.can_confine,
+            confinement,
+            not_covered: confinement.map(|level| self.confiner.not_covered(level)).unwrap_or_default(),
             modes,
             login: self.login(definition),
             supports: Supports {
@@ -168,29 +175,31 @@ impl CliHost {
         git.open(directory, path, branch).await.map_err(|error| cannot(&error))
     }
 
-    fn confinement(
+    fn confine(
         &self,
         definition: &Definition,
         order: &RunOrder,
         ground: &Ground,
-        run: &Path,
-    ) -> Option<Confinement> {
-        if order.input.mode == Mode::Full || definition.own_sandbox || !self.can_confine {
-            return None;
-        }
-        let home = self.options.environment.get("HOME").map(PathBuf::from).unwrap_or_default();
-        let state = definition.login.iter().flat_map(|login| &login.state);
-        let state =
-            state.map(|path| path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |path| home.join(path)));
-        let mut write: Vec<PathBuf> = state.chain([run.to_owned(), self.home(definition)]).collect();
-        if order.input.mode.writes() {
-            match &ground.worktree {
-                Some(worktree) => write.extend([worktree.path.clone(), worktree.common.clone()]),
-                None => write.push(ground.directory.clone()),
-            }
-        }
-        let hidden = self.options.data_dir.canonicalize().unwrap_or_else(|_| self.options.data_dir.clone());
-        Some(Confinement { write, hidden, read: vec![ground.directory.clone()] })
+        folder: &RunFolder,
+        (program, session): (&Path, Option<&str>),
+    ) -> Result<Confined, StartError> {
+        let own = ground.worktree.iter().flat_map(|worktree| [worktree.path.clone(), worktree.common.clone()]);
+        let run = Run {
+            definition,
+            login: self.login(definition),
+            home: &self.home(definition),
+            program,
+            mode: order.input.mode,
+            directory: &ground.directory,
+            own: if order.input.mode.writes() { own.collect() } else { Vec::new() },
+            protected: Vec::new(),
+            folder,
+            session,
+        };
+        self.confiner.confine(&run).map_err(|message| StartError {
+            code: ErrorCode::ConfinementUnavailable,
+            message: format!("the run was not started: {message}"),
+        })
     }
 
     /// Writes the run's files and makes the order for its shim.
@@ -210,6 +219,9 @@ impl CliHost {
         let chosen =
             definition.session.as_ref().filter(|session| session.choose && order.resume.is_none()).map(|_| uuid());
         let marker = marker(&order.lease);
+        let session = order.resume.as_ref().map(|resume| resume.vendor_session.as_str()).or(chosen.as_deref());
+        let confined = self.confine(definition, order, ground, folder, (&program, session))?;
+        let inside = folder.inside();
         let line = command_line::build(&Facts {
             definition,
             input: &order.input,
@@ -217,9 +229,9 @@ impl CliHost {
             resume: order.resume.as_ref(),
             chosen_session: chosen.as_deref(),
             directory: &ground.directory,
-            run: folder.path(),
+            run: &inside,
             home: &home,
-            data_dir: &self.options.data_dir,
+            data_dir: &confined.data_dir,
             matsu: &self.options.matsu,
             login,
             own: &self.options.environment,
@@ -229,26 +241,33 @@ impl CliHost {
         for (path, text) in &line.files {
             runs_folder::write_private(path, text).map_err(|error| cannot(&error.to_string()))?;
         }
-        let stdin = match definition.prompt {
-            // Whoever can be answered listens for as long as it runs.
-            _ if definition.listens(order.input.mode) => Stdin::Pipe,
-            PromptWay::Stdin => Stdin::File(folder.path().join("prompt")),
-            PromptWay::File | PromptWay::Argument => Stdin::Nothing,
-        };
+        let mut env = line.env;
+        env.extend(confined.env);
         let shim = Order {
             program,
             args: line.args,
-            env: line.env,
+            env,
             directory: ground.directory.clone(),
-            stdin,
+            stdin: stdin(definition, order, &inside),
             lock: self.runs.lock(&order.lease),
-            confinement: self.confinement(definition, order, ground, folder.path()),
+            sandbox: confined.sandbox,
+            keep: confined.keep,
+            socket: RunSocket { folder: inside, daemon: self.options.socket.clone() },
             stop_signal: match definition.stop_signal {
                 StopSignal::Term => EndWord::Term,
                 StopSignal::Int => EndWord::Int,
             },
         };
         Ok((shim, chosen))
+    }
+}
+
+fn stdin(definition: &Definition, order: &RunOrder, inside: &Path) -> Stdin {
+    match definition.prompt {
+        // A program that can be answered reads for as long as it runs.
+        _ if definition.listens(order.input.mode) => Stdin::Pipe,
+        PromptWay::Stdin => Stdin::File(inside.join("prompt")),
+        PromptWay::File | PromptWay::Argument => Stdin::Nothing,
     }
 }
 
@@ -311,7 +330,14 @@ impl AgentHost for CliHost {
             let StartError { code, message } = not_installed(definition);
             return Err(RunRefusal { code, message, param: None });
         }
-        check::check(definition, &Rules { roots: &self.options.roots, mode_max: self.options.mode_max }, wish)
+        let checked = check::check(definition, &Rules { roots: &self.options.roots, mode_max: self.options.mode_max }, wish)?;
+        let directory = checked.input.directory.as_deref().map(Path::new);
+        self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
+            code: ErrorCode::ConfinementUnavailable,
+            message,
+            param: None,
+        })?;
+        Ok(checked)
     }
 
     async fn probe(&self, agent: &str, login: LoginCheck) -> Probe {

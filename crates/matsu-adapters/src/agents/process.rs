@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
@@ -15,10 +15,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
+use super::sandbox::Sandbox;
+use super::sandbox::step::{Step, StepOrder, StepReport};
+use super::sandbox::view::{Network, View};
 use super::shim::order::{Order, Stdin};
 
 /// This very program, even if its file was replaced since it started.
 const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// A trial that takes longer has failed.
+const TRIAL_MAX: Duration = Duration::from_secs(10);
 
 /// A shim and the ways to it. Dropping `control` makes it end its tree.
 pub struct Shim {
@@ -47,13 +53,20 @@ pub fn start_shim(mark: (&str, &str)) -> io::Result<Shim> {
     Ok(Shim { child, control: UnixStream::from_std(ours)?, stdout, stderr })
 }
 
+/// What the program of a run reads from, and the other end of it where that is a pipe.
+pub fn input(stdin: &Stdin) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    match stdin {
+        Stdin::Nothing => Ok((File::open("/dev/null")?.into(), None)),
+        Stdin::File(path) => Ok((File::open(path)?.into(), None)),
+        Stdin::Pipe => {
+            let (reader, writer) = io::pipe()?;
+            Ok((reader.into(), Some(writer.into())))
+        }
+    }
+}
+
 /// The program of a run; called by the shim, whose streams it inherits.
-pub fn start_program(order: &Order) -> io::Result<Child> {
-    let stdin = match &order.stdin {
-        Stdin::Nothing => Stdio::null(),
-        Stdin::File(path) => Stdio::from(File::open(path)?),
-        Stdin::Pipe => Stdio::piped(),
-    };
+pub fn start_program(order: &Order, stdin: OwnedFd) -> io::Result<Child> {
     Command::new(&order.program)
         .args(&order.args)
         .env_clear()
@@ -63,6 +76,79 @@ pub fn start_program(order: &Order) -> io::Result<Child> {
         .stdout(Stdio::inherit())
         .stderr(Stdio::inherit())
         .spawn()
+}
+
+/// The first step of a confinement; called by the shim, whose streams it inherits. What comes back is the way to it.
+pub fn start_step(step: Step) -> io::Result<(Child, std::os::unix::net::UnixStream)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    let mut command = Command::new(THIS_PROGRAM);
+    command.args(step_arguments(step)).env_clear().current_dir("/").stdin(OwnedFd::from(theirs));
+    let child = command.stdout(Stdio::inherit()).stderr(Stdio::inherit()).kill_on_drop(true).spawn()?;
+    Ok((child, ours))
+}
+
+fn step_arguments(step: Step) -> &'static [&'static str] {
+    match step {
+        Step::Seal(Network::Shared) => &["__seal"],
+        Step::Seal(Network::None) => &["__seal", "--no-network"],
+        Step::Fence => &["__fence"],
+    }
+}
+
+/// Replaces this process by the program of a run. Returns only if that failed.
+pub fn become_program(order: &StepOrder, stdin: OwnedFd) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    program_command(order, stdin).exec()
+}
+
+fn program_command(order: &StepOrder, stdin: OwnedFd) -> std::process::Command {
+    let mut command = std::process::Command::new(&order.program);
+    command.args(&order.args).env_clear().envs(&order.env).current_dir(&order.directory).stdin(stdin);
+    command
+}
+
+/// The first process in the namespaces that this process has just made; awaited to its end.
+pub fn start_init() -> io::Result<ExitCode> {
+    let mut command = std::process::Command::new(THIS_PROGRAM);
+    let status = command.arg("__init").env_clear().stdin(Stdio::inherit()).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The program of a sealed run, by the first process of its namespace, which collects it. Its id there.
+pub fn start_in_view(order: &StepOrder, stdin: OwnedFd) -> io::Result<u32> {
+    program_command(order, stdin).spawn().map(|child| child.id())
+}
+
+/// Starts a program that does nothing in a view. Blocks for some milliseconds.
+pub fn try_view(view: View) -> Result<(), String> {
+    let text = |error: io::Error| error.to_string();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(text)?;
+    ours.set_read_timeout(Some(TRIAL_MAX)).map_err(text)?;
+    let mut command = std::process::Command::new(THIS_PROGRAM);
+    command.arg("__seal").env_clear().current_dir("/").stdin(OwnedFd::from(theirs));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(text)?;
+    drop(command);
+    let program = PathBuf::from("/bin/true");
+    let sandbox = Sandbox::Sealed(view);
+    let order = StepOrder { sandbox, program, args: Vec::new(), env: BTreeMap::new(), directory: PathBuf::from("/") };
+    let sent = File::open("/dev/null").and_then(|null| order.send(&ours, &null.into()));
+    let found = sent.map_err(text).and_then(|()| trial_report(&ours));
+    let _ = child.kill();
+    let _ = child.wait();
+    found
+}
+
+fn trial_report(socket: &std::os::unix::net::UnixStream) -> Result<(), String> {
+    for line in io::BufRead::lines(io::BufReader::new(socket)) {
+        let line = line.map_err(|error| error.to_string())?;
+        match serde_json::from_str(&line).map_err(|error| error.to_string())? {
+            StepReport::Started => {}
+            StepReport::Failed { error } => return Err(error),
+            StepReport::Exited { code: Some(0), .. } => return Ok(()),
+            StepReport::Exited { code, signal } => return Err(format!("a program ended with {code:?} {signal:?}")),
+        }
+    }
+    Err("the set-up ended without a report".to_owned())
 }
 
 /// Something short to ask a program.

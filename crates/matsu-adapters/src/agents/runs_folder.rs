@@ -1,4 +1,5 @@
-//! The folder of a run: its prompt, its files, its temporary directory; and beside it the lock that its shim holds.
+//! The folder of a run: what it sees (`inside`, `tmp`, `home`), what only Matsu sees (`outside`), and beside it the
+//! lock that its shim holds.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -29,8 +30,11 @@ impl RunsFolder {
 
     pub fn make(&self, lease: &Lease) -> io::Result<RunFolder> {
         let path = self.root.join(format!("{}.{}", lease.job_id, lease.attempt));
-        make_private(&path.join("tmp"))?;
-        Ok(RunFolder { path })
+        let folder = RunFolder { path };
+        for part in [folder.inside(), folder.outside(), folder.tmp(), folder.home(), folder.root()] {
+            make_private(&part)?;
+        }
+        Ok(folder)
     }
 
     /// Runs whose shim still holds its lock, and runs whose shim does not.
@@ -94,8 +98,28 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// What the run sees of it: its prompt, its files, its socket.
+    pub fn inside(&self) -> PathBuf {
+        self.path.join("inside")
+    }
+
+    /// What only Matsu sees: the layers of its state.
+    pub fn outside(&self) -> PathBuf {
+        self.path.join("outside")
+    }
+
+    pub fn tmp(&self) -> PathBuf {
+        self.path.join("tmp")
+    }
+
+    /// What a sealed run has for a home folder.
+    pub fn home(&self) -> PathBuf {
+        self.path.join("home")
+    }
+
+    /// Where the view of a sealed run is built.
+    pub fn root(&self) -> PathBuf {
+        self.path.join("root")
     }
 }
 
@@ -121,7 +145,7 @@ mod tests {
         assert_eq!(runs.held_and_left(), (vec![lease.clone()], vec![]));
         drop(file);
         assert_eq!(runs.held_and_left(), (vec![], vec![lease]));
-        let path = made.path().to_owned();
+        let path = made.inside();
         drop(made);
         assert!(!path.exists());
     }

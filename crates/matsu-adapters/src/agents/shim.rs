@@ -5,9 +5,10 @@
 //! descendant is gone too. It holds the run's lock file until then. The streams of the program are not its business:
 //! the program inherits them.
 
-pub mod confine;
 mod ending;
 pub mod order;
+mod program;
+mod socket;
 pub mod tree;
 
 use std::fs::{File, OpenOptions};
@@ -20,14 +21,15 @@ use matsu_core::clock::Clock;
 use matsu_core::limits::TICK;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Sender;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, ChildStdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::process;
+use super::sandbox::state;
 use order::{Order, Report, Word};
+use program::{Exit, Program};
 
-/// What `matsu __run` does. Its stdin is a socket to whoever started it.
+/// What `matsu __run` does. Its stdin is a socket to the daemon.
 #[must_use]
 pub fn run() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -49,53 +51,57 @@ async fn supervise() -> io::Result<()> {
     // Fails only for who leads a session already, which is just as good.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let confined = order.confinement.as_ref().map(confine::apply).transpose();
-    let started = confined.map_err(io::Error::other).and_then(|_| process::start_program(&order));
-    let mut child = match started {
-        Ok(child) => child,
+    match socket::listen(&order.socket) {
+        Ok(listener) => drop(tokio::spawn(socket::serve(listener, order.socket.clone()))),
+        Err(error) => return report(&mut writer, &Report::Failed { error: format!("its socket: {error}") }).await,
+    }
+    let mut program = match Program::start(&order).await {
+        Ok(program) => program,
         Err(error) => return report(&mut writer, &Report::Failed { error: error.to_string() }).await,
     };
-    report(&mut writer, &Report::Started { pid: child.id().unwrap_or(0) }).await?;
-    let status = watch(&mut child, &mut words, &mut terminate).await;
-    let ended = ending::end_tree(&mut child, status, order.stop_signal).await;
+    report(&mut writer, &Report::Started { pid: program.id().unwrap_or(0) }).await?;
+    let exit = watch(&mut program, &mut words, &mut terminate).await;
+    let ended = ending::end_tree(&mut program, exit, order.stop_signal).await;
+    order.keep.iter().for_each(state::keep_sessions);
     report(&mut writer, &ended).await
 }
 
 /// Until the program has ended, or is to be ended: `None`.
 async fn watch(
-    child: &mut Child,
+    program: &mut Program,
     words: &mut Lines<BufReader<OwnedReadHalf>>,
     terminate: &mut Signal,
-) -> Option<std::process::ExitStatus> {
+) -> Option<Exit> {
     let clock = Clock::system();
-    let mut stdin = child.stdin.take();
-    let mut unsaid: Vec<u8> = Vec::new();
+    let id = program.id();
+    let mut input = program.take_input();
+    let mut unwritten: Vec<u8> = Vec::new();
     loop {
         tokio::select! {
-            status = child.wait() => return status.ok(),
+            exit = program.ended() => return Some(exit),
             word = words.next_line() => match word {
                 Ok(Some(line)) => match serde_json::from_str(&line) {
-                    Ok(Word::Input { text }) => unsaid.extend(text.as_bytes()),
-                    Ok(Word::CloseInput) => stdin = None,
+                    Ok(Word::Input { text }) => unwritten.extend(text.as_bytes()),
+                    Ok(Word::CloseInput) => input = None,
                     Ok(Word::End) | Err(_) => return None,
                 },
-                // Nobody is left who could want this run.
+                // The daemon is gone.
                 Ok(None) | Err(_) => return None,
             },
             _ = terminate.recv() => return None,
-            written = write_some(&mut stdin, &unsaid), if !unsaid.is_empty() && stdin.is_some() => match written {
-                Ok(bytes) => drop(unsaid.drain(..bytes)),
-                // It does not listen any more; whether that is well, its end says.
-                Err(_) => stdin = None,
+            written = write_some(&mut input, &unwritten), if !unwritten.is_empty() && input.is_some() => match written {
+                Ok(bytes) => drop(unwritten.drain(..bytes)),
+                // The program does not read any more; its end will show whether that is an error.
+                Err(_) => input = None,
             },
-            () = clock.sleep(TICK) => tree::reap_adopted(child.id()),
+            () = clock.sleep(TICK) => tree::reap_adopted(id),
         }
     }
 }
 
-async fn write_some(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
-    match stdin {
-        Some(stdin) => stdin.write(bytes).await,
+async fn write_some(input: &mut Option<Sender>, bytes: &[u8]) -> io::Result<usize> {
+    match input {
+        Some(input) => input.write(bytes).await,
         None => std::future::pending().await,
     }
 }

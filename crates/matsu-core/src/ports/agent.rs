@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::error_code::ErrorCode;
 use crate::id::{RunId, TaskId};
 use crate::job::Lease;
-use crate::run::{Changes, Isolation, Mode, Question, RunInput, RunPresence, Usage};
+use crate::run::{Changes, Confinement, Isolation, Mode, Question, RunInput, RunPresence, Usage};
 use crate::secret::Token;
 use crate::words::words;
 
@@ -65,8 +65,10 @@ pub struct Agent {
     pub mode: Mode,
     /// The modes that are allowed here, safest first.
     pub modes: Vec<Mode>,
-    /// Whether something outside the program's own good will holds it to its mode.
-    pub confined: bool,
+    /// How its runs are confined in that mode. Absent: they cannot be, and none is started.
+    pub confinement: Option<Confinement>,
+    /// What that does not cover, in plain words.
+    pub not_covered: Vec<String>,
     pub login: Login,
     pub supports: Supports,
     /// How often an error that may pass with time is tried again.

@@ -8,6 +8,7 @@ use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{Agent, LoginCheck, Probe};
 use matsu_core::ports::store::JobFilter;
+use matsu_core::run::Confinement;
 use matsu_core::slot::Slot;
 
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
@@ -43,6 +44,10 @@ struct AgentReport {
     modes: Vec<String>,
     /// Whether a sandbox holds it to its mode.
     confined: bool,
+    /// How its runs are confined: sealed, fenced or open. null: this machine cannot confine them, and none is started.
+    confinement: Option<String>,
+    /// What that confinement does not cover.
+    not_covered: Vec<String>,
     running: usize,
     limit: u32,
     supports: Supports,
@@ -114,7 +119,9 @@ fn report(agent: Agent, probe: Probe, running: usize, limit: u32) -> AgentReport
         login: word(agent.login).unwrap_or_default(),
         mode: agent.mode.to_string(),
         modes: agent.modes.iter().map(ToString::to_string).collect(),
-        confined: agent.confined,
+        confined: agent.confinement.is_some_and(|level| level != Confinement::Open),
+        confinement: agent.confinement.map(|level| level.to_string()),
+        not_covered: agent.not_covered,
         running,
         limit,
         supports: Supports {

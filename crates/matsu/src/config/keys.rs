@@ -95,6 +95,24 @@ pub const KEYS: &[Key] = &[
         meaning: "what a run of an agent may be allowed to touch: nothing, its directory, or whatever you may",
     },
     Key {
+        name: "agents.confine",
+        kind: Kind::Word(&["auto", "sealed", "fenced", "open"]),
+        default: |_| "auto".to_owned(),
+        meaning: "how runs of agents are confined: auto takes the strongest that this machine offers; open confines nothing",
+    },
+    Key {
+        name: "agents.read",
+        kind: Kind::MaybeText,
+        default: |_| matsu_adapters::agents::sandbox::reach::TOOLCHAINS.join(":"),
+        meaning: "files and folders outside its directory that every run of an agent may read, separated by :",
+    },
+    Key {
+        name: "agents.allow",
+        kind: Kind::MaybeText,
+        default: |_| String::new(),
+        meaning: "sockets of this machine that runs of agents may reach, separated by commas: ssh-agent, keyring",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),

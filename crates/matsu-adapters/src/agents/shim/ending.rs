@@ -1,23 +1,22 @@
-//! The end of a tree: everybody is asked, after a while everybody is killed, and nothing is over before all are gone.
+//! The end of a tree of processes: all are asked to end, after a while all are killed, and the run is over when the
+//! last one is gone.
 
 use std::collections::HashSet;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
 use matsu_core::limits::RUN_TERM_GRACE;
 use rustix::process::Signal;
-use tokio::process::Child;
 
 use super::order::{EndWord, Report};
+use super::program::{Exit, Program};
 use super::tree;
 
 /// How often the tree is looked at while it ends.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Ends every descendant of this process. `status` is set if the program has ended by itself.
-pub async fn end_tree(child: &mut Child, status: Option<ExitStatus>, word: EndWord) -> Report {
+/// Ends every descendant of this process. `exit` is set if the program has ended by itself.
+pub async fn end_tree(program: &mut Program, exit: Option<Exit>, word: EndWord) -> Report {
     let clock = Clock::system();
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let kill_at = clock.instant() + RUN_TERM_GRACE;
@@ -25,35 +24,39 @@ pub async fn end_tree(child: &mut Child, status: Option<ExitStatus>, word: EndWo
         EndWord::Term => Signal::TERM,
         EndWord::Int => Signal::INT,
     };
-    let mut status = status;
+    let mut exit = exit;
     let mut asked = HashSet::new();
     loop {
-        if status.is_none() {
-            status = child.try_wait().ok().flatten();
-        }
-        tree::reap_adopted(if status.is_none() { child.id() } else { None });
-        let mut alive = tree::below(&[me], &tree::all());
+        tree::reap_adopted(program.id());
+        let all = tree::all();
+        let mut alive = tree::below(&[me], &all);
         alive.retain(|process| !process.is_zombie);
-        if alive.is_empty() && status.is_some() {
+        if alive.is_empty() && exit.is_some() {
             break;
         }
         let is_late = clock.instant() >= kill_at;
+        // The set-up of a sealed run ends by itself after the last process; if it were asked, all would be killed.
+        let set_up = program.set_up(&all);
         for process in &alive {
-            // Who appeared after the first look is asked as well, once.
-            let is_new = asked.insert((process.pid, process.started));
             if is_late {
                 tree::send(process, Signal::KILL);
-            } else if is_new {
+            }
+            if set_up.contains(&process.pid) {
+                continue;
+            }
+            // A process that appeared after the first look is asked as well, once.
+            let is_new = asked.insert((process.pid, process.started));
+            if is_new && !is_late {
                 tree::send(process, ask);
-                // A stopped process hears nothing but this.
+                // A stopped process gets nothing but this.
                 tree::send(process, Signal::CONT);
             }
         }
-        clock.sleep(LOOK_EVERY).await;
+        tokio::select! {
+            ended = program.ended(), if exit.is_none() => exit = Some(ended),
+            () = clock.sleep(LOOK_EVERY) => {}
+        }
     }
-    Report::Ended {
-        code: status.and_then(|status| status.code()),
-        signal: status.and_then(|status| status.signal()),
-        processes: u32::try_from(asked.len()).unwrap_or(u32::MAX),
-    }
+    let Exit { code, signal } = exit.unwrap_or_default();
+    Report::Ended { code, signal, processes: u32::try_from(asked.len()).unwrap_or(u32::MAX) }
 }

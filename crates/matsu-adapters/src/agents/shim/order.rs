@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::confine::Confinement;
+use crate::agents::sandbox::Sandbox;
+use crate::agents::sandbox::state::Keep;
 
 /// The first line: what to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,8 +18,20 @@ pub struct Order {
     pub directory: PathBuf,
     pub stdin: Stdin,
     pub lock: PathBuf,
-    pub confinement: Option<Confinement>,
+    pub sandbox: Sandbox,
+    /// What is kept of the program's own state after its last process is gone.
+    pub keep: Vec<Keep>,
+    pub socket: RunSocket,
     pub stop_signal: EndWord,
+}
+
+/// The socket that the run reaches the daemon by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunSocket {
+    /// The folder it lies in, as `matsu.sock`.
+    pub folder: PathBuf,
+    /// The daemon's own, which the run does not see.
+    pub daemon: PathBuf,
 }
 
 /// Where the program reads from.

@@ -1,0 +1,266 @@
+//! How runs are confined on this machine: the level that it offers and allows, and from that the sandbox of one run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use matsu_core::ports::agent::Login;
+use matsu_core::run::{Confinement, Mode};
+
+use super::definition::Definition;
+use super::runs_folder::RunFolder;
+use super::sandbox::reach::{Folders, Machine, Reach};
+use super::sandbox::state::{Keep, State, StatePaths};
+use super::sandbox::trial::{self, Offer};
+use super::sandbox::view::{Entry, Network};
+use super::sandbox::{Sandbox, program};
+
+/// Where a sealed run finds the folder with its socket; short, whatever the real path is.
+const INSIDE: &str = "/run/matsu";
+
+/// What the user allows (`agents.confine`, `agents.read`, `agents.allow`).
+#[derive(Clone, Debug, Default)]
+pub struct ConfineOptions {
+    /// `None`: the strongest that the machine offers.
+    pub level: Option<Confinement>,
+    /// Files and folders that every run may read. May begin with `~/`.
+    pub read: Vec<String>,
+    /// Names of sockets of the machine that runs may reach: `ssh-agent`, `keyring`.
+    pub allow: Vec<String>,
+    /// Where the configuration lies.
+    pub config_dir: Option<PathBuf>,
+}
+
+pub struct Confiner {
+    options: ConfineOptions,
+    machine: Machine,
+    opened: Vec<Opened>,
+    offer: OnceLock<Offer>,
+}
+
+/// A socket that the user opened by name, and the variable that leads to it.
+struct Opened {
+    name: String,
+    variable: (String, String),
+    socket: PathBuf,
+}
+
+/// What one run is confined by.
+pub struct Confined {
+    pub level: Confinement,
+    pub sandbox: Sandbox,
+    pub keep: Vec<Keep>,
+    /// Set for the program besides what its definition sets.
+    pub env: BTreeMap<String, String>,
+    /// What `{data_dir}` means to the program.
+    pub data_dir: PathBuf,
+}
+
+/// What is to be confined.
+pub struct Run<'a> {
+    pub definition: &'a Definition,
+    pub login: Login,
+    /// The private configuration of the program, where it has one.
+    pub home: &'a Path,
+    pub program: &'a Path,
+    pub mode: Mode,
+    pub directory: &'a Path,
+    pub own: Vec<PathBuf>,
+    pub protected: Vec<PathBuf>,
+    pub folder: &'a RunFolder,
+    /// The vendor's id of the conversation, where it is known.
+    pub session: Option<&'a str>,
+}
+
+impl Confiner {
+    #[must_use]
+    pub fn new(
+        options: ConfineOptions,
+        data_dir: &Path,
+        matsu: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Self {
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let home = environment.get("HOME").filter(|home| home.starts_with('/')).map(PathBuf::from);
+        let home = real(home.unwrap_or_else(|| PathBuf::from("/nonexistent")));
+        let read = options.read.iter().map(|path| real(expand(path, &home, &home))).collect();
+        let opened = opened(&options.allow, environment);
+        let machine = Machine {
+            data_dir: real(data_dir.to_owned()),
+            config_dir: options.config_dir.clone().map(real),
+            matsu: real(matsu.to_owned()),
+            read,
+            sockets: opened.iter().map(|opened| opened.socket.clone()).collect(),
+            path: environment.get("PATH").cloned().unwrap_or_default(),
+            home,
+        };
+        Self { options, machine, opened, offer: OnceLock::new() }
+    }
+
+    /// What the machine offers; tried at the first use.
+    fn offer(&self) -> &Offer {
+        self.offer.get_or_init(|| trial::try_all(&self.machine.data_dir))
+    }
+
+    /// The level of runs in a mode.
+    ///
+    /// # Errors
+    /// Why none can be had, and the setting that allows runs without one.
+    pub fn level(&self, mode: Mode) -> Result<Confinement, String> {
+        if mode == Mode::Full || self.options.level == Some(Confinement::Open) {
+            return Ok(Confinement::Open);
+        }
+        let offer = self.offer();
+        let wants = |level| self.options.level.is_none_or(|wanted| wanted == level);
+        let mut reasons = Vec::new();
+        for (level, refusal) in [(Confinement::Sealed, &offer.sealed), (Confinement::Fenced, &offer.fenced)] {
+            match refusal {
+                None if wants(level) => return Ok(level),
+                Some(why) if wants(level) => reasons.push(format!("runs cannot be {level} here: {why}")),
+                _ => {}
+            }
+        }
+        let reasons = reasons.join("; ");
+        Err(format!("{reasons}. Set agents.confine to \"open\" to run agents without confinement"))
+    }
+
+    /// What a level does not cover on this machine, in plain words.
+    #[must_use]
+    pub fn not_covered(&self, level: Confinement) -> Vec<String> {
+        let mut gaps = vec!["the network, loopback included"];
+        match level {
+            Confinement::Sealed if self.offer().scopes => {}
+            Confinement::Sealed => gaps.push("abstract sockets of other programs"),
+            Confinement::Fenced => {
+                gaps.push("the settings of the agent's own program");
+                gaps.push("sockets of other programs in the file system");
+                gaps.push("the list of processes");
+                if !self.offer().scopes {
+                    gaps.push("signals to other processes of the same user");
+                }
+            }
+            Confinement::Open => gaps = vec!["anything that the user who runs Matsu can do"],
+        }
+        let opened = self.opened.iter().map(|opened| format!("{} (agents.allow)", opened.name));
+        gaps.into_iter().map(str::to_owned).chain(opened).collect()
+    }
+
+    /// Whether a run can be confined in its directory, before it is queued.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit(&self, mode: Mode, directory: Option<&Path>) -> Result<Confinement, String> {
+        let level = self.level(mode)?;
+        match directory {
+            Some(directory) if level != Confinement::Open => self.admit_directory(level, directory)?,
+            _ => {}
+        }
+        Ok(level)
+    }
+
+    fn admit_directory(&self, level: Confinement, directory: &Path) -> Result<(), String> {
+        if directory == Path::new("/") {
+            return Err("the working directory is /, which cannot be confined; start it in a project folder".to_owned());
+        }
+        let matsus = [Some(&self.machine.data_dir), self.machine.config_dir.as_ref()];
+        let inside = matsus.into_iter().flatten().find(|own| own.starts_with(directory));
+        match inside.filter(|_| level == Confinement::Fenced) {
+            Some(own) => Err(format!(
+                "the working directory {} contains {}, which a run must not read and Landlock cannot hide; start it in \
+                 a project folder",
+                directory.display(),
+                own.display()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The sandbox of one run.
+    ///
+    /// # Errors
+    /// Why it cannot be confined.
+    pub fn confine(&self, run: &Run<'_>) -> Result<Confined, String> {
+        let level = self.admit(run.mode, Some(run.directory))?;
+        let mut env = BTreeMap::new();
+        let inside = run.folder.inside();
+        env.insert("TMPDIR".to_owned(), run.folder.tmp().display().to_string());
+        if level == Confinement::Open {
+            return Ok(Confined { level, sandbox: Sandbox::Open, keep: Vec::new(), env, data_dir: inside });
+        }
+        env.extend(self.opened.iter().map(|opened| opened.variable.clone()));
+        let is_sealed = level == Confinement::Sealed;
+        let paths = self.state_paths(run);
+        let state = if is_sealed { State::prepare(&paths, &run.folder.outside(), run.session) } else { Ok(State::plain(&paths)) };
+        let state = state.map_err(|error| format!("the state of {} cannot be prepared: {error}", run.definition.name))?;
+        let folders = Folders { root: run.folder.root(), tmp: run.folder.tmp(), home: run.folder.home() };
+        let mut own = run.own.clone();
+        own.push(inside.clone());
+        let reach = Reach {
+            machine: &self.machine,
+            program: run.program,
+            directory: run.directory,
+            writes: run.mode.writes(),
+            own,
+            protected: run.protected.clone(),
+            state: &state,
+            folders: &folders,
+            network: Network::Shared,
+        };
+        if !is_sealed {
+            let sandbox = Sandbox::Fenced(reach.fence());
+            return Ok(Confined { level, sandbox, keep: Vec::new(), env, data_dir: inside });
+        }
+        let mut view = reach.view();
+        view.entries.push(Entry::Place { source: inside, target: PathBuf::from(INSIDE) });
+        env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+        Ok(Confined { level, sandbox: Sandbox::Sealed(view), keep: state.keep(), env, data_dir: INSIDE.into() })
+    }
+
+    fn state_paths(&self, run: &Run<'_>) -> StatePaths {
+        let Some(login) = &run.definition.login else { return StatePaths::default() };
+        // A run with a key has a configuration of its own and does not see the user's.
+        let is_private = run.login == Login::Key;
+        let paths = |names: &[String]| -> Vec<PathBuf> {
+            let names = names.iter().filter(|name| name.starts_with("{home}") == is_private);
+            names.map(|name| expand(name, &self.machine.home, run.home)).collect()
+        };
+        let mut state = paths(&login.state);
+        if is_private {
+            state.push(run.home.to_owned());
+        }
+        StatePaths { state, originals: paths(&login.originals), sessions: paths(&login.sessions) }
+    }
+
+    /// A view for git and other short commands on what a run left: no network, no login, nothing of the home folder.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What a program needs to start, for those short commands.
+    #[must_use]
+    pub fn program_entries(&self, program: &Path) -> Vec<Entry> {
+        program::needs(program, &self.machine.path, &self.machine.home)
+    }
+}
+
+fn expand(path: &str, home: &Path, private: &Path) -> PathBuf {
+    if let Some(rest) = path.strip_prefix("{home}") {
+        return private.join(rest.trim_start_matches('/'));
+    }
+    path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |rest| home.join(rest))
+}
+
+/// `ssh-agent` and `keyring` by the variables that lead to them.
+fn opened(allow: &[String], environment: &BTreeMap<String, String>) -> Vec<Opened> {
+    let variables = [("ssh-agent", "SSH_AUTH_SOCK"), ("keyring", "DBUS_SESSION_BUS_ADDRESS")];
+    let named = variables.iter().filter(|(name, _)| allow.iter().any(|allowed| allowed == name));
+    let found = named.filter_map(|(name, variable)| {
+        let value = environment.get(*variable)?.clone();
+        // A plain path, or `unix:path=PATH,guid=…`.
+        let path = value.split("path=").last().and_then(|rest| rest.split(',').next()).unwrap_or(&value);
+        let socket = PathBuf::from(path);
+        Some(Opened { name: (*name).to_owned(), socket, variable: ((*variable).to_owned(), value) })
+    });
+    found.collect()
+}

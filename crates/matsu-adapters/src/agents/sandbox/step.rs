@@ -1,0 +1,128 @@
+//! The steps between a supervisor and the program of a confined run: each is this binary under another name, and gets
+//! its order over a socket that is its stdin. With the order comes what the program is to read from.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
+    sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+use super::Sandbox;
+use super::view::Network;
+use crate::agents::shim::order::Order;
+
+/// The first step of a confinement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `matsu __seal`
+    Seal(Network),
+    /// `matsu __fence`
+    Fence,
+}
+
+/// What to start, and how confined.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepOrder {
+    pub sandbox: Sandbox,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// All of it; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub directory: PathBuf,
+}
+
+/// What a step reports: one JSON line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepReport {
+    Started,
+    /// Nothing runs.
+    Failed {
+        error: String,
+    },
+    /// The program has ended. Other processes of the run may still be there.
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
+}
+
+impl StepOrder {
+    #[must_use]
+    pub fn of(order: &Order) -> Self {
+        Self {
+            sandbox: order.sandbox.clone(),
+            program: order.program.clone(),
+            args: order.args.clone(),
+            env: order.env.clone(),
+            directory: order.directory.clone(),
+        }
+    }
+
+    /// Sends the order to a step, with what the program is to read from.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn send(&self, mut socket: &UnixStream, stdin: &OwnedFd) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let fds = [stdin.as_fd()];
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
+            return Err(io::Error::other("no room for a file descriptor"));
+        }
+        sendmsg(socket, &[IoSlice::new(b"i")], &mut ancillary, SendFlags::empty())?;
+        let mut line = serde_json::to_vec(self).map_err(io::Error::other)?;
+        line.push(b'\n');
+        socket.write_all(&line)
+    }
+
+    /// The order of this step, and what the program is to read from.
+    ///
+    /// # Errors
+    /// The supervisor is gone, or is another version.
+    pub fn receive(socket: &UnixStream) -> io::Result<(Self, OwnedFd)> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0_u8; 1];
+        recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let mut stdin = None;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                stdin = fds.last();
+            }
+        }
+        let stdin = stdin.ok_or_else(|| io::Error::other("the supervisor sent no input for the program"))?;
+        let mut line = String::new();
+        BufReader::new(socket).read_line(&mut line)?;
+        Ok((serde_json::from_str(&line).map_err(io::Error::other)?, stdin))
+    }
+}
+
+/// The socket to the supervisor. It does not outlive the next program.
+///
+/// # Errors
+/// Stdin is closed.
+pub fn socket() -> io::Result<UnixStream> {
+    io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from)
+}
+
+/// # Errors
+/// The supervisor is gone.
+pub fn report(mut socket: &UnixStream, report: &StepReport) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report).map_err(io::Error::other)?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+/// Reports that nothing was started.
+pub fn report_failure(error: &str) {
+    if let Ok(socket) = socket() {
+        let _ = report(&socket, &StepReport::Failed { error: error.to_owned() });
+    }
+}

@@ -1,0 +1,41 @@
+//! Which confinement this machine offers, found by trying the whole set-up once, not by reading version numbers.
+
+use std::path::Path;
+
+use super::fence;
+use super::view::{Entry, Network, View};
+use crate::agents::process;
+use crate::agents::runs_folder::make_private;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Why a view in namespaces cannot be built; `None`: it can.
+    pub sealed: Option<String>,
+    /// Why Landlock cannot restrict; `None`: it can.
+    pub fenced: Option<String>,
+    /// Signals and abstract sockets are restricted too.
+    pub scopes: bool,
+}
+
+/// Starts `/bin/true` in a view with all kinds of entries, on the file system that runs will use.
+pub fn try_all(data_dir: &Path) -> Offer {
+    let sealed = try_sealed(data_dir).err();
+    let fenced = (!fence::is_available()).then(|| "the kernel has no Landlock".to_owned());
+    Offer { sealed, fenced, scopes: fence::has_scopes() }
+}
+
+fn try_sealed(data_dir: &Path) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    make_private(data_dir).map_err(text)?;
+    let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(data_dir).map_err(text)?;
+    let path = |name: &str| folder.path().join(name);
+    for name in ["root", "tmp", "home", "lower", "upper", "work"] {
+        make_private(&path(name)).map_err(text)?;
+    }
+    let target = path("home");
+    let layer = Entry::Layer { lower: path("lower"), upper: path("upper"), work: path("work"), target };
+    let entries = vec![Entry::Write(path("home")), layer, Entry::Cover(path("home"))];
+    let view = View { root: path("root"), tmp: path("tmp"), entries, network: Network::Shared };
+    process::try_view(view)
+}
