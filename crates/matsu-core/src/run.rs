@@ -115,6 +115,9 @@ pub struct RunOutput {
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
+    /// How it was confined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<Confinement>,
     /// Processes that had to be ended, or ended with it.
     #[serde(default)]
     pub processes_ended: u32,

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use matsu_core::ports::agent::{Login, Resume};
-use matsu_core::run::RunInput;
+use matsu_core::run::{Confinement, RunInput};
 use matsu_core::secret::Token;
 use toml::Value;
 
-use super::definition::{ConnectBackPart, Definition, ModePart, Part, PromptWay, merge};
+use super::definition::{ConnectBackPart, Definition, Part, PromptWay, merge};
 use super::environment;
 
 /// What a run knows about itself.
@@ -28,6 +28,7 @@ pub struct Facts<'a> {
     pub data_dir: &'a Path,
     pub matsu: &'a Path,
     pub login: Login,
+    pub level: Confinement,
     /// Matsu's own environment.
     pub own: &'a BTreeMap<String, String>,
     /// Opens the run's own session, for a program that can find its way back.
@@ -85,7 +86,7 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
 /// word of its own that ends the flags.
 fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (definition, input) = (facts.definition, facts.input);
-    let mut parts: Vec<Part> = definition.modes.get(&input.mode).map(ModePart::part).into_iter().collect();
+    let mut parts: Vec<Part> = definition.modes.get(&input.mode).map(|part| part.part(facts.level)).into_iter().collect();
     if facts.login == Login::Key {
         parts.extend(definition.login.as_ref().map(|login| login.private.clone()));
     }

@@ -8,11 +8,12 @@ use matsu_core::ports::agent::Login;
 use matsu_core::run::{Confinement, Mode};
 
 use super::definition::Definition;
-use super::runs_folder::RunFolder;
+use super::runs_folder::{RunFolder, make_private};
+use super::sandbox::fence::Fence;
 use super::sandbox::reach::{Folders, Machine, Reach};
 use super::sandbox::state::{Keep, State, StatePaths};
 use super::sandbox::trial::{self, Offer};
-use super::sandbox::view::{Entry, Network};
+use super::sandbox::view::{Entry, Network, View};
 use super::sandbox::{Sandbox, program};
 
 /// Where a sealed run finds the folder with its socket; short, whatever the real path is.
@@ -126,7 +127,7 @@ impl Confiner {
 
     /// What a level does not cover on this machine, in plain words.
     #[must_use]
-    pub fn not_covered(&self, level: Confinement) -> Vec<String> {
+    pub fn not_covered(&self, level: Confinement, definition: &Definition) -> Vec<String> {
         let mut gaps = vec!["the network, loopback included"];
         match level {
             Confinement::Sealed if self.offer().scopes => {}
@@ -142,7 +143,10 @@ impl Confiner {
             Confinement::Open => gaps = vec!["anything that the user who runs Matsu can do"],
         }
         let opened = self.opened.iter().map(|opened| format!("{} (agents.allow)", opened.name));
-        gaps.into_iter().map(str::to_owned).chain(opened).collect()
+        let lost = definition.modes.values().any(|mode| !mode.args_when_fenced.is_empty());
+        let lost = (lost && level == Confinement::Fenced)
+            .then(|| format!("what the sandbox of {} itself would stop; it cannot work here and is off", definition.name));
+        gaps.into_iter().map(str::to_owned).chain(lost).chain(opened).collect()
     }
 
     /// Whether a run can be confined in its directory, before it is queued.
@@ -231,17 +235,42 @@ impl Confiner {
         StatePaths { state, originals: paths(&login.originals), sessions: paths(&login.sessions) }
     }
 
-    /// A view for git and other short commands on what a run left: no network, no login, nothing of the home folder.
-    #[must_use]
-    pub fn machine(&self) -> &Machine {
-        &self.machine
+    /// The sandbox of a short command on files that a run could write: no network, no login, and of the machine only
+    /// what is named. `scratch` is an empty folder of the command's own.
+    ///
+    /// # Errors
+    /// This machine cannot confine it, or the disk.
+    pub fn command(&self, command: &Command<'_>) -> Result<Sandbox, String> {
+        let level = self.level(Mode::ReadOnly)?;
+        let path = |name: &str| command.scratch.join(name);
+        for name in ["root", "tmp", "home"] {
+            make_private(&path(name)).map_err(|error| error.to_string())?;
+        }
+        let machine = &self.machine;
+        let needs = program::needs(command.program, &machine.path, &machine.home);
+        if level != Confinement::Sealed {
+            let installed = needs.into_iter().filter_map(|entry| match entry {
+                Entry::Read(path) => Some(path),
+                _ => None,
+            });
+            let write = command.write.iter().cloned().chain([path("tmp")]).collect();
+            let read = command.read.iter().cloned().chain(installed).collect();
+            return Ok(Sandbox::Fenced(Fence { read, write, network: Network::None }));
+        }
+        let mut entries = vec![Entry::Place { source: path("home"), target: machine.home.clone() }];
+        entries.extend(needs);
+        entries.extend(command.read.iter().cloned().map(Entry::Read));
+        entries.extend(command.write.iter().cloned().map(Entry::Write));
+        Ok(Sandbox::Sealed(View { root: path("root"), tmp: path("tmp"), entries, network: Network::None }))
     }
+}
 
-    /// What a program needs to start, for those short commands.
-    #[must_use]
-    pub fn program_entries(&self, program: &Path) -> Vec<Entry> {
-        program::needs(program, &self.machine.path, &self.machine.home)
-    }
+/// A short command of the daemon's own, such as git.
+pub struct Command<'a> {
+    pub program: &'a Path,
+    pub scratch: &'a Path,
+    pub read: &'a [PathBuf],
+    pub write: &'a [PathBuf],
 }
 
 fn expand(path: &str, home: &Path, private: &Path) -> PathBuf {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use matsu_core::limits::RUN_REQUESTS_MAX;
 use matsu_core::ports::agent::{ConnectBack, Delivery, ReportRule};
-use matsu_core::run::Mode;
+use matsu_core::run::{Confinement, Mode};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -52,9 +52,6 @@ pub struct Definition {
     /// Words in an error that say it may pass with time.
     #[serde(default)]
     pub transient: Vec<String>,
-    /// The program holds itself to its mode by a sandbox of the kernel.
-    #[serde(default)]
-    pub own_sandbox: bool,
     /// Absent: every mode, with nothing but the confinement from outside.
     #[serde(default)]
     pub modes: BTreeMap<Mode, ModePart>,
@@ -120,6 +117,9 @@ pub enum StopSignal {
 pub struct ModePart {
     #[serde(default)]
     pub args: Vec<String>,
+    /// Instead of `args` where a sandbox of the program's own cannot work inside ours: they switch it off.
+    #[serde(default)]
+    pub args_when_fenced: Vec<String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     #[serde(default)]
@@ -130,8 +130,10 @@ pub struct ModePart {
 }
 
 impl ModePart {
-    pub fn part(&self) -> Part {
-        Part { args: self.args.clone(), env: self.env.clone(), files: self.files.clone() }
+    pub fn part(&self, level: Confinement) -> Part {
+        let is_off = level == Confinement::Fenced && !self.args_when_fenced.is_empty();
+        let args = if is_off { &self.args_when_fenced } else { &self.args };
+        Part { args: args.clone(), env: self.env.clone(), files: self.files.clone() }
     }
 }
 

@@ -12,7 +12,7 @@ use matsu_core::ports::agent::{
     Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, LoginCheck, Probe, RefusedParam, RunEvent,
     RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
-use matsu_core::run::{Changes, Isolation, Mode};
+use matsu_core::run::{Changes, Confinement, Isolation, Mode};
 
 use super::check::{self, Rules};
 use super::command_line::{self, Facts};
@@ -24,7 +24,7 @@ use super::registry::Registry;
 use super::runs_folder::{self, RunFolder, RunsFolder};
 use super::shim::order::{EndWord, Order, RunSocket, Stdin, Word};
 use super::worktree::{Git, Worktree};
-use super::{decoders, environment, orphans, probe, process};
+use super::{decoders, git_paths, environment, orphans, probe, process};
 
 /// What a definition calls Matsu itself, wherever it is installed.
 const THIS_PROGRAM: &str = "{matsu}";
@@ -117,7 +117,7 @@ impl CliHost {
             command: definition.command.replace(THIS_PROGRAM, "matsu"),
             mode: modes.first().copied().unwrap_or(Mode::ReadOnly),
             confinement,
-            not_covered: confinement.map(|level| self.confiner.not_covered(level)).unwrap_or_default(),
+            not_covered: confinement.map(|level| self.confiner.not_covered(level, definition)).unwrap_or_default(),
             modes,
             login: self.login(definition),
             supports: Supports {
@@ -192,7 +192,11 @@ impl CliHost {
             mode: order.input.mode,
             directory: &ground.directory,
             own: if order.input.mode.writes() { own.collect() } else { Vec::new() },
-            protected: Vec::new(),
+            protected: if order.input.mode.writes() && ground.worktree.is_none() {
+                git_paths::protected_git_paths(&ground.directory)
+            } else {
+                Vec::new()
+            },
             folder,
             session,
         };
@@ -209,7 +213,7 @@ impl CliHost {
         order: &RunOrder,
         ground: &Ground,
         folder: &RunFolder,
-    ) -> Result<(Order, Option<String>), StartError> {
+    ) -> Result<(Order, Option<String>, Confinement), StartError> {
         let program = self.program(definition).ok_or_else(|| not_installed(definition))?;
         let login = self.login(definition);
         let home = self.home(definition);
@@ -234,6 +238,7 @@ impl CliHost {
             data_dir: &confined.data_dir,
             matsu: &self.options.matsu,
             login,
+            level: confined.level,
             own: &self.options.environment,
             token: &order.token,
             marker: &marker,
@@ -252,13 +257,13 @@ impl CliHost {
             lock: self.runs.lock(&order.lease),
             sandbox: confined.sandbox,
             keep: confined.keep,
-            socket: RunSocket { folder: inside, daemon: self.options.socket.clone() },
+            socket: Some(RunSocket { folder: inside, daemon: self.options.socket.clone() }),
             stop_signal: match definition.stop_signal {
                 StopSignal::Term => EndWord::Term,
                 StopSignal::Int => EndWord::Int,
             },
         };
-        Ok((shim, chosen))
+        Ok((shim, chosen, confined.level))
     }
 }
 
@@ -332,12 +337,13 @@ impl AgentHost for CliHost {
         }
         let checked = check::check(definition, &Rules { roots: &self.options.roots, mode_max: self.options.mode_max }, wish)?;
         let directory = checked.input.directory.as_deref().map(Path::new);
-        self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
+        let level = self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
             code: ErrorCode::ConfinementUnavailable,
             message,
             param: None,
         })?;
-        Ok(checked)
+        let not_covered = self.confiner.not_covered(level, definition);
+        Ok(CheckedRun { confinement: Some(level), not_covered, ..checked })
     }
 
     async fn probe(&self, agent: &str, login: LoginCheck) -> Probe {
@@ -353,7 +359,7 @@ impl AgentHost for CliHost {
             definition.ok_or_else(|| cannot(&format!("there is no agent {} any more", order.input.agent)))?;
         let folder = self.runs.make(&order.lease).map_err(|error| cannot(&error.to_string()))?;
         let ground = self.ground(&order).await?;
-        let (shim_order, chosen) = self.order(&definition, &order, &ground, &folder)?;
+        let (shim_order, chosen, level) = self.order(&definition, &order, &ground, &folder)?;
         let shim = process::start_shim((command_line::MARKER, &marker(&order.lease)))
             .map_err(|error| cannot(&error.to_string()))?;
         let decoder = decoders::of(&definition.output).flatten().map(|make| make());
@@ -363,6 +369,7 @@ impl AgentHost for CliHost {
             definition: Arc::clone(&definition),
             clock: self.options.clock,
             place: ground.place,
+            level,
             marker: marker(&order.lease),
             worktree: ground.worktree,
             folder,

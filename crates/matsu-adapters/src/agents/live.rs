@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use matsu_core::clock::Clock;
 use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
-use matsu_core::run::{Answer, Changes, Usage};
+use matsu_core::run::{Answer, Changes, Confinement, Usage};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdout};
@@ -37,6 +37,7 @@ pub struct CliRun {
     clock: Clock,
     place: Place,
     usage_before: Option<Usage>,
+    level: Confinement,
     marker: String,
     worktree: Option<Worktree>,
     /// Removed when the run is dropped, which is after its last process if it was awaited.
@@ -70,6 +71,7 @@ pub struct Parts {
     pub definition: Arc<Definition>,
     pub clock: Clock,
     pub place: Place,
+    pub level: Confinement,
     pub marker: String,
     pub worktree: Option<Worktree>,
     pub folder: RunFolder,
@@ -90,6 +92,7 @@ impl CliRun {
             clock: parts.clock,
             usage_before: parts.place.usage,
             place: parts.place,
+            level: parts.level,
             marker: parts.marker,
             worktree: parts.worktree,
             _folder: parts.folder,
@@ -301,6 +304,7 @@ impl CliRun {
             stderr_tail,
             processes_ended: processes,
             changes,
+            confinement: Some(self.level),
         };
         let end = RunEvent::Ended(Box::new(end));
         // Collects the shim itself, which has nothing left to do.

@@ -1,9 +1,10 @@
 //! The run shim, `matsu __run`: the parent of everything that one run starts.
 //!
 //! It is a child subreaper in a session of its own, so that no descendant can leave it, whatever it does. It ends when
-//! its program has ended, when it is told to, or when whoever started it is gone; in each case only after every
-//! descendant is gone too. It holds the run's lock file until then. The streams of the program are not its business:
-//! the program inherits them.
+//! its program has ended, when the daemon asks for it, or when the daemon is gone; in each case only after every
+//! descendant is gone too. It holds the run's lock file until then. It is not confined itself: it confines the program,
+//! passes on what comes over the run's socket, and keeps the files of its conversation. The program inherits its stdout
+//! and stderr.
 
 mod ending;
 pub mod order;
@@ -51,9 +52,8 @@ async fn supervise() -> io::Result<()> {
     // Fails only for who leads a session already, which is just as good.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    match socket::listen(&order.socket) {
-        Ok(listener) => drop(tokio::spawn(socket::serve(listener, order.socket.clone()))),
-        Err(error) => return report(&mut writer, &Report::Failed { error: format!("its socket: {error}") }).await,
+    if let Some(Err(error)) = order.socket.as_ref().map(socket::open) {
+        return report(&mut writer, &Report::Failed { error: format!("its socket: {error}") }).await;
     }
     let mut program = match Program::start(&order).await {
         Ok(program) => program,

@@ -179,6 +179,10 @@ pub struct CheckedRun {
     pub shown_directory: String,
     /// What the caller should know about where it runs.
     pub note: Option<String>,
+    /// How the run will be confined.
+    pub confinement: Option<Confinement>,
+    /// What that does not cover, in plain words.
+    pub not_covered: Vec<String>,
 }
 
 /// A wish that is refused.
@@ -293,6 +297,8 @@ pub struct RunEnd {
     pub stderr_tail: String,
     pub processes_ended: u32,
     pub changes: Option<Changes>,
+    /// How it was confined.
+    pub confinement: Option<Confinement>,
 }
 
 /// What the program's own words and its exit code together mean.

@@ -259,6 +259,7 @@ impl Run {
         self.seat.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
         self.known.processes_ended = end.processes_ended;
+        self.known.confinement = end.confinement;
         self.known.changes = end.changes;
         self.known.output_truncated = self.output.is_truncated();
         self.known.stdout_tail = end.stdout_tail;

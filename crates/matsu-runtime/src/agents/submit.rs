@@ -139,6 +139,8 @@ fn config(first: &CheckedRun, runs: &[CheckedRun]) -> String {
         "agents": runs.iter().map(|run| run.input.agent.as_str()).collect::<Vec<_>>(),
         "mode": first.input.mode,
         "isolation": first.input.isolation,
+        "confinement": first.confinement,
+        "not_covered": first.not_covered,
         "working_directory": first.shown_directory,
     })
     .to_string()

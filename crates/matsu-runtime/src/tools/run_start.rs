@@ -79,6 +79,10 @@ pub struct Started {
     working_directory: String,
     mode: String,
     isolation: String,
+    /// How the run is confined: sealed, fenced or open.
+    confinement: String,
+    /// What that confinement does not cover.
+    not_covered: Vec<String>,
     revision: i64,
     /// Your name for the conversation, to resume it.
     session_id: String,
@@ -233,6 +237,8 @@ impl Started {
             working_directory: started.first.shown_directory.clone(),
             mode: input.mode.to_string(),
             isolation: input.isolation.to_string(),
+            confinement: started.first.confinement.map(|level| level.to_string()).unwrap_or_default(),
+            not_covered: started.first.not_covered.clone(),
             revision: task.revision,
             session_id: input.session.clone(),
             watch: cx.watch_link(&task.id),
@@ -276,6 +282,8 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         working_directory: word("working_directory"),
         mode: word("mode"),
         isolation: word("isolation"),
+        confinement: word("confinement"),
+        not_covered: serde_json::from_value(config["not_covered"].clone()).unwrap_or_default(),
         revision: task.revision,
         session_id: report.session_id.clone().unwrap_or_else(|| task.id.to_string()),
         watch: cx.watch_link(&task.id),

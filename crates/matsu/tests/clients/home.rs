@@ -16,12 +16,37 @@ const START_MAX: Duration = Duration::from_secs(30);
 pub struct Home {
     folder: TempDir,
     settings: Vec<(String, String)>,
+    /// Another user than the one who runs the tests, and a copy of the program that this user can start.
+    user: Option<(u32, PathBuf)>,
 }
 
 impl Home {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap();
-        Self { folder, settings: Vec::new() }
+        Self { folder, settings: Vec::new(), user: None }
+    }
+
+    /// A home whose processes run as an ordinary user. Only root can do that.
+    pub fn of_user(user: u32) -> Self {
+        let mut home = Self::new();
+        let program = home.path("matsu");
+        std::fs::copy(env!("CARGO_BIN_EXE_matsu"), &program).unwrap();
+        home.user = Some((user, program));
+        home.give_away();
+        home
+    }
+
+    /// Everything in this home belongs to its user from now on.
+    pub fn give_away(&self) {
+        let Some((user, _)) = &self.user else { return };
+        let owner = format!("{user}:{user}");
+        let given = Command::new("chown").args(["-R", "-h", &owner]).arg(self.folder.path()).status().unwrap();
+        assert!(given.success(), "chown {owner}");
+    }
+
+    /// The program, as this home's user can start it.
+    pub fn program(&self) -> PathBuf {
+        self.user.as_ref().map_or_else(|| env!("CARGO_BIN_EXE_matsu").into(), |(_, program)| program.clone())
     }
 
     /// With this setting for every process of this home.
@@ -48,8 +73,18 @@ impl Home {
 
     /// The program with nothing of this machine's user in its environment.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_matsu"));
+        let mut command = match &self.user {
+            None => Command::new(env!("CARGO_BIN_EXE_matsu")),
+            Some((user, program)) => {
+                let user = user.to_string();
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(program);
+                command
+            }
+        };
         command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
+        // Scripts of the tests lie outside of every project, and runs see nothing that is not named.
+        command.env("MATSU_AGENTS_READ", concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
         command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
         command
     }

@@ -10,6 +10,7 @@
 mod agent_runs;
 mod agents;
 mod bad_frames;
+mod containment;
 mod doors;
 mod handles;
 mod hold;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use serde::{Deserialize, Serialize};
 
 use super::Sandbox;
 use super::step::{self, StepOrder};
-use super::view::SYSTEM;
+use super::view::{Network, SYSTEM};
 use crate::agents::process;
 
 /// The newest that was tried; older kernels enforce what they have.
@@ -29,6 +29,8 @@ pub struct Fence {
     pub read: Vec<PathBuf>,
     /// Folders and files that may be written.
     pub write: Vec<PathBuf>,
+    /// `None` refuses TCP, where the kernel can.
+    pub network: Network,
 }
 
 /// What `matsu __fence` does: restricts itself and becomes the program, so a fenced run has no process in between.
@@ -86,9 +88,12 @@ pub fn apply_scopes() -> Result<(), String> {
 /// The kernel refused.
 pub fn apply(fence: &Fence) -> Result<(), String> {
     let (all, look) = (AccessFs::from_all(NEWEST), AccessFs::from_read(NEWEST));
-    let mut rules = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(all)
+    let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all);
+    let mut rules = rules
+        .and_then(|ruleset| match fence.network {
+            Network::Shared => Ok(ruleset),
+            Network::None => ruleset.handle_access(AccessNet::from_all(NEWEST)),
+        })
         .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
         .and_then(Ruleset::create)
         .map_err(|error| error.to_string())?;

@@ -168,7 +168,7 @@ impl Reach<'_> {
         if self.writes {
             write.extend(self.writable_parts());
         }
-        Fence { read, write }
+        Fence { read, write, network: self.network }
     }
 
     /// Landlock allows a folder with all that is below it. A directory with a protected part in it is therefore

@@ -21,7 +21,8 @@ pub struct Order {
     pub sandbox: Sandbox,
     /// What is kept of the program's own state after its last process is gone.
     pub keep: Vec<Keep>,
-    pub socket: RunSocket,
+    /// Absent: the program has no way to the daemon.
+    pub socket: Option<RunSocket>,
     pub stop_signal: EndWord,
 }
 

@@ -17,19 +17,23 @@ use super::order::RunSocket;
 
 const RETRY_EVERY: Duration = Duration::from_millis(100);
 
-/// Listens in the run's folder.
+/// Opens the socket in the run's folder, for as long as the shim lives.
 ///
 /// # Errors
 /// The folder is gone.
-pub fn listen(socket: &RunSocket) -> io::Result<UnixListener> {
+pub fn open(socket: &RunSocket) -> io::Result<()> {
+    drop(tokio::spawn(serve(listen(socket)?, socket.clone())));
+    Ok(())
+}
+
+fn listen(socket: &RunSocket) -> io::Result<UnixListener> {
     // By way of the folder's descriptor: an address holds about 100 bytes, and the folder's path may be longer.
     let folder = rustix::fs::open(&socket.folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let path = format!("/proc/self/fd/{}/matsu.sock", folder.as_raw_fd());
     UnixListener::bind(path)
 }
 
-/// Serves connections for as long as the shim lives.
-pub async fn serve(listener: UnixListener, socket: RunSocket) {
+async fn serve(listener: UnixListener, socket: RunSocket) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(pass_on(stream, socket.clone()))),

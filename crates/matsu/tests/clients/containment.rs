@@ -1,0 +1,135 @@
+//! Attacks from inside runs, at every level of confinement that this machine offers, as root and as an ordinary user.
+//! Each attack is a script that an agent executes. At `sealed` all of them fail; what `fenced` does not stop is named
+//! in the table of SECURITY.md and in these tests.
+
+mod files;
+mod processes;
+mod state;
+mod view;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::stdio::Client;
+
+/// No user of any machine; the tests become it where they run as root.
+const ORDINARY: u32 = 54_321;
+
+const SECRET: &str = "the secret of somebody else";
+
+/// A home with a daemon at one level, a project, and secrets beside it.
+pub struct Yard {
+    pub home: Home,
+    pub project: PathBuf,
+    pub level: &'static str,
+    pub is_root: bool,
+    client: Client,
+}
+
+impl Yard {
+    fn new(level: &'static str, user: Option<u32>, prepare: &dyn Fn(&Home)) -> Self {
+        let home = user.map_or_else(Home::new, Home::of_user);
+        let project = home.path("project");
+        std::fs::create_dir_all(&project).unwrap();
+        let config = home.path(".config/matsu");
+        matsu_testkit::fake_agents::write(&config.join("agents")).unwrap();
+        let settings = format!("[agents]\nconfine = \"{level}\"\nmode_max = \"workspace-write\"\n");
+        std::fs::write(config.join("config.toml"), settings).unwrap();
+        for name in [".ssh/id_ed25519", ".aws/credentials", ".netrc", "elsewhere/notes.txt", ".local/share/keyrings/k"] {
+            let path = home.path(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, SECRET).unwrap();
+        }
+        prepare(&home);
+        home.give_away();
+        let client = Client::legacy(&home, &["--root", home.folder().to_str().unwrap()]);
+        let is_root = user.is_none() && std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+        Self { home, project, level, is_root, client }
+    }
+
+    pub fn is_sealed(&self) -> bool {
+        self.level == "sealed"
+    }
+
+    pub fn show(&self) -> String {
+        format!("{} as {}", self.level, if self.is_root { "root" } else { "an ordinary user" })
+    }
+
+    /// Starts a script as an agent in a folder of the home.
+    pub fn start(&mut self, folder: &str, script: &str, more: Value) -> Value {
+        let directory = self.home.path(folder);
+        let mut arguments = json!({ "cli_name": "script", "message": script, "run_async": true,
+            "working_directory": directory, "isolation": "none" });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.client.call("use_agent", &arguments)
+    }
+
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.client.call(tool, arguments)
+    }
+
+    pub fn end_of(&mut self, task: &Value) -> Value {
+        let wait = json!({ "task_id": task, "timeout": 20, "wait_for": "all" });
+        for _ in 0..6 {
+            let reply = self.client.call("get_task_status", &wait);
+            if ["completed", "failed", "cancelled"].contains(&reply["status"].as_str().unwrap_or_default()) {
+                return reply;
+            }
+        }
+        panic!("{task} does not end");
+    }
+
+    /// What a script in the project prints; it may fail.
+    pub fn attack(&mut self, script: &str) -> String {
+        self.attack_in("project", script, json!({}))
+    }
+
+    pub fn attack_in(&mut self, folder: &str, script: &str, more: Value) -> String {
+        let begun = self.start(folder, &format!("exec 2>&1\n{script}\ntrue\n"), more);
+        let task = &begun["task_id"];
+        assert!(task.is_string(), "{}: {begun}", self.show());
+        let end = self.end_of(task);
+        assert_eq!(end["status"], "completed", "{}: {end}", self.show());
+        end["result"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(self.home.data_dir().join("token")).unwrap().trim().to_owned()
+    }
+}
+
+/// Every level, as root and as an ordinary user. A level that this machine cannot offer is skipped, and said so.
+pub fn at_every_level(test: impl Fn(&mut Yard)) {
+    prepared(&|_| (), test);
+}
+
+/// The same, in homes that are prepared before their daemon starts.
+pub fn prepared(prepare: &dyn Fn(&Home), test: impl Fn(&mut Yard)) {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+    let users: &[Option<u32>] = if is_root { &[None, Some(ORDINARY)] } else { &[None] };
+    for level in ["sealed", "fenced"] {
+        for user in users {
+            let mut yard = Yard::new(level, *user, prepare);
+            let listed = yard.call("list_agents", &json!({}));
+            let agents = listed["agents"].as_array().unwrap();
+            let script = agents.iter().find(|agent| agent["name"] == "script").unwrap();
+            if script["confinement"] != level {
+                eprintln!("SKIPPED: this machine cannot run agents {}: {script}", yard.show());
+                assert!(std::env::var_os("MATSU_TEST_LEVELS").is_none(), "{} must be tried here", yard.show());
+                continue;
+            }
+            test(&mut yard);
+        }
+    }
+    if !is_root {
+        eprintln!("SKIPPED: only root can try the attacks as root too");
+    }
+}
+
+/// A script that holds Python.
+pub fn python(text: &str) -> String {
+    format!("python3 - <<'PYTHON'\n{text}\nPYTHON")
+}

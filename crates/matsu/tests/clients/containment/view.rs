@@ -1,0 +1,107 @@
+//! The view of a sealed run: it cannot be changed from inside, and holds nothing but what it needs.
+
+use serde_json::json;
+
+use super::{at_every_level, python};
+
+#[test]
+fn mounts_cannot_be_undone_from_inside() {
+    at_every_level(|yard| {
+        let token = yard.home.data_dir().join("token");
+        let printed = yard.attack_in(
+            if yard.is_sealed() { "." } else { "project" },
+            &format!(
+                "{}\ncat {token}\nunshare -Urm sh -c 'umount -l {data}; umount -R /; mount -t tmpfs x /tmp; cat {token}'\n\
+                 chroot /proc/1/root cat {token}; nsenter -t 1 -m cat {token}; cat /proc/1/root{token}; cat /proc/self/mountinfo | wc -l",
+                python(&format!(
+                    r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for line in open("/proc/self/mountinfo").read().splitlines()[::-1]:
+    path = line.split()[4].encode()
+    if libc.umount2(path, 2) == 0:
+        print("UNMOUNTED", path)
+    if libc.mount(None, path, None, 32 | 4096, None) == 0:
+        print("REMOUNTED", path)
+for flags in (0x10000000 | 0x20000, 0x20000, 0x20000000):
+    libc.unshare(flags)
+    try:
+        print(open({:?}).read())
+    except OSError as error:
+        print("refused", error.errno)
+"#,
+                    token.display().to_string()
+                )),
+                token = token.display(),
+                data = yard.home.data_dir().display(),
+            ),
+            json!({}),
+        );
+        assert!(!printed.contains("UNMOUNTED") && !printed.contains("REMOUNTED"), "{}: {printed}", yard.show());
+        assert!(!printed.contains(&yard.token()), "{}: {printed}", yard.show());
+    });
+}
+
+#[test]
+fn no_capability_is_left_and_none_comes_back() {
+    at_every_level(|yard| {
+        if !yard.is_sealed() {
+            return;
+        }
+        let printed = yard.attack("grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs' /proc/self/status");
+        for line in printed.lines().filter(|line| line.starts_with("Cap")) {
+            assert!(line.ends_with("0000000000000000"), "{}: {printed}", yard.show());
+        }
+        assert!(printed.contains("NoNewPrivs:\t1"), "{printed}");
+    });
+}
+
+#[test]
+fn the_machine_cannot_be_changed_through_proc_sys_or_dev() {
+    at_every_level(|yard| {
+        if !yard.is_sealed() {
+            return;
+        }
+        let before = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let printed = yard.attack(
+            "for f in /proc/sys/kernel/hostname /proc/sysrq-trigger /proc/sys/vm/drop_caches /sys/power/state \
+             /sys/kernel/mm/ksm/run; do [ -e $f ] && (echo matsu > $f) 2>/dev/null && echo WROTE $f; done; \
+             cat /etc/shadow /etc/gshadow 2>/dev/null | head -1; ls /dev; mknod /tmp/disk b 8 0 && echo MADE; \
+             ls /run /home /mnt /tmp; ls -la /root 2>&1 | head -3",
+        );
+        assert!(!printed.contains("WROTE") && !printed.contains("MADE"), "{}: {printed}", yard.show());
+        assert!(!printed.contains("root:"), "{}: password hashes: {printed}", yard.show());
+        assert_eq!(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap(), before);
+    });
+}
+
+#[test]
+fn sockets_and_files_of_other_programs_do_not_exist() {
+    let folder = tempfile::Builder::new().prefix("matsu-other-program").tempdir().unwrap();
+    let socket = folder.path().join("agent.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    at_every_level(|yard| {
+        if !yard.is_sealed() {
+            return;
+        }
+        let printed = yard.attack(&format!("ls {0} && echo REACHED; ls /tmp; [ -S {0} ] && echo REACHED", socket.display()));
+        assert!(!printed.contains("REACHED") && !printed.contains("matsu-other-program"), "{printed}");
+    });
+}
+
+#[test]
+fn programs_still_find_what_they_need() {
+    at_every_level(|yard| {
+        let printed = yard.attack_in(
+            "project",
+            "set -e; ls / >/dev/null; cat /etc/hostname /etc/passwd >/dev/null; echo x > $TMPDIR/x; cat $TMPDIR/x; \
+             python3 -c 'import os, socket, tempfile; tempfile.mkstemp(); os.openpty(); print(\"py\")'; \
+             (sleep 0.1; exit 3) & wait $! || echo code=$?; echo to > /dev/null; head -c 4 /dev/urandom | wc -c; \
+             git --version; id -u; echo all",
+            json!({}),
+        );
+        for word in ["x\n", "py", "code=3", "git version", "all"] {
+            assert!(printed.contains(word), "{}: {word}: {printed}", yard.show());
+        }
+    });
+}
