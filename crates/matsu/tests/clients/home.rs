@@ -1,5 +1,6 @@
 //! A data directory of a test's own, and the processes that use it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,22 +17,30 @@ const START_MAX: Duration = Duration::from_secs(30);
 pub struct Home {
     folder: TempDir,
     settings: Vec<(String, String)>,
-    /// Another user than the one who runs the tests, and a copy of the program that this user can start.
+    /// Another user than the one who runs the tests, and the program where this user can start it.
     user: Option<(u32, PathBuf)>,
+    /// Where that program lies: outside of what the user owns.
+    _programs: Option<TempDir>,
 }
 
 impl Home {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap();
-        Self { folder, settings: Vec::new(), user: None }
+        Self { folder, settings: Vec::new(), user: None, _programs: None }
     }
 
     /// A home whose processes run as an ordinary user. Only root can do that.
     pub fn of_user(user: u32) -> Self {
         let mut home = Self::new();
-        let program = home.path("matsu");
-        std::fs::copy(env!("CARGO_BIN_EXE_matsu"), &program).unwrap();
+        let folder = tempfile::Builder::new().prefix("matsu-program").tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = folder.path().join("matsu");
+        // A link costs nothing; on another file system it must be a copy.
+        if std::fs::hard_link(env!("CARGO_BIN_EXE_matsu"), &program).is_err() {
+            std::fs::copy(env!("CARGO_BIN_EXE_matsu"), &program).unwrap();
+        }
         home.user = Some((user, program));
+        home._programs = Some(folder);
         home.give_away();
         home
     }
@@ -42,11 +51,6 @@ impl Home {
         let owner = format!("{user}:{user}");
         let given = Command::new("chown").args(["-R", "-h", &owner]).arg(self.folder.path()).status().unwrap();
         assert!(given.success(), "chown {owner}");
-    }
-
-    /// The program, as this home's user can start it.
-    pub fn program(&self) -> PathBuf {
-        self.user.as_ref().map_or_else(|| env!("CARGO_BIN_EXE_matsu").into(), |(_, program)| program.clone())
     }
 
     /// With this setting for every process of this home.

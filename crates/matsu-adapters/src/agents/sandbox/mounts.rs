@@ -43,6 +43,12 @@ pub fn build(view: &View) -> io::Result<()> {
     for entry in &view.entries {
         add(root, entry)?;
     }
+    // Only now: later entries may lie in a covered folder.
+    for entry in &view.entries {
+        if let Entry::Cover(path) = entry {
+            close_cover(&inside(root, path))?;
+        }
+    }
     enter(root)
 }
 
@@ -222,8 +228,8 @@ fn bind(source: &Path, target: &Path) -> io::Result<()> {
 fn cover(target: &Path) -> io::Result<()> {
     let Ok(meta) = target.symlink_metadata() else { return Ok(()) };
     if meta.is_dir() {
-        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-        return at(target, mount("tmpfs", target, "tmpfs", flags, c"size=4k,mode=0555"));
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        return at(target, mount("tmpfs", target, "tmpfs", flags, c"size=64k,mode=0755"));
     }
     if meta.is_file() {
         at(target, mount_bind("/dev/null", target))?;
@@ -231,6 +237,15 @@ fn cover(target: &Path) -> io::Result<()> {
     }
     // A link shows what it points to only if that is in the view, and then it is covered there.
     Ok(())
+}
+
+/// Nothing more can be put into a covered folder. What is mounted below it keeps its own rules.
+fn close_cover(target: &Path) -> io::Result<()> {
+    if !target.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Ok(());
+    }
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
+    at(target, rustix::mount::mount_remount(target, flags | MountFlags::RELATIME, c""))
 }
 
 /// The options go through `fsconfig`, one by one, so a comma in a path separates nothing.

@@ -14,6 +14,16 @@ use super::step;
 use super::view::Network;
 use crate::agents::process;
 
+/// To mount, to give capabilities up, and for what a layer does with the mounter's rights on folders of its own.
+const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::CHOWN)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::SETFCAP);
+
 /// What `matsu __seal` does.
 #[must_use]
 pub fn run(network: Network) -> ExitCode {
@@ -41,7 +51,7 @@ fn seal(network: Network) -> io::Result<ExitCode> {
     std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    keep_over_exec(CapabilitySet::SYS_ADMIN | CapabilitySet::SETPCAP)?;
+    keep_over_exec(NEEDED)?;
     // A change of capabilities may have cleared it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     process::start_init()
