@@ -40,14 +40,16 @@ pub fn build(view: &View) -> io::Result<()> {
     proc(root)?;
     temporary(root, &view.tmp)?;
     resolver(root)?;
+    let mut covered = Vec::new();
     for entry in &view.entries {
-        add(root, entry)?;
+        match entry {
+            Entry::Cover(path) => covered.extend(cover(&inside(root, path))?),
+            entry => add(root, entry)?,
+        }
     }
     // Only now: later entries may lie in a covered folder.
-    for entry in &view.entries {
-        if let Entry::Cover(path) = entry {
-            close_cover(&inside(root, path))?;
-        }
+    for folder in covered {
+        close_cover(&folder)?;
     }
     enter(root)
 }
@@ -204,7 +206,7 @@ fn add(root: &Path, entry: &Entry) -> io::Result<()> {
             bind(source, &target)?;
             make_plain(&target)
         }
-        Entry::Cover(path) => cover(&inside(root, path)),
+        Entry::Cover(_) => Ok(()),
         Entry::Layer { lower, upper, work, target } => layer(lower, upper, work, &inside(root, target)),
         Entry::Link { path, target } => {
             let link = inside(root, path);
@@ -225,25 +227,24 @@ fn bind(source: &Path, target: &Path) -> io::Result<()> {
     at(source, mount_bind_recursive(source, target))
 }
 
-fn cover(target: &Path) -> io::Result<()> {
-    let Ok(meta) = target.symlink_metadata() else { return Ok(()) };
+/// Hides what is there; a folder that was covered, to be closed at the end.
+fn cover(target: &Path) -> io::Result<Option<PathBuf>> {
+    let Ok(meta) = target.symlink_metadata() else { return Ok(None) };
     if meta.is_dir() {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
-        return at(target, mount("tmpfs", target, "tmpfs", flags, c"size=64k,mode=0755"));
+        at(target, mount("tmpfs", target, "tmpfs", flags, c"size=64k,mode=0755"))?;
+        return Ok(Some(target.to_owned()));
     }
     if meta.is_file() {
         at(target, mount_bind("/dev/null", target))?;
-        return make_read_only(target);
+        make_read_only(target)?;
     }
     // A link shows what it points to only if that is in the view, and then it is covered there.
-    Ok(())
+    Ok(None)
 }
 
 /// Nothing more can be put into a covered folder. What is mounted below it keeps its own rules.
 fn close_cover(target: &Path) -> io::Result<()> {
-    if !target.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Ok(());
-    }
     let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
     at(target, rustix::mount::mount_remount(target, flags | MountFlags::RELATIME, c""))
 }
