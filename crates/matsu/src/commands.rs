@@ -125,11 +125,9 @@ pub enum Command {
     /// The parent of one run's processes; started by the daemon, never by hand
     #[command(name = "__run", hide = true)]
     Shim,
-<<<<<<< HEAD
     /// A process that reads documents; started by the daemon, never by hand
     #[command(name = "__read", hide = true)]
     Read,
-=======
     /// Enters the namespaces of one run; started by the supervisor of a run, never by hand
     #[command(name = "__seal", hide = true)]
     Seal {
@@ -142,7 +140,6 @@ pub enum Command {
     /// Restricts itself by Landlock and becomes the program of a run; never started by hand
     #[command(name = "__fence", hide = true)]
     Fence,
->>>>>>> 4637e83 (agents: seal runs in namespaces with a view built from nothing (in progress))
     /// The program of a run of the built-in agent; started by the daemon, never by hand
     #[command(name = "__loop", hide = true)]
     Loop(loop_run::Loop),
@@ -178,11 +175,12 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-<<<<<<< HEAD
-        Command::Shim | Command::Read | Command::Mcp(_) => Ok(ExitCode::FAILURE),
-=======
-        Command::Shim | Command::Seal { .. } | Command::Init | Command::Fence | Command::Mcp(_) => Ok(ExitCode::FAILURE),
->>>>>>> 4637e83 (agents: seal runs in namespaces with a view built from nothing (in progress))
+        Command::Shim
+        | Command::Read
+        | Command::Seal { .. }
+        | Command::Init
+        | Command::Fence
+        | Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,

@@ -26,16 +26,13 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // Before any thread is there: what these ask of the kernel must hold for the whole process.
     match cli.command {
+        commands::Command::Read => return matsu_adapters::reading::child::run(),
         commands::Command::Shim => return shim::run(),
         commands::Command::Seal { no_network: false } => return sandbox::run_seal(Network::Shared),
         commands::Command::Seal { no_network: true } => return sandbox::run_seal(Network::None),
         commands::Command::Init => return sandbox::run_init(),
         commands::Command::Fence => return sandbox::run_fence(),
         _ => {}
-    }
-    // And what a reader takes from itself must hold for all that it does.
-    if matches!(cli.command, commands::Command::Read) {
-        return matsu_adapters::reading::child::run();
     }
     let json = cli.global.json;
     let ended = match cli.command {
