@@ -71,10 +71,12 @@ for pid in seen:
             if name in ("cwd", "root"):
                 print("REACHED", name, os.listdir(path + "/"))
             elif name == "fd":
-                print("REACHED", name, [os.readlink(f"{path}/{fd}") for fd in os.listdir(path)][:3])
+                found = [os.readlink(f"{path}/{fd}") for fd in os.listdir(path)]
+                if found: print("REACHED", name, found[:3])
             else:
                 data = open(path, "rb").read(64)
-                print("REACHED", name, data)
+                # A thread of the kernel has none.
+                if data: print("REACHED", name, data)
         except (OSError, ValueError):
             pass
     if libc.ptrace(16, pid, None, None) == 0:
