@@ -37,7 +37,8 @@ patterns = ["usage limit"]
     (
         "other",
         "name = \"other\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"text\"\n\
-         [session]\nchoose = true\nresume = { args = [\"resume\", \"{session}\"] }\n",
+         [session]\nchoose = true\nresume = { args = [\"resume\", \"{session}\"] }\n\
+         [connect_back]\nenv = { MATSU = \"{matsu}\", DATA = \"{data_dir}\" }\n",
     ),
     (
         "events",

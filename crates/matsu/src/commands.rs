@@ -175,12 +175,9 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Shim
-        | Command::Read
-        | Command::Seal { .. }
-        | Command::Init
-        | Command::Fence
-        | Command::Mcp(_) => Ok(ExitCode::FAILURE),
+        Command::Shim | Command::Read | Command::Seal { .. } | Command::Init | Command::Fence | Command::Mcp(_) => {
+            Ok(ExitCode::FAILURE)
+        }
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,

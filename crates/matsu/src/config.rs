@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use matsu_adapters::agents::ConfineOptions;
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
 use matsu_core::language::Language;
-use matsu_adapters::agents::ConfineOptions;
 use matsu_core::run::{Confinement, Mode};
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;

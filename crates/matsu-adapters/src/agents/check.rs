@@ -46,13 +46,7 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
         resume: wish.resume,
         presence: wish.presence,
     };
-    Ok(CheckedRun {
-        input,
-        shown_directory: place.shown,
-        note: place.note,
-        confinement: None,
-        not_covered: Vec::new(),
-    })
+    Ok(CheckedRun { input, shown_directory: place.shown, note: place.note, confinement: None, not_covered: Vec::new() })
 }
 
 fn param(name: &str, expected: &str, received: &str, message: impl Into<String>) -> RunRefusal {

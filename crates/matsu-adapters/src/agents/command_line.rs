@@ -86,7 +86,8 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
 /// word of its own that ends the flags.
 fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (definition, input) = (facts.definition, facts.input);
-    let mut parts: Vec<Part> = definition.modes.get(&input.mode).map(|part| part.part(facts.level)).into_iter().collect();
+    let mut parts: Vec<Part> =
+        definition.modes.get(&input.mode).map(|part| part.part(facts.level)).into_iter().collect();
     if facts.login == Login::Key {
         parts.extend(definition.login.as_ref().map(|login| login.private.clone()));
     }

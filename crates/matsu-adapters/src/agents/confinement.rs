@@ -75,12 +75,7 @@ pub struct Run<'a> {
 
 impl Confiner {
     #[must_use]
-    pub fn new(
-        options: ConfineOptions,
-        data_dir: &Path,
-        matsu: &Path,
-        environment: &BTreeMap<String, String>,
-    ) -> Self {
+    pub fn new(options: ConfineOptions, data_dir: &Path, matsu: &Path, environment: &BTreeMap<String, String>) -> Self {
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let home = environment.get("HOME").filter(|home| home.starts_with('/')).map(PathBuf::from);
         let home = real(home.unwrap_or_else(|| PathBuf::from("/nonexistent")));
@@ -144,8 +139,9 @@ impl Confiner {
         }
         let opened = self.opened.iter().map(|opened| format!("{} (agents.allow)", opened.name));
         let lost = definition.modes.values().any(|mode| !mode.args_when_fenced.is_empty());
-        let lost = (lost && level == Confinement::Fenced)
-            .then(|| format!("what the sandbox of {} itself would stop; it cannot work here and is off", definition.name));
+        let lost = (lost && level == Confinement::Fenced).then(|| {
+            format!("what the sandbox of {} itself would stop; it cannot work here and is off", definition.name)
+        });
         gaps.into_iter().map(str::to_owned).chain(lost).chain(opened).collect()
     }
 
@@ -194,8 +190,13 @@ impl Confiner {
         env.extend(self.opened.iter().map(|opened| opened.variable.clone()));
         let is_sealed = level == Confinement::Sealed;
         let paths = self.state_paths(run);
-        let state = if is_sealed { State::prepare(&paths, &run.folder.outside(), run.session) } else { Ok(State::plain(&paths)) };
-        let state = state.map_err(|error| format!("the state of {} cannot be prepared: {error}", run.definition.name))?;
+        let state = if is_sealed {
+            State::prepare(&paths, &run.folder.outside(), run.session)
+        } else {
+            Ok(State::plain(&paths))
+        };
+        let state =
+            state.map_err(|error| format!("the state of {} cannot be prepared: {error}", run.definition.name))?;
         let folders = Folders { root: run.folder.root(), tmp: run.folder.tmp(), home: run.folder.home() };
         let mut own = run.own.clone();
         own.push(inside.clone());

@@ -24,7 +24,7 @@ use super::registry::Registry;
 use super::runs_folder::{self, RunFolder, RunsFolder};
 use super::shim::order::{EndWord, Order, RunSocket, Stdin, Word};
 use super::worktree::{Git, Worktree};
-use super::{decoders, git_paths, environment, orphans, probe, process};
+use super::{decoders, environment, git_paths, orphans, probe, process};
 
 /// What a definition calls Matsu itself, wherever it is installed.
 const THIS_PROGRAM: &str = "{matsu}";
@@ -73,8 +73,7 @@ impl CliHost {
         let registry = Registry::load(options.definitions.as_deref());
         let runs = RunsFolder::new(&options.data_dir);
         runs.sweep();
-        let confiner =
-            Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
+        let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
         Self { registry, runs, confiner, options }
     }
 
@@ -335,7 +334,8 @@ impl AgentHost for CliHost {
             let StartError { code, message } = not_installed(definition);
             return Err(RunRefusal { code, message, param: None });
         }
-        let checked = check::check(definition, &Rules { roots: &self.options.roots, mode_max: self.options.mode_max }, wish)?;
+        let checked =
+            check::check(definition, &Rules { roots: &self.options.roots, mode_max: self.options.mode_max }, wish)?;
         let directory = checked.input.directory.as_deref().map(Path::new);
         let level = self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
             code: ErrorCode::ConfinementUnavailable,

@@ -5,6 +5,7 @@ pub mod fence;
 mod init;
 mod mount_table;
 mod mounts;
+mod privileges;
 pub mod program;
 pub mod reach;
 mod seal;

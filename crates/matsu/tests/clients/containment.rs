@@ -38,7 +38,8 @@ impl Yard {
         matsu_testkit::fake_agents::write(&config.join("agents")).unwrap();
         let settings = format!("[agents]\nconfine = \"{level}\"\nmode_max = \"workspace-write\"\n");
         std::fs::write(config.join("config.toml"), settings).unwrap();
-        for name in [".ssh/id_ed25519", ".aws/credentials", ".netrc", "elsewhere/notes.txt", ".local/share/keyrings/k"] {
+        for name in [".ssh/id_ed25519", ".aws/credentials", ".netrc", "elsewhere/notes.txt", ".local/share/keyrings/k"]
+        {
             let path = home.path(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, SECRET).unwrap();

@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
-use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::step::{self, StepOrder, StepReport};
-use super::{Sandbox, fence, mounts};
+use super::{Sandbox, fence, mounts, privileges};
 use crate::agents::process;
 
 /// What `matsu __init` does.
@@ -31,7 +30,8 @@ fn init() -> io::Result<()> {
     let (order, stdin) = StepOrder::receive(&socket)?;
     let Sandbox::Sealed(view) = &order.sandbox else { return Err(io::Error::other("the order has no view")) };
     mounts::build(view)?;
-    give_up_privileges()?;
+    privileges::give_up()?;
+    fence::apply_scopes().map_err(io::Error::other)?;
     // The program has the same user id, and could read this process's memory otherwise.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -40,25 +40,6 @@ fn init() -> io::Result<()> {
     // A supervisor that died before the death signal was set is noticed here: the write fails.
     step::report(&socket, &StepReport::Started)?;
     collect(&socket, program)
-}
-
-/// Every capability goes, for good; no program can bring one back.
-fn give_up_privileges() -> io::Result<()> {
-    rustix::thread::clear_ambient_capability_set()?;
-    for number in 0..64 {
-        let capability = CapabilitySet::from_bits_retain(1 << number);
-        match rustix::thread::remove_capability_from_bounding_set(capability) {
-            Ok(()) => {}
-            // Beyond the last one that this kernel knows.
-            Err(Errno::INVAL) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    rustix::thread::set_capabilities(None, sets)?;
-    rustix::thread::set_no_new_privs(true)?;
-    fence::apply_scopes().map_err(io::Error::other)
 }
 
 /// Collects ended processes until none is left.

@@ -71,6 +71,10 @@ fn folder(path: &Path) -> io::Result<()> {
 }
 
 fn file(path: &Path) -> io::Result<()> {
+    // What is there may be a program that runs, which cannot be opened for writing.
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
     if let Some(parent) = path.parent() {
         folder(parent)?;
     }
@@ -223,7 +227,11 @@ fn add(root: &Path, entry: &Entry) -> io::Result<()> {
 
 /// With everything that is mounted below it.
 fn bind(source: &Path, target: &Path) -> io::Result<()> {
-    if source.is_dir() { folder(target)? } else { file(target)? }
+    if source.is_dir() {
+        folder(target)?
+    } else {
+        file(target)?
+    }
     at(source, mount_bind_recursive(source, target))
 }
 

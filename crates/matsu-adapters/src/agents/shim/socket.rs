@@ -74,7 +74,8 @@ async fn refuse(inside: &mut UnixStream) {
     let answer = if first == *b"{" {
         format!("{}\n", serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "error": error }))
     } else {
-        let body = serde_json::json!({ "error_code": "STORE_UNAVAILABLE", "detail": error, "retryable": true }).to_string();
+        let body =
+            serde_json::json!({ "error_code": "STORE_UNAVAILABLE", "detail": error, "retryable": true }).to_string();
         let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n";
         format!("{head}Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     };

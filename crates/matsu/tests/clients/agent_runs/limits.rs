@@ -57,7 +57,7 @@ fn two_hundred_queued_runs_finish_five_at_a_time() {
     end_of(&mut client, &warm_up);
     let (daemon, _) = bench.home.relayed();
     let before = memory::now(daemon);
-    let script = "mkdir r.$$; ls -d r.* | wc -l; rmdir r.$$";
+    let script = "own=$(mktemp -d r.XXXXXX); ls -d r.* | wc -l; rmdir $own";
     let tasks: Vec<String> =
         (0..200).map(|_| start_with(&mut client, script, json!({ "mode": "workspace-write" }))).collect();
     for task in &tasks {
@@ -70,20 +70,19 @@ fn two_hundred_queued_runs_finish_five_at_a_time() {
     assert!(growth <= GROWTH_MAX, "the daemon grew by {growth} bytes");
 }
 
-/// A script that calls a tool.
-fn call(bench: &Bench, tool: &str, arguments: &Value) -> String {
-    let (matsu, data) = (env!("CARGO_BIN_EXE_matsu"), bench.home.data_dir());
+/// A script that calls a tool, for an agent that was given the way back.
+fn call(tool: &str, arguments: &Value) -> String {
     let arguments = arguments.to_string().replace('\'', "'\\''");
-    format!("{matsu} --data-dir {} call {tool} '{arguments}'", data.display())
+    format!("$MATSU --data-dir $DATA call {tool} '{arguments}'")
 }
 
 #[test]
 fn several_agents_inside_a_run_finish_with_one_place_two_deep() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
-    let deepest = call(&bench, "use_agent", &json!({ "cli_name": "script", "message": "echo deepest" }));
-    let both = json!({ "cli_names": ["script", "other"], "message": deepest });
-    let task = start(&mut client, &call(&bench, "use_agents", &both));
+    let deepest = call("use_agent", &json!({ "cli_name": "script", "message": "echo deepest" }));
+    let both = json!({ "cli_names": ["back", "other"], "message": deepest });
+    let task = start_with(&mut client, &call("use_agents", &both), json!({ "cli_name": "back" }));
     let end = end_of(&mut client, &task);
     assert_eq!(end["status"], "completed", "{end}");
     assert_eq!(end["result"].as_str().unwrap().matches("deepest\\\\n").count(), 2, "{end}");
@@ -93,8 +92,8 @@ fn several_agents_inside_a_run_finish_with_one_place_two_deep() {
 fn a_run_that_waits_for_its_own_run_finishes_with_one_place_two_deep() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
-    let inner = |message: &str| call(&bench, "use_agent", &json!({ "cli_name": "script", "message": message }));
-    let task = start(&mut client, &inner(&inner("echo deepest")));
+    let inner = |message: &str| call("use_agent", &json!({ "cli_name": "back", "message": message }));
+    let task = start_with(&mut client, &inner(&inner("echo deepest")), json!({ "cli_name": "back" }));
     let end = end_of(&mut client, &task);
     assert_eq!(end["status"], "completed", "{end}");
     assert!(end["result"].as_str().unwrap().contains("deepest"), "{end}");

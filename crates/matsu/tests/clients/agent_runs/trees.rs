@@ -128,11 +128,25 @@ fn b10_a_daemon_that_is_told_to_end_ends_its_runs_first() {
 /// A run of three that do not listen: its task, what they sleep for, and the process of its shim.
 fn start_and_find_its_shim(client: &mut Client) -> (String, String, u32) {
     let nap = unique_sleep();
-    let task = start(client, &format!("echo $PPID\n{}", stubborn(&nap)));
+    let task = start(client, &format!("echo begun\n{}", stubborn(&nap)));
     until("three sleep", SOON, || (processes(&nap) == 3).then_some(()));
-    let said = until("what it said is stored", SOON, || said_so_far(client, &task));
-    let shim = said.lines().next().unwrap().parse().unwrap();
-    (task, nap, shim)
+    until("what it said is stored", SOON, || said_so_far(client, &task));
+    (task, nap.clone(), shim_above(&nap))
+}
+
+/// The shim above a process with this argument. The run itself cannot tell: it may have process ids of its own.
+fn shim_above(argument: &str) -> u32 {
+    let words = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let has = |pid: u32, word: &str| words(pid).split(|byte| *byte == 0).any(|part| part == word.as_bytes());
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut pid = pids.find(|pid| has(*pid, argument)).unwrap();
+    while !has(pid, "__run") {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        pid = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(pid > 1, "no shim above {argument}");
+    }
+    pid
 }
 
 #[test]

@@ -48,7 +48,8 @@ fn links_lead_nowhere_that_the_run_may_not_go() {
         link("../data/token", "project/file");
         link("../.ssh", "project/keys");
         yard.home.give_away();
-        let printed = yard.attack("cat inside/token file keys/* ../shared-data/token; ls inside keys; ln -s ../data d; cat d/token");
+        let printed = yard
+            .attack("cat inside/token file keys/* ../shared-data/token; ls inside keys; ln -s ../data d; cat d/token");
         assert_kept(yard, &printed);
     });
 }
@@ -74,7 +75,9 @@ fn folders_beside_the_project_cannot_be_read_or_written() {
 #[test]
 fn a_read_only_run_writes_nothing_of_the_users() {
     at_every_level(|yard| {
-        yard.attack("echo x > made; echo x >> ../.profile; mkdir ../new; echo x > /etc/matsu-test; echo x > /usr/matsu-test");
+        yard.attack(
+            "echo x > made; echo x >> ../.profile; mkdir ../new; echo x > /etc/matsu-test; echo x > /usr/matsu-test",
+        );
         for name in ["project/made", ".profile", "new"] {
             assert!(!yard.home.path(name).exists(), "{}: {name}", yard.show());
         }

@@ -174,7 +174,8 @@ fn abstract_sockets_of_other_programs_are_out_of_reach() {
             "import socket\ns = socket.socket(socket.AF_UNIX)\ntry:\n    s.connect('\\0{name}')\n    print('REACHED')\nexcept OSError as error:\n    print('refused', error)"
         )));
         let listed = yard.call("list_agents", &json!({}));
-        let is_covered = !listed.to_string().contains("abstract sockets") && !listed.to_string().contains("signals to other");
+        let is_covered =
+            !listed.to_string().contains("abstract sockets") && !listed.to_string().contains("signals to other");
         assert!(!is_covered || printed.contains("refused"), "{}: {printed}", yard.show());
     });
 }

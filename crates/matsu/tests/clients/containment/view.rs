@@ -84,7 +84,8 @@ fn sockets_and_files_of_other_programs_do_not_exist() {
         if !yard.is_sealed() {
             return;
         }
-        let printed = yard.attack(&format!("ls {0} && echo REACHED; ls /tmp; [ -S {0} ] && echo REACHED", socket.display()));
+        let printed =
+            yard.attack(&format!("ls {0} && echo REACHED; ls /tmp; [ -S {0} ] && echo REACHED", socket.display()));
         assert!(!printed.contains("REACHED"), "{printed}");
     });
 }
