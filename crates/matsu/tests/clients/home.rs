@@ -26,7 +26,13 @@ pub struct Home {
 impl Home {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("signals")).unwrap();
         Self { folder, settings: Vec::new(), user: None, _programs: None }
+    }
+
+    /// A file that runs see as soon as it is there.
+    pub fn signal(&self, name: &str) -> PathBuf {
+        self.path("signals").join(name)
     }
 
     /// A home whose processes run as an ordinary user. Only root can do that.
@@ -87,8 +93,11 @@ impl Home {
             }
         };
         command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
-        // Scripts of the tests lie outside of every project, and runs see nothing that is not named.
-        command.env("MATSU_AGENTS_READ", concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
+        // Runs see nothing that is not named: the scripts of the tests, what a test tells a run while it works, and a
+        // Python of the user's own.
+        let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+        let pyenv = std::env::var("HOME").unwrap_or_default() + "/.pyenv";
+        command.env("MATSU_AGENTS_READ", format!("{tests}:{}:{pyenv}", self.path("signals").display()));
         command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
         command
     }

@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// A script that goes on when this file is there.
 fn waits_for(stage: &Stage, file: &str) -> (std::path::PathBuf, String) {
-    let path = stage.home.path(file);
+    let path = stage.home.signal(file);
     let script = format!("while [ ! -e {} ]; do sleep 0.05; done", path.display());
     (path, script)
 }
@@ -128,7 +128,7 @@ fn a_long_answer_is_several_messages() {
 fn b17_a_start_that_fails_is_told_tried_again_and_then_left_to_the_person() {
     let stage = Stage::new();
     let chat = stage.started("worker", "script");
-    let repaired = stage.home.path("repaired");
+    let repaired = stage.home.signal("repaired");
     stage.say(&chat, &format!("[ -e {} ] || exit 3", repaired.display()));
     let lines = stage.hears(&chat, "system", 3);
     assert!(lines[0].contains("code 3") && lines[0].contains("again in 1 s"), "{lines:?}");

@@ -69,7 +69,7 @@ fn one_that_crashes_is_started_again_and_answers_once() {
     let chat = stage.started("talker", "waiter");
     stage.say(&chat, "hello");
     stage.hears(&chat, "agent", 1);
-    let repaired = stage.home.path("repaired");
+    let repaired = stage.home.signal("repaired");
     stage.say(&chat, &format!("crash unless {}", repaired.display()));
     let lines = stage.hears(&chat, "system", 1);
     assert!(lines[0].contains("again in"), "{lines:?}");
