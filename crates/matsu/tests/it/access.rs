@@ -177,12 +177,12 @@ fn a_member_works_only_in_folders_that_an_admin_gave() {
     home.run_json(&["user", "add", "alice", "--root", given.to_str().unwrap()]);
     assert_eq!(start(None)["ok"], true, "in the folder that was given");
     for outside in [&other, &given.join("way-out"), &home.path("."), &given.join("..")] {
-        let refused = start(Some(outside));
+        let refused = start(Some(outside.as_path()));
         assert_eq!(refused["error_code"], "FORBIDDEN", "{}: {refused}", outside.display());
         assert_eq!(search(outside), 403, "{}", outside.display());
     }
     assert_eq!(search(&given), 201);
-    let ended = start(Some(&given));
+    let ended = start(Some(given.as_path()));
     let ended = alice.ended(&text(&ended["task_id"]), Duration::from_secs(30));
     assert_eq!(ended["status"], "completed", "{ended}");
 }
