@@ -3,6 +3,7 @@
 //! Everything here is a value, a pure function over values, or a trait that another crate implements.
 //! The one exception is [`wake`]: an in-process signal that both the stores and the runtime need.
 
+pub mod access;
 pub mod agent;
 pub mod budget;
 pub mod change;

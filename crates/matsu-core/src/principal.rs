@@ -12,7 +12,7 @@ use crate::id::SessionId;
 pub struct Principal(String);
 
 impl Principal {
-    /// The store's own user: who starts the daemon, and whoever may open its socket.
+    /// The local owner: who starts the daemon and has the token file of its data directory.
     #[must_use]
     pub fn local_user() -> Self {
         Self::user("local")
@@ -34,11 +34,10 @@ impl Principal {
         self.0.strip_prefix("session:").map(SessionId::from_text)
     }
 
-    /// Whether it is the store's own user or a session that works for it. The folders of this machine are theirs, and
-    /// no other user's.
+    /// The name of the user it is, if it is one.
     #[must_use]
-    pub fn is_at_home(&self) -> bool {
-        *self == Self::local_user() || self.as_session().is_some()
+    pub fn as_user(&self) -> Option<&str> {
+        self.0.strip_prefix("user:")
     }
 
     /// What a store wrote down earlier.

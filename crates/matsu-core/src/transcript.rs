@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::history::Entry;
-use crate::id::ChatId;
+use crate::id::{ChatId, RunId};
 use crate::principal::Principal;
 use crate::words::words;
 
@@ -27,6 +27,8 @@ pub struct Transcript {
     pub system_prompt: Option<String>,
     pub models: Vec<String>,
     pub place: ChatPlace,
+    /// The run that opened it.
+    pub run_id: Option<RunId>,
     /// The last entry's number; the chat's revision.
     pub last_seq: i64,
     pub ended: bool,
@@ -40,6 +42,8 @@ pub struct NewTranscript {
     pub owner: Principal,
     pub models: Vec<String>,
     pub place: ChatPlace,
+    /// The run that opens it.
+    pub run_id: Option<RunId>,
     pub created_at: Timestamp,
 }
 

@@ -8,6 +8,7 @@ pub mod schema;
 pub mod signal;
 mod who;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ErrorId, TaskId};
 use matsu_core::limits::{ARGUMENT_BYTES_MAX, TICK};
 use matsu_core::ports::store::{SessionKey, StoreError};
+use matsu_core::session::Session;
 
 use crate::tool::{Answer, ToolContext, ToolEntry, ToolError};
 use crate::wait::{Check, after, wait_until};
@@ -93,6 +95,7 @@ async fn admitted(
     bytes: usize,
 ) -> Result<Answer<Map<String, Value>>, ToolError> {
     let cx = &who.cx;
+    rights::check_role(entry, &cx.rights, &arguments)?;
     if let Some(session) = &cx.session {
         rights::check(entry, session)?;
         if who.unread.interrupts > 0 && !entry.rules.exempt {
@@ -104,19 +107,30 @@ async fn admitted(
         return Err(ToolError::new(ErrorCode::LimitExceeded, message));
     }
     check::arguments(entry.input_schema(), &arguments)?;
+    // Its waits end with the session, whatever else it has begun.
+    let waits = cx.caller.child_token();
+    let cx = &ToolContext { caller: waits.clone(), ..cx.clone() };
     let call = entry.call(cx, arguments);
     tokio::pin!(call);
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
         answer = &mut call => return answer,
-        () = interrupted(cx) => {}
-    }
+        ended = interrupted(cx, entry) => ended,
+    };
     // Its waits have ended; whatever it still has to do is quick.
-    call.await
+    match ended {
+        None => call.await,
+        Some(session) => {
+            waits.cancel();
+            let _ = call.await;
+            Err(who::ended(&session))
+        }
+    }
 }
 
-/// Ends the waits of a session that must hear something. Never returns for callers without one.
-async fn interrupted(cx: &ToolContext) {
+/// Ends the waits of a session that must hear something, or returns the session if it is over. Never returns for
+/// callers without one.
+async fn interrupted(cx: &ToolContext, entry: &ToolEntry) -> Option<Session> {
     let (Some(session), Some(interrupt)) = (&cx.session, cx.runtime.interrupt()) else {
         return std::future::pending().await;
     };
@@ -124,13 +138,23 @@ async fn interrupted(cx: &ToolContext) {
     clock.sleep(UNWATCHED).await;
     let key = SessionKey::Id(session.id.clone());
     let topics = [Topic::agent(&session.agent_id, &session.project_id)];
+    let over = Mutex::new(None);
     let mut look = async || match runtime.plain_store().standing(&key, clock.now()).await {
+        // Tools that answer after the end see to it themselves.
+        Ok(Some(standing)) if !entry.rules.after_end && !standing.session.is_live(clock.now()) => {
+            *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(standing.session);
+            Check::Ready(())
+        }
         Ok(Some(standing)) if standing.unread.interrupts > 0 => Check::Ready(()),
         Ok(_) => Check::NotYet,
         Err(_) => Check::NotBefore(after(&clock, TICK)),
     };
     wait_until(runtime.hub(), &clock, &topics, None, &cx.caller, &mut look).await;
-    interrupt.cancel();
+    let over = over.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if over.is_none() {
+        interrupt.cancel();
+    }
+    over
 }
 
 /// The error envelope. The log has more under the same id.

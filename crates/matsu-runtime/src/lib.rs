@@ -21,6 +21,7 @@ pub mod tasks;
 pub mod tool;
 pub mod tools;
 mod upkeep;
+mod users;
 pub mod wait;
 
 pub use body::{Bodies, JobBody};

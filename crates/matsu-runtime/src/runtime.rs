@@ -19,6 +19,7 @@ use matsu_core::wake::Hub;
 
 use crate::agents::LiveRuns;
 use crate::body::Bodies;
+use crate::chat::WeakChats;
 use crate::cursors::Cursors;
 use crate::dispatch::signal::News;
 use crate::options::{Expiry, RuntimeOptions, Workers};
@@ -66,6 +67,7 @@ struct Inner {
     sight: Sight,
     news: News,
     page: OnceLock<String>,
+    chats_of_runs: OnceLock<WeakChats>,
 }
 
 impl Runtime {
@@ -92,9 +94,14 @@ impl Runtime {
             sight: Sight::default(),
             news: News::default(),
             page: OnceLock::new(),
+            chats_of_runs: OnceLock::new(),
             options,
         };
         Self { inner: Arc::new(inner), behalf: None }
+    }
+
+    pub(crate) fn chats_of_runs(&self) -> &OnceLock<WeakChats> {
+        &self.inner.chats_of_runs
     }
 
     /// Where the page is, once its door is open. The first word counts.

@@ -4,6 +4,7 @@
 pub mod context;
 pub mod entry;
 pub mod error;
+pub mod folders;
 pub mod rules;
 
 use schemars::JsonSchema;

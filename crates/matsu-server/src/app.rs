@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Tokens;
 use crate::auth::login::LoginCodes;
+use crate::auth::open_calls::OpenCalls;
 use crate::auth::refusals::Refusals;
 use crate::http::Streams;
 
@@ -51,6 +52,7 @@ struct Inner {
     options: AppOptions,
     tokens: Tokens,
     refusals: Refusals,
+    open_calls: OpenCalls,
     login_codes: LoginCodes,
     streams: Streams,
     doctor: OnceLock<Doctor>,
@@ -71,6 +73,7 @@ impl App {
             inner: Arc::new(Inner {
                 tokens,
                 refusals,
+                open_calls: OpenCalls::default(),
                 login_codes,
                 streams: Streams::default(),
                 doctor: OnceLock::new(),
@@ -121,6 +124,11 @@ impl App {
     #[must_use]
     pub fn refusals(&self) -> &Refusals {
         &self.inner.refusals
+    }
+
+    #[must_use]
+    pub fn open_calls(&self) -> &OpenCalls {
+        &self.inner.open_calls
     }
 
     #[must_use]

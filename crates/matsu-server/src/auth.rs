@@ -3,14 +3,17 @@
 pub mod caller;
 pub mod guard;
 pub mod login;
+pub mod open_calls;
 pub mod page_session;
 pub mod refusals;
+pub mod socket_guard;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use matsu_core::clock::Clock;
+use matsu_core::access::Role;
+use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::{Store, StoreError};
 use matsu_core::principal::Principal;
@@ -24,6 +27,34 @@ pub use matsu_core::secret::{hash, mint as mint_secret};
 /// through this process is out at once, one revoked through another after this time.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 const BELIEVED_MAX: usize = 1_000;
+
+/// A token to be made.
+pub struct TokenWish {
+    pub name: String,
+    pub principal: Principal,
+    pub role: Role,
+    /// The only tools it is offered.
+    pub tools: Option<String>,
+    pub expires_in: Option<Duration>,
+}
+
+impl TokenWish {
+    /// Of the local owner, without an end.
+    #[must_use]
+    pub fn of_owner(name: String) -> Self {
+        Self { name, principal: Principal::local_user(), role: Role::Admin, tools: None, expires_in: None }
+    }
+}
+
+/// What a secret stands for.
+#[derive(Debug)]
+pub enum Found {
+    Live(Token),
+    /// Its time was over just now.
+    Expired(Token),
+    /// It is unknown or was revoked.
+    Nothing,
+}
 
 /// Looks tokens up by the hash of their secret. Nothing is compared with a secret itself, so the time it takes tells
 /// nothing about one.
@@ -41,46 +72,57 @@ impl Tokens {
     /// Makes a named token and returns it with its secret, which is not kept.
     ///
     /// # Errors
-    /// A name that is in use.
-    pub async fn make(&self, name: &str, principal: Principal) -> Result<(Token, String), StoreError> {
+    /// A name that is in use; a user that does not exist.
+    pub async fn make(&self, wish: TokenWish) -> Result<(Token, String), StoreError> {
         let secret = mint_secret();
-        Ok((self.keep(name, principal, &secret).await?, secret))
+        Ok((self.keep(wish, &secret).await?, secret))
     }
 
-    /// Keeps a token for a secret that somebody else made.
+    /// Keeps a token for a secret that was made elsewhere.
     ///
     /// # Errors
-    /// A name that is in use.
-    pub async fn keep(&self, name: &str, principal: Principal, secret: &str) -> Result<Token, StoreError> {
+    /// A name that is in use; a user that does not exist.
+    pub async fn keep(&self, wish: TokenWish, secret: &str) -> Result<Token, StoreError> {
+        let now = self.clock.now();
         let token = NewToken {
-            id: TokenId::mint(self.clock.now()),
-            name: name.to_owned(),
-            principal,
+            id: TokenId::mint(now),
+            name: wish.name,
+            principal: wish.principal,
             secret_hash: hash(secret),
-            created_at: self.clock.now(),
+            role: wish.role,
+            tools: wish.tools,
+            created_at: now,
+            expires_at: wish.expires_in.map(|span| now.plus(span)),
         };
         self.store.insert_token(token).await
     }
 
-    /// Whether a secret with this hash still opens doors, for whoever stays inside for long.
+    /// Whether a secret with this hash still holds, for what stays open for long.
     ///
     /// # Errors
     /// The store is not available.
     pub async fn is_live(&self, hash: &str) -> Result<bool, StoreError> {
-        Ok(self.store.token_by_hash(hash).await?.is_some())
+        match self.store.token_by_hash(hash).await? {
+            Some(token) => Ok(matches!(self.judge(token).await?, Found::Live(_))),
+            None => Ok(false),
+        }
     }
 
-    /// The live token with this secret.
+    /// The token with this secret.
     ///
     /// # Errors
     /// The store is not available.
-    pub async fn find(&self, presented: &str) -> Result<Option<Token>, StoreError> {
+    pub async fn find(&self, presented: &str) -> Result<Found, StoreError> {
         let hash = hash(presented);
-        if let Some(token) = self.believed(&hash) {
-            return Ok(Some(token));
-        }
-        let found = self.store.token_by_hash(&hash).await?;
-        if let Some(token) = &found {
+        let believed = self.believed(&hash);
+        let is_believed = believed.is_some();
+        let known = match believed {
+            Some(token) => Some(token),
+            None => self.store.token_by_hash(&hash).await?,
+        };
+        let Some(token) = known else { return Ok(Found::Nothing) };
+        let found = self.judge(token).await?;
+        if let (Found::Live(token), false) = (&found, is_believed) {
             let mut believed = self.lock();
             if believed.len() >= BELIEVED_MAX {
                 believed.clear();
@@ -90,14 +132,46 @@ impl Tokens {
         Ok(found)
     }
 
-    /// Revokes a token of this principal; from the next request on it opens nothing here.
+    /// A token whose time is over is revoked the first time that is noticed: a clock that is set back later does not
+    /// bring it back.
+    async fn judge(&self, token: Token) -> Result<Found, StoreError> {
+        let now = self.clock.now();
+        if !token.is_expired(now) {
+            return Ok(Found::Live(token));
+        }
+        self.store.revoke_token(None, &token.id, now).await?;
+        self.forget(&token.id);
+        Ok(Found::Expired(token))
+    }
+
+    /// Moves the end of a token's time.
     ///
     /// # Errors
-    /// An unknown id, or somebody else's.
-    pub async fn revoke(&self, of: &Principal, id: &TokenId) -> Result<(), StoreError> {
-        self.store.revoke_token(of, id, self.clock.now()).await?;
-        self.lock().retain(|_, (_, token)| token.id != *id);
+    /// The store is not available.
+    pub async fn extend(&self, id: &TokenId, expires_at: Timestamp) -> Result<(), StoreError> {
+        self.store.extend_token(id, expires_at).await?;
+        self.forget(id);
         Ok(())
+    }
+
+    /// Revokes a token, of this principal where one is named; from the next request on it opens nothing here.
+    ///
+    /// # Errors
+    /// An unknown id, or one of another principal.
+    pub async fn revoke(&self, of: Option<&Principal>, id: &TokenId) -> Result<(), StoreError> {
+        self.store.revoke_token(of, id, self.clock.now()).await?;
+        self.forget(id);
+        Ok(())
+    }
+
+    /// The next request asks the store again.
+    fn forget(&self, id: &TokenId) {
+        self.lock().retain(|_, (_, token)| token.id != *id);
+    }
+
+    /// The same for every token.
+    pub fn forget_all(&self) {
+        self.lock().clear();
     }
 
     fn believed(&self, hash: &str) -> Option<Token> {

@@ -14,16 +14,17 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use matsu_core::limits::LINGER;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
+use crate::auth::open_calls;
 use crate::doors::hung_up::{Carried, Noticing};
 use crate::http::{Door, router};
 use crate::mcp;
-use crate::peer::{self, Whose};
+use crate::peer::{self, Arrived, Peer};
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
@@ -45,28 +46,27 @@ pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Route
 /// Serves the Unix socket until the app's shutdown: HTTP for commands, MCP for relays.
 pub async fn serve_socket(app: App, listener: UnixListener) {
     let router = router(&app, Door::Socket);
-    serve(app, listener, move |app, stream| tell_apart(app, router.clone(), stream)).await;
+    let watching = open_calls::watch(app.clone());
+    let serving = serve(app, listener, move |app, stream| tell_apart(app, router.clone(), stream));
+    tokio::join!(serving, watching);
 }
 
-/// A relay begins with its preamble, which is JSON; no HTTP method begins with a brace.
+/// A relay begins with its preamble, and the supervisor of a run with a line of its own: both are JSON, and no HTTP
+/// method begins with a brace.
 async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
-    let run = match peer::whose(&app, &stream).await {
-        Whose::Users => None,
-        Whose::Runs(run) => Some(run),
-        Whose::Leftover => return tracing::info!("a process of a run that is over was turned away"),
-    };
+    let peer = Peer { ancestry: peer::ancestry(&app, &stream).await, ..Peer::default() };
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
-    match reader.fill_buf().await {
-        Ok([b'{', ..]) => {
+    let Ok(Some(Arrived { peer, preamble })) = peer::arrive(&app, peer, &mut reader).await else { return };
+    match preamble {
+        Some(preamble) => {
             let _present = Presence::enter(&app);
-            if let Err(error) = mcp::socket::converse(app.clone(), run, reader, writer).await {
+            if let Err(error) = mcp::socket::converse(app.clone(), peer, &preamble, reader, writer).await {
                 tracing::debug!(%error, "a relay broke off");
             }
         }
-        Ok([]) | Err(_) => {}
-        Ok(_) => {
-            let router = router.layer(from_fn(peer::note)).layer(Extension(run));
+        None => {
+            let router = router.layer(from_fn(peer::note)).layer(Extension(peer));
             converse(app, router, tokio::io::join(reader, writer)).await;
         }
     }

@@ -23,17 +23,19 @@ mod tokens;
 mod tool_body;
 mod tool_call;
 mod tools;
+mod users;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Extension};
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
-use crate::auth::guard;
+use crate::auth::{guard, socket_guard};
 use crate::mcp;
 use crate::page;
+use crate::peer::{self, Peer};
 use crate::problem::{Problem, dress};
 use crate::resource::Resource;
 
@@ -44,8 +46,10 @@ pub use events::Streams;
 pub enum Door {
     /// Anybody on this machine may knock: Host, Origin and token are checked.
     Tcp,
-    /// Only the store's own user can open the file.
+    /// For commands and relays of this machine: a token is asked for here too.
     Socket,
+    /// No door at all: the routes run in the process that asks, which has opened the store itself.
+    Here,
 }
 
 /// Every REST resource: one file, one line.
@@ -60,6 +64,7 @@ fn api() -> Resource {
         .merge(research::routes())
         .merge(summary::routes())
         .merge(tokens::routes())
+        .merge(users::routes())
         .merge(tools::routes())
         .merge(events::routes())
         .merge(session::routes())
@@ -77,7 +82,7 @@ pub fn router(app: &App, door: Door) -> Router {
     if app.test_jobs() == TestJobs::Offered {
         all = all.merge(test_jobs::routes());
     }
-    if door == Door::Socket {
+    if door != Door::Tcp {
         all = all.merge(control::routes());
     }
     // Said by name, so that it stays ours when other routes come beside these.
@@ -85,7 +90,11 @@ pub fn router(app: &App, door: Door) -> Router {
     match door {
         // MCP has errors of its own, which no other layer may dress.
         Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
-        Door::Socket => all.layer(from_fn(guard::socket)).with_state(app.clone()),
+        Door::Socket => all.layer(from_fn_with_state(app.clone(), socket_guard::socket)).with_state(app.clone()),
+        Door::Here => {
+            let all = all.layer(from_fn(socket_guard::own_process)).layer(from_fn(peer::note));
+            all.layer(Extension(Peer::default())).with_state(app.clone())
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::resource::{Answer, Operation, SchemaOf};
+use crate::resource::{Answer, Operation, SchemaOf, Who};
 
 /// The body of every refusal.
 #[derive(JsonSchema)]
@@ -96,6 +96,11 @@ fn described(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
     if says.is_open {
         described["security"] = json!([]);
     }
+    described["x-roles"] = match says.who {
+        Who::Everybody => json!(["viewer", "member", "admin"]),
+        Who::Writers => json!(["member", "admin"]),
+        Who::Admins => json!(["admin"]),
+    };
     described
 }
 

@@ -1,83 +1,224 @@
-//! Who is at the other end of the socket: a process of a run is that run, whatever it says of itself.
+//! What is known about the other end of the socket before it presents anything.
+//!
+//! None of this gives rights: they come from a secret. That a process belongs to a run can only take rights away: it
+//! may not present a user's token. And a connection that the supervisor of a run forwards is that run's, and nobody
+//! else's token is taken there.
 
+use std::io;
 use std::path::PathBuf;
 
 use axum::extract::{Extension, Request};
 use axum::middleware::Next;
 use axum::response::Response;
-use matsu_core::id::JobId;
+use matsu_core::id::{JobId, RunId};
 use matsu_runtime::agents::RunSeat;
 use matsu_runtime::tool::Workplace;
+use serde::Deserialize;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 use tokio::net::UnixStream;
 
 use crate::app::App;
 
-/// The variable that every process of a run inherits: job and attempt.
+/// The variable that every process of a run inherits.
 const MARKER: &str = "MATSU_RUN";
 
 /// No tree of processes is deeper; a longer chain would be a loop.
 const DEPTH_MAX: usize = 64;
 
-/// What a connection on the socket says about its other end.
+/// The first line of a connection is short; whoever sends more is nobody of ours.
+pub const FIRST_LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What the kernel says about the process that connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ancestry {
+    /// No run of this store is above it, or this system cannot tell.
+    #[default]
+    Clear,
+    /// It, or a process above it, carries the mark of a run of this store. The run, if it is under way here.
+    OfRun(Option<RunId>),
+    /// It has ended: who holds the connection now is not known.
+    Gone,
+}
+
+/// The other end of one connection.
 #[derive(Clone, Default)]
 pub struct Peer {
+    pub ancestry: Ancestry,
+    /// The run whose supervisor forwarded the connection.
+    pub socket_of: Option<RunSeat>,
+    /// The run that calls, once its token was presented.
     pub run: Option<RunSeat>,
     /// The directory of a person at a terminal; a process of a run has no say in where others may work.
     pub workplace: Workplace,
 }
 
+impl Peer {
+    /// Whether a user's token may be presented here; else what to do instead.
+    ///
+    /// # Errors
+    /// The connection is a run's, or nobody knows whose it is.
+    pub fn check_users_token(&self) -> Result<(), &'static str> {
+        if self.socket_of.is_some() {
+            return Err("this is the socket of a run, which takes the token of that run only; a run finds it in \
+                        MATSU_SESSION_TOKEN");
+        }
+        match self.ancestry {
+            Ancestry::Clear => Ok(()),
+            Ancestry::OfRun(_) => Err("this process belongs to a run that Matsu started, and a run may not use a \
+                                       user's token; use the run's own from MATSU_SESSION_TOKEN"),
+            Ancestry::Gone => Err("the process that opened this connection has ended, so nobody knows who holds it; \
+                                   connect again"),
+        }
+    }
+
+    /// Whether the token of this run may be presented here.
+    ///
+    /// # Errors
+    /// It is another run's socket.
+    pub fn check_runs_token(&self, token: &str) -> Result<(), &'static str> {
+        match &self.socket_of {
+            Some(run) if !run.token.matches(token) => {
+                Err("this is the socket of another run; a run presents its own token at its own socket")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Names the directory that a command was started in.
 pub const DIRECTORY: &str = "matsu-directory";
 
-/// Notes what the connection says, for the handlers behind it.
-pub async fn note(Extension(run): Extension<Option<RunSeat>>, mut request: Request, next: Next) -> Response {
+/// Notes what the connection says, for the guard and the handlers behind it.
+pub async fn note(Extension(peer): Extension<Peer>, mut request: Request, next: Next) -> Response {
     let directory = request.headers().get(DIRECTORY).and_then(|value| value.to_str().ok()).map(PathBuf::from);
-    let directory = directory.filter(|_| run.is_none());
+    let directory = directory.filter(|_| peer.socket_of.is_none());
     let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory };
-    request.extensions_mut().insert(Peer { run, workplace });
+    request.extensions_mut().insert(Peer { workplace, ..peer });
     next.run(request).await
 }
 
-/// Whose process is at the other end of the socket.
-pub enum Whose {
-    /// The store's own user's.
-    Users,
-    Runs(RunSeat),
-    /// A run's that is over; it has nothing to say here any more.
-    Leftover,
+/// What the supervisor of a run writes before the bytes of its client.
+#[derive(Deserialize)]
+struct Forward {
+    matsu_run: RunId,
+    key: String,
 }
 
-/// It, or a process above it, carries a run's mark.
-pub async fn whose(app: &App, stream: &UnixStream) -> Whose {
-    let Some(mut pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return Whose::Users };
+/// A connection and what it began with.
+pub struct Arrived {
+    pub peer: Peer,
+    /// A line that was read and is not the supervisor's: the preamble of a relay.
+    pub preamble: Option<String>,
+}
+
+/// Reads the supervisor's line, if there is one. `None`: nothing came, or what came is refused.
+///
+/// # Errors
+/// A stream that breaks.
+pub async fn arrive<R>(app: &App, peer: Peer, reader: &mut R) -> io::Result<Option<Arrived>>
+where
+    R: AsyncBufRead + Unpin,
+{
+    match reader.fill_buf().await? {
+        [] => return Ok(None),
+        [b'{', ..] => {}
+        _ => return Ok(Some(Arrived { peer, preamble: None })),
+    }
+    let line = first_line(reader).await?;
+    let Ok(forward) = serde_json::from_str::<Forward>(&line) else {
+        return Ok(Some(Arrived { peer, preamble: Some(line) }));
+    };
+    let run = app.runtime().live_runs().by_id(&forward.matsu_run).filter(|run| run.socket_key.matches(&forward.key));
+    let Some(run) = run else {
+        tracing::warn!(run = %forward.matsu_run, "a connection was forwarded for a run that is over, or with a wrong key");
+        return Ok(None);
+    };
+    let peer = Peer { socket_of: Some(run), ..Peer::default() };
+    match reader.fill_buf().await? {
+        [] => Ok(None),
+        [b'{', ..] => Ok(Some(Arrived { peer, preamble: Some(first_line(reader).await?) })),
+        _ => Ok(Some(Arrived { peer, preamble: None })),
+    }
+}
+
+async fn first_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> io::Result<String> {
+    let mut line = String::new();
+    reader.take(FIRST_LINE_BYTES_MAX).read_line(&mut line).await?;
+    Ok(line)
+}
+
+/// What the kernel says about the process that connected.
+pub async fn ancestry(app: &App, stream: &UnixStream) -> Ancestry {
+    let Some(mut pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return Ancestry::Clear };
+    // Zero: it is outside of what this process can see, as when the socket is shared with another container.
+    if pid == 0 || !std::path::Path::new("/proc/self/stat").exists() {
+        return Ancestry::Clear;
+    }
+    if parent_of(pid).is_none() {
+        return Ancestry::Gone;
+    }
     for _ in 0..DEPTH_MAX {
-        if let Some((job, attempt)) = mark_of(pid) {
-            if let Some(run) = app.runtime().live_runs().find(&job, attempt) {
-                return Whose::Runs(run);
-            }
-            // A mark of another store's run means nothing here.
-            if app.runtime().knows_job(&JobId::from_text(job)).await {
-                return Whose::Leftover;
-            }
+        if let Some(found) = mark_of(pid)
+            && let Some(ancestry) = whose(app, &found).await
+        {
+            return ancestry;
         }
         match parent_of(pid).filter(|parent| *parent > 1) {
             Some(parent) => pid = parent,
             None => break,
         }
     }
-    Whose::Users
+    Ancestry::Clear
 }
 
-fn mark_of(pid: i32) -> Option<(String, i64)> {
+/// Whose mark it is. `None`: a run of another store, which means nothing here.
+async fn whose(app: &App, mark: &str) -> Option<Ancestry> {
+    let runtime = app.runtime();
+    let run = RunId::from_text(mark);
+    if runtime.live_runs().by_id(&run).is_some() {
+        return Some(Ancestry::OfRun(Some(run)));
+    }
+    // A store that does not answer is taken to know it.
+    if !matches!(runtime.store().session_of_run(&run).await, Ok(None)) {
+        return Some(Ancestry::OfRun(None));
+    }
+    let (job, attempt) = mark.rsplit_once('.')?;
+    if let Some(run) = attempt.parse().ok().and_then(|attempt| runtime.live_runs().find(job, attempt)) {
+        return Some(Ancestry::OfRun(Some(run.run_id)));
+    }
+    runtime.knows_job(&JobId::from_text(job)).await.then_some(Ancestry::OfRun(None))
+}
+
+fn mark_of(pid: i32) -> Option<String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut entries = environment.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok());
-    let mark = entries.find_map(|entry| entry.strip_prefix(MARKER)?.strip_prefix('='))?;
-    let (job, attempt) = mark.rsplit_once('.')?;
-    Some((job.to_owned(), attempt.parse().ok()?))
+    entries.find_map(|entry| entry.strip_prefix(MARKER)?.strip_prefix('=')).map(str::to_owned)
 }
 
 /// `pid (name) state ppid …`
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ancestry_only_takes_rights_away() {
+        let peer = |ancestry| Peer { ancestry, ..Peer::default() };
+        assert!(peer(Ancestry::Clear).check_users_token().is_ok());
+        for ancestry in [Ancestry::OfRun(None), Ancestry::OfRun(Some(RunId::from_text("run_1"))), Ancestry::Gone] {
+            assert!(peer(ancestry.clone()).check_users_token().is_err(), "{ancestry:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_supervisor_is_told_from_the_preamble_of_a_relay() {
+        let forward = r#"{"matsu_run":"run_1","key":"k"}"#;
+        assert!(serde_json::from_str::<Forward>(forward).is_ok_and(|read| read.matsu_run.as_str() == "run_1"));
+        let preamble = r#"{"version":"1","instance":"i","tools":"core","hold":null,"key":"k"}"#;
+        assert!(serde_json::from_str::<Forward>(preamble).is_err());
+    }
 }

@@ -3,10 +3,12 @@
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::app::App;
+use crate::auth::caller::{admins_only, writers_only};
 
 /// Makes the schema of one type.
 pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -37,6 +39,16 @@ pub struct Says {
     pub answer: Answer,
     pub status: u16,
     pub is_open: bool,
+    pub who: Who,
+}
+
+/// Which roles an operation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Everybody,
+    /// Not viewers.
+    Writers,
+    Admins,
 }
 
 /// What comes back when all is well.
@@ -51,7 +63,16 @@ pub enum Answer {
 /// An operation that answers nothing yet; say what it takes and gives with the methods below.
 #[must_use]
 pub fn says(id: &'static str, summary: &'static str) -> Says {
-    Says { id, summary, query: None, body: None, answer: Answer::Nothing, status: 204, is_open: false }
+    Says {
+        id,
+        summary,
+        query: None,
+        body: None,
+        answer: Answer::Nothing,
+        status: 204,
+        is_open: false,
+        who: Who::Writers,
+    }
 }
 
 impl Says {
@@ -85,7 +106,19 @@ impl Says {
     /// Answers whoever has no token yet.
     #[must_use]
     pub fn open(self) -> Self {
-        Self { is_open: true, ..self }
+        Self { is_open: true, who: Who::Everybody, ..self }
+    }
+
+    /// What holds for the whole installation.
+    #[must_use]
+    pub fn for_admins(self) -> Self {
+        Self { who: Who::Admins, ..self }
+    }
+
+    /// It is no GET, and yet changes nothing that others see.
+    #[must_use]
+    pub fn for_viewers_too(self) -> Self {
+        Self { who: Who::Everybody, ..self }
     }
 }
 
@@ -96,7 +129,9 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 impl Resource {
     #[must_use]
     pub fn get<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
-        self.on(MethodFilter::GET, "get", path, says, handler)
+        // Reading is for everybody unless said otherwise.
+        let who = if says.who == Who::Writers { Who::Everybody } else { says.who };
+        self.on(MethodFilter::GET, "get", path, Says { who, ..says }, handler)
     }
 
     #[must_use]
@@ -122,7 +157,13 @@ impl Resource {
         says: Says,
         handler: H,
     ) -> Self {
-        self.router = self.router.route(path, on(filter, handler));
+        let route = on(filter, handler);
+        let route = match says.who {
+            Who::Everybody => route,
+            Who::Writers => route.layer(from_fn(writers_only)),
+            Who::Admins => route.layer(from_fn(admins_only)),
+        };
+        self.router = self.router.route(path, route);
         self.operations.push(Operation { method, path, says });
         self
     }

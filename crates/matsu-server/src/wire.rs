@@ -2,6 +2,7 @@
 
 pub mod people;
 
+use matsu_core::access::Role;
 use matsu_core::clock::Timestamp;
 use matsu_core::job::{JobKind, JobState, JobSummary, Priority};
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
@@ -190,7 +191,14 @@ pub struct TokenBody {
     pub id: String,
     pub name: String,
     pub principal: String,
+    /// The name of its user; `local` is the owner of this installation.
+    pub user: String,
+    pub role: Role,
+    /// The only tools it is offered.
+    pub tools: Option<String>,
     pub created_at: String,
+    /// Absent: it holds until it is revoked.
+    pub expires_at: Option<String>,
     pub revoked_at: Option<String>,
 }
 
@@ -200,7 +208,11 @@ impl From<&Token> for TokenBody {
             id: token.id.to_string(),
             name: token.name.clone(),
             principal: token.principal.to_string(),
+            user: token.principal.as_user().unwrap_or_default().to_owned(),
+            role: token.role,
+            tools: token.tools.clone(),
             created_at: time(token.created_at),
+            expires_at: token.expires_at.map(time),
             revoked_at: token.revoked_at.map(time),
         }
     }

@@ -4,10 +4,11 @@ mod research;
 mod sessions;
 mod transcripts;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use matsu_core::access::{RemovedUser, User};
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::ChangeCursor;
 use matsu_core::clock::Timestamp;
@@ -48,8 +49,9 @@ use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
 use crate::transitions::run_output::{AppendOutput, ReadOutput};
 use crate::transitions::run_sessions::{InsertRun, NoteSession, ReadSession};
 use crate::transitions::spending::{HoldTurns, MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
-use crate::transitions::tokens::{InsertToken, ListTokens, RevokeToken, TokenByHash};
+use crate::transitions::tokens::{ExtendToken, InsertToken, ListTokens, RevokeToken, TokenByHash};
 use crate::transitions::update_job::{NoteProgress, UpdateJob};
+use crate::transitions::users::{ListUsers, PutUser, ReadUser, RemoveUser};
 
 /// A driver.
 pub enum Backend {
@@ -353,12 +355,32 @@ impl TokenStore for SqlStore {
         self.read(TokenByHash(secret_hash.to_owned())).await
     }
 
-    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError> {
-        self.read(ListTokens { of: of.clone(), page: page.clone() }).await
+    async fn tokens(&self, of: Option<&Principal>, page: &PageRequest) -> Result<Page<Token>, StoreError> {
+        self.read(ListTokens { of: of.cloned(), page: page.clone() }).await
     }
 
-    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
-        self.write(RevokeToken { of: of.clone(), id: id.clone(), now }).await
+    async fn revoke_token(&self, of: Option<&Principal>, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+        self.write(RevokeToken { of: of.cloned(), id: id.clone(), now }).await
+    }
+
+    async fn extend_token(&self, id: &TokenId, expires_at: Timestamp) -> Result<(), StoreError> {
+        self.write(ExtendToken { id: id.clone(), expires_at }).await
+    }
+
+    async fn put_user(&self, user: &Principal, roots: &[PathBuf], now: Timestamp) -> Result<User, StoreError> {
+        self.write(PutUser { user: user.clone(), roots: roots.to_vec(), now }).await
+    }
+
+    async fn user(&self, user: &Principal) -> Result<Option<User>, StoreError> {
+        self.read(ReadUser(user.clone())).await
+    }
+
+    async fn users(&self, page: &PageRequest) -> Result<Page<User>, StoreError> {
+        self.read(ListUsers(page.clone())).await
+    }
+
+    async fn remove_user(&self, user: &Principal, now: Timestamp) -> Result<RemovedUser, StoreError> {
+        self.write(RemoveUser { user: user.clone(), now }).await
     }
 }
 

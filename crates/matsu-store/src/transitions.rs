@@ -44,6 +44,7 @@ pub mod tokens;
 pub mod transcripts;
 pub mod turns;
 pub mod update_job;
+pub mod users;
 
 /// An unfinished job, spelled as in the partial index so that both planners recognise it. Not by its state: then
 /// every claim would have to touch that index.

@@ -3,7 +3,7 @@
 
 mod events;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -31,13 +31,47 @@ pub use events::Events;
 
 pub enum Client {
     /// The daemon answers.
-    Daemon(std::path::PathBuf),
+    Daemon(Daemon),
     /// There is none; the routes run in this process.
     InProcess {
         router: Router,
         /// Hears what others do to the store meanwhile, or does the work; ends with the command.
         _beside: Beside,
     },
+}
+
+/// How the daemon is reached, and with what.
+#[derive(Clone, Debug)]
+pub struct Daemon {
+    pub socket: PathBuf,
+    token: Option<String>,
+}
+
+impl Daemon {
+    /// With the token of the run that this process belongs to, else with the one in the data directory.
+    pub fn of(config: &Config) -> Self {
+        Self { socket: config.paths.socket(), token: token(config) }
+    }
+
+    /// A request that presents the token.
+    pub fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
+        }
+    }
+}
+
+/// What this process presents to the daemon.
+pub fn token(config: &Config) -> Option<String> {
+    crate::config::session_token().or_else(|| owners_token(config))
+}
+
+/// The local owner's token. `None`: there is none yet, or the file is another user's.
+pub fn owners_token(config: &Config) -> Option<String> {
+    let text = std::fs::read_to_string(config.paths.token()).ok()?;
+    Some(text.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// What goes on in this process besides the command itself.
@@ -48,13 +82,20 @@ pub enum Beside {
 
 impl Client {
     pub async fn connect(config: &Config) -> Result<Self> {
-        let socket = config.paths.socket();
-        if UnixStream::connect(&socket).await.is_ok() {
-            let daemon = Self::Daemon(socket);
+        let daemon = Daemon::of(config);
+        if UnixStream::connect(&daemon.socket).await.is_ok() {
+            let daemon = Self::Daemon(daemon);
             // With --store the daemon of this data directory may serve another one.
             if daemon.get("/control/info").await?["store"] == config.store_name() {
                 return Ok(daemon);
             }
+        }
+        // A run works for somebody through the daemon and never opens a store itself.
+        if crate::config::session_token().is_some() {
+            bail!(
+                "no daemon answers at {}; a run reaches Matsu through its daemon only",
+                config.paths.socket().display()
+            );
         }
         Self::here(config, Workers::None).await
     }
@@ -68,15 +109,16 @@ impl Client {
 
     /// The daemon, for what only it can do.
     pub async fn daemon(config: &Config) -> Result<Self> {
-        let socket = config.paths.socket();
-        UnixStream::connect(&socket).await.with_context(|| format!("no daemon answers at {}", socket.display()))?;
-        Ok(Self::Daemon(socket))
+        let daemon = Daemon::of(config);
+        let no_daemon = || format!("no daemon answers at {}", daemon.socket.display());
+        UnixStream::connect(&daemon.socket).await.with_context(no_daemon)?;
+        Ok(Self::Daemon(daemon))
     }
 
     /// A stream of the daemon's.
     pub async fn events(&self, path: &str) -> Result<Events> {
         match self {
-            Self::Daemon(socket) => Events::open(socket, path).await,
+            Self::Daemon(daemon) => Events::open(daemon, path).await,
             Self::InProcess { .. } => bail!("only a daemon has streams; start `matsu serve`"),
         }
     }
@@ -118,7 +160,7 @@ impl Client {
             metrics: std::sync::Arc::new(String::new),
             test_jobs: matsu_server::app::TestJobs::Hidden,
         });
-        Ok(Self::InProcess { router: router(&app, Door::Socket), _beside: beside })
+        Ok(Self::InProcess { router: router(&app, Door::Here), _beside: beside })
     }
 
     /// Whether a daemon answers.
@@ -153,7 +195,10 @@ impl Client {
     }
 
     async fn call_from(&self, method: Method, path: &str, body: Option<Value>, here: Option<String>) -> Result<Value> {
-        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let mut request = match self {
+            Self::Daemon(daemon) => daemon.request(method, path),
+            Self::InProcess { .. } => Request::builder().method(method).uri(path).header("host", "localhost"),
+        };
         if let Some(here) = here {
             request = request.header(matsu_server::peer::DIRECTORY, here);
         }
@@ -162,7 +207,7 @@ impl Client {
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string()))?,
         };
         let (status, bytes) = match self {
-            Self::Daemon(socket) => over_socket(socket, request).await?,
+            Self::Daemon(daemon) => over_socket(&daemon.socket, request).await?,
             Self::InProcess { router, .. } => {
                 let response = router.clone().oneshot(request).await?;
                 (response.status(), response.into_body().collect().await?.to_bytes())
@@ -213,17 +258,19 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
 pub const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A request to the daemon about itself.
-pub async fn control(config: &Config, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("host", "localhost")
+pub async fn control(config: &Config, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
+    let daemon = Daemon::of(config);
+    let request = daemon
+        .request(method, path)
         .header("content-type", "application/json")
         .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
-    let socket = config.paths.socket();
-    let answer = Clock::system().within(ANSWER_MAX, over_socket(&socket, request)).await;
-    let (_, bytes) = answer.context("the daemon does not answer")??;
-    Ok(serde_json::from_slice(&bytes)?)
+    let answer = Clock::system().within(ANSWER_MAX, over_socket(&daemon.socket, request)).await;
+    let (status, bytes) = answer.context("the daemon does not answer")??;
+    let answer: Value = serde_json::from_slice(&bytes)?;
+    if !status.is_success() {
+        bail!("{}", answer["detail"].as_str().unwrap_or(status.as_str()));
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

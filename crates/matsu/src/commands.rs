@@ -38,6 +38,7 @@ mod status;
 mod stop;
 mod tasks;
 mod token;
+mod user;
 mod worker;
 
 use std::io::Write;
@@ -114,6 +115,9 @@ pub enum Command {
     /// Named tokens for clients
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Users beside you, and the folders they were given
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// The AI command lines that can be given work
     Agents(agents::Agents),
     /// Give work to an agent and follow it
@@ -174,6 +178,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Migrate => migrate::run(&quiet(&global)?).await,
         Command::Config(what) => config::run(&quiet(&global)?, &what),
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
+        Command::User(what) => user::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
         Command::Shim | Command::Read | Command::Seal { .. } | Command::Init | Command::Fence | Command::Mcp(_) => {
             Ok(ExitCode::FAILURE)

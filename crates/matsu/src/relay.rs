@@ -4,22 +4,25 @@
 //! a legacy client's handshake is repeated with the next daemon, so the client notices nothing else.
 
 mod frames;
+mod patience;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX, IDLE_EXIT};
 use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
 use matsu_server::mcp::socket::{Greeting, Preamble};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Global;
+use crate::client;
 use crate::commands::mcp::Mcp;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
@@ -44,6 +47,17 @@ pub enum Ended {
     NoDaemon,
 }
 
+/// Why a daemon did not greet us.
+enum Unmet {
+    /// It said why.
+    Refused(String),
+    /// It is ending, or no daemon of ours.
+    Gone(anyhow::Error),
+}
+
+/// How long after a refusal the token is read once more.
+const AFTER_REFUSAL: Duration = Duration::from_millis(300);
+
 type Daemon = (BoundedLines<OwnedReadHalf>, OwnedWriteHalf);
 
 impl Relay {
@@ -53,11 +67,21 @@ impl Relay {
     }
 
     pub async fn run(&self) -> Result<Ended> {
-        let Some(mut daemon) = self.reach().await? else { return Ok(Ended::NoDaemon) };
         // Bytes, not text: what is no text is the daemon's to refuse.
         let mut client = BoundedLines::new(stdio::stdin());
         let mut client_out = stdio::stdout();
         let mut frames = Frames::default();
+        let mut daemon = if self.is_of_session() {
+            match self.await_daemon(&mut frames, &mut client, &mut client_out).await? {
+                Some(daemon) => daemon,
+                None => return Ok(Ended::ClientLeft),
+            }
+        } else {
+            match self.reach().await? {
+                Some(daemon) => daemon,
+                None => return Ok(Ended::NoDaemon),
+            }
+        };
         // Once, before the first frame: a signal between two frames must not be lost.
         let told_to_end = told_to_end();
         tokio::pin!(told_to_end);
@@ -67,7 +91,10 @@ impl Relay {
                     Line::Whole(line) => {
                         frames.heard_from_client(&line);
                         if send(&mut daemon.1, line).await.is_err() {
-                            daemon = self.replace(&mut frames, &mut client_out).await?;
+                            match self.replace(&mut frames, &mut client, &mut client_out).await? {
+                                Some(next) => daemon = next,
+                                None => return Ok(Ended::ClientLeft),
+                            }
                         }
                     }
                     Line::TooLong => {
@@ -84,7 +111,10 @@ impl Relay {
                     }
                     // Whose answer the long one was is not known any more: all that are open are answered for it.
                     Ok(Line::TooLong | Line::End) | Err(_) => {
-                        daemon = self.replace(&mut frames, &mut client_out).await?;
+                        match self.replace(&mut frames, &mut client, &mut client_out).await? {
+                            Some(next) => daemon = next,
+                            None => return Ok(Ended::ClientLeft),
+                        }
                     }
                 },
                 () = &mut told_to_end => return Ok(Ended::ClientLeft),
@@ -93,16 +123,25 @@ impl Relay {
     }
 
     /// The daemon died under us: open requests are answered, and the next one is told who we speak for.
-    async fn replace(&self, frames: &mut Frames, client: &mut (impl AsyncWrite + Unpin)) -> Result<Daemon> {
+    /// `None`: the client has left meanwhile.
+    async fn replace(
+        &self,
+        frames: &mut Frames,
+        client: &mut BoundedLines<impl AsyncRead + Unpin>,
+        client_out: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<Option<Daemon>> {
         tracing::info!("the daemon has ended; looking for another");
         for answer in frames.give_up() {
-            send(client, answer).await.context("cannot write to the client")?;
+            send(client_out, answer).await.context("cannot write to the client")?;
+        }
+        if self.is_of_session() {
+            return self.await_daemon(frames, client, client_out).await;
         }
         let mut daemon = self.reach().await?.context("the daemon has ended and no other could be started")?;
         for line in frames.handshake() {
             send(&mut daemon.1, line).await.context("the new daemon hung up")?;
         }
-        Ok(daemon)
+        Ok(Some(daemon))
     }
 
     /// An agent's way back to the daemon that its session is from: no other daemon would know it, and whatever its
@@ -116,14 +155,20 @@ impl Relay {
         let clock = Clock::system();
         let deadline = clock.instant() + DAEMON_START_MAX;
         let socket = self.config.paths.socket();
-        let mut started = false;
+        let (mut started, mut refused) = (false, None);
         loop {
             if let Ok(stream) = UnixStream::connect(&socket).await {
                 if !self.is_of_session() {
                     self.check_store().await?;
                 }
-                if let Ok(daemon) = self.greet(stream).await {
-                    return Ok(Some(daemon));
+                match self.greet(stream).await {
+                    Ok(daemon) => return Ok(Some(daemon)),
+                    // A daemon that has just started may have written another token meanwhile.
+                    Err(Unmet::Refused(why)) if refused.replace(why.clone()) == Some(why.clone()) => {
+                        anyhow::bail!("the daemon refuses this client: {why}");
+                    }
+                    Err(Unmet::Refused(_)) => clock.sleep(AFTER_REFUSAL).await,
+                    Err(Unmet::Gone(error)) => tracing::debug!(%error, "a daemon did not greet"),
                 }
             }
             if !started && !self.is_of_session() {
@@ -140,14 +185,22 @@ impl Relay {
         }
     }
 
-    async fn greet(&self, stream: UnixStream) -> Result<Daemon> {
+    async fn greet(&self, stream: UnixStream) -> Result<Daemon, Unmet> {
         let (reader, mut writer) = stream.into_split();
-        send(&mut writer, serde_json::to_vec(&self.preamble)?).await?;
+        // Read each time: the next daemon may have made another one.
+        let token = client::owners_token(&self.config).filter(|_| !self.is_of_session());
+        let preamble = Preamble { token, ..self.preamble.clone() };
+        let preamble = serde_json::to_vec(&preamble).map_err(|error| Unmet::Gone(error.into()))?;
+        send(&mut writer, preamble).await.map_err(|error| Unmet::Gone(error.into()))?;
         let mut lines = BoundedLines::new(reader);
-        let Line::Whole(line) = lines.next().await? else { anyhow::bail!("the daemon hung up") };
-        let greeting: Greeting = serde_json::from_slice(&line)?;
-        if let Some(error) = greeting.error {
-            anyhow::bail!(error);
+        let Line::Whole(line) = lines.next().await.map_err(|error| Unmet::Gone(error.into()))? else {
+            return Err(Unmet::Gone(anyhow::anyhow!("the daemon hung up")));
+        };
+        let greeting: Greeting = serde_json::from_slice(&line).map_err(|error| Unmet::Gone(error.into()))?;
+        match greeting.error {
+            Some(error) if greeting.retryable => return Err(Unmet::Gone(anyhow::anyhow!(error))),
+            Some(error) => return Err(Unmet::Refused(error)),
+            None => {}
         }
         if is_newer(VERSION, &greeting.version) && !self.is_of_session() {
             self.ask_for_room().await;
@@ -157,7 +210,7 @@ impl Relay {
 
     /// The daemon of this data directory may serve another store; its tasks are not what was asked for.
     async fn check_store(&self) -> Result<()> {
-        let info = crate::client::control(&self.config, "GET", "/control/info", None).await;
+        let info = crate::client::control(&self.config, Method::GET, "/control/info", None).await;
         // One that does not answer is just ending; the next try finds out.
         let Ok(info) = info else { return Ok(()) };
         if info["store"] != self.config.store_name() {
@@ -174,7 +227,7 @@ impl Relay {
     /// An older daemon goes on serving us, and makes room when it has nothing to run. We then start ours.
     async fn ask_for_room(&self) {
         let body = serde_json::json!({ "version": VERSION });
-        if let Err(error) = crate::client::control(&self.config, "POST", "/control/hand-over", Some(body)).await {
+        if let Err(error) = crate::client::control(&self.config, Method::POST, "/control/hand-over", Some(body)).await {
             tracing::warn!(error = format!("{error:#}"), "the daemon of another version was not asked to make room");
         }
     }
@@ -199,6 +252,7 @@ pub fn preamble(args: &Mcp) -> Preamble {
         roots: args.root.iter().map(absolute).collect(),
         cwd: std::env::current_dir().ok(),
         session_token: crate::config::session_token(),
+        token: None,
     }
 }
 

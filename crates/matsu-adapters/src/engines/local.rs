@@ -18,6 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
 use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::principal::Principal;
 use matsu_core::research::address::domain_of;
 use matsu_core::research::merge::Hit;
 use tokio::runtime::Handle;
@@ -111,6 +112,12 @@ pub fn folders_of(named: &[String], configured: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
+/// The configured folders are the local owner's. Everybody else reads only what the task names, which was checked when
+/// the task was made.
+pub fn configured_for<'a>(owner: &Principal, configured: &'a [PathBuf]) -> &'a [PathBuf] {
+    if *owner == Principal::local_user() { configured } else { &[] }
+}
+
 fn failed(error: &rusqlite::Error) -> EngineError {
     EngineError::Failed(format!("the index of local documents: {error}"))
 }
@@ -126,8 +133,8 @@ impl SearchEngine for LocalEngine {
     }
 
     async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
-        let folders = folders_of(&request.folders, &self.folders);
-        if folders.is_empty() || !request.owner.is_at_home() {
+        let folders = folders_of(&request.folders, configured_for(&request.owner, &self.folders));
+        if folders.is_empty() {
             return Ok(Vec::new());
         }
         self.catch_up(&folders).await?;

@@ -91,7 +91,7 @@ impl ChatRuns {
         let own = OwnSession::begin_in_chat(cx, &caller, &turn.chat, &input, &agent.connect_back).await;
         let own = own.map_err(|error| NotStarted::for_now(error.code(), error.to_string()))?;
         // Before the program: its first call must find out whose it is.
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back);
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use matsu_core::id::{JobId, NodeId, RunId, TaskId};
+use matsu_core::id::{AgentId, JobId, NodeId, RunId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::agent::{ConnectBack, Places};
+use matsu_core::ports::agent::{ConnectBack, Places, Resume};
 use matsu_core::ports::store::{StoreError, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Mode, RunInput};
@@ -27,6 +27,11 @@ pub struct RunSeat {
     pub run_id: RunId,
     /// Shows that a connection comes through this run's own socket.
     pub socket_key: Token,
+    /// Whom it works for, and as whom.
+    pub owner: Principal,
+    pub agent_id: AgentId,
+    /// The vendor's name of the conversation that it goes on with.
+    pub resumes: Option<String>,
     pub context: JobContext,
     pub mode: Mode,
     /// Where it works, and so what it may name for others.
@@ -68,6 +73,7 @@ impl LiveRuns {
         input: &RunInput,
         own: &OwnSession,
         back: &ConnectBack,
+        resume: Option<&Resume>,
     ) -> Seated {
         let (ended, listener) = watch::channel(None);
         let lease = context.lease.clone();
@@ -76,6 +82,9 @@ impl LiveRuns {
         let seat = RunSeat {
             run_id: own.run_id().clone(),
             socket_key: own.socket_key().clone(),
+            owner: own.session().owner.clone(),
+            agent_id: own.session().agent_id.clone(),
+            resumes: resume.map(|resume| resume.vendor_session.clone()),
             context: context.clone(),
             mode: input.mode,
             places,

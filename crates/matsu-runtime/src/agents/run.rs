@@ -240,7 +240,13 @@ impl Run {
         });
         let answered: Result<Heard, StoreError> = answered.await;
         match answered {
-            Ok(Heard::Answer(answer)) => self.live.answer(&answer).await,
+            Ok(Heard::Answer(answer)) => {
+                // A call of its own chat that waits for this answer is decided here: the run itself may not.
+                if let Some(run) = self.cx.runtime().live_runs().by_id(self.own.run_id()) {
+                    self.cx.runtime().decide_in_chats(&run, &answer).await;
+                }
+                self.live.answer(&answer).await;
+            }
             Ok(Heard::SessionOver(patience)) => self.session_over(patience),
             // Whoever is held back while it asks is not asked to go on without an answer.
             Ok(Heard::Stop) if self.cx.stop.word() == StopWord::Yield => self.end(),

@@ -52,7 +52,7 @@ impl AgentRuns {
         })?;
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back);
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),

@@ -57,15 +57,35 @@ impl Runtime {
         wishes: Vec<RunWish>,
         options: RunOptions,
     ) -> Result<StartedRuns, RunError> {
+        let runs = self.check_runs(wishes)?;
+        self.queue_runs(owner, runs, options).await
+    }
+
+    /// Checks wishes against the definitions and rules of this machine. Stores nothing.
+    ///
+    /// # Errors
+    /// The first wish that is refused.
+    pub fn check_runs(&self, wishes: Vec<RunWish>) -> Result<Vec<CheckedRun>, RunError> {
         let Some(host) = self.agents() else {
             return Err(TaskError::Invalid("this process knows no agents".to_owned()).into());
         };
+        wishes.into_iter().map(|wish| host.check(wish).map_err(RunError::Refused)).collect()
+    }
+
+    /// Queues one task with these runs; at least one.
+    ///
+    /// # Errors
+    /// As the store's; a message that is too long.
+    pub async fn queue_runs(
+        &self,
+        owner: &Principal,
+        mut runs: Vec<CheckedRun>,
+        options: RunOptions,
+    ) -> Result<StartedRuns, RunError> {
         let now = self.clock().now();
         let id = TaskId::mint(now);
-        let mut runs = wishes.into_iter().map(|wish| host.check(wish)).collect::<Result<Vec<_>, _>>();
-        let runs = runs.as_mut().map_err(|refusal| RunError::Refused(refusal.clone()))?;
         let alone = runs.len() == 1;
-        for run in runs.iter_mut() {
+        for run in &mut runs {
             // A run that names no conversation has one under its task's id, so that it can be resumed all the same.
             if run.input.session.is_empty() {
                 run.input.session = if alone { id.to_string() } else { format!("{id}.{}", run.input.agent) };
@@ -87,8 +107,8 @@ impl Runtime {
             kind: TaskKind::Agent,
             owner: owner.clone(),
             project_id: presence.map(|presence| presence.project_id.to_string()),
-            title: presence.map_or_else(|| title(runs), |presence| given_title(presence, &options.body)),
-            config_json: config(&first, runs),
+            title: presence.map_or_else(|| title(&runs), |presence| given_title(presence, &options.body)),
+            config_json: config(&first, &runs),
             budget: Vec::new(),
             assignee: presence.map(|presence| presence.agent_id.to_string()),
             parent_id: options.parent.clone(),

@@ -80,6 +80,7 @@ mod tests {
             system_prompt: Some("Be brief.\nBe kind.".into()),
             models: vec!["m".into()],
             place: ChatPlace::Terminal,
+            run_id: None,
             last_seq: 3,
             ended: false,
             created_at: NOW,

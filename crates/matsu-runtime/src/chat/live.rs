@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::Maker;
-use matsu_core::id::ChatId;
+use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::CHAT_LINE_CHARS_MAX;
 use matsu_core::ports::store::StoreError;
 use matsu_core::ports::tool_source::ToolSource;
@@ -55,10 +55,10 @@ pub struct Asked {
 /// Cheap to clone; ends with its last owner.
 #[derive(Clone)]
 pub struct LiveChats {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
+pub struct Inner {
     rooms: Rooms,
     tools: Arc<dyn ChatTools>,
     spending_max: SpendingMax,
@@ -93,11 +93,17 @@ impl LiveChats {
 
     /// # Errors
     /// A model that is not there, or none at all; the store.
-    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<Transcript, ChatError> {
+    pub async fn open(
+        &self,
+        owner: &Principal,
+        models: &[String],
+        place: ChatPlace,
+        run: Option<RunId>,
+    ) -> Result<Transcript, ChatError> {
         if self.inner.rooms.roster.names().is_empty() {
             return Err(ChatError::NoModels);
         }
-        Ok(self.inner.rooms.open(owner, models, place).await?.transcript)
+        Ok(self.inner.rooms.open_for(owner, models, place, run).await?.transcript)
     }
 
     /// Who can be asked, in the order in which they speak.
@@ -195,6 +201,17 @@ impl LiveChats {
         self.inner.rooms.look_into(owner, id).await?;
         self.with(id, |chat| chat.approvals.decide(approval).inspect(|()| chat.changed()))?;
         Ok(())
+    }
+
+    /// The chats in which a call of this id waits.
+    pub(super) fn asked_for(&self, call_id: &str) -> Vec<ChatId> {
+        let chats = self.chats();
+        chats.iter().filter(|(_, chat)| chat.approvals.waits(None, call_id)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// As [`LiveChats::approve`], by somebody who was let in before.
+    pub(super) fn decide(&self, id: &ChatId, approval: Approval) -> Result<(), Unasked> {
+        self.with(id, |chat| chat.approvals.decide(approval).inspect(|()| chat.changed()))
     }
 
     /// As [`LiveChats::stop`], by somebody who was let in before.

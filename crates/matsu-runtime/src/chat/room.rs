@@ -5,7 +5,7 @@ use std::sync::Arc;
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::{Entry, rename_taken_ids};
-use matsu_core::id::ChatId;
+use matsu_core::id::{ChatId, RunId};
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::store::{AppendEntries, Change, Describe, Store, StoreError};
 use matsu_core::principal::Principal;
@@ -63,6 +63,20 @@ impl Rooms {
     /// # Errors
     /// A name that no model has; the store.
     pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<Room, ChatError> {
+        self.open_for(owner, models, place, None).await
+    }
+
+    /// The same by a run, which is stored with the chat.
+    ///
+    /// # Errors
+    /// A name that no model has; the store.
+    pub async fn open_for(
+        &self,
+        owner: &Principal,
+        models: &[String],
+        place: ChatPlace,
+        run_id: Option<RunId>,
+    ) -> Result<Room, ChatError> {
         if let Some(unknown) = models.iter().find(|name| self.roster.get(name).is_none()) {
             return Err(ChatError::NoModel(unknown.clone()));
         }
@@ -73,6 +87,7 @@ impl Rooms {
             owner: owner.clone(),
             models: roster.names().into_iter().map(str::to_owned).collect(),
             place,
+            run_id,
             created_at: now,
         };
         let transcript = self.store.open_transcript(new).await?;

@@ -1,5 +1,7 @@
 //! Which tools a connection offers: toolsets by name, `all`, or the default `core`.
 
+use matsu_core::access::Rights;
+
 use super::rights;
 use crate::tool::{ToolEntry, Toolset};
 use crate::tools::TOOLS;
@@ -24,21 +26,29 @@ pub struct Offer {
     core: bool,
     /// What a session that Matsu started was granted; decides alone.
     granted: Option<String>,
+    /// What the caller's token is limited to.
+    limit: Option<Box<Self>>,
+    /// The caller may only look.
+    reads_only: bool,
 }
 
 impl Default for Offer {
     fn default() -> Self {
-        Self { sets: Vec::new(), core: true, granted: None }
+        Self { sets: Vec::new(), core: true, ..Self::nothing() }
     }
 }
 
 impl Offer {
+    fn nothing() -> Self {
+        Self { sets: Vec::new(), core: false, granted: None, limit: None, reads_only: false }
+    }
+
     /// Reads `--tools`: `core`, `all`, or toolsets separated by commas.
     ///
     /// # Errors
     /// A word that is none of these.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut offer = Self { sets: Vec::new(), core: false, granted: None };
+        let mut offer = Self::nothing();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match (word, Toolset::ALL.iter().find(|set| set.as_str() == word)) {
                 ("core", _) => offer.core = true,
@@ -50,16 +60,29 @@ impl Offer {
         if offer.sets.is_empty() && !offer.core { Ok(Self::default()) } else { Ok(offer) }
     }
 
+    /// Every toolset.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { sets: Toolset::ALL.to_vec(), ..Self::nothing() }
+    }
+
     /// One toolset.
     #[must_use]
     pub fn of(set: Toolset) -> Self {
-        Self { sets: vec![set], core: false, granted: None }
+        Self { sets: vec![set], ..Self::nothing() }
     }
 
     /// What a session that Matsu started sees: `sessions`, and what its definition grants.
     #[must_use]
     pub fn granted(grants: &str) -> Self {
-        Self { sets: Vec::new(), core: false, granted: Some(grants.to_owned()) }
+        Self { granted: Some(grants.to_owned()), ..Self::nothing() }
+    }
+
+    /// The same without what a token is limited to, and without what its role may never call.
+    #[must_use]
+    pub fn within(&self, rights: &Rights) -> Self {
+        let tools = rights.tools.as_deref().and_then(|tools| Self::parse(tools).ok()).map(Box::new);
+        Self { limit: tools.or_else(|| self.limit.clone()), reads_only: !rights.may_write(), ..self.clone() }
     }
 
     /// The offered tools, always in the order of the one list.
@@ -73,6 +96,11 @@ impl Offer {
     }
 
     fn offers(&self, tool: &ToolEntry) -> bool {
+        if self.limit.as_ref().is_some_and(|limit| !limit.offers(tool))
+            || (self.reads_only && !tool.annotations.read_only)
+        {
+            return false;
+        }
         if let Some(grants) = &self.granted {
             return rights::allows(Some(grants), tool);
         }

@@ -1,11 +1,12 @@
 //! What a session may call. It works for somebody, and has less than they have.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use matsu_core::access::Rights;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::session::Session;
 
-use super::presets;
+use super::presets::{self, Offer};
 use crate::tool::{ToolEntry, ToolError, Toolset};
 
 /// A person's judgement: for a session only if it was granted by name.
@@ -31,6 +32,32 @@ pub fn check(entry: &ToolEntry, session: &Session) -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Judgements that hold for everybody who uses the store.
+const ADMINS: &[&str] = &["calibration_metrics", "calibration_rollback"];
+
+/// Whether a caller in this role may call the tool with these arguments.
+///
+/// # Errors
+/// `FORBIDDEN`, with who may.
+pub fn check_role(entry: &ToolEntry, rights: &Rights, arguments: &Value) -> Result<(), ToolError> {
+    let forbidden = |message: String| Err(ToolError::new(ErrorCode::Forbidden, message));
+    if let Some(tools) = &rights.tools
+        && Offer::parse(tools).is_ok_and(|offer| offer.find(entry.name).is_none())
+    {
+        return forbidden(format!("this token is limited to the tools {tools}; {} is not among them", entry.name));
+    }
+    if ADMINS.contains(&entry.name) && !rights.is_admin() {
+        return forbidden(format!("{} is for admins: what it changes holds for every user", entry.name));
+    }
+    // The one argument that makes a read-only tool write.
+    let answers = arguments.get("answer").is_some_and(|answer| !answer.is_null());
+    if !rights.may_write() && (!entry.annotations.read_only || answers) {
+        let message = format!("a viewer reads only; {} needs a token with the role member or admin", entry.name);
+        return forbidden(message);
+    }
+    Ok(())
+}
+
 /// Whether a session with these grants may call the tool. One that came by itself has none, and sees what its
 /// connection offers.
 #[must_use]
@@ -48,6 +75,7 @@ pub fn allows(grants: Option<&str>, entry: &ToolEntry) -> bool {
 mod tests {
     use super::*;
     use crate::tools::TOOLS;
+    use matsu_core::access::Role;
     use matsu_core::clock::Timestamp;
     use matsu_core::id::{AgentId, ProjectId, SessionId};
     use matsu_core::principal::Principal;
@@ -86,6 +114,21 @@ mod tests {
             assert_eq!(may(Some("")), tool.toolset == Toolset::Sessions, "{}", tool.name);
             assert!(may(Some(tool.name)), "{}", tool.name);
         }
+    }
+
+    #[test]
+    fn a_role_and_a_set_of_tools_bound_what_is_called() {
+        let find = |name: &str| TOOLS.iter().find(|tool| tool.name == name).unwrap();
+        let rights = |role, tools: Option<&str>| Rights::new(role, Vec::new(), tools.map(Into::into));
+        let may = |rights: &Rights, name: &str| check_role(find(name), rights, &json!({})).is_ok();
+        let (viewer, member) = (rights(Role::Viewer, None), rights(Role::Member, None));
+        assert!(may(&viewer, "get_status") && !may(&viewer, "create_task") && !may(&viewer, "cancel_task"));
+        let answer = json!({ "answer": { "id": "q" } });
+        assert!(check_role(find("get_task_status"), &viewer, &answer).is_err(), "an answer is no look");
+        assert!(may(&member, "create_task") && !may(&member, "calibration_rollback"));
+        assert!(may(&rights(Role::Admin, None), "calibration_rollback"));
+        let limited = rights(Role::Admin, Some("core"));
+        assert!(may(&limited, "use_agent") && !may(&limited, "feedback"));
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use matsu_core::access::{Folders, Rights};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::SessionId;
 use matsu_core::ports::store::{SessionKey, Standing, StoreError};
 use matsu_core::secret;
-use matsu_core::session::{EndReason, SessionState, Unread};
+use matsu_core::session::{EndReason, Session, SessionState, Unread};
 
 use crate::tool::rules::SessionNeed;
 use crate::tool::{ToolContext, ToolEntry, ToolError};
@@ -49,12 +50,32 @@ pub async fn identify(
     check_alive(entry, cx, &standing)?;
     let unread = heard(entry, cx, &standing).await?;
     touch(cx, &standing).await;
+    let rights = rights(cx, &standing.session).await?;
+    let run = standing.session.run_id.as_ref().and_then(|run| cx.runtime.live_runs().by_id(run));
     let mut cx = cx.of_session(entry, Arc::new(standing.session));
-    // A token of a run makes the call the run's, over whichever door it came.
-    if let (None, Some(run)) = (&cx.run, cx.session.as_ref().and_then(|session| session.run_id.as_ref())) {
-        cx.run = cx.runtime.live_runs().by_id(run);
+    cx.rights = Arc::new(rights);
+    // A token of a run makes the call that run's, over whichever connection it came. Where it works is stored with
+    // the run: what its processes say about that counts for nothing.
+    if cx.session.as_ref().is_some_and(|session| session.run_id.is_some()) {
+        cx.workplace = Arc::default();
+        cx.run = run;
     }
     Ok(Who { cx, unread })
+}
+
+/// What a session may do: what its owner may, and no more than the connection it came over.
+async fn rights(cx: &ToolContext, session: &Session) -> Result<Rights, StoreError> {
+    let owner = cx.runtime.rights_of(&session.owner).await?;
+    let is_of_transport = session.owner == cx.transport;
+    let is_itself = session.principal() == cx.transport;
+    let role = if is_itself { owner.role } else { owner.role.min(cx.rights.role) };
+    // An owner's own connection knows its folders already; a run's are its directory.
+    let folders = match (&session.run_id, is_of_transport) {
+        (Some(_), _) => Folders::Only(Vec::new()),
+        (None, true) => cx.rights.folders.clone(),
+        (None, false) => owner.folders,
+    };
+    Ok(Rights { role, folders, tools: cx.rights.tools.clone().filter(|_| !is_itself) })
 }
 
 fn key(
@@ -102,13 +123,18 @@ fn check_alive(entry: &ToolEntry, cx: &ToolContext, standing: &Standing) -> Resu
     if session.is_live(cx.runtime.clock().now()) || entry.rules.after_end {
         return Ok(());
     }
+    Err(ended(session))
+}
+
+/// What a call of a session is answered that is over.
+pub fn ended(session: &Session) -> ToolError {
     let reason = match (session.state, session.end_reason) {
         (SessionState::Ended, Some(reason)) => reason,
         _ => EndReason::Expired,
     };
     let message = format!("the session has ended ({reason}); make no further calls with it");
     let details = json!({ "action": "exit", "reason": reason.as_str() });
-    Err(ToolError { details, ..ToolError::new(ErrorCode::SessionEnded, message) })
+    ToolError { details, ..ToolError::new(ErrorCode::SessionEnded, message) }
 }
 
 /// The session came back: what it was given before has arrived. A look at notifications alone does not show that.

@@ -69,6 +69,7 @@ impl Runtime {
     /// Which sessions of the agent certainly have a process: those that wait here.
     async fn listening(&self, agent: &AgentId, project: &ProjectId) -> Result<Vec<SessionId>, StoreError> {
         let filter = SessionFilter {
+            owner: None,
             agent_id: Some(agent.clone()),
             project_id: Some(project.clone()),
             state: Some(SessionState::Active),
@@ -98,6 +99,16 @@ impl Runtime {
     pub async fn session_by_token(&self, token: &str) -> Result<Option<Session>, StoreError> {
         let key = SessionKey::TokenHash(secret::hash(token));
         Ok(self.store().standing(&key, self.clock().now()).await?.map(|standing| standing.session))
+    }
+
+    /// Whether the session whose token has this hash is not over.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn is_session_live(&self, token_hash: &str) -> Result<bool, StoreError> {
+        let now = self.clock().now();
+        let standing = self.store().standing(&SessionKey::TokenHash(token_hash.to_owned()), now).await?;
+        Ok(standing.is_some_and(|standing| standing.session.is_live(now)))
     }
 
     async fn begin(

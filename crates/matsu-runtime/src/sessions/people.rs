@@ -169,6 +169,7 @@ impl Runtime {
     pub async fn session_of_chat(&self, chat: &Chat) -> Result<Option<Session>, StoreError> {
         let Some(agent) = &chat.agent_id else { return Ok(None) };
         let filter = SessionFilter {
+            owner: None,
             agent_id: Some(agent.clone()),
             project_id: Some(chat.project_id.clone()),
             state: Some(SessionState::Active),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use matsu_core::access::Rights;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::principal::Principal;
@@ -52,6 +53,8 @@ pub struct ToolContext {
     pub principal: Principal,
     /// Whoever the transport let in.
     pub transport: Principal,
+    /// What the caller may do. Of a session the dispatch finds them out.
+    pub rights: Arc<Rights>,
     /// The session that acts. The dispatch finds it out.
     pub session: Option<Arc<Session>>,
     /// Tells connections apart: what went out over one that closed may never have arrived.
@@ -94,6 +97,7 @@ impl ToolContext {
     #[must_use]
     pub fn new(runtime: Runtime, principal: Principal) -> Self {
         Self {
+            rights: Arc::new(Rights::presumed(&principal)),
             transport: principal.clone(),
             principal,
             session_token: None,

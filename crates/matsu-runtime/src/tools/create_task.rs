@@ -12,7 +12,7 @@ use matsu_core::research::search::{PAGES_DEFAULT, ResearchConfig, SECONDS_DEFAUL
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 
 use crate::research::access::{check_engines, stage};
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset, folders};
 
 pub struct CreateTask;
 
@@ -150,7 +150,7 @@ fn check_config(cx: &ToolContext, config: Option<&Config>, question: String) -> 
         let message = format!("config.language must be a language tag such as en or pt-BR, got {language}");
         return Err(ToolError::param("config.language", "language tag", language, message));
     }
-    let folders = cx.workplace.roots.iter().map(|root| root.display().to_string()).collect();
+    let folders = folders::research(cx)?;
     Ok(ResearchConfig { question, priority_domains, language: config.language.clone(), engines, folders })
 }
 

@@ -97,9 +97,14 @@ impl Tool for ListAgents {
     }
 }
 
-/// The agent of every run under way, on any node.
+/// The agent of every run under way, on any node; for others than admins, of their own.
 async fn running(cx: &ToolContext) -> Result<Vec<String>, ToolError> {
-    let filter = JobFilter { state: Some(JobState::Running), slot: Some(Slot::AgentCli), ..JobFilter::default() };
+    let filter = JobFilter {
+        owner: (!cx.rights.is_admin()).then(|| cx.principal.clone()),
+        state: Some(JobState::Running),
+        slot: Some(Slot::AgentCli),
+        ..JobFilter::default()
+    };
     let jobs = cx.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
     let names = jobs.iter().filter_map(|job| {
         let input: serde_json::Value = serde_json::from_str(&job.input_json).ok()?;

@@ -9,14 +9,14 @@ use serde_json::json;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
-use matsu_core::ports::agent::{Places, RunRefusal, RunWish};
+use matsu_core::ports::agent::{RunRefusal, RunWish};
 use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
 
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
 use crate::agents::{RunError, RunOptions, StartedRuns};
 use crate::status::{WaitFor, WaitRequest};
-use crate::tool::{Answer, NativeTasks, ToolContext, ToolError};
+use crate::tool::{Answer, NativeTasks, ToolContext, ToolError, folders};
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -111,11 +111,12 @@ pub struct Started {
 }
 
 /// What a wish says about its caller.
-pub fn wish_of(cx: &ToolContext) -> RunWish {
+///
+/// # Errors
+/// `FORBIDDEN` for a caller that may start agents nowhere.
+pub fn wish_of(cx: &ToolContext) -> Result<RunWish, ToolError> {
     let mode_max = softer(cx.run.as_ref().map(|run| run.mode), cx.session.as_ref().map(|session| session.mode_max()));
-    let own = || Places { roots: cx.workplace.roots.clone(), cwd: cx.workplace.cwd.clone() };
-    let places = cx.run.as_ref().map_or_else(own, |run| run.places.clone());
-    RunWish { places, mode_max, ..RunWish::default() }
+    Ok(RunWish { places: folders::places(cx)?, mode_max, ..RunWish::default() })
 }
 
 /// Of two bounds the one that allows less.
@@ -139,7 +140,11 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         body: shared.body,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
     };
-    let started = cx.runtime.start_runs(&cx.principal, wishes, options).await?;
+    let checked = cx.runtime.check_runs(wishes)?;
+    for run in &checked {
+        folders::check_directory(cx, run.input.directory.as_deref())?;
+    }
+    let started = cx.runtime.queue_runs(&cx.principal, checked, options).await?;
     let task = started.inserted.task.clone();
     if shared.run_async {
         stage(cx, &task);

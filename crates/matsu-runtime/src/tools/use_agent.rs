@@ -84,7 +84,7 @@ impl Tool for UseAgent {
             session: input.session_id,
             resume: input.resume.unwrap_or(false),
             must_isolate: false,
-            ..run_start::wish_of(cx)
+            ..run_start::wish_of(cx)?
         };
         run_start::start(cx, vec![wish], shared).await
     }

@@ -56,6 +56,7 @@ impl Tool for UseAgents {
             idempotency_key: input.idempotency_key.clone(),
             body: serde_json::to_string(&input).unwrap_or_default(),
         };
+        let wish = run_start::wish_of(cx)?;
         let wishes = names.into_iter().map(|agent| RunWish {
             agent,
             message: input.message.clone(),
@@ -64,7 +65,7 @@ impl Tool for UseAgents {
             mode: input.mode.map(Into::into),
             timeout_seconds: input.timeout,
             must_isolate: true,
-            ..run_start::wish_of(cx)
+            ..wish.clone()
         });
         run_start::start(cx, wishes.collect(), shared).await
     }

@@ -5,13 +5,14 @@ mod sessions;
 mod transcripts;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
+use matsu_core::access::{RemovedUser, User};
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::clock::{Clock, Timestamp};
@@ -396,12 +397,32 @@ impl TokenStore for FaultyStore {
         self.pass("token_by_hash", self.inner.token_by_hash(secret_hash)).await
     }
 
-    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError> {
+    async fn tokens(&self, of: Option<&Principal>, page: &PageRequest) -> Result<Page<Token>, StoreError> {
         self.pass("tokens", self.inner.tokens(of, page)).await
     }
 
-    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
+    async fn revoke_token(&self, of: Option<&Principal>, id: &TokenId, now: Timestamp) -> Result<(), StoreError> {
         self.pass("revoke_token", self.inner.revoke_token(of, id, now)).await
+    }
+
+    async fn extend_token(&self, id: &TokenId, expires_at: Timestamp) -> Result<(), StoreError> {
+        self.pass("extend_token", self.inner.extend_token(id, expires_at)).await
+    }
+
+    async fn put_user(&self, user: &Principal, roots: &[PathBuf], now: Timestamp) -> Result<User, StoreError> {
+        self.pass("put_user", self.inner.put_user(user, roots, now)).await
+    }
+
+    async fn user(&self, user: &Principal) -> Result<Option<User>, StoreError> {
+        self.pass("user", self.inner.user(user)).await
+    }
+
+    async fn users(&self, page: &PageRequest) -> Result<Page<User>, StoreError> {
+        self.pass("users", self.inner.users(page)).await
+    }
+
+    async fn remove_user(&self, user: &Principal, now: Timestamp) -> Result<RemovedUser, StoreError> {
+        self.pass("remove_user", self.inner.remove_user(user, now)).await
     }
 }
 

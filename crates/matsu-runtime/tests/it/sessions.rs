@@ -47,7 +47,8 @@ async fn b29_old_notifications_are_removed_by_the_running_service() {
     assert_eq!(store.give_notifications(given).await.expect("given").len(), 1);
     store.acknowledge_given(&session.id, clock.now()).await.expect("acknowledged");
     runtime.steer(&me(), &task.id, Steer::Resume, None).await.expect("resumed");
-    let left = async || store.list_notifications(None, &PageRequest::default()).await.expect("a list").items.len();
+    let left =
+        async || store.list_notifications(None, None, &PageRequest::default()).await.expect("a list").items.len();
     assert_eq!(left().await, 2, "the order, read; that it no longer holds, unread");
     jump(&clock, 6 * DAY).await;
     assert_eq!(left().await, 2);

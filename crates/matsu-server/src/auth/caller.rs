@@ -1,7 +1,12 @@
-//! The caller of a request, as the guard of its door found out.
+//! The caller of a request, as the guard found out, and what it may do.
 
-use axum::extract::FromRequestParts;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use matsu_core::access::{Rights, Viewer};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TokenId;
 use matsu_core::principal::Principal;
@@ -14,6 +19,63 @@ pub struct Caller {
     pub principal: Principal,
     /// What the caller's last-told revisions are kept under.
     pub instance: InstanceId,
+    pub rights: Arc<Rights>,
+}
+
+impl Caller {
+    /// The local owner, for a process that opened the store itself.
+    #[must_use]
+    pub fn local_owner(instance: &str) -> Self {
+        let rights = Arc::new(Rights::owner());
+        Self { principal: Principal::local_user(), instance: InstanceId::from_text(instance), rights }
+    }
+
+    #[must_use]
+    pub fn viewer(&self) -> Viewer {
+        Viewer { principal: self.principal.clone(), is_admin: self.rights.is_admin() }
+    }
+
+    /// Whose things a list is limited to: an admin's to nobody's.
+    #[must_use]
+    pub fn only_own(&self) -> Option<&Principal> {
+        (!self.rights.is_admin()).then_some(&self.principal)
+    }
+
+    /// # Errors
+    /// `FORBIDDEN` for everybody but an admin.
+    pub fn check_admin(&self) -> Result<(), Problem> {
+        if self.rights.is_admin() {
+            return Ok(());
+        }
+        let message = "this is for admins; ask one to do it, or for a token with the role admin";
+        Err(Problem::new(ErrorCode::Forbidden, message))
+    }
+
+    /// # Errors
+    /// `FORBIDDEN` for a viewer.
+    pub fn check_writer(&self) -> Result<(), Problem> {
+        if self.rights.may_write() {
+            return Ok(());
+        }
+        let message = "a viewer reads only; use a token with the role member or admin for this";
+        Err(Problem::new(ErrorCode::Forbidden, message))
+    }
+}
+
+/// In front of routes for admins.
+pub async fn admins_only(caller: Caller, request: Request, next: Next) -> Response {
+    match caller.check_admin() {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// In front of routes that change something.
+pub async fn writers_only(caller: Caller, request: Request, next: Next) -> Response {
+    match caller.check_writer() {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// A session token that came as the bearer, and what that session was granted. Beside the [`Caller`]: only MCP looks
@@ -24,7 +86,7 @@ pub struct PresentedSession {
     pub grants: Option<String>,
 }
 
-/// The token that let the caller in; absent on the socket.
+/// The token that the caller presented.
 #[derive(Clone, Debug)]
 pub struct Credential {
     pub token: TokenId,

@@ -1,17 +1,19 @@
 //! The guards of the two doors. What passes one carries a [`Caller`]; what does not is refused before any handler.
 
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
-use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 
-use super::{Caller, Credential, PresentedSession, hash, page_session};
+use super::open_calls::{Kind, OpenCall, OpenCalls, UntilOver};
+use super::{Caller, Credential, Found, PresentedSession, hash, page_session};
 use crate::app::App;
 use crate::page;
-use crate::peer::Peer;
 use crate::problem::Problem;
 
 /// The TCP door: the right Host, no foreign Origin, a live token.
@@ -31,15 +33,17 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
     };
     match found {
         Ok((_, Presented::Session(_))) if !is_mcp(request.uri().path()) => {
-            Problem::new(ErrorCode::Forbidden, "a session works over MCP only").into_response()
+            let message = "a session's token works over MCP only; use it at /mcp";
+            Problem::new(ErrorCode::Forbidden, message).into_response()
         }
         Ok((caller, presented)) => {
             request.extensions_mut().insert(caller);
+            let call = presented.open(&app);
             match presented {
                 Presented::Token(credential) => drop(request.extensions_mut().insert(credential)),
                 Presented::Session(session) => drop(request.extensions_mut().insert(session)),
             }
-            next.run(request).await
+            until_over(request, next, call).await
         }
         Err(problem) => {
             app.refusals().note(request.uri().path(), problem.detail());
@@ -48,16 +52,23 @@ pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Re
     }
 }
 
-/// The Unix socket: whoever may open the file is the store's own user, except for the processes of runs, which have
-/// their tools and nothing else.
-pub async fn socket(mut request: Request, next: Next) -> Response {
-    let run = request.extensions().get::<Peer>().and_then(|peer| peer.run.as_ref());
-    if run.is_some_and(|run| !may_ask(&run.grants, request.uri().path())) {
-        return Problem::new(ErrorCode::Forbidden, "a run has its tools and nothing else").into_response();
+/// Answers a request for as long as what it presented holds. A call that is held longer is refused, a stream ends.
+pub(super) async fn until_over(request: Request, next: Next, call: OpenCall) -> Response {
+    let is_rest = request.uri().path().starts_with("/api/");
+    let call = Arc::new(call);
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        () = call.over().cancelled() => {
+            let message = "the token was revoked or has expired while this call was held; present another one";
+            return Problem::new(ErrorCode::Unauthorized, message).into_response();
+        }
+    };
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        return response;
     }
-    let caller = Caller { principal: Principal::local_user(), instance: InstanceId::from_text("socket") };
-    request.extensions_mut().insert(caller);
-    next.run(request).await
+    let farewell = is_rest.then(|| Bytes::from_static(b"event: bye\ndata: {\"reason\":\"signed out\"}\n\n"));
+    response.map(|body| Body::new(UntilOver::new(body, call, farewell)))
 }
 
 /// What a supervisor asks without a key, and what a page needs until it has one. Nothing of the work shows there.
@@ -67,16 +78,6 @@ fn is_open(method: &Method, path: &str) -> bool {
         Method::POST => path == "/api/v1/login",
         _ => false,
     }
-}
-
-/// What a process of a run may ask over the socket: that somebody is there, and its tools; and where its definition
-/// grants it the models, chats with them.
-fn may_ask(grants: &str, path: &str) -> bool {
-    let has_models = grants.split(',').any(|grant| grant.trim() == "models");
-    let is_below = |place: &str| path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
-    matches!(path, "/healthz" | "/readyz" | "/control/info")
-        || path.starts_with("/api/v1/tools")
-        || (has_models && (path == "/api/v1/models" || is_below("/api/v1/chats")))
 }
 
 fn is_mcp(path: &str) -> bool {
@@ -116,51 +117,64 @@ fn host_name(authority: &str) -> &str {
     }
 }
 
-/// What let a caller in.
-enum Presented {
+/// What a caller presented.
+pub(crate) enum Presented {
     Token(Credential),
     Session(PresentedSession),
 }
 
+impl Presented {
+    /// On the list of what is open until the value is dropped.
+    pub fn open(&self, app: &App) -> OpenCall {
+        match self {
+            Self::Token(credential) => OpenCalls::enter(app, &credential.hash, Kind::Token),
+            Self::Session(session) => OpenCalls::enter(app, &hash(&session.token), Kind::Session),
+        }
+    }
+}
+
 /// A named token's principal, or the session whose token it is.
-async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Presented), Problem> {
+pub(super) async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Presented), Problem> {
     let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = header
         .and_then(|text| text.strip_prefix("Bearer "))
         .filter(|secret| !secret.starts_with(page_session::PREFIX))
         .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
-    let token = app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))?;
-    if let Some(token) = token {
-        let instance = InstanceId::from_text(token.id.as_str());
-        let credential = Credential { token: token.id, hash: hash(secret) };
-        return Ok((Caller { principal: token.principal, instance }, Presented::Token(credential)));
+    identify(app, secret).await
+}
+
+/// Whose secret it is.
+pub(crate) async fn identify(app: &App, secret: &str) -> Result<(Caller, Presented), Problem> {
+    let refused = |message: String| Problem::new(ErrorCode::Unauthorized, message);
+    match app.tokens().find(secret).await.map_err(|error| Problem::from_store(&error))? {
+        Found::Live(token) => {
+            let (instance, rights) = (InstanceId::from_text(token.id.as_str()), Arc::new(token.rights()));
+            let credential = Credential { token: token.id, hash: hash(secret) };
+            return Ok((Caller { principal: token.principal, instance, rights }, Presented::Token(credential)));
+        }
+        Found::Expired(token) => {
+            let at = token.expires_at.map(|at| at.to_string()).unwrap_or_default();
+            return Err(refused(format!(
+                "the token {} expired at {at}; an admin makes a new one with `matsu token new`",
+                token.name
+            )));
+        }
+        Found::Nothing => {}
     }
     let session = app.runtime().session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
-    let session = session.ok_or_else(|| refused("the token is unknown or was revoked; see `matsu token list`"))?;
-    let caller = Caller { principal: session.principal(), instance: InstanceId::from_text(session.id.as_str()) };
+    let unknown =
+        || refused("the token is unknown or was revoked; `matsu token list` shows those that hold".to_owned());
+    let session = session.ok_or_else(unknown)?;
+    let rights = app.runtime().rights_of(&session.owner).await.map_err(|error| Problem::from_store(&error))?;
+    let (principal, instance) = (session.principal(), InstanceId::from_text(session.id.as_str()));
+    let caller = Caller { principal, instance, rights: Arc::new(rights) };
     Ok((caller, Presented::Session(PresentedSession { token: secret.to_owned(), grants: session.grants })))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_loopback, may_ask};
-
-    #[test]
-    fn a_run_asks_for_its_tools_and_for_models_where_they_are_granted() {
-        for (grants, path, allowed) in [
-            ("core", "/api/v1/tools/get_status", true),
-            ("core", "/api/v1/chats", false),
-            ("research, models", "/api/v1/chats", true),
-            ("models", "/api/v1/chats/chat_1/stream", true),
-            ("models", "/api/v1/models", true),
-            ("models", "/api/v1/chatsx", false),
-            ("models", "/api/v1/tasks", false),
-            ("models", "/control/shutdown", false),
-        ] {
-            assert_eq!(may_ask(grants, path), allowed, "{grants} {path}");
-        }
-    }
+    use super::is_loopback;
 
     #[test]
     fn only_names_of_this_machine_pass() {

@@ -3,14 +3,17 @@
 //! to the port. Both halves together are the secret of a token in the store, so a session survives a restart, is
 //! listed and can be revoked.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::http::{HeaderMap, Method, header};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TokenId;
 use matsu_core::limits::{PAGE_SESSION_IDLE, PAGE_SESSION_MAX};
-use matsu_core::principal::Principal;
+use matsu_core::token::Token;
 use matsu_runtime::InstanceId;
 
-use super::{Caller, Credential, hash, mint_secret};
+use super::{Caller, Credential, Found, TokenWish, hash, mint_secret};
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -19,6 +22,9 @@ pub const KEY_HEADER: &str = "x-matsu-key";
 
 /// No token of a client begins like this, so neither kind can be passed for the other.
 pub const PREFIX: &str = "page:";
+
+/// That a page is in use is written at most this often.
+const RENEWED_EVERY: Duration = Duration::from_secs(60);
 
 /// A session that has just begun.
 pub struct Begun {
@@ -34,7 +40,8 @@ pub async fn begin(app: &App, headers: &HeaderMap) -> Result<Begun, Problem> {
     let (half, key) = (mint_secret(), mint_secret());
     let clock = *app.runtime().clock();
     let name = format!("{PREFIX} {} ({})", browser(headers), TokenId::mint(clock.now()));
-    app.tokens().keep(&name, Principal::local_user(), &secret(&half, &key)).await?;
+    let wish = TokenWish { expires_in: Some(PAGE_SESSION_IDLE), ..TokenWish::of_owner(name) };
+    app.tokens().keep(wish, &secret(&half, &key)).await?;
     Ok(Begun { cookie: set_cookie(headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
 }
 
@@ -66,12 +73,28 @@ pub async fn caller(app: &App, method: &Method, headers: &HeaderMap) -> Result<(
     }
     let key = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok()).ok_or_else(refused)?;
     let secret = secret(&cookie(headers).ok_or_else(refused)?, key);
-    let token = app.tokens().find(&secret).await.map_err(|error| Problem::from_store(&error))?.ok_or_else(refused)?;
+    let found = app.tokens().find(&secret).await.map_err(|error| Problem::from_store(&error))?;
+    let Found::Live(token) = found else { return Err(refused()) };
     if app.runtime().clock().now().since(token.created_at) > PAGE_SESSION_MAX {
         return Err(refused());
     }
-    let instance = InstanceId::from_text(token.id.as_str());
-    Ok((Caller { principal: token.principal, instance }, Credential { token: token.id, hash: hash(&secret) }))
+    keep_alive(app, &token).await;
+    let (instance, rights) = (InstanceId::from_text(token.id.as_str()), Arc::new(token.rights()));
+    let caller = Caller { principal: token.principal, instance, rights };
+    Ok((caller, Credential { token: token.id, hash: hash(&secret) }))
+}
+
+/// A page that asks for something is in use: its time begins anew. Not written with every request, and not worth
+/// failing one.
+async fn keep_alive(app: &App, token: &Token) {
+    let now = app.runtime().clock().now();
+    let left = token.expires_at.map(|expires_at| expires_at.since(now));
+    if left.is_some_and(|left| left + RENEWED_EVERY > PAGE_SESSION_IDLE) {
+        return;
+    }
+    if let Err(error) = app.tokens().extend(&token.id, now.plus(PAGE_SESSION_IDLE)).await {
+        tracing::debug!(%error, "that a page is in use could not be noted");
+    }
 }
 
 /// The browser says where a write comes from. Who cannot say so is no page of ours.

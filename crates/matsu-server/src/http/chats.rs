@@ -1,7 +1,7 @@
 //! Chats: open, read, write, stop, end.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
 use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ChatId, MessageId, ProjectId};
@@ -17,6 +17,7 @@ use super::model_chats;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::openapi::AnyObject;
+use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 use crate::wire::PageBody;
@@ -70,7 +71,7 @@ async fn list(
     Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<ChatBody>>, Problem> {
     let page = PageRequest::new(query.after, query.limit);
-    let page = app.runtime().store().list_chats(&caller.principal, &page).await?;
+    let page = app.runtime().store().list_chats(&caller.viewer(), &page).await?;
     let mut items = Vec::with_capacity(page.items.len());
     for chat in &page.items {
         items.push(body(&app, chat).await?);
@@ -95,26 +96,44 @@ struct ChatWish {
     unattended: bool,
 }
 
-async fn open(State(app): State<App>, caller: Caller, Json(wish): Json<ChatWish>) -> Result<Json<ChatBody>, Problem> {
+async fn open(
+    State(app): State<App>,
+    caller: Caller,
+    peer: Option<Extension<Peer>>,
+    Json(wish): Json<ChatWish>,
+) -> Result<Json<ChatBody>, Problem> {
+    let run = peer.and_then(|Extension(peer)| peer.run);
     if let Some(models) = &wish.models {
         if wish.agent_id.is_some() {
             return Err(Problem::invalid("a chat has an agent_id or models, not both"));
         }
-        let chat = model_chats::open(&app, &caller.principal, models, wish.unattended).await?;
+        // Nobody sits in a chat that a run opens, whatever it says.
+        let unattended = wish.unattended || run.is_some();
+        let chat = model_chats::open(&app, &caller.principal, models, unattended, run.map(|run| run.run_id)).await?;
         return Ok(Json(body(&app, &chat).await?));
     }
     let agent = wish.agent_id.ok_or_else(|| Problem::invalid("agent_id says whom to chat with"))?;
+    // Named agents are the installation's, and a run speaks with models only.
+    if caller.only_own().is_some() || run.is_some() {
+        return Err(StoreError::NotFound { what: "agent", id: agent }.into());
+    }
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
     let opened = app.runtime().open_chat(&AgentId::from_text(agent), &project).await?;
     Ok(Json(body(&app, &opened.chat).await?))
 }
 
-async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
-    let chat = app.runtime().store().chat(&ChatId::from_text(id)).await?;
-    let known = app.runtime().store().chats_known_to(&caller.principal, std::slice::from_ref(&chat.id)).await?;
+/// A chat of somebody else does not exist.
+async fn known(app: &App, caller: &Caller, id: String) -> Result<Chat, Problem> {
+    let id = ChatId::from_text(id);
+    let known = app.runtime().store().chats_known_to(&caller.viewer(), std::slice::from_ref(&id)).await?;
     if known.is_empty() {
-        return Err(StoreError::NotFound { what: "chat", id: chat.id.to_string() }.into());
+        return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
     }
+    Ok(app.runtime().store().chat(&id).await?)
+}
+
+async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
+    let chat = known(&app, &caller, id).await?;
     Ok(Json(body(&app, &chat).await?))
 }
 
@@ -134,7 +153,7 @@ async fn read_messages(
     Path(id): Path<String>,
     Query(query): Query<MessagesQuery>,
 ) -> Result<Json<PageBody<MessageBody>>, Problem> {
-    let chat = app.runtime().store().chat(&ChatId::from_text(id)).await?;
+    let chat = known(&app, &caller, id).await?;
     let rows_max = PageRequest::new(None, query.limit).limit();
     if chat.models_json.is_some() {
         let all = model_chats::messages(&app, &caller.principal, &chat.id).await?;
@@ -178,8 +197,9 @@ async fn write_message(
     Path(id): Path<String>,
     Json(wish): Json<MessageWish>,
 ) -> Result<(StatusCode, Json<MessageBody>), Problem> {
-    let (chat, reply_to) = (ChatId::from_text(id), wish.reply_to.map(MessageId::from_text));
-    if app.runtime().store().chat(&chat).await?.models_json.is_some() {
+    let Chat { id: chat, models_json, .. } = known(&app, &caller, id).await?;
+    let reply_to = wish.reply_to.map(MessageId::from_text);
+    if models_json.is_some() {
         let said = model_chats::write(&app, &caller.principal, &chat, &wish.content, wish.to.as_deref()).await?;
         return Ok((StatusCode::CREATED, Json(said)));
     }
@@ -189,17 +209,18 @@ async fn write_message(
 
 async fn give_answer(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Path(id): Path<String>,
     Json(body): Json<AnswerBody>,
 ) -> Result<Json<Value>, Problem> {
-    app.runtime().answer_in_chat(&ChatId::from_text(id), &body.into()).await?;
+    let chat = known(&app, &caller, id).await?;
+    app.runtime().answer_in_chat(&chat.id, &body.into()).await?;
     Ok(Json(json!({ "ok": true })))
 }
 
 async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
-    let id = ChatId::from_text(id);
-    let chat = if app.runtime().store().chat(&id).await?.models_json.is_some() {
+    let Chat { id, models_json, .. } = known(&app, &caller, id).await?;
+    let chat = if models_json.is_some() {
         model_chats::end(&app, &caller.principal, &id).await?
     } else {
         app.runtime().end_chat(&id).await?
@@ -227,8 +248,8 @@ async fn stop_answer(
     Path(id): Path<String>,
     Json(wish): Json<StopWish>,
 ) -> Result<Json<StoppedBody>, Problem> {
-    let id = ChatId::from_text(id);
-    if app.runtime().store().chat(&id).await?.models_json.is_some() {
+    let Chat { id, models_json, .. } = known(&app, &caller, id).await?;
+    if models_json.is_some() {
         let stopped = model_chats::stop(&app, &caller.principal, &id).await?;
         return Ok(Json(StoppedBody { stopped, notification: None }));
     }

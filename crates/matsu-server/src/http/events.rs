@@ -9,21 +9,21 @@ mod stream;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use futures_util::stream::unfold;
+use matsu_core::access::Viewer;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ErrorId;
 use matsu_core::limits::{STREAM_TOPICS_MAX, STREAMS_MAX};
-use matsu_core::principal::Principal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
-use crate::auth::{Caller, Credential};
+use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
@@ -35,7 +35,7 @@ pub fn routes() -> Resource {
     let follow = says("follow_topics", "Changes what a stream follows besides tasks and counts.").body::<TopicsBody>();
     Resource::default().get("/events", open_events.streams::<EventBody>(), open).post(
         "/events/{stream_id}/topics",
-        follow,
+        follow.for_viewers_too(),
         set_topics,
     )
 }
@@ -72,15 +72,14 @@ struct TopicsBody {
 async fn open(
     State(app): State<App>,
     caller: Caller,
-    credential: Option<Extension<Credential>>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let cursor = last.or(query.cursor).map(|text| Cursor::parse(&text)).transpose()?;
     let topics = query.topics.split(',').filter(|topic| !topic.is_empty()).map(str::to_owned);
-    let following = Streams::open(&app, caller.principal.clone(), checked(topics.collect())?)?;
-    let stream = Stream::begin(app, caller.principal, credential.map(|found| found.0), following, cursor).await?;
+    let following = Streams::open(&app, caller.viewer(), checked(topics.collect())?)?;
+    let stream = Stream::begin(app, caller, following, cursor).await?;
     let events = unfold(stream, |stream| stream.next());
     let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
     Ok((unbuffered, Sse::new(events)).into_response())
@@ -93,7 +92,8 @@ async fn set_topics(
     Json(body): Json<TopicsBody>,
 ) -> Result<StatusCode, Problem> {
     let topics = checked(body.topics.into_iter().collect())?;
-    let stream = app.streams().lock().get(&stream_id).filter(|stream| stream.owner == caller.principal).cloned();
+    let stream =
+        app.streams().lock().get(&stream_id).filter(|stream| stream.viewer.principal == caller.principal).cloned();
     let Some(stream) = stream else {
         return Err(Problem::new(ErrorCode::ResourceNotFound, "this stream has ended; open another"));
     };
@@ -119,7 +119,7 @@ pub struct Streams {
 
 /// What one stream follows.
 struct Following {
-    owner: Principal,
+    viewer: Viewer,
     topics: Mutex<BTreeSet<String>>,
 }
 
@@ -131,14 +131,14 @@ struct OpenStream {
 }
 
 impl Streams {
-    fn open(app: &App, owner: Principal, topics: BTreeSet<String>) -> Result<OpenStream, Problem> {
+    fn open(app: &App, viewer: Viewer, topics: BTreeSet<String>) -> Result<OpenStream, Problem> {
         let mut open = app.streams().lock();
         if open.len() >= STREAMS_MAX {
             return Err(Problem::new(ErrorCode::LimitExceeded, format!("at most {STREAMS_MAX} streams can be open")));
         }
         // As hard to guess as any other id.
         let id = ErrorId::mint(app.runtime().clock().now()).as_str().replacen("err_", "stream_", 1);
-        let following = Arc::new(Following { owner, topics: Mutex::new(topics) });
+        let following = Arc::new(Following { viewer, topics: Mutex::new(topics) });
         open.insert(id.clone(), Arc::clone(&following));
         Ok(OpenStream { app: app.clone(), id, following })
     }

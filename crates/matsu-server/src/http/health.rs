@@ -29,6 +29,9 @@ async fn readyz(State(app): State<App>) -> Response {
     }
 }
 
-async fn metrics(State(app): State<App>, _caller: Caller) -> Response {
+async fn metrics(State(app): State<App>, caller: Caller) -> Response {
+    if let Err(problem) = caller.check_admin() {
+        return problem.into_response();
+    }
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics()).into_response()
 }

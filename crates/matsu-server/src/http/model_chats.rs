@@ -8,7 +8,7 @@ use axum::extract::{Path, Query, State};
 use matsu_core::chat::{Chat, Sender};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::Role;
-use matsu_core::id::ChatId;
+use matsu_core::id::{ChatId, RunId};
 use matsu_core::limits::SYSTEM_PROMPT_CHARS_MAX;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
@@ -79,9 +79,15 @@ fn problem(error: ChatError) -> Problem {
     }
 }
 
-pub async fn open(app: &App, owner: &Principal, models: &[String], unattended: bool) -> Result<Chat, Problem> {
+pub async fn open(
+    app: &App,
+    owner: &Principal,
+    models: &[String],
+    unattended: bool,
+    run: Option<RunId>,
+) -> Result<Chat, Problem> {
     let place = if unattended { ChatPlace::Run } else { ChatPlace::Page };
-    let opened = live(app)?.open(owner, models, place).await.map_err(problem)?;
+    let opened = live(app)?.open(owner, models, place, run).await.map_err(problem)?;
     Ok(app.runtime().store().chat(&opened.chat_id).await?)
 }
 

@@ -14,8 +14,16 @@ use crate::wire::{ListBody, NodeBody};
 
 pub fn routes() -> Resource {
     Resource::default()
-        .get("/nodes", says("list_nodes", "The processes that share this store.").answers::<NodesBody>(), nodes)
-        .get("/slots", says("list_slots", "How much runs, and how much may.").answers::<ListBody<SlotBody>>(), slots)
+        .get(
+            "/nodes",
+            says("list_nodes", "The processes that share this store.").answers::<NodesBody>().for_admins(),
+            nodes,
+        )
+        .get(
+            "/slots",
+            says("list_slots", "How much runs, and how much may.").answers::<ListBody<SlotBody>>().for_admins(),
+            slots,
+        )
 }
 
 #[derive(Serialize, JsonSchema)]

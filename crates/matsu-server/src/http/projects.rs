@@ -1,4 +1,4 @@
-//! Projects and agents: who works where. An agent's passkey is shown once, in the answer that made it.
+//! Projects and agents: who works where. They are the installation's: admins make them and see them. An agent's passkey is shown once, in the answer that made it.
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -21,9 +21,9 @@ pub fn routes() -> Resource {
     let make_agent = says("make_agent", "Makes an agent; its passkey is shown once.").body::<AgentWish>();
     Resource::default()
         .get("/projects", projects.answers::<PageBody<ProjectBody>>(), list_projects)
-        .post("/projects", make_project.creates::<ProjectBody>(), make_a_project)
+        .post("/projects", make_project.creates::<ProjectBody>().for_admins(), make_a_project)
         .get("/agents", agents.answers::<PageBody<AgentBody>>(), list_agents)
-        .post("/agents", make_agent.creates::<MadeAgent>(), make_an_agent)
+        .post("/agents", make_agent.creates::<MadeAgent>().for_admins(), make_an_agent)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,9 +41,12 @@ impl PageQuery {
 
 async fn list_projects(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<ProjectBody>>, Problem> {
+    if caller.only_own().is_some() {
+        return Ok(Json(PageBody { items: Vec::new(), next: None }));
+    }
     Ok(Json(PageBody::of(app.runtime().store().list_projects(&query.page()).await?)))
 }
 
@@ -60,7 +63,6 @@ struct ProjectWish {
 
 async fn make_a_project(
     State(app): State<App>,
-    _caller: Caller,
     Json(wish): Json<ProjectWish>,
 ) -> Result<(StatusCode, Json<ProjectBody>), Problem> {
     let name = wish.name.unwrap_or_else(|| wish.id.clone());
@@ -71,9 +73,12 @@ async fn make_a_project(
 
 async fn list_agents(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<AgentBody>>, Problem> {
+    if caller.only_own().is_some() {
+        return Ok(Json(PageBody { items: Vec::new(), next: None }));
+    }
     Ok(Json(PageBody::of(app.runtime().store().list_agents(&query.page()).await?)))
 }
 
@@ -99,7 +104,6 @@ struct MadeAgent {
 
 async fn make_an_agent(
     State(app): State<App>,
-    _caller: Caller,
     Json(wish): Json<AgentWish>,
 ) -> Result<(StatusCode, Json<MadeAgent>), Problem> {
     let name = wish.name.unwrap_or_else(|| wish.id.clone());

@@ -48,9 +48,13 @@ fn human_side() -> Resource {
         .get("/feedback", log.answers::<AnyObject>(), feedback_log)
         .post("/feedback", correct.answers::<AnyObject>(), feedback)
         .get("/rules", says("read_rules", "Rules about domains, newest first.").answers::<AnyObject>(), rules)
-        .get("/calibration", says("read_calibration", "Judges and their scores.").answers::<AnyObject>(), calibration)
-        .post("/calibration/rollback", back.answers::<AnyObject>(), rollback)
-        .post("/gc", sweep.answers::<AnyObject>(), gc)
+        .get(
+            "/calibration",
+            says("read_calibration", "Judges and their scores.").answers::<AnyObject>().for_admins(),
+            calibration,
+        )
+        .post("/calibration/rollback", back.answers::<AnyObject>().for_admins(), rollback)
+        .post("/gc", sweep.answers::<AnyObject>().for_admins(), gc)
 }
 
 /// Calls a tool for a person who works nowhere in particular.
@@ -65,7 +69,7 @@ pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> 
         return Err(Problem::invalid("folders must be a list of paths"));
     };
     let workplace = Workplace { roots: roots.unwrap_or_default(), cwd: None };
-    let cx = context(app, caller, Peer { workplace, run: None });
+    let cx = context(app, caller, Peer { workplace, ..Peer::default() });
     answer(&cx, "create_task", Value::Object(wish)).await
 }
 
@@ -243,7 +247,7 @@ struct GcBody {
 }
 
 /// Removes evidence that no task reaches, or says what would go.
-async fn gc(State(app): State<App>, _caller: Caller, Json(body): Json<GcBody>) -> Result<Json<Value>, Problem> {
+async fn gc(State(app): State<App>, Json(body): Json<GcBody>) -> Result<Json<Value>, Problem> {
     let removal = if body.dry_run { Removal::DryRun } else { Removal::Remove };
     let cleared = app.runtime().store().orphans(removal).await?;
     Ok(Json(json!({

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use matsu_core::access::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub fn routes() -> Resource {
             says("read_session", "Who is signed in; keeps the session alive.").answers::<SessionBody>(),
             read,
         )
-        .delete("/session", log_out, end)
+        .delete("/session", log_out.for_viewers_too(), end)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,7 +48,8 @@ async fn begin(State(app): State<App>, headers: HeaderMap, Json(body): Json<LogI
 #[derive(Serialize, JsonSchema)]
 struct SessionBody {
     principal: String,
-    /// The token behind this session; absent on the socket.
+    role: Role,
+    /// The token behind this session; absent for a process that opened the store itself.
     token_id: Option<String>,
     version: String,
     store: String,
@@ -61,6 +63,7 @@ async fn read(
 ) -> Response {
     let body = SessionBody {
         principal: caller.principal.to_string(),
+        role: caller.rights.role,
         token_id: credential.map(|credential| credential.token.to_string()),
         version: app.version().to_owned(),
         store: app.store_name().to_owned(),
@@ -80,6 +83,6 @@ async fn end(
     let Some(credential) = credential.filter(|_| page_session::is_attempted(&headers)) else {
         return Err(Problem::invalid("only a page has a session to end; see `matsu token revoke`"));
     };
-    app.tokens().revoke(&caller.principal, &credential.token).await?;
+    app.tokens().revoke(Some(&caller.principal), &credential.token).await?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, page_session::ended(&headers))]).into_response())
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use matsu_core::id::{AgentId, ProjectId, SessionId};
 use matsu_core::notification::{NotificationAction, NotificationKind};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::SessionFilter;
+use matsu_core::ports::store::{SessionFilter, StoreError};
 use matsu_core::session::SessionState;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,10 +45,11 @@ struct ListQuery {
 
 async fn sessions(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<PageBody<SessionBody>>, Problem> {
     let filter = SessionFilter {
+        owner: caller.only_own().cloned(),
         agent_id: query.agent_id.map(AgentId::from_text),
         project_id: query.project_id.map(ProjectId::from_text),
         state: query.state,
@@ -57,8 +58,18 @@ async fn sessions(
     Ok(Json(PageBody::of(app.runtime().store().list_sessions(&filter, &page).await?)))
 }
 
-async fn end(State(app): State<App>, _caller: Caller, Path(id): Path<String>) -> Result<Json<SessionBody>, Problem> {
-    let session = app.runtime().close_session(&SessionId::from_text(id)).await?;
+/// A session of somebody else does not exist.
+async fn known(app: &App, caller: &Caller, id: String) -> Result<SessionId, Problem> {
+    let id = SessionId::from_text(id);
+    let session = app.runtime().store().session(&id).await?;
+    if caller.only_own().is_some_and(|own| session.owner != *own) {
+        return Err(StoreError::NotFound { what: "session", id: id.to_string() }.into());
+    }
+    Ok(id)
+}
+
+async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<SessionBody>, Problem> {
+    let session = app.runtime().close_session(&known(&app, &caller, id).await?).await?;
     Ok(Json(SessionBody::from(&session)))
 }
 
@@ -77,7 +88,7 @@ struct NoticeWish {
 
 async fn notify(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Path(id): Path<String>,
     Json(wish): Json<NoticeWish>,
 ) -> Result<(StatusCode, Json<NotificationBody>), Problem> {
@@ -87,7 +98,7 @@ async fn notify(
         NotificationKind::Message => NotificationAction::UserMessage,
         NotificationKind::StatusChange => NotificationAction::Resume,
     });
-    let session = SessionId::from_text(id);
+    let session = known(&app, &caller, id).await?;
     let sent = app.runtime().send_notice(&session, kind, action, wish.message, wish.instruction).await?;
     let language = app.runtime().session_options().language;
     Ok((StatusCode::CREATED, Json(NotificationBody::of(&sent, language))))
@@ -103,12 +114,12 @@ struct NotificationQuery {
 
 async fn notifications(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     Query(query): Query<NotificationQuery>,
 ) -> Result<Json<PageBody<NotificationBody>>, Problem> {
     let session = query.session_id.map(SessionId::from_text);
     let page = PageRequest::new(query.after, query.limit);
-    let page = app.runtime().store().list_notifications(session.as_ref(), &page).await?;
+    let page = app.runtime().store().list_notifications(session.as_ref(), caller.only_own(), &page).await?;
     let language = app.runtime().session_options().language;
     let items = page.items.iter().map(|notification| NotificationBody::of(notification, language)).collect();
     Ok(Json(PageBody { items, next: page.next }))

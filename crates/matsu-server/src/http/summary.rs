@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use matsu_core::job::JobState;
 use matsu_core::limits::FAILED_SHOWN_FOR;
-use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +28,7 @@ pub struct SummaryBody {
     pub awaiting_input: i64,
     /// Tasks that failed in the last 24 hours.
     pub failed: i64,
-    /// Calls that are held open by the one wait, in the process that answers.
+    /// Calls that are held open by the one wait, in the process that answers; for admins, else none are counted.
     pub waiters: usize,
     pub slots: Vec<SlotSummary>,
 }
@@ -43,13 +42,13 @@ pub struct SlotSummary {
 }
 
 async fn read(State(app): State<App>, caller: Caller) -> Result<Json<SummaryBody>, Problem> {
-    Ok(Json(summary(&app, &caller.principal).await?))
+    Ok(Json(summary(&app, &caller).await?))
 }
 
-pub async fn summary(app: &App, owner: &Principal) -> Result<SummaryBody, Problem> {
+pub async fn summary(app: &App, caller: &Caller) -> Result<SummaryBody, Problem> {
     let runtime = app.runtime();
     let since = runtime.clock().now().minus(FAILED_SHOWN_FOR);
-    let read = runtime.store().summary(owner, since).await?;
+    let read = runtime.store().summary(&caller.principal, since).await?;
     let jobs = |slot: Option<Slot>, state: JobState| -> i64 {
         let counts =
             read.queue.iter().filter(|count| count.state == state && slot.is_none_or(|slot| slot == count.slot));
@@ -69,7 +68,7 @@ pub async fn summary(app: &App, owner: &Principal) -> Result<SummaryBody, Proble
         awaiting_auth,
         awaiting_input,
         failed: read.failed,
-        waiters: runtime.waits_open(),
+        waiters: if caller.rights.is_admin() { runtime.waits_open() } else { 0 },
         slots: slots.collect(),
     })
 }

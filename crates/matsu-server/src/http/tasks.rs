@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::id::{AgentId, ProjectId, TaskId};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, Steer, TaskFilter};
+use matsu_core::ports::store::{JobFilter, Steer, StoreError, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -91,12 +91,20 @@ struct TaskWish {
     message: String,
 }
 
+/// Named agents are the installation's: to everybody but admins they do not exist.
+fn named_agent(caller: &Caller, id: String) -> Result<AgentId, Problem> {
+    if caller.only_own().is_some() {
+        return Err(StoreError::NotFound { what: "agent", id }.into());
+    }
+    Ok(AgentId::from_text(id))
+}
+
 /// Gives a task to a named agent.
 pub async fn hand_over(app: &App, caller: Caller, wish: Map<String, Value>) -> Result<Value, Problem> {
     let wish: TaskWish = serde_json::from_value(Value::Object(wish))
         .map_err(|error| Problem::invalid(format!("a task for a named agent: {error}")))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
-    let agent = AgentId::from_text(wish.agent_id);
+    let agent = named_agent(&caller, wish.agent_id)?;
     let task = app.runtime().hand_task(&caller.principal, &agent, &project, wish.message).await?;
     Ok(json!(TaskBody::from(&task)))
 }
@@ -143,7 +151,8 @@ async fn change(
         if body.status.is_some() || body.mode.is_some() {
             return Err(Problem::invalid("agent_id goes alone: give the task to somebody, or change its status"));
         }
-        let task = app.runtime().reassign(&caller.principal, &id, &AgentId::from_text(agent)).await?;
+        let agent = named_agent(&caller, agent)?;
+        let task = app.runtime().reassign(&caller.principal, &id, &agent).await?;
         return Ok(Json(json!({ "task": TaskBody::from(&task) })));
     }
     let Some(wanted) = body.status else {

@@ -20,6 +20,7 @@ pub fn context(app: &App, caller: Caller, peer: Peer) -> ToolContext {
         workplace: Arc::new(peer.workplace),
         session_token: peer.run.as_ref().map(|run| Arc::clone(run.token.reveal())),
         run: peer.run,
+        rights: caller.rights,
         ..ToolContext::new(app.runtime().clone(), caller.principal)
     }
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use matsu_core::error_code::ErrorCode;
+use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::tools::TOOLS;
 use serde_json::{Map, Value, json};
@@ -17,12 +18,17 @@ use crate::resource::{Resource, says};
 pub fn routes() -> Resource {
     let call_tool = says("call_tool", "Calls a tool; answers as over MCP.").body::<AnyObject>();
     Resource::default()
-        .get("/tools", says("list_tools", "Every tool with its schema.").answers::<AnyObject>(), list)
-        .post("/tools/{name}", call_tool.answers::<AnyObject>(), call)
+        .get(
+            "/tools",
+            says("list_tools", "Every tool that the caller may call, with its schema.").answers::<AnyObject>(),
+            list,
+        )
+        .post("/tools/{name}", call_tool.answers::<AnyObject>().for_viewers_too(), call)
 }
 
-async fn list(_caller: Caller) -> Json<Value> {
-    let items = TOOLS.iter().map(|tool| {
+async fn list(caller: Caller) -> Json<Value> {
+    let offer = Offer::all().within(&caller.rights);
+    let items = offer.tools().map(|tool| {
         json!({
             "name": tool.name,
             "toolset": tool.toolset.as_str(),

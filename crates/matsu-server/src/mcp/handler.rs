@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use matsu_core::principal::Principal;
 use matsu_runtime::InstanceId;
 use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
@@ -22,11 +21,12 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::instructions::INSTRUCTIONS;
 use super::native::TaskDesk;
 use crate::app::App;
+use crate::auth::open_calls::OpenCall;
 use crate::auth::{Caller, PresentedSession};
 use crate::doors::hung_up::Carried;
 
@@ -52,8 +52,12 @@ pub struct Connection {
     pub session_token: Option<Arc<str>>,
     /// Tells this connection from every other. Over HTTP, where connections say nothing, this process.
     pub id: String,
-    /// The run whose process has connected.
+    /// The run whose own socket the connection came over.
     pub run: Option<RunSeat>,
+    /// Why nothing can be called here.
+    pub refusal: Option<&'static str>,
+    /// On the list of what is open under the token that was presented.
+    pub call: Option<Arc<OpenCall>>,
 }
 
 /// Replies that may yet turn out to be lost: a client can cancel a request that was already answered.
@@ -77,7 +81,15 @@ impl McpHandler {
 
     /// Who asks: the connection's own caller, or the one whose token came with this request.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        if let Some(refusal) = self.connection.refusal {
+            return Err(ErrorData::invalid_request(refusal, None));
+        }
         self.connection.caller.clone().map_or_else(|| caller_of(context), Ok)
+    }
+
+    fn check_writer(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let checked = self.caller(context)?.check_writer();
+        checked.map_err(|problem| ErrorData::invalid_request(problem.detail().to_owned(), None))
     }
 
     fn desk(&self, context: &RequestContext<RoleServer>) -> Result<TaskDesk, ErrorData> {
@@ -86,7 +98,7 @@ impl McpHandler {
     }
 
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
-        let Caller { principal, instance } = self.caller(context)?;
+        let Caller { principal, instance, rights } = self.caller(context)?;
         Ok(ToolContext {
             instance: Some(instance),
             caller: context.ct.clone(),
@@ -97,6 +109,7 @@ impl McpHandler {
             tasks: if follows_tasks(context) { NativeTasks::Understood } else { NativeTasks::Unknown },
             call_key: call_key(context),
             run: self.connection.run.clone(),
+            rights,
             ..ToolContext::new(self.app.runtime().clone(), principal)
         })
     }
@@ -120,14 +133,18 @@ impl McpHandler {
         if let Some(grants) = extension::<PresentedSession>(context).and_then(|session| session.grants) {
             return Ok(Offer::granted(&grants));
         }
+        // Over HTTP the token, and so what it is limited to, comes with each request.
+        let rights = self.connection.caller.as_ref().map(|caller| Arc::clone(&caller.rights));
+        let rights = rights.or_else(|| extension::<Caller>(context).map(|caller| caller.rights));
+        let within = |offer: Offer| rights.as_ref().map_or(offer.clone(), |rights| offer.within(rights));
         let query = context.extensions.get::<Parts>().and_then(|parts| parts.uri.query());
         let asked = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("tools=")));
         match asked {
             Some(tools) => {
                 let tools = tools.replace("%2C", ",").replace("%2c", ",");
-                Offer::parse(&tools).map_err(|error| ErrorData::invalid_params(error, None))
+                Offer::parse(&tools).map(within).map_err(|error| ErrorData::invalid_params(error, None))
             }
-            None => Ok(self.connection.offer.clone()),
+            None => Ok(within(self.connection.offer.clone())),
         }
     }
 
@@ -252,6 +269,10 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(refusal) = self.connection.refusal {
+            let body = json!({ "ok": false, "error_code": "UNAUTHORIZED", "error": refusal });
+            return Ok(CallToolResponse::Complete(result(body, true)));
+        }
         let Some(entry) = self.offer(&context)?.find(&request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
@@ -290,6 +311,7 @@ impl ServerHandler for McpHandler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.check_writer(&context)?;
         self.desk(&context)?.answer(&request.task_id, &request.input_responses).await
     }
 
@@ -323,6 +345,7 @@ impl ServerHandler for McpHandler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.check_writer(&context)?;
         self.desk(&context)?.cancel(&request.task_id).await
     }
 }
@@ -346,10 +369,4 @@ fn described(entry: &ToolEntry) -> Tool {
     Tool::new(entry.name, entry.description, object(entry.input_schema()))
         .with_raw_output_schema(Arc::new(object(entry.output_schema())))
         .with_annotations(annotations)
-}
-
-/// The store's own user, for whoever may open the socket.
-#[must_use]
-pub fn local_caller(instance: &str) -> Caller {
-    Caller { principal: Principal::local_user(), instance: InstanceId::from_text(instance) }
 }

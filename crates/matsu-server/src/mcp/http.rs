@@ -31,6 +31,8 @@ pub fn routes(app: &App) -> Router<App> {
         session_token: None,
         id: format!("http/{}", app.runtime().node()),
         run: None,
+        refusal: None,
+        call: None,
     };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))

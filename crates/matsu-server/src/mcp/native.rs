@@ -2,6 +2,7 @@
 
 mod questions;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::id::TaskId;
@@ -85,7 +86,8 @@ impl TaskDesk {
                 TaskPayload::Completed { result: body(wait_is_over(arrived), false) }
             }
             (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => {
-                let cx = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
+                let own = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
+                let cx = ToolContext { rights: Arc::clone(&self.caller.rights), ..own };
                 let (structured, is_error) = run_is_over(&cx, task).await;
                 TaskPayload::Completed { result: body(structured, is_error) }
             }

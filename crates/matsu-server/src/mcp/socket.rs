@@ -5,24 +5,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matsu_core::access::{Rights, Role};
 use matsu_core::id::NodeId;
-use matsu_runtime::agents::RunSeat;
+use matsu_core::principal::Principal;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::handler::local_caller;
 use super::lines::Lines;
 use super::{Connection, McpHandler};
 use crate::app::App;
-
-/// A preamble is one short line; whoever sends more is no relay of ours.
-const PREAMBLE_BYTES_MAX: u64 = 64 * 1024;
+use crate::auth::guard::{Presented, identify};
+use crate::auth::open_calls::{Kind, OpenCall, OpenCalls};
+use crate::auth::{Caller, hash};
+use crate::peer::Peer;
 
 /// What a relay says first. Not to be printed: it may carry a secret.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Preamble {
     pub version: String,
     /// Tells relays of the same user apart.
@@ -40,6 +41,9 @@ pub struct Preamble {
     /// Whose presence the client is, where an agent was started by somebody of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_token: Option<String>,
+    /// A user's token. A relay of an older version has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 
 /// What the daemon answers.
@@ -48,27 +52,26 @@ pub struct Greeting {
     pub version: String,
     /// Set if the preamble was refused; the connection ends then.
     pub error: Option<String>,
+    /// It is refused for now only: the supervisor of a run finds no daemon at the moment.
+    #[serde(default)]
+    pub retryable: bool,
 }
 
 /// Speaks with a relay: preamble, greeting, then MCP until one side ends.
 ///
 /// # Errors
 /// A stream that breaks before the greeting.
-pub async fn converse<R, W>(app: App, run: Option<RunSeat>, reader: R, mut writer: W) -> io::Result<()>
+pub async fn converse<R, W>(app: App, peer: Peer, preamble: &str, reader: R, mut writer: W) -> io::Result<()>
 where
-    R: AsyncBufRead + Send + Unpin + 'static,
+    R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let mut line = String::new();
-    let mut limited = reader.take(PREAMBLE_BYTES_MAX);
-    limited.read_line(&mut line).await?;
-    let reader = limited.into_inner();
-    let connection = match serde_json::from_str::<Preamble>(&line) {
-        Ok(preamble) => connection(&app, preamble, run).await,
+    let connection = match serde_json::from_str::<Preamble>(preamble) {
+        Ok(preamble) => connection(&app, preamble, peer).await,
         Err(error) => Err(format!("the preamble cannot be read: {error}")),
     };
     let error = connection.as_ref().err().cloned();
-    let greeting = Greeting { version: app.version().to_owned(), error };
+    let greeting = Greeting { version: app.version().to_owned(), error, retryable: false };
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
     writer.flush().await?;
     if let Ok(connection) = connection {
@@ -77,33 +80,66 @@ where
     Ok(())
 }
 
-/// Whoever opens the socket is the store's own user, unless a session token says that it is less. A process of a run
-/// is the run's session, whatever it presents.
-async fn connection(app: &App, preamble: Preamble, run: Option<RunSeat>) -> Result<Connection, String> {
-    let mut caller = local_caller(&preamble.instance);
+/// Who is at the other end: a session or a user, by the token it presents. Without one it sees the tools and can call
+/// none.
+async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connection, String> {
     let mut offer = Offer::parse(&preamble.tools)?;
-    let of_run = run.as_ref().map(|run| Arc::clone(run.token.reveal()));
-    let session_token = of_run.or(preamble.session_token.map(Arc::from));
-    if let Some(token) = &session_token {
-        let session = app.runtime().session_by_token(token).await.map_err(|error| error.to_string())?;
-        let session = session.ok_or("the session token is not known")?;
-        caller.principal = session.principal();
-        if let Some(grants) = &session.grants {
-            offer = Offer::granted(grants);
+    let named = Workplace { roots: preamble.roots, cwd: preamble.cwd };
+    let (mut caller, mut workplace) = (Caller::local_owner(&preamble.instance), Workplace::default());
+    let (mut session_token, mut refusal, mut call) = (None, None, None);
+    match (preamble.session_token, preamble.token) {
+        (Some(token), _) => {
+            peer.check_runs_token(&token)?;
+            let session = app.runtime().session_by_token(&token).await.map_err(|error| error.to_string())?;
+            let session = session.ok_or("the session token is not known; it holds until its run or session ends")?;
+            caller.principal = session.principal();
+            caller.rights = Arc::new(app.runtime().rights_of(&session.owner).await.map_err(|error| error.to_string())?);
+            if let Some(grants) = &session.grants {
+                offer = Offer::granted(grants);
+            }
+            call = Some(OpenCalls::enter(app, &hash(&token), Kind::Session));
+            session_token = Some(Arc::from(token));
+        }
+        (None, Some(token)) => {
+            peer.check_users_token()?;
+            let (found, presented) = identify(app, &token).await.map_err(|problem| problem.detail().to_owned())?;
+            if matches!(presented, Presented::Session(_)) {
+                return Err("this is the token of a session; pass it as MATSU_SESSION_TOKEN".to_owned());
+            }
+            call = Some(presented.open(app));
+            caller = Caller { instance: caller.instance, ..found };
+            workplace = named;
+        }
+        (None, None) => {
+            peer.check_users_token()?;
+            refusal = Some(RESTART);
+            caller = Caller { principal: Principal::user(""), rights: Arc::new(nothing()), ..caller };
         }
     }
+    offer = offer.within(&caller.rights);
     Ok(Connection {
         caller: Some(caller),
         offer,
         hold_max: preamble.hold.map(Duration::from_secs),
-        workplace: Arc::new(Workplace { roots: preamble.roots, cwd: preamble.cwd }),
+        workplace: Arc::new(workplace),
         session_token,
         // Not the relay's own name: one relay may reach the daemon, or its successor, over several connections, and
         // what went out over one that broke may never have arrived.
         id: format!("conn/{}", NodeId::mint(app.runtime().clock().now())),
-        run,
+        run: peer.socket_of,
+        refusal,
+        call: call.map(Arc::new),
     })
 }
+
+/// What a relay without a token may do. It still sees which tools there are.
+fn nothing() -> Rights {
+    Rights::new(Role::Member, Vec::new(), None)
+}
+
+const RESTART: &str = "restart Matsu in your client: the relay that the client started is of an older version and \
+                       presents no token, so its calls are refused. Restarting the client, or its server matsu, starts \
+                       the installed version";
 
 /// Speaks MCP in this very process, for `--no-daemon`.
 ///
@@ -111,29 +147,54 @@ async fn connection(app: &App, preamble: Preamble, run: Option<RunSeat>) -> Resu
 /// A toolset that does not exist.
 pub async fn serve_here<R, W>(app: App, preamble: Preamble, reader: R, writer: W) -> Result<(), String>
 where
-    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+    R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let connection = connection(&app, preamble, None).await?;
+    let workplace = Workplace { roots: preamble.roots.clone(), cwd: preamble.cwd.clone() };
+    let mut connection = connection(&app, preamble, Peer::default()).await?;
+    // This process is its user's own and has opened the store itself.
+    if connection.refusal.take().is_some() {
+        let instance = connection.caller.take().map(|caller| caller.instance);
+        let owner = Caller::local_owner("here");
+        connection.caller = Some(Caller { instance: instance.unwrap_or(owner.instance.clone()), ..owner });
+        connection.workplace = Arc::new(workplace);
+    }
     serve(app, connection, reader, writer).await;
     Ok(())
 }
 
 async fn serve<R, W>(app: App, connection: Connection, reader: R, writer: W)
 where
-    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+    R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let instance = connection.caller.as_ref().map(|caller| caller.instance.clone());
-    let shutdown = app.shutdown().clone();
+    let ends = app.shutdown().child_token();
+    let call = connection.call.clone();
     let handler = McpHandler::new(app.clone(), connection);
-    match handler.serve_with_ct(Lines::new(reader, writer), shutdown.child_token()).await {
+    match handler.serve_with_ct(Lines::new(reader, writer), ends.clone()).await {
         Ok(running) => {
-            let _ = running.waiting().await;
+            let waiting = running.waiting();
+            tokio::pin!(waiting);
+            tokio::select! {
+                _ = &mut waiting => {}
+                () = over(call.as_deref()) => {
+                    ends.cancel();
+                    let _ = waiting.await;
+                }
+            }
         }
         Err(error) => tracing::debug!(%error, "a client left before it said who it is"),
     }
     if let Some(instance) = instance {
         app.runtime().cursors().forget(&instance);
+    }
+}
+
+/// Returns when the token of a connection holds no longer.
+async fn over(call: Option<&OpenCall>) {
+    match call {
+        Some(call) => call.over().cancelled().await,
+        None => std::future::pending().await,
     }
 }

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0011_in_place.sql"),
     include_str!("../../migrations/postgres/0012_run_ids.sql"),
     include_str!("../../migrations/postgres/0013_lone_jobs.sql"),
+    include_str!("../../migrations/postgres/0014_access.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -1,10 +1,11 @@
 //! Projects, agents, chats, sessions and notifications: each method names its transition.
 
 use async_trait::async_trait;
+use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, Message, NewChat, NewMessage};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, SessionId};
+use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, RunId, SessionId};
 use matsu_core::job::Lease;
 use matsu_core::notification::{NewNotice, Notification};
 use matsu_core::page::{Page, PageRequest};
@@ -27,7 +28,7 @@ use crate::transitions::notifications::{
     UnreadResults,
 };
 use crate::transitions::sessions::{SweepSessions, TouchSession};
-use crate::transitions::standing::{ListSessions, ReadReport, ReadSession, ReadStanding, ReadView};
+use crate::transitions::standing::{ListSessions, ReadReport, ReadSession, ReadStanding, ReadView, SessionOfRun};
 use crate::transitions::turns::{BeginTurn, ReadQuestion, ReleaseChats};
 
 #[async_trait]
@@ -67,11 +68,11 @@ impl ChatStore for SqlStore {
         self.read(ReadChat(id.clone())).await
     }
 
-    async fn list_chats(&self, viewer: &Principal, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
+    async fn list_chats(&self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
         self.read(ListChats { viewer: viewer.clone(), page: page.clone() }).await
     }
 
-    async fn chats_known_to(&self, viewer: &Principal, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
+    async fn chats_known_to(&self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
         self.read(ChatsKnownTo { viewer: viewer.clone(), ids: ids.to_vec() }).await
     }
 
@@ -152,6 +153,10 @@ impl SessionStore for SqlStore {
         self.read(ReadReport(id.clone())).await
     }
 
+    async fn session_of_run(&self, run: &RunId) -> Result<Option<Session>, StoreError> {
+        self.read(SessionOfRun(run.clone())).await
+    }
+
     async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError> {
         self.read(ListSessions { filter: filter.clone(), page: page.clone() }).await
     }
@@ -191,9 +196,10 @@ impl NotificationStore for SqlStore {
     async fn list_notifications(
         &self,
         session: Option<&SessionId>,
+        owner: Option<&Principal>,
         page: &PageRequest,
     ) -> Result<Page<Notification>, StoreError> {
-        self.read(ListNotifications { session: session.cloned(), page: page.clone() }).await
+        self.read(ListNotifications { session: session.cloned(), owner: owner.cloned(), page: page.clone() }).await
     }
 
     async fn sweep_notifications(

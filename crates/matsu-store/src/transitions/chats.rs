@@ -1,5 +1,6 @@
 //! Chats: open, read, end, and agents that were called and never came.
 
+use matsu_core::access::Viewer;
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::chat::{Chat, ChatState, NewChat, NewMessage, Sender};
 use matsu_core::clock::Timestamp;
@@ -7,7 +8,6 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ChatId, MessageId};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{OpenedChat, StoreError};
-use matsu_core::principal::Principal;
 use matsu_core::project::ProjectStatus;
 use matsu_core::session::{EndReason, SessionState};
 
@@ -28,22 +28,28 @@ const OPEN_OF: Sql = Sql::both(concat!(
     chat_columns!(),
     " FROM chats WHERE agent_id = $1 AND project_id = $2 AND state = 'open'"
 ));
-/// Only a chat with models has an owner, and a transcript that names it.
+/// Only a chat with models has an owner, and a transcript that names it; those with named agents are for admins.
 macro_rules! known_to {
-    ($viewer:literal) => {
-        concat!("NOT EXISTS (SELECT 1 FROM transcripts t WHERE t.chat_id = chats.id AND t.owner <> ", $viewer, ")")
+    ($viewer:literal, $is_admin:literal) => {
+        concat!(
+            "NOT EXISTS (SELECT 1 FROM transcripts t WHERE t.chat_id = chats.id AND t.owner <> ",
+            $viewer,
+            ") AND (CAST(",
+            $is_admin,
+            " AS BIGINT) = 1 OR chats.agent_id IS NULL)"
+        )
     };
 }
 const CHATS: Sql = Sql::both(concat!(
     "SELECT ",
     chat_columns!(),
     " FROM chats WHERE seq < coalesce(CAST($1 AS BIGINT), 9223372036854775807) AND ",
-    known_to!("$3"),
+    known_to!("$3", "$4"),
     " ORDER BY seq DESC LIMIT $2"
 ));
 const KNOWN: Sql = Sql::each(
-    concat!("SELECT id FROM chats WHERE id = $1 AND ", known_to!("$2")),
-    concat!("SELECT id FROM chats WHERE id = ANY($1) AND ", known_to!("$2")),
+    concat!("SELECT id FROM chats WHERE id = $1 AND ", known_to!("$2", "$3")),
+    concat!("SELECT id FROM chats WHERE id = ANY($1) AND ", known_to!("$2", "$3")),
 );
 /// Two who open at the same time: the second finds the first one's.
 const INSERT: Sql = Sql::both(
@@ -136,7 +142,7 @@ impl Transition for ReadChat {
 }
 
 pub struct ListChats {
-    pub viewer: Principal,
+    pub viewer: Viewer,
     pub page: PageRequest,
 }
 
@@ -144,14 +150,24 @@ impl Transition for ListChats {
     type Output = Page<Chat>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Chat>, StoreError> {
-        let rows = tx.rows(&CHATS, params![self.page.after, self.page.limit() + 1, &self.viewer]).await?;
+        let rows = tx
+            .rows(
+                &CHATS,
+                params![
+                    self.page.after,
+                    self.page.limit() + 1,
+                    &self.viewer.principal,
+                    i64::from(self.viewer.is_admin)
+                ],
+            )
+            .await?;
         let chats = rows.iter().map(session_rows::chat).collect::<Result<Vec<_>, _>>()?;
         Ok(page(chats, &self.page, |chat| chat.seq))
     }
 }
 
 pub struct ChatsKnownTo {
-    pub viewer: Principal,
+    pub viewer: Viewer,
     pub ids: Vec<ChatId>,
 }
 
@@ -160,7 +176,7 @@ impl Transition for ChatsKnownTo {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
         let ids: Vec<&str> = self.ids.iter().map(ChatId::as_str).collect();
-        let rows = tx.rows_of(&KNOWN, &ids, params![&self.viewer]).await?;
+        let rows = tx.rows_of(&KNOWN, &ids, params![&self.viewer.principal, i64::from(self.viewer.is_admin)]).await?;
         rows.iter().map(|row| row.only_text().map(ChatId::from_text)).collect()
     }
 }

@@ -53,7 +53,7 @@ const LIST: Sql = Sql::both(concat!(
     "SELECT ",
     notification_columns!(),
     " FROM notifications WHERE (CAST($1 AS TEXT) IS NULL OR session_id = $1) \
-     AND seq < coalesce(CAST($2 AS BIGINT), 9223372036854775807) ORDER BY seq DESC LIMIT $3"
+     AND (CAST($4 AS TEXT) IS NULL OR session_id IN (SELECT id FROM sessions WHERE owner = $4)) AND seq < coalesce(CAST($2 AS BIGINT), 9223372036854775807) ORDER BY seq DESC LIMIT $3"
 ));
 const FORGET_UNREAD: Sql = Sql::both(
     "DELETE FROM notifications WHERE seq IN (SELECT seq FROM notifications WHERE acknowledged_at IS NULL \
@@ -167,6 +167,7 @@ impl Transition for PendingInterrupts {
 
 pub struct ListNotifications {
     pub session: Option<SessionId>,
+    pub owner: Option<Principal>,
     pub page: PageRequest,
 }
 
@@ -174,7 +175,7 @@ impl Transition for ListNotifications {
     type Output = Page<Notification>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Notification>, StoreError> {
-        let values = params![self.session.as_ref(), self.page.after, self.page.limit() + 1];
+        let values = params![self.session.as_ref(), self.page.after, self.page.limit() + 1, self.owner.as_ref()];
         let rows = tx.rows(&LIST, values).await?;
         let found = rows.iter().map(session_rows::notification).collect::<Result<Vec<_>, _>>()?;
         Ok(page(found, &self.page, |notification| notification.seq))

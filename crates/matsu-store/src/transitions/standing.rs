@@ -1,7 +1,7 @@
 //! Looks at sessions: who calls and what it has not heard, what it does next, who is there.
 
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{SessionId, TaskId};
+use matsu_core::id::{RunId, SessionId, TaskId};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{SessionFilter, SessionKey, Standing, StoreError};
 use matsu_core::session::{Purpose, Said, Session, SessionView, Unread};
@@ -47,9 +47,11 @@ const LIST: Sql = Sql::both(concat!(
     "SELECT ",
     session_columns!(),
     " FROM sessions WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1) AND (CAST($2 AS TEXT) IS NULL OR project_id = $2) \
-     AND (CAST($3 AS TEXT) IS NULL OR state = $3) AND seq < coalesce(CAST($4 AS BIGINT), 9223372036854775807) \
+     AND (CAST($3 AS TEXT) IS NULL OR state = $3) AND (CAST($6 AS TEXT) IS NULL OR owner = $6) AND seq < coalesce(CAST($4 AS BIGINT), 9223372036854775807) \
      ORDER BY seq DESC LIMIT $5"
 ));
+const OF_RUN: Sql =
+    Sql::both(concat!("SELECT ", session_columns!(), " FROM sessions WHERE run_id = $1 ORDER BY seq DESC LIMIT 1"));
 
 fn standing(c: &mut Columns<'_>) -> Result<Standing, StoreError> {
     let session = session_rows::session(c)?;
@@ -146,6 +148,16 @@ impl Transition for ReadView {
     }
 }
 
+pub struct SessionOfRun(pub RunId);
+
+impl Transition for SessionOfRun {
+    type Output = Option<Session>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Session>, StoreError> {
+        tx.row(&OF_RUN, params![&self.0]).await?.map(|row| session_rows::session(&mut row.columns())).transpose()
+    }
+}
+
 pub struct ListSessions {
     pub filter: SessionFilter,
     pub page: PageRequest,
@@ -161,7 +173,8 @@ impl Transition for ListSessions {
             filter.project_id.as_ref(),
             filter.state.map(|state| state.as_str()),
             self.page.after,
-            self.page.limit() + 1
+            self.page.limit() + 1,
+            filter.owner.as_ref()
         ];
         let rows = tx.rows(&LIST, values).await?;
         let sessions =

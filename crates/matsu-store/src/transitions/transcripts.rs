@@ -5,7 +5,7 @@ use matsu_core::chat::{ChatState, NewChat};
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::Entry;
-use matsu_core::id::{ChatId, ProjectId};
+use matsu_core::id::{ChatId, ProjectId, RunId};
 use matsu_core::ports::store::{AppendEntries, Change, Describe, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, StoredEntry, Transcript};
@@ -16,11 +16,12 @@ use crate::sql::{Row, Sql, Transition, Tx, params};
 macro_rules! columns {
     () => {
         "t.chat_id, t.owner, t.name, t.system_prompt, c.models_json, t.place, c.last_seq, c.state, c.created_at, \
-         t.updated_at FROM transcripts t JOIN chats c ON c.id = t.chat_id"
+         t.updated_at, t.run_id FROM transcripts t JOIN chats c ON c.id = t.chat_id"
     };
 }
 
-const INSERT: Sql = Sql::both("INSERT INTO transcripts (chat_id, owner, place, updated_at) VALUES ($1, $2, $3, $4)");
+const INSERT: Sql =
+    Sql::both("INSERT INTO transcripts (chat_id, owner, place, updated_at, run_id) VALUES ($1, $2, $3, $4, $5)");
 const ONE: Sql = Sql::both(concat!("SELECT ", columns!(), " WHERE t.chat_id = $1"));
 const OF_OWNER: Sql =
     Sql::both(concat!("SELECT ", columns!(), " WHERE t.owner = $1 ORDER BY t.updated_at DESC, t.chat_id LIMIT 200"));
@@ -64,6 +65,7 @@ fn transcript(row: &Row) -> Result<Transcript, StoreError> {
         ended: c.text()? == ChatState::Ended.as_str(),
         created_at: c.time()?,
         updated_at: c.time()?,
+        run_id: c.opt_text()?.map(RunId::from_text),
     })
 }
 
@@ -87,7 +89,8 @@ impl Transition for OpenTranscript {
             created_at: new.created_at,
         };
         OpenChat(chat).run(tx).await?;
-        tx.run(&INSERT, params![&new.chat_id, &new.owner, new.place.as_str(), new.created_at]).await?;
+        tx.run(&INSERT, params![&new.chat_id, &new.owner, new.place.as_str(), new.created_at, new.run_id.as_ref()])
+            .await?;
         read(tx, &new.chat_id).await
     }
 }

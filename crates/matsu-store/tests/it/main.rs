@@ -212,6 +212,7 @@ on_every_backend! {
         a_token_is_found_by_its_hash_until_it_is_revoked,
         a_live_name_is_taken,
         tokens_are_listed_in_pages_and_revoked_by_their_owner,
+        a_user_has_folders_and_tokens_until_it_is_removed,
     }
     transcripts {
         what_was_appended_is_read_back_in_order,

@@ -1,16 +1,16 @@
 //! A stream of events over the daemon's socket, read one event at a time.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use axum::body::Body;
 use http_body_util::BodyExt;
-use hyper::Request;
+use hyper::Method;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
+
+use super::Daemon;
 
 pub struct Events {
     body: Incoming,
@@ -21,15 +21,15 @@ pub struct Events {
 }
 
 impl Events {
-    pub async fn open(socket: &Path, path: &str) -> Result<Self> {
-        let stream = UnixStream::connect(socket).await.context("the daemon does not answer")?;
+    pub async fn open(daemon: &Daemon, path: &str) -> Result<Self> {
+        let stream = UnixStream::connect(&daemon.socket).await.context("the daemon does not answer")?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let mut carried = JoinSet::new();
         carried.spawn(async move {
             // Whoever reads the body learns of its end.
             let _ = connection.await;
         });
-        let request = Request::builder().uri(path).header("host", "localhost").body(Body::empty())?;
+        let request = daemon.request(Method::GET, path).body(Body::empty())?;
         let response = sender.send_request(request).await?;
         if !response.status().is_success() {
             let status = response.status();

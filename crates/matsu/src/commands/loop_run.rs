@@ -147,10 +147,8 @@ impl Carrier<'_> {
                     }
                     Some(_) => {}
                 },
-                line = self.answers.next_line(), if can_be_answered => match line {
-                    Ok(Some(line)) => self.answer(&line).await?,
-                    Ok(None) | Err(_) => can_be_answered = false,
-                },
+                // What a person answers is decided by the daemon, and seen in the chat.
+                line = self.answers.next_line(), if can_be_answered => can_be_answered = matches!(line, Ok(Some(_))),
                 () = &mut ended, if !is_stopped => {
                     is_stopped = true;
                     self.client.post(&format!("{}/stop", self.path), json!({})).await?;
@@ -178,14 +176,5 @@ impl Carrier<'_> {
             }
             (_, error) => Carried::failed(error.unwrap_or("the answer ended early")),
         })
-    }
-
-    async fn answer(&self, line: &str) -> Result<()> {
-        let answer: Value = serde_json::from_str(line).unwrap_or_default();
-        let word = answer["option"].as_str().or(answer["text"].as_str()).unwrap_or_default();
-        let allow = word.trim().eq_ignore_ascii_case("allow");
-        let approval = json!({ "call_id": answer["id"], "allow": allow });
-        self.client.post(&format!("{}/approvals", self.path), approval).await?;
-        Ok(())
     }
 }

@@ -50,9 +50,6 @@ pub fn run(global: &Global, args: &Mcp) -> Result<ExitCode> {
         let relay = Relay::new(&config, global, args);
         match event_loop::on_this_thread(relay.run())? {
             Ended::ClientLeft => return Ok(ExitCode::SUCCESS),
-            Ended::NoDaemon if crate::config::session_token().is_some() => {
-                anyhow::bail!("the daemon that this session is from is not there")
-            }
             Ended::NoDaemon => eprintln!("matsu: no daemon could be started within 3 s; working in this process"),
         }
     }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use hyper::Method;
 use serde_json::json;
 
 use super::{Context, print_json};
@@ -34,8 +35,8 @@ pub async fn run(cx: &Context, args: &Open) -> Result<ExitCode> {
 async fn link(config: &Config) -> Result<String> {
     let server = announce::read_server_json(&config.paths).and_then(|server| server.address);
     let address = server.context("no server with a page is running here; start one with `matsu serve`")?;
-    let made = control(config, "POST", "/control/login-code", None).await;
-    let made = made.context("the server does not answer; start one with `matsu serve`")?;
+    let made = control(config, Method::POST, "/control/login-code", None).await;
+    let made = made.context("the server gave no login code; start one with `matsu serve`")?;
     let code = made["code"].as_str().context("the server gave no code; is it older than this program?")?;
     Ok(login_link(&address, code))
 }

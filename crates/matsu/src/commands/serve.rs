@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_runtime::{Service, Workers};
@@ -158,7 +159,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
         if let Some(lock) = ServeLock::try_take(&path)? {
             return Ok(Some(lock));
         }
-        let info = control(config, "GET", "/control/info", None).await;
+        let info = control(config, Method::GET, "/control/info", None).await;
         let info = info.ok().filter(|info| info["store"] == config.store_name());
         if info.is_some() {
             last_answer = clock.instant();
@@ -192,7 +193,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
                 }
                 // Again and again: the wish counts only as long as we are there to have it. That the other one may
                 // end in this very moment is no error.
-                let _ = control(config, "POST", "/control/hand-over", Some(json!({ "version": version }))).await;
+                let _ = control(config, Method::POST, "/control/hand-over", Some(json!({ "version": version }))).await;
             }
             // Just starting or just ending.
             None => {}

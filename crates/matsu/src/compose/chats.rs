@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::id::ChatId;
 use matsu_core::ports::tool_source::ToolSource;
+use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
 use matsu_runtime::Runtime;
 use matsu_runtime::chat::{ChatTools, LiveChats, OwnTools, Rooms, Together};
@@ -30,6 +31,10 @@ impl ChatTools for DaemonTools {
             ChatPlace::Run => Offer::of(Toolset::Research),
         };
         let own = OwnTools::new(self.runtime.clone(), chat.owner.clone(), offer);
+        // The configured servers are the local owner's: they may read its files and use its logins.
+        if chat.owner != Principal::local_user() {
+            return Some(Arc::new(own));
+        }
         Some(Arc::new(Together::new(vec![Arc::new(own), self.host.for_chat(chat.chat_id.as_str())])))
     }
 

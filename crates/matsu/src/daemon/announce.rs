@@ -6,11 +6,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use matsu_core::access::Role;
 use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_server::App;
+use matsu_server::auth::{Found, TokenWish};
 use serde::{Deserialize, Serialize};
 
 use crate::paths::Paths;
@@ -56,23 +58,31 @@ pub fn write_private(path: &Path, text: &str) -> Result<()> {
 pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     let file = paths.token();
     if let Ok(secret) = fs::read_to_string(&file)
-        && app.tokens().find(secret.trim()).await?.is_some()
+        && is_owners(app, secret.trim()).await?
     {
         return Ok(());
     }
     // The first start, another store, or a token that was revoked or lost: what it opened is closed for good.
     let id_file = file.with_extension("id");
     if let Ok(id) = fs::read_to_string(&id_file) {
-        match app.tokens().revoke(&Principal::local_user(), &TokenId::from_text(id.trim())).await {
+        match app.tokens().revoke(Some(&Principal::local_user()), &TokenId::from_text(id.trim())).await {
             Ok(()) | Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     // Nodes that share a store may well have data directories of the same name.
     let name = format!("token file of {} ({})", paths.data_dir.display(), TokenId::mint(Clock::system().now()));
-    let (token, secret) = app.tokens().make(&name, Principal::local_user()).await?;
+    let (token, secret) = app.tokens().make(TokenWish::of_owner(name)).await?;
     write_private(&id_file, &format!("{}\n", token.id))?;
     write_private(&file, &format!("{secret}\n"))
+}
+
+/// Whether it is a token that gives all rights of the local owner.
+async fn is_owners(app: &App, secret: &str) -> Result<bool> {
+    Ok(match app.tokens().find(secret).await? {
+        Found::Live(token) => token.principal == Principal::local_user() && token.role == Role::Admin,
+        Found::Expired(_) | Found::Nothing => false,
+    })
 }
 
 /// The token files of a data directory, put aside for as long as a store that is not to last is served from there:

@@ -24,6 +24,7 @@ impl Hosted {
         let host = match compose::chats(config, app.runtime()) {
             Ok((chats, host)) => {
                 let (seen, idle) = (chats.clone(), Arc::clone(&host));
+                app.runtime().host_chats_of_runs(chats.downgrade());
                 app.host_chats(chats);
                 sweeping.spawn(async move {
                     loop {

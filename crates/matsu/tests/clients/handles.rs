@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use matsu_core::access::Role;
 use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::principal::Principal;
@@ -24,12 +25,17 @@ pub fn let_somebody_else_in(home: &Home) {
             .await
             .unwrap();
         let now = Clock::system().now();
+        let principal = Principal::from_text("user:somebody-else");
+        opened.store.put_user(&principal, &[], now).await.unwrap();
         let token = NewToken {
             id: TokenId::mint(now),
             name: "somebody else".to_owned(),
-            principal: Principal::from_text("user:somebody-else"),
+            principal,
             secret_hash: matsu_server::auth::hash(SECRET),
+            role: Role::Member,
+            tools: None,
             created_at: now,
+            expires_at: None,
         };
         opened.store.insert_token(token).await.unwrap();
     });

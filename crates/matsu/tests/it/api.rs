@@ -121,11 +121,25 @@ impl Api {
     }
 }
 
-/// A request to the daemon's socket, where no token is needed.
+/// A request to the daemon's socket with the token of its data directory.
 pub fn over_socket(socket: &Path, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Reply> {
+    let token = std::fs::read_to_string(socket.with_file_name("token")).unwrap_or_default();
+    let bearer = format!("Authorization: Bearer {}", token.trim());
+    over_socket_with(socket, method, path, &[&bearer], body)
+}
+
+/// The same with these headers and no others.
+pub fn over_socket_with(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: Option<&Value>,
+) -> std::io::Result<Reply> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
-    exchange(&mut stream, "localhost", method, path, &[], body.map(Value::to_string).unwrap_or_default().as_bytes())
+    let body = body.map(Value::to_string).unwrap_or_default();
+    exchange(&mut stream, "localhost", method, path, headers, body.as_bytes())
 }
 
 fn exchange(

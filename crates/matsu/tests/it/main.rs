@@ -10,6 +10,7 @@
     reason = "tests start processes, look at the real clock and read the environment"
 )]
 
+mod access;
 mod api;
 mod bad_documents;
 mod care;
@@ -32,6 +33,7 @@ mod page;
 mod process;
 mod readme;
 mod research;
+mod route_walk;
 mod serve;
 mod soak;
 mod stores;

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 
+use crate::access::Viewer;
 use crate::chat::{Chat, Message, NewChat, NewMessage};
 use crate::clock::Timestamp;
 use crate::id::{ChatId, MessageId, SessionId};
 use crate::page::{Page, PageRequest};
-use crate::principal::Principal;
 
 use super::StoreError;
 
@@ -19,10 +19,10 @@ pub trait ChatStore {
 
     /// Those that somebody may know of, newest first: chats with agents are everybody's, chats with models their
     /// owner's.
-    async fn list_chats(&self, viewer: &Principal, page: &PageRequest) -> Result<Page<Chat>, StoreError>;
+    async fn list_chats(&self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError>;
 
     /// Which of these somebody may know of.
-    async fn chats_known_to(&self, viewer: &Principal, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError>;
+    async fn chats_known_to(&self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError>;
 
     /// Adds a message under the chat's next number. A person's message to an agent that is busy with a task makes one
     /// notification for that session, or adds to the one it has not been given yet. An ended chat is `Closed`.

@@ -28,10 +28,11 @@ pub trait NotificationStore {
     /// Interrupts of live sessions that nobody has acknowledged, oldest first.
     async fn pending_interrupts(&self, now: Timestamp) -> Result<Vec<PendingInterrupt>, StoreError>;
 
-    /// Newest first.
+    /// Newest first; of one session, and of sessions with this owner, where they are named.
     async fn list_notifications(
         &self,
         session: Option<&SessionId>,
+        owner: Option<&Principal>,
         page: &PageRequest,
     ) -> Result<Page<Notification>, StoreError>;
 

@@ -43,6 +43,9 @@ pub trait SessionStore {
     /// What the session's agent has reported, if it has.
     async fn report_of(&self, id: &SessionId) -> Result<Option<Said>, StoreError>;
 
+    /// The session of this run, if this store has had one. Ended ones too, until they are forgotten.
+    async fn session_of_run(&self, run: &RunId) -> Result<Option<Session>, StoreError>;
+
     /// Newest first.
     async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError>;
 
@@ -124,6 +127,7 @@ pub struct Reported {
 
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
+    pub owner: Option<Principal>,
     pub agent_id: Option<AgentId>,
     pub project_id: Option<ProjectId>,
     pub state: Option<SessionState>,

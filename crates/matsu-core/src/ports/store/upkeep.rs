@@ -1,10 +1,11 @@
 //! Changes, tokens, and the care of the store itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use serde::Serialize;
 
+use crate::access::{RemovedUser, User};
 use crate::change::{Change, ChangeCursor};
 use crate::clock::Timestamp;
 use crate::id::TokenId;
@@ -61,14 +62,28 @@ pub trait TokenStore {
     /// A name that is in use by a live token is `Refused`.
     async fn insert_token(&self, token: NewToken) -> Result<Token, StoreError>;
 
-    /// The live token whose secret has this hash. Revoked or unknown: `None`.
+    /// The token whose secret has this hash, expired ones too. Revoked or unknown: `None`.
     async fn token_by_hash(&self, secret_hash: &str) -> Result<Option<Token>, StoreError>;
 
-    /// Those of one principal, oldest first, revoked ones included.
-    async fn tokens(&self, of: &Principal, page: &PageRequest) -> Result<Page<Token>, StoreError>;
+    /// Those of one principal, or of all; oldest first, revoked ones included.
+    async fn tokens(&self, of: Option<&Principal>, page: &PageRequest) -> Result<Page<Token>, StoreError>;
 
-    /// Revoking twice is harmless; an unknown id, or one of another principal, is `NotFound`.
-    async fn revoke_token(&self, of: &Principal, id: &TokenId, now: Timestamp) -> Result<(), StoreError>;
+    /// Revoking twice is harmless; an unknown id, or one of another principal where one is named, is `NotFound`.
+    async fn revoke_token(&self, of: Option<&Principal>, id: &TokenId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Moves the end of a token's time. A revoked one stays revoked.
+    async fn extend_token(&self, id: &TokenId, expires_at: Timestamp) -> Result<(), StoreError>;
+
+    /// Adds a user, or gives the one that exists other folders.
+    async fn put_user(&self, user: &Principal, roots: &[PathBuf], now: Timestamp) -> Result<User, StoreError>;
+
+    async fn user(&self, user: &Principal) -> Result<Option<User>, StoreError>;
+
+    /// Oldest first.
+    async fn users(&self, page: &PageRequest) -> Result<Page<User>, StoreError>;
+
+    /// Removes a user, revokes its tokens and ends its sessions. Its tasks stay. Unknown: `NotFound`.
+    async fn remove_user(&self, user: &Principal, now: Timestamp) -> Result<RemovedUser, StoreError>;
 }
 
 #[async_trait]

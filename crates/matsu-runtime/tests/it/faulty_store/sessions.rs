@@ -1,10 +1,11 @@
 //! The same faults for projects, agents, chats, sessions and notifications.
 
 use async_trait::async_trait;
+use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, Message, NewChat, NewMessage};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, SessionId};
+use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, RunId, SessionId};
 use matsu_core::job::Lease;
 use matsu_core::notification::{NewNotice, Notification};
 use matsu_core::page::{Page, PageRequest};
@@ -57,11 +58,11 @@ impl ChatStore for FaultyStore {
         self.pass("chat", self.inner.chat(id)).await
     }
 
-    async fn list_chats(&self, viewer: &Principal, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
+    async fn list_chats(&self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
         self.pass("list_chats", self.inner.list_chats(viewer, page)).await
     }
 
-    async fn chats_known_to(&self, viewer: &Principal, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
+    async fn chats_known_to(&self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
         self.pass("chats_known_to", self.inner.chats_known_to(viewer, ids)).await
     }
 
@@ -142,6 +143,10 @@ impl SessionStore for FaultyStore {
         self.pass("report", self.inner.report(report)).await
     }
 
+    async fn session_of_run(&self, run: &RunId) -> Result<Option<Session>, StoreError> {
+        self.pass("session_of_run", self.inner.session_of_run(run)).await
+    }
+
     async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError> {
         self.pass("list_sessions", self.inner.list_sessions(filter, page)).await
     }
@@ -181,9 +186,10 @@ impl NotificationStore for FaultyStore {
     async fn list_notifications(
         &self,
         session: Option<&SessionId>,
+        owner: Option<&Principal>,
         page: &PageRequest,
     ) -> Result<Page<Notification>, StoreError> {
-        self.pass("list_notifications", self.inner.list_notifications(session, page)).await
+        self.pass("list_notifications", self.inner.list_notifications(session, owner, page)).await
     }
 
     async fn sweep_notifications(

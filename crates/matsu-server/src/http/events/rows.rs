@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use matsu_core::access::Viewer;
 use matsu_core::change::{Change, ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{ChatId, TaskId};
@@ -38,7 +39,8 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
         entry.since = entry.since.min(change.at);
         (entry.at, entry.kind, entry.revision) = (change.at, change.kind, change.revision);
     }
-    let owner = &stream.following.owner;
+    let viewer = &stream.following.viewer;
+    let owner = &viewer.principal;
     let mut events = Vec::new();
     let ids: Vec<TaskId> =
         moved.keys().filter_map(|topic| topic.strip_prefix("task/")).map(TaskId::from_text).collect();
@@ -51,7 +53,7 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
             events.extend(jobs(app, task, moved).await?);
         }
     }
-    let unknown = unknown_chats(app, owner, moved.keys().copied()).await?;
+    let unknown = unknown_chats(app, viewer, moved.keys().copied()).await?;
     for (topic, moved) in &moved {
         match topic.strip_prefix("task/") {
             Some(id) if moved.kind == ChangeKind::TaskExpired => {
@@ -59,7 +61,7 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
             }
             Some(_) => {}
             None if unknown.iter().any(|chat| chat.as_str() == *topic) => {}
-            None => events.extend(hint(owner, topic, moved)),
+            None => events.extend(hint(viewer, topic, moved)),
         }
     }
     Ok(events)
@@ -68,13 +70,13 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
 /// The topics of chats that are somebody else's business.
 async fn unknown_chats(
     app: &App,
-    owner: &Principal,
+    viewer: &Viewer,
     topics: impl Iterator<Item = &str>,
 ) -> Result<Vec<Topic>, StoreError> {
     let mut chats: Vec<ChatId> =
         topics.filter_map(|topic| topic.strip_prefix("chat/")).map(ChatId::from_text).collect();
     if !chats.is_empty() {
-        let known = app.runtime().store().chats_known_to(owner, &chats).await?;
+        let known = app.runtime().store().chats_known_to(viewer, &chats).await?;
         chats.retain(|chat| !known.contains(chat));
     }
     Ok(chats.iter().map(Topic::chat).collect())
@@ -111,9 +113,10 @@ async fn gone(app: &App, owner: &Principal, id: &str, topic: &str, moved: &Moved
     }
 }
 
-/// Whatever else moves is named, for people, and read by whoever cares.
-fn hint(owner: &Principal, topic: &str, moved: &Moved) -> Option<Named> {
-    if !owner.as_str().starts_with("user:") {
+/// Whatever else moves is named, for people, and read by whoever cares. Chats that are known are for everybody; the
+/// rest names things of the installation, and is for admins.
+fn hint(viewer: &Viewer, topic: &str, moved: &Moved) -> Option<Named> {
+    if viewer.principal.as_user().is_none() || (!viewer.is_admin && !topic.starts_with("chat/")) {
         return None;
     }
     let name = match topic.split('/').next().unwrap_or(topic) {

@@ -7,7 +7,6 @@ use axum::response::sse::Event;
 use matsu_core::change::Topic;
 use matsu_core::limits::{CHANGES_PER_READ_MAX, STORE_RETRY_MAX, STREAM_COUNTS_EVERY, STREAM_PAUSE, STREAM_PING_EVERY};
 use matsu_core::ports::store::StoreError;
-use matsu_core::principal::Principal;
 use matsu_core::wake::Subscription;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -15,15 +14,14 @@ use tokio::time::Instant;
 use super::cursor::Cursor;
 use super::{OpenStream, rows};
 use crate::app::App;
-use crate::auth::Credential;
+use crate::auth::Caller;
 use crate::http::summary::{SummaryBody, summary};
 use crate::page;
 use crate::problem::Problem;
 
 pub struct Stream {
     app: App,
-    owner: Principal,
-    credential: Option<Credential>,
+    caller: Caller,
     open: OpenStream,
     subscription: Subscription,
     cursor: Cursor,
@@ -38,13 +36,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub async fn begin(
-        app: App,
-        owner: Principal,
-        credential: Option<Credential>,
-        open: OpenStream,
-        cursor: Option<Cursor>,
-    ) -> Result<Self, Problem> {
+    pub async fn begin(app: App, caller: Caller, open: OpenStream, cursor: Option<Cursor>) -> Result<Self, Problem> {
         let clock = *app.runtime().clock();
         // Before the first read, so that nothing falls between.
         let subscription = app.runtime().hub().subscribe(&[Topic::everything()]);
@@ -63,8 +55,7 @@ impl Stream {
             pending.push_back(event("reset", &json!({ "reason": "the cursor is too old" })));
         }
         Ok(Self {
-            owner,
-            credential,
+            caller,
             open,
             subscription,
             cursor: resumed.unwrap_or(fresh),
@@ -145,13 +136,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Counts that are due, or a sign of life; and a look whether the reader may still be here.
+    /// Counts that are due, or a sign of life.
     async fn mark_time(&mut self) {
         let now = self.app.runtime().clock().instant();
         if self.counts_due_at.is_some_and(|due| due <= now) {
             self.counts_due_at = None;
             self.counted_at = Some(now);
-            if let Ok(counts) = summary(&self.app, &self.owner).await
+            if let Ok(counts) = summary(&self.app, &self.caller).await
                 && self.counts.as_ref() != Some(&counts)
             {
                 self.pending.push_back(event("counts", &json!(counts)));
@@ -159,11 +150,6 @@ impl Stream {
             }
         } else {
             self.pending.push_back(event("ping", &json!({ "now": self.app.runtime().clock().now().to_string() })));
-        }
-        if let Some(credential) = &self.credential
-            && let Ok(false) = self.app.tokens().is_live(&credential.hash).await
-        {
-            self.say_goodbye("signed out");
         }
     }
 

@@ -4,7 +4,6 @@
 
 use std::convert::Infallible;
 
-use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
@@ -24,7 +23,7 @@ use tokio::time::Instant;
 
 use super::{body, live, problem};
 use crate::app::App;
-use crate::auth::{Caller, Credential};
+use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 use crate::wire::people::MessageBody;
@@ -109,7 +108,6 @@ impl Drop for Hold {
 async fn follow(
     State(app): State<App>,
     caller: Caller,
-    credential: Option<Extension<Credential>>,
     Path(id): Path<String>,
     Query(query): Query<FollowQuery>,
     headers: HeaderMap,
@@ -126,7 +124,6 @@ async fn follow(
         app,
         chats,
         _hold: hold,
-        credential: credential.map(|found| found.0),
         owner: caller.principal,
         id,
         changes,
@@ -145,7 +142,6 @@ struct Reader {
     app: App,
     chats: LiveChats,
     _hold: Option<Hold>,
-    credential: Option<Credential>,
     owner: Principal,
     id: ChatId,
     /// What this process says and hears.
@@ -172,7 +168,7 @@ impl Reader {
                     changed = self.changes.changed() => changed.ok()?,
                     () = self.elsewhere.woken() => {}
                     () = shutdown.cancelled() => return None,
-                    () = clock.sleep(STREAM_PING_EVERY) => return self.ping().await,
+                    () = clock.sleep(STREAM_PING_EVERY) => return Some((Ok(Event::default().event("ping").data("{}")), self)),
                 }
                 // Whatever ends a silence goes out at once, and so do the first words of an answer; when they come
                 // closely for longer, they are told together.
@@ -212,15 +208,5 @@ impl Reader {
         }
         self.told.clone_from(&data);
         Some(Some(Event::default().event("chat").id(self.settled.to_string()).data(data)))
-    }
-
-    /// A sign of life; and a look whether the reader may still be here.
-    async fn ping(self) -> Option<(Result<Event, Infallible>, Self)> {
-        if let Some(credential) = &self.credential
-            && let Ok(false) = self.app.tokens().is_live(&credential.hash).await
-        {
-            return None;
-        }
-        Some((Ok(Event::default().event("ping").data("{}")), self))
     }
 }

@@ -41,7 +41,7 @@ fn turn(key: &str) -> TakeTurn {
 
 fn refused() -> RevokeToken {
     RevokeToken {
-        of: matsu_core::principal::Principal::local_user(),
+        of: Some(matsu_core::principal::Principal::local_user()),
         id: TokenId::from_text("tok_unknown"),
         now: Timestamp::from_millis(0),
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matsu_core::access::Role;
 use matsu_core::change::{ChangeCursor, ChangeKind, Topic};
 use matsu_core::clock::Clock;
 use matsu_core::id::{TaskId, TokenId};
@@ -122,10 +123,19 @@ pub async fn what_is_too_old_goes_a_few_at_a_time(t: TestStore) {
     for n in 0..3 {
         let (me, now) = (Principal::local_user(), t.now());
         let (id, name, secret_hash) = (TokenId::mint(now), format!("t{n}"), format!("h{n}"));
-        let new = NewToken { id, name, principal: me.clone(), secret_hash, created_at: now };
+        let new = NewToken {
+            id,
+            name,
+            principal: me.clone(),
+            secret_hash,
+            role: Role::Admin,
+            tools: None,
+            created_at: now,
+            expires_at: None,
+        };
         let token = t.store.insert_token(new).await.unwrap();
         if n > 0 {
-            t.store.revoke_token(&me, &token.id, now).await.unwrap();
+            t.store.revoke_token(Some(&me), &token.id, now).await.unwrap();
         }
     }
     assert_eq!(t.store.prune(everything_before(&t), 3).await.unwrap(), Pruned { rows: 0, has_more: false });

@@ -153,7 +153,7 @@ pub async fn old_notifications_are_swept(t: TestStore) {
     give(&t, &session, Marking::Given).await;
     t.store.acknowledge_given(&session.id, t.now()).await.unwrap();
     steer(&t, &task, Steer::Resume).await;
-    let left = async || t.store.list_notifications(None, &PageRequest::default()).await.unwrap().items.len();
+    let left = async || t.store.list_notifications(None, None, &PageRequest::default()).await.unwrap().items.len();
     assert_eq!(left().await, 2);
     let sweep = async || t.store.sweep_notifications(t.now(), t.now().minus(30 * day), 10).await.unwrap();
     t.pass(6 * day);

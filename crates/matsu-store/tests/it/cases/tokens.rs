@@ -1,5 +1,9 @@
 //! Named tokens.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use matsu_core::access::Role;
 use matsu_core::id::TokenId;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::StoreError;
@@ -18,7 +22,10 @@ fn token(t: &TestStore, name: &str, hash: &str) -> NewToken {
         name: name.to_owned(),
         principal: me(),
         secret_hash: hash.to_owned(),
+        role: Role::Admin,
+        tools: None,
         created_at: t.now(),
+        expires_at: None,
     }
 }
 
@@ -26,18 +33,18 @@ pub async fn a_token_is_found_by_its_hash_until_it_is_revoked(t: TestStore) {
     let made = t.store.insert_token(token(&t, "laptop", "h1")).await.unwrap();
     assert_eq!(t.store.token_by_hash("h1").await.unwrap(), Some(made.clone()));
     assert_eq!(t.store.token_by_hash("h2").await.unwrap(), None);
-    t.store.revoke_token(&me(), &made.id, t.now()).await.unwrap();
-    t.store.revoke_token(&me(), &made.id, t.now()).await.unwrap();
+    t.store.revoke_token(Some(&me()), &made.id, t.now()).await.unwrap();
+    t.store.revoke_token(Some(&me()), &made.id, t.now()).await.unwrap();
     assert_eq!(t.store.token_by_hash("h1").await.unwrap(), None);
-    assert!(t.store.tokens(&me(), &PageRequest::default()).await.unwrap().items[0].revoked_at.is_some());
+    assert!(t.store.tokens(Some(&me()), &PageRequest::default()).await.unwrap().items[0].revoked_at.is_some());
     let unknown = TokenId::from_text("tok_nope");
-    assert!(matches!(t.store.revoke_token(&me(), &unknown, t.now()).await, Err(StoreError::NotFound { .. })));
+    assert!(matches!(t.store.revoke_token(Some(&me()), &unknown, t.now()).await, Err(StoreError::NotFound { .. })));
 }
 
 pub async fn a_live_name_is_taken(t: TestStore) {
     let first = t.store.insert_token(token(&t, "laptop", "h1")).await.unwrap();
     assert!(matches!(t.store.insert_token(token(&t, "laptop", "h2")).await, Err(StoreError::Refused { .. })));
-    t.store.revoke_token(&me(), &first.id, t.now()).await.unwrap();
+    t.store.revoke_token(Some(&me()), &first.id, t.now()).await.unwrap();
     t.store.insert_token(token(&t, "laptop", "h3")).await.unwrap();
 }
 
@@ -47,13 +54,47 @@ pub async fn tokens_are_listed_in_pages_and_revoked_by_their_owner(t: TestStore)
     for n in 0..5 {
         made.push(t.store.insert_token(token(&t, &format!("t{n}"), &format!("h{n}"))).await.unwrap());
     }
+    t.store.put_user(&other, &[], t.now()).await.unwrap();
     let theirs = NewToken { principal: other.clone(), ..token(&t, "theirs", "h9") };
     let theirs = t.store.insert_token(theirs).await.unwrap();
-    let first = t.store.tokens(&me(), &PageRequest::new(None, Some(3))).await.unwrap();
+    let first = t.store.tokens(Some(&me()), &PageRequest::new(None, Some(3))).await.unwrap();
     assert_eq!((&first.items[..], first.next), (&made[..3], Some(made[2].seq)));
-    let rest = t.store.tokens(&me(), &PageRequest::new(first.next, Some(3))).await.unwrap();
+    let rest = t.store.tokens(Some(&me()), &PageRequest::new(first.next, Some(3))).await.unwrap();
     assert_eq!((&rest.items[..], rest.next), (&made[3..], None));
-    assert_eq!(t.store.tokens(&other, &PageRequest::default()).await.unwrap().items, [theirs.clone()]);
-    assert!(matches!(t.store.revoke_token(&me(), &theirs.id, t.now()).await, Err(StoreError::NotFound { .. })));
+    assert_eq!(t.store.tokens(Some(&other), &PageRequest::default()).await.unwrap().items, [theirs.clone()]);
+    assert!(matches!(t.store.revoke_token(Some(&me()), &theirs.id, t.now()).await, Err(StoreError::NotFound { .. })));
     assert!(t.store.token_by_hash("h9").await.unwrap().is_some());
+    assert_eq!(t.store.tokens(None, &PageRequest::default()).await.unwrap().items.len(), 6, "an admin sees all");
+    t.store.revoke_token(None, &theirs.id, t.now()).await.unwrap();
+    assert!(t.store.token_by_hash("h9").await.unwrap().is_none(), "and revokes all");
+}
+
+pub async fn a_user_has_folders_and_tokens_until_it_is_removed(t: TestStore) {
+    let alice = Principal::user("alice");
+    let hers = |t: &TestStore| NewToken {
+        principal: alice.clone(),
+        role: Role::Member,
+        tools: Some("core".to_owned()),
+        expires_at: Some(t.now().plus(Duration::from_secs(60))),
+        ..token(t, "hers", "h1")
+    };
+    let refused = t.store.insert_token(hers(&t)).await.unwrap_err();
+    assert!(refused.to_string().contains("matsu user add alice"), "{refused}");
+    let roots = [PathBuf::from("/srv/a"), PathBuf::from("/srv/b")];
+    let user = t.store.put_user(&alice, &roots[..1], t.now()).await.unwrap();
+    assert_eq!((user.principal.as_user(), &user.roots[..]), (Some("alice"), &roots[..1]));
+    let made = t.store.insert_token(hers(&t)).await.unwrap();
+    assert_eq!((made.role, made.tools.as_deref(), &made.roots[..]), (Role::Member, Some("core"), &roots[..1]));
+    assert!(!made.is_expired(t.now()) && made.is_expired(t.now().plus(Duration::from_secs(60))));
+    t.store.put_user(&alice, &roots, t.now()).await.unwrap();
+    assert_eq!(t.store.token_by_hash("h1").await.unwrap().unwrap().roots, roots, "folders are the user's");
+    t.store.extend_token(&made.id, t.now().plus(Duration::from_secs(90))).await.unwrap();
+    let later = t.store.token_by_hash("h1").await.unwrap().unwrap().expires_at;
+    assert_eq!(later, Some(t.now().plus(Duration::from_secs(90))));
+    assert_eq!(t.store.users(&PageRequest::default()).await.unwrap().items.len(), 1);
+    let removed = t.store.remove_user(&alice, t.now()).await.unwrap();
+    assert_eq!((removed.tokens, removed.sessions), (1, 0));
+    assert_eq!(t.store.token_by_hash("h1").await.unwrap(), None);
+    assert_eq!(t.store.user(&alice).await.unwrap(), None);
+    assert!(matches!(t.store.remove_user(&alice, t.now()).await, Err(StoreError::NotFound { .. })));
 }

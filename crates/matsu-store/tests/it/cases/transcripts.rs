@@ -1,7 +1,8 @@
 //! Transcripts of chats with models.
 
+use matsu_core::access::Viewer;
 use matsu_core::history::{Entry, Item};
-use matsu_core::id::ChatId;
+use matsu_core::id::{ChatId, RunId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{AppendEntries, Change, Describe, StoreError};
 use matsu_core::principal::Principal;
@@ -15,6 +16,7 @@ async fn open(t: &TestStore) -> Transcript {
         owner: Principal::local_user(),
         models: vec!["gemini".to_owned(), "claude".to_owned()],
         place: ChatPlace::Terminal,
+        run_id: Some(RunId::from_text("run_1")),
         created_at: t.now(),
     };
     t.store.open_transcript(new).await.unwrap()
@@ -95,9 +97,18 @@ pub async fn a_chat_with_models_is_known_to_its_owner_only(t: TestStore) {
     t.new_agent("ann").await;
     let shared = t.open_chat("ann").await.chat.id;
     let own = open(&t).await.chat_id;
-    let (owner, other) = (Principal::local_user(), Principal::user("somebody else"));
+    let viewer = |principal, is_admin| Viewer { principal, is_admin };
+    let owner = viewer(Principal::local_user(), true);
+    let plain = viewer(Principal::local_user(), false);
+    let (other, stranger) = (viewer(Principal::user("other"), true), viewer(Principal::user("other"), false));
     let page = PageRequest::new(None, None);
-    for (viewer, known) in [(&owner, vec![own.clone(), shared.clone()]), (&other, vec![shared.clone()])] {
+    let cases = [
+        (&owner, vec![own.clone(), shared.clone()]),
+        (&plain, vec![own.clone()]),
+        (&other, vec![shared.clone()]),
+        (&stranger, Vec::new()),
+    ];
+    for (viewer, known) in cases {
         let listed = t.store.list_chats(viewer, &page).await.unwrap().items;
         assert_eq!(listed.into_iter().map(|chat| chat.id).collect::<Vec<_>>(), known);
         let asked = [own.clone(), shared.clone(), ChatId::from_text("chat_nope")];

@@ -57,6 +57,7 @@ async fn call(socket: &Path, arguments: Value) -> Result<Value> {
         roots: Vec::new(),
         cwd: None,
         session_token: crate::config::session_token(),
+        token: None,
     };
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": PROTOCOL,

@@ -98,19 +98,88 @@ fn the_token_is_in_no_argument_and_opens_nothing_after_the_run() {
 }
 
 #[test]
-fn a_process_of_a_run_has_its_tools_and_nothing_else_whatever_it_presents() {
+fn a_process_of_a_run_without_a_token_has_nothing() {
     let bench = Bench::new();
     let mut client = bench.client();
     let (matsu, data) = (env!("CARGO_BIN_EXE_matsu"), bench.home.data_dir());
     let data = data.display();
-    // A definition that says nothing of a way back: whoever finds the socket is the run all the same.
-    let script = format!("unset MATSU_RUN; {matsu} --data-dir {data} token list 2>&1; echo code=$?");
-    let end = run(&mut client, "script", &script);
-    let said = end["result"].as_str().unwrap_or_else(|| panic!("{end}"));
-    assert!(said.contains("a run has its tools and nothing else") && !said.contains("code=0"), "{end}");
-    let script = format!("{matsu} --data-dir {data} call feedback '{{\"action\":\"edge_correct\"}}' 2>&1; true");
-    let said = run(&mut client, "script", &script);
-    assert!(said["result"].as_str().unwrap().contains("FORBIDDEN"), "{said}");
+    // A definition that says nothing of a way back gives no token, and neither does a changed environment.
+    for (before, command) in [
+        ("unset MATSU_RUN;", "token list"),
+        ("", "token list"),
+        ("export MATSU_RUN=j_1.1;", "call feedback '{\"action\":\"edge_correct\"}'"),
+    ] {
+        let end =
+            run(&mut client, "script", &format!("{before} {matsu} --data-dir {data} {command} 2>&1; echo code=$?"));
+        let said = end["result"].as_str().unwrap_or_else(|| panic!("{end}"));
+        assert!(!said.contains("code=0"), "{end}");
+    }
+}
+
+/// Presents a token at the daemon's socket as HTTP, from inside a run; prints the answer.
+fn presents(bench: &Bench, token: &str, request: &str) -> String {
+    let socket = bench.home.data_dir().join("matsu.sock");
+    let lines = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({socket:?})\n\
+         s.sendall(b'{request} HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\
+         Authorization: Bearer {token}\\r\\n\\r\\n')\n\
+         print(b''.join(iter(lambda: s.recv(65536), b'')).decode())"
+    );
+    format!("python3 -c '{}'", lines.replace('\'', "'\\''"))
+}
+
+#[test]
+fn a_run_may_not_use_a_users_token() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let owner = {
+        client.call("list_agents", &json!({}));
+        bench.home.relayed().1.token
+    };
+    // However it came by the token, and whatever it does to its environment.
+    for before in ["", "unset MATSU_RUN;"] {
+        let script = format!("{before} {}", presents(&bench, &owner, "POST /control/login-code"));
+        let end = run(&mut client, "script", &script);
+        let said = end["result"].as_str().unwrap_or_else(|| panic!("{end}"));
+        assert!(said.contains("403") && said.contains("belongs to a run"), "{end}");
+        assert!(!said.contains("\"code\""), "{end}");
+    }
+}
+
+#[test]
+fn a_run_has_no_say_in_its_folders() {
+    let bench = Bench::new();
+    let elsewhere = bench.home.path("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let mut client = bench.client();
+    let folder = elsewhere.display();
+    // It names a folder as a client names its project; its task does not read it, and no agent of it works there.
+    let words = format!(
+        "--root {folder} create_task '{{\"query\":\"pines\"}}' \
+         use_agent '{{\"cli_name\":\"script\",\"message\":\"pwd\",\"working_directory\":\"{folder}\"}}'"
+    );
+    let said = lines(&run(&mut client, "back", &way_back(&words)));
+    assert_eq!(said[0]["ok"], true, "{}", said[0]);
+    assert_eq!(said[1]["error_code"], "FORBIDDEN", "{}", said[1]);
+    let stored = folders_of(&bench, said[0]["task_id"].as_str().unwrap());
+    assert_eq!(stored, json!([bench.root.canonicalize().unwrap()]), "its own directory alone");
+}
+
+/// The folders that a research task was stored with.
+fn folders_of(bench: &Bench, task: &str) -> Value {
+    use matsu_core::ports::store::TaskLookup;
+    let url = format!("sqlite:{}", bench.home.data_dir().join("matsu.db").display());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let clock = matsu_core::clock::Clock::system();
+        let options = matsu_store::OpenOptions { synchronous: matsu_store::Synchronous::Full, clock };
+        let opened = matsu_store::open(&url, options).await.unwrap();
+        let TaskLookup::Found(task) = opened.store.task(&matsu_core::id::TaskId::from_text(task)).await.unwrap() else {
+            panic!("no task {task}");
+        };
+        let config: Value = serde_json::from_str(&task.config_json).unwrap();
+        config["folders"].clone()
+    })
 }
 
 #[test]

@@ -1,6 +1,7 @@
 """What an agent's program does with the way back it was given: tools by name, called over MCP on stdio, answers printed.
 
     way_back.py NAME JSON [NAME JSON ...]      the structured half of each answer, a line each
+    way_back.py --root DIR NAME JSON …         the same with a folder of its own choice
     way_back.py tools                          the names it is offered
     way_back.py token                          its token, and whether any argument of any process shows it
 """
@@ -40,6 +41,9 @@ def main():
         print(json.dumps({"token": token, "in_argv": arguments_show(token)}))
         return
     command = [os.environ["MATSU"], "--data-dir", os.environ["DATA"], "mcp"]
+    if sys.argv[1] == "--root":
+        command += sys.argv[1:3]
+        del sys.argv[1:3]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     info = {"name": "way-back", "version": "1"}
     ask(server, 1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})

@@ -1,5 +1,6 @@
 //! Two people on one daemon: a chat with models is its owner's, and the other does not learn that it exists.
 
+use matsu_core::access::Role;
 use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::principal::Principal;
@@ -25,7 +26,17 @@ fn let_somebody_else_in(home: &Home) {
         let now = Clock::system().now();
         let (name, principal) = ("somebody else".to_owned(), Principal::from_text("user:somebody-else"));
         let secret_hash = matsu_server::auth::hash(SECRET);
-        let token = NewToken { id: TokenId::mint(now), name, principal, secret_hash, created_at: now };
+        opened.store.put_user(&principal, &[], now).await.unwrap();
+        let token = NewToken {
+            id: TokenId::mint(now),
+            name,
+            principal,
+            secret_hash,
+            role: Role::Member,
+            tools: None,
+            created_at: now,
+            expires_at: None,
+        };
         opened.store.insert_token(token).await.unwrap();
     });
 }

@@ -1,0 +1,67 @@
+//! The relay of a run waits for its daemon for as long as the run lasts: it starts none, works in no store itself and
+//! does not give up. Calls that come meanwhile are held, and answered as worth trying again when that takes too long.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use matsu_core::clock::Clock;
+use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::frames::{self, Frames};
+use super::{Daemon, Relay, send};
+
+/// How long a call is held while no daemon answers.
+const CALL_HELD: Duration = Duration::from_secs(30);
+
+impl Relay {
+    /// A daemon, whenever one comes. `None`: the client has left.
+    pub(super) async fn await_daemon(
+        &self,
+        frames: &mut Frames,
+        client: &mut BoundedLines<impl AsyncRead + Unpin>,
+        client_out: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<Option<Daemon>> {
+        let clock = Clock::system();
+        let (mut held, mut answer_at): (Vec<Vec<u8>>, Option<Instant>) = (Vec::new(), None);
+        loop {
+            tokio::select! {
+                reached = self.reach() => if let Some(mut daemon) = reached? {
+                    for line in frames.handshake() {
+                        send(&mut daemon.1, line).await.context("the daemon hung up")?;
+                    }
+                    for line in held.into_iter().filter(|line| !is_handshake(line)) {
+                        send(&mut daemon.1, line).await.context("the daemon hung up")?;
+                    }
+                    return Ok(Some(daemon));
+                },
+                line = client.next() => match line.context("cannot read from the client")? {
+                    Line::Whole(line) => {
+                        frames.heard_from_client(&line);
+                        held.push(line);
+                        answer_at.get_or_insert(clock.instant() + CALL_HELD);
+                    }
+                    Line::TooLong => {
+                        send(client_out, frames::too_long()).await.context("cannot write to the client")?;
+                    }
+                    Line::End => return Ok(None),
+                },
+                () = clock.sleep_until(answer_at.unwrap_or_else(|| clock.instant() + CALL_HELD)) => {
+                    for answer in frames.give_up() {
+                        send(client_out, answer).await.context("cannot write to the client")?;
+                    }
+                    held.clear();
+                    answer_at = None;
+                }
+            }
+        }
+    }
+}
+
+/// What is repeated with every daemon anyway.
+fn is_handshake(line: &[u8]) -> bool {
+    let frame: Value = serde_json::from_slice(line).unwrap_or_default();
+    matches!(frame["method"].as_str(), Some("initialize" | "notifications/initialized"))
+}
