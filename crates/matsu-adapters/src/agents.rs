@@ -1,11 +1,15 @@
 //! Agent command lines: definitions as data, a shim that owns every process of a run, decoders for their streams.
 
+mod allowed_args;
 mod check;
 mod command_line;
+mod confined;
 mod decoders;
 mod definition;
 mod environment;
+mod git;
 pub mod git_paths;
+mod ground;
 mod host;
 mod live;
 mod orphans;

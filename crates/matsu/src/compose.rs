@@ -65,6 +65,7 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
         has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
         clock: Clock::system(),
+        bundle_bytes_max: config.agent_bundle_max(),
     }))
 }
 

@@ -95,6 +95,12 @@ pub const KEYS: &[Key] = &[
         meaning: "what a run of an agent may be allowed to touch: nothing, its directory, or whatever you may",
     },
     Key {
+        name: "agents.bundle_max",
+        kind: Kind::Number { min: 1, max: 1_000_000 },
+        default: |_| "1024".to_owned(),
+        meaning: "MiB that the changes of a run may have; of a larger one the folder stays and nothing is taken over",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),
