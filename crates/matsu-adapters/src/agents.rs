@@ -1,12 +1,16 @@
 //! Agent command lines: definitions as data, a shim that owns every process of a run, decoders for their streams.
 
+mod allowed_args;
 mod check;
 mod command_line;
+mod confined;
 mod confinement;
 mod decoders;
 mod definition;
 mod environment;
+mod git;
 pub mod git_paths;
+mod ground;
 mod host;
 mod live;
 mod orphans;

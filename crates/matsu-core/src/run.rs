@@ -34,7 +34,7 @@ words! {
     pub enum Isolation {
         /// In its directory itself.
         None = "none",
-        /// In a fresh git worktree on a branch of its own.
+        /// In a git repository of its own that borrows the user's objects, on a branch of its own.
         Worktree = "worktree",
     }
 }
@@ -118,6 +118,8 @@ pub struct RunOutput {
     /// How it was confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<Confinement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_work: Option<LeftWork>,
     /// Processes that had to be ended, or ended with it.
     #[serde(default)]
     pub processes_ended: u32,
@@ -140,7 +142,7 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
-/// What a run in a worktree of its own has changed.
+/// What a run in a repository of its own has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// The commit it began at.
@@ -155,6 +157,19 @@ pub struct Changes {
     pub uncommitted_at_start: u64,
     /// Where the branch lies.
     pub repository: String,
+    /// Submodules and repositories inside the tree that the run changed; they are not part of the branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// Ignored files that the run wrote; they are not part of the branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
+}
+
+/// The folder of a run that stays, because not everything in it could be taken over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftWork {
+    pub folder: String,
+    pub why: String,
 }
 
 /// What the next attempt or the next job of the same run must know.

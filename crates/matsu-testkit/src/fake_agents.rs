@@ -33,7 +33,10 @@ args = ["--model", "{model}"]
 patterns = ["usage limit"]
 "#,
     ),
-    ("cat", "name = \"cat\"\ncommand = \"/bin/cat\"\nprompt = \"stdin\"\noutput = \"text\"\n"),
+    (
+        "cat",
+        "name = \"cat\"\ncommand = \"/bin/cat\"\nprompt = \"stdin\"\noutput = \"text\"\nversion = [\"--version\"]\n",
+    ),
     (
         "other",
         "name = \"other\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\noutput = \"text\"\n\

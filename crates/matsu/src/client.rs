@@ -85,6 +85,10 @@ impl Client {
         let daemon = Daemon::of(config);
         if UnixStream::connect(&daemon.socket).await.is_ok() {
             let daemon = Self::Daemon(daemon);
+            // A run knows its daemon by its own socket, and nothing of stores.
+            if crate::config::session_token().is_some() {
+                return Ok(daemon);
+            }
             // With --store the daemon of this data directory may serve another one.
             if daemon.get("/control/info").await?["store"] == config.store_name() {
                 return Ok(daemon);

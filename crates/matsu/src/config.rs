@@ -264,6 +264,11 @@ impl Config {
         }
     }
 
+    /// Bytes of the largest result of a run.
+    pub fn agent_bundle_max(&self) -> u64 {
+        self.layers.number("agents.bundle_max").saturating_mul(1024 * 1024)
+    }
+
     pub fn slots(&self) -> SlotLimits {
         let of = |slot: &str| u32::try_from(self.layers.number(slot)).unwrap_or(u32::MAX);
         SlotLimits {

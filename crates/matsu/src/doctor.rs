@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
-use matsu_core::ports::agent::LoginCheck;
+use matsu_core::ports::agent::ProbeDepth;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -83,9 +83,10 @@ impl Findings {
     }
 }
 
-pub async fn look(config: &Config) -> Findings {
+/// `depth`: how far agents' programs are asked about themselves.
+pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     let (store, daemon, port, agents, servers) =
-        tokio::join!(store(config), daemon(config), port(config), agents(config), models::servers(config));
+        tokio::join!(store(config), daemon(config), port(config), agents(config, depth), models::servers(config));
     Findings(vec![store, daemon, port, agents, secrets(config), clock(), models::providers(config), servers])
 }
 
@@ -137,14 +138,14 @@ async fn port(config: &Config) -> Finding {
 }
 
 /// Which agents could be given work. The programs are asked here, not in the daemon: it may have another PATH.
-async fn agents(config: &Config) -> Finding {
+async fn agents(config: &Config, depth: ProbeDepth) -> Finding {
     let host = compose::agents(config);
     if let Some(broken) = host.broken().first() {
         let what = format!("{}: {}", broken.file, broken.error);
         return bad("agents", what, "correct the file; the other agents work");
     }
     let agents = host.agents();
-    let probes = agents.iter().map(|agent| host.probe(&agent.name, LoginCheck::Wanted));
+    let probes = agents.iter().map(|agent| host.probe(&agent.name, depth));
     let probes = futures_util::future::join_all(probes).await;
     let installed = agents.iter().zip(probes).filter(|(_, probe)| probe.installed);
     let words: Vec<String> = installed

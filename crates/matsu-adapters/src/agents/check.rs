@@ -5,8 +5,12 @@ use matsu_core::limits::{PROMPT_ARGUMENT_BYTES_MAX, RUN_SECONDS, RUN_SECONDS_MAX
 use matsu_core::ports::agent::{CheckedRun, RefusedParam, RunRefusal, RunWish};
 use matsu_core::run::{Isolation, Mode, RunInput};
 
+use super::allowed_args::{self, Bounds};
 use super::definition::{Definition, PromptWay};
-use super::{environment, places, worktree};
+use super::{environment, git_paths, places};
+
+/// Of one variable.
+const ENV_BYTES_MAX: usize = 32 * 1024;
 
 /// What the machine allows.
 pub struct Rules<'a> {
@@ -23,12 +27,20 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
     }
     check_texts(definition, &wish)?;
     check_session(definition, &wish)?;
-    let args = allowed_args(definition, &wish.args)?;
+    if let Some((name, value)) = wish.env.iter().find(|(_, value)| value.contains('\0') || value.len() > ENV_BYTES_MAX)
+    {
+        let message =
+            format!("env: {name} has {} bytes, or a zero byte; at most {ENV_BYTES_MAX} are taken", value.len());
+        return Err(param("env", "a short text without a zero byte", name, message));
+    }
     if let Some((name, why)) = wish.env.keys().find_map(|name| Some((name, environment::refusal(definition, name)?))) {
         return Err(param("env", "names on the agent's allow list", name, why));
     }
     let mode = mode(definition, rules, &wish)?;
     let place = places::resolve(wish.working_directory.as_deref(), &wish.places, rules.roots)?;
+    let roots = places::allowed(&wish.places, rules.roots);
+    let bounds = Bounds { mode, directory: place.directory.as_deref(), roots: &roots };
+    let args = allowed_args(definition, &wish.args, &bounds)?;
     let isolation = isolation(mode, place.directory.as_deref(), &wish)?;
     let input = RunInput {
         agent: definition.name.clone(),
@@ -46,7 +58,10 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
         resume: wish.resume,
         presence: wish.presence,
     };
-    Ok(CheckedRun { input, shown_directory: place.shown, note: place.note, confinement: None, not_covered: Vec::new() })
+    // Said at once: afterwards it is too late to commit.
+    let own = "It works on your last commit in a repository of its own; what is not committed is not seen.";
+    let note = place.note.or((isolation == Isolation::Worktree).then(|| own.to_owned()));
+    Ok(CheckedRun { input, shown_directory: place.shown, note, confinement: None, not_covered: Vec::new() })
 }
 
 fn param(name: &str, expected: &str, received: &str, message: impl Into<String>) -> RunRefusal {
@@ -79,8 +94,11 @@ fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal
             return Err(param("system_prompt", "nothing for this agent", "a text", message));
         }
     }
+    check_prompt_argument(definition, &wish.message)?;
     // Both end up in an argument.
-    let is_word = |text: &str| !text.is_empty() && text.len() <= 200 && !text.starts_with('-') && !text.contains('\0');
+    let is_word = |text: &str| {
+        !text.is_empty() && text.len() <= 200 && !text.starts_with('-') && !text.chars().any(char::is_control)
+    };
     if let Some(model) = &wish.model
         && (definition.model.is_none() || !is_word(model))
     {
@@ -123,39 +141,27 @@ fn check_session(definition: &Definition, wish: &RunWish) -> Result<(), RunRefus
     Ok(())
 }
 
-/// Flags on the list, with their values in both spellings. Anything else is refused as a whole, and named.
-fn allowed_args(definition: &Definition, args: &[String]) -> Result<Vec<String>, RunRefusal> {
-    let takes_value = |flag: &str| definition.allow_args.iter().any(|allowed| allowed.strip_suffix('=') == Some(flag));
-    let is_switch = |flag: &str| definition.allow_args.iter().any(|allowed| allowed == flag);
-    let mut passed = Vec::new();
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let (flag, value) = arg.split_once('=').map_or((arg.as_str(), None), |(flag, value)| (flag, Some(value)));
-        match value {
-            Some(_) if takes_value(flag) => passed.push(arg.clone()),
-            None if takes_value(flag) => {
-                let Some(value) = rest.next() else {
-                    return Err(param("args", &format!("{flag} VALUE"), arg, format!("args: {flag} needs a value")));
-                };
-                passed.extend([arg.clone(), value.clone()]);
-            }
-            None if is_switch(flag) => passed.push(arg.clone()),
-            _ => return Err(refused_arg(definition, flag, value.or(rest.next().map(String::as_str)))),
-        }
-    }
-    Ok(passed)
+/// Flags of the definition and of the mode, with their values.
+fn allowed_args(definition: &Definition, args: &[String], bounds: &Bounds<'_>) -> Result<Vec<String>, RunRefusal> {
+    let allowed = definition.allowed_args(bounds.mode);
+    allowed_args::check(&definition.name, &allowed, args, bounds)
+        .map_err(|refused| param("args", &refused.expected, &refused.flag, refused.message))
 }
 
-fn refused_arg(definition: &Definition, flag: &str, value: Option<&str>) -> RunRefusal {
-    let value = value.filter(|value| !value.starts_with('-')).map(|value| format!(" with its value {value}"));
-    let allowed = definition.allow_args.iter().map(|arg| arg.trim_end_matches('=')).collect::<Vec<_>>().join(", ");
-    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed };
-    let message = format!(
-        "args: {flag}{} is not allowed for {}; allowed are: {allowed}",
-        value.unwrap_or_default(),
-        definition.name
-    );
-    param("args", &format!("one of: {allowed}"), flag, message)
+/// A prompt that is an argument must not be read as a flag, and can only be what an argument can.
+fn check_prompt_argument(definition: &Definition, message: &str) -> Result<(), RunRefusal> {
+    let name = &definition.name;
+    if definition.prompt != PromptWay::Argument {
+        return Ok(());
+    }
+    if message.contains('\0') {
+        return Err(param("message", "text without a zero byte", "one with it", "message contains a zero byte"));
+    }
+    if message.starts_with('-') && !definition.keeps_prompt_apart() {
+        let message = format!("message begins with -, which {name} would read as a flag; begin it with a word");
+        return Err(param("message", "a text that does not begin with -", "one that does", message));
+    }
+    Ok(())
 }
 
 fn mode(definition: &Definition, rules: &Rules<'_>, wish: &RunWish) -> Result<Mode, RunRefusal> {
@@ -180,7 +186,7 @@ fn mode(definition: &Definition, rules: &Rules<'_>, wish: &RunWish) -> Result<Mo
 
 /// A run that writes in a git tree gets a tree of its own, unless somebody wants otherwise and is alone.
 fn isolation(mode: Mode, directory: Option<&std::path::Path>, wish: &RunWish) -> Result<Isolation, RunRefusal> {
-    let is_git = directory.is_some_and(worktree::is_inside_git);
+    let is_git = directory.is_some_and(git_paths::is_inside_git);
     match wish.isolation {
         Some(Isolation::Worktree) if !is_git => {
             let message = "isolation worktree needs a working_directory inside a git repository";
@@ -206,29 +212,8 @@ mod tests {
 
     fn definition() -> Definition {
         let text = "name = \"x\"\ncommand = \"x\"\nprompt = \"stdin\"\noutput = \"text\"\n\
-                    allow_args = [\"--fast\", \"--model=\"]\n[modes.read-only]\n[modes.workspace-write]\n";
+                    [modes.read-only]\n[modes.workspace-write]\n";
         Definition::parse(text, |_| None).unwrap()
-    }
-
-    fn args(given: &[&str]) -> Result<Vec<String>, String> {
-        let given: Vec<String> = given.iter().map(|arg| (*arg).to_owned()).collect();
-        allowed_args(&definition(), &given).map_err(|refusal| refusal.message)
-    }
-
-    #[test]
-    fn both_spellings_of_a_flag_pass_and_a_refused_one_goes_with_its_value() {
-        assert_eq!(args(&["--fast", "--model", "m", "--model=n"]).unwrap(), ["--fast", "--model", "m", "--model=n"]);
-        for (given, words) in [
-            (&["--evil", "value"][..], "--evil with its value value"),
-            (&["--evil=value"], "--evil with its value value"),
-            (&["--evil", "--fast"], "--evil is not allowed"),
-            (&["positional"], "positional is not allowed"),
-            (&["--fast=1"], "--fast"),
-            (&["--model"], "needs a value"),
-        ] {
-            let refusal = args(given).unwrap_err();
-            assert!(refusal.contains(words), "{given:?}: {refusal}");
-        }
     }
 
     #[test]

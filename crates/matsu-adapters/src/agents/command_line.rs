@@ -51,24 +51,31 @@ const TOKEN: &str = "MATSU_SESSION_TOKEN";
 
 pub fn build(facts: &Facts<'_>) -> CommandLine {
     let definition = facts.definition;
-    let parts = parts(facts);
+    let (parts, session) = (parts(facts), session_part(facts));
     let fill = Fill::new(facts);
-    let mut args: Vec<String> = definition.args.iter().chain(&definition.more_args).cloned().collect();
+    let mut first: Vec<&String> = definition.args.iter().chain(&definition.more_args).collect();
+    first.extend(parts.iter().flat_map(|part| &part.args));
+    // For some programs the session is a word of its own that ends the flags.
+    let last: Vec<&String> = session.iter().flat_map(|part| &part.args).chain(&definition.last_args).collect();
+    let takes_prompt = first.iter().chain(&last).any(|arg| arg.contains("{prompt}"));
+    let mut args: Vec<String> = first.iter().map(|arg| fill.text(arg)).collect();
+    // As they were checked: what a caller gives is no template.
+    args.extend(facts.input.args.iter().cloned());
+    args.extend(last.iter().map(|arg| fill.text(arg)));
+    if definition.prompt == PromptWay::Argument && !takes_prompt {
+        if facts.prompt.starts_with('-') && !definition.end_of_flags.is_empty() {
+            args.push(definition.end_of_flags.clone());
+        }
+        args.push(facts.prompt.to_owned());
+    }
     let mut env = environment::inherited(definition, facts.own);
     let mut files = definition.files.clone();
     set(&mut env, &definition.env);
-    for part in &parts {
-        args.extend(part.args.iter().cloned());
+    for part in parts.iter().chain(&session) {
         set(&mut env, &part.env);
         for (name, value) in &part.files {
             merge_file(&mut files, name, value);
         }
-    }
-    args.extend(definition.last_args.iter().cloned());
-    let takes_prompt = args.iter().any(|arg| arg.contains("{prompt}"));
-    let mut args: Vec<String> = args.iter().map(|arg| fill.text(arg)).collect();
-    if definition.prompt == PromptWay::Argument && !takes_prompt {
-        args.push(facts.prompt.to_owned());
     }
     let mut env: BTreeMap<String, String> = env.iter().map(|(name, value)| (name.clone(), fill.text(value))).collect();
     env.extend(facts.input.env.clone());
@@ -82,8 +89,7 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
     CommandLine { args, env, files: files.chain(texts(facts)).collect() }
 }
 
-/// What the choices of this run add, in the order of the arguments. The session comes last: for some programs it is a
-/// word of its own that ends the flags.
+/// What the choices of this run add, in the order of the arguments.
 fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (definition, input) = (facts.definition, facts.input);
     let mut parts: Vec<Part> =
@@ -102,13 +108,12 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
         parts.extend(definition.system_prompt.clone());
     }
     parts.extend(definition.connect_back.as_ref().map(ConnectBackPart::part));
-    parts.push(Part { args: input.args.clone(), ..Part::default() });
-    match (&definition.session, facts.resume) {
-        (Some(session), Some(_)) => parts.push(session.resume.clone()),
-        (Some(session), None) => parts.push(session.start.clone()),
-        (None, _) => {}
-    }
     parts
+}
+
+fn session_part(facts: &Facts<'_>) -> Option<Part> {
+    let session = facts.definition.session.as_ref()?;
+    Some(if facts.resume.is_some() { session.resume.clone() } else { session.start.clone() })
 }
 
 fn set(env: &mut BTreeMap<String, String>, more: &BTreeMap<String, String>) {

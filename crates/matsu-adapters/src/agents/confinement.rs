@@ -32,6 +32,7 @@ pub struct ConfineOptions {
     pub config_dir: Option<PathBuf>,
 }
 
+#[derive(Debug)]
 pub struct Confiner {
     options: ConfineOptions,
     machine: Machine,
@@ -40,6 +41,7 @@ pub struct Confiner {
 }
 
 /// A socket that the user opened by name, and the variable that leads to it.
+#[derive(Debug)]
 struct Opened {
     name: String,
     variable: (String, String),
@@ -91,6 +93,12 @@ impl Confiner {
             home,
         };
         Self { options, machine, opened, offer: OnceLock::new() }
+    }
+
+    /// Matsu's own folder, links resolved.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.machine.data_dir
     }
 
     /// What the machine offers; tried at the first use.

@@ -10,6 +10,7 @@ use matsu_core::run::{Confinement, Mode};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::allowed_args::Allowed;
 use super::decoders::{self, Listens};
 
 #[derive(Clone, Debug, Deserialize)]
@@ -39,9 +40,13 @@ pub struct Definition {
     /// Names that a caller may set.
     #[serde(default)]
     pub allow_env: Vec<String>,
-    /// Flags that a caller may pass; one that takes a value ends with `=`.
+    /// Flags that a caller may pass, as `--switch`, `--flag=KIND` or `--flag KIND`; see `allowed_args.rs` for the kinds.
     #[serde(default)]
     pub allow_args: Vec<String>,
+    /// What ends the flags before a prompt that is an argument and begins like one. Empty: the program knows no such
+    /// thing, and such a prompt is refused.
+    #[serde(default = "end_of_flags")]
+    pub end_of_flags: String,
     #[serde(default)]
     pub stop_signal: StopSignal,
     #[serde(default = "requests_max")]
@@ -68,8 +73,8 @@ pub struct Definition {
     /// Files of the run's own folder. A table becomes JSON, a text stays as it is.
     #[serde(default)]
     pub files: BTreeMap<String, Value>,
-    /// What makes the program say its version.
-    #[serde(default = "version")]
+    /// What makes the program say its version. Without it the program is never started to be listed.
+    #[serde(default)]
     pub version: Vec<String>,
     /// What is said to a conversation that goes on after an interruption.
     #[serde(default = "go_on")]
@@ -84,8 +89,8 @@ fn delivery() -> Delivery {
     Delivery::Resume
 }
 
-fn version() -> Vec<String> {
-    vec!["--version".to_owned()]
+fn end_of_flags() -> String {
+    "--".to_owned()
 }
 
 fn go_on() -> String {
@@ -124,6 +129,9 @@ pub struct ModePart {
     pub env: BTreeMap<String, String>,
     #[serde(default)]
     pub files: BTreeMap<String, Value>,
+    /// Flags that a caller may pass in this mode alone.
+    #[serde(default)]
+    pub allow_args: Vec<String>,
     /// In this mode it asks before it does what it may not do by itself, and is answered while it runs.
     #[serde(default)]
     pub asks: bool,
@@ -270,10 +278,33 @@ impl Definition {
         if self.command.is_empty() {
             return Err("command must not be empty".to_owned());
         }
+        let of_modes = self.modes.values().flat_map(|mode| &mode.allow_args);
+        for line in self.allow_args.iter().chain(of_modes) {
+            Allowed::parse(line)?;
+        }
         if decoders::of(&self.output).is_none() {
             return Err(format!("output is {}; there are {}", self.output, decoders::names().join(", ")));
         }
         Ok(())
+    }
+
+    /// What a caller may pass in this mode.
+    #[must_use]
+    pub fn allowed_args(&self, mode: Mode) -> Vec<Allowed> {
+        let of_mode = self.modes.get(&mode).into_iter().flat_map(|mode| &mode.allow_args);
+        self.allow_args.iter().chain(of_mode).filter_map(|line| Allowed::parse(line).ok()).collect()
+    }
+
+    /// Whether a prompt that begins like a flag is not read as one: it goes after the end of the flags, or is a part
+    /// of a larger argument.
+    #[must_use]
+    pub fn keeps_prompt_apart(&self) -> bool {
+        let all: Vec<&String> = self.args.iter().chain(&self.more_args).chain(&self.last_args).collect();
+        let alone = all.iter().position(|arg| arg.starts_with("{prompt}"));
+        match alone {
+            Some(at) => all[..at].iter().any(|arg| *arg == "--"),
+            None => all.iter().any(|arg| arg.contains("{prompt}")) || !self.end_of_flags.is_empty(),
+        }
     }
 
     /// The modes it has, safest first.

@@ -9,22 +9,24 @@ use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Lease;
 use matsu_core::ports::agent::{
-    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, LoginCheck, Probe, RefusedParam, RunEvent,
+    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, Probe, ProbeDepth, RefusedParam, RunEvent,
     RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
-use matsu_core::run::{Changes, Confinement, Isolation, Mode};
+use matsu_core::run::{Changes, Confinement, Mode};
 
 use super::check::{self, Rules};
 use super::command_line::{self, Facts};
 use super::confinement::{ConfineOptions, Confined, Confiner, Run};
 use super::definition::{Definition, PromptWay, StopSignal};
+use super::git::Git;
+use super::ground::Ground;
 use super::live::{CliRun, Parts};
-use super::place::Place;
+use super::probe::Asked;
 use super::registry::Registry;
 use super::runs_folder::{self, RunFolder, RunsFolder};
 use super::shim::order::{EndWord, Order, RunSocket, Stdin, Word};
-use super::worktree::{Git, Worktree};
-use super::{decoders, environment, git_paths, orphans, probe, process};
+use super::worktree::Worktree;
+use super::{decoders, environment, git, git_paths, orphans, probe, process};
 
 /// What a definition calls Matsu itself, wherever it is installed.
 const THIS_PROGRAM: &str = "{matsu}";
@@ -47,20 +49,15 @@ pub struct HostOptions {
     /// The daemon's socket, which runs reach by way of their own.
     pub socket: PathBuf,
     pub clock: Clock,
+    /// The largest bundle that is taken over from a run.
+    pub bundle_bytes_max: u64,
 }
 
 pub struct CliHost {
     options: HostOptions,
     registry: Registry,
     runs: RunsFolder,
-    confiner: Confiner,
-}
-
-/// Where a run really is.
-struct Ground {
-    directory: PathBuf,
-    worktree: Option<Worktree>,
-    place: Place,
+    confiner: Arc<Confiner>,
 }
 
 impl CliHost {
@@ -73,8 +70,9 @@ impl CliHost {
         let registry = Registry::load(options.definitions.as_deref());
         let runs = RunsFolder::new(&options.data_dir);
         runs.sweep();
+        git::sweep_scratch(&options.data_dir);
         let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
-        Self { registry, runs, confiner, options }
+        Self { registry, runs, confiner: Arc::new(confiner), options }
     }
 
     fn find(&self, name: &str) -> Option<&Arc<Definition>> {
@@ -106,6 +104,20 @@ impl CliHost {
         self.options.data_dir.join("agents").join(&definition.name)
     }
 
+    /// Where the program keeps its login.
+    fn state(&self, definition: &Definition) -> Vec<PathBuf> {
+        let home = self.options.environment.get("HOME").map(PathBuf::from).unwrap_or_default();
+        let state = definition.login.iter().flat_map(|login| &login.state);
+        let of_home =
+            |path: &String| path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |path| home.join(path));
+        state.map(of_home).collect()
+    }
+
+    /// A folder for one call of git.
+    fn scratch(&self) -> PathBuf {
+        self.options.data_dir.join(git::SCRATCH).join(uuid())
+    }
+
     fn describe(&self, definition: &Definition) -> Agent {
         let modes: Vec<Mode> =
             definition.mode_list().into_iter().filter(|mode| *mode <= self.options.mode_max).collect();
@@ -132,48 +144,6 @@ impl CliHost {
         }
     }
 
-    /// Where it runs: where the conversation was, in a fresh worktree, in its directory, or nowhere in particular.
-    async fn ground(&self, order: &RunOrder) -> Result<Ground, StartError> {
-        let earlier: Option<Place> =
-            order.resume.as_ref().and_then(|resume| serde_json::from_str(resume.place.as_deref()?).ok());
-        let usage = earlier.as_ref().and_then(|place| place.usage);
-        let wished = order.input.directory.as_ref().map(PathBuf::from);
-        let job = order.lease.job_id.as_str();
-        match (order.input.isolation, wished) {
-            (Isolation::Worktree, Some(wished)) => {
-                let path = earlier.as_ref().and_then(|place| place.worktree.clone());
-                let path = path.unwrap_or_else(|| self.options.data_dir.join("worktrees").join(job));
-                let branch = earlier.and_then(|place| place.branch).unwrap_or_else(|| format!("matsu/{job}"));
-                let worktree = self.open_worktree(&wished, &path, &branch).await?;
-                let place = Place {
-                    directory: worktree.directory.clone(),
-                    worktree: Some(path),
-                    branch: Some(worktree.branch.clone()),
-                    usage,
-                };
-                Ok(Ground { directory: worktree.directory.clone(), place, worktree: Some(worktree) })
-            }
-            (_, wished) => {
-                let scratch = || self.options.data_dir.join("scratch").join(job);
-                let is_scratch = wished.is_none();
-                let directory = wished.or(earlier.map(|place| place.directory)).unwrap_or_else(scratch);
-                if is_scratch {
-                    runs_folder::make_private(&directory).map_err(|error| cannot(&error.to_string()))?;
-                }
-                let place = Place { directory: directory.clone(), worktree: None, branch: None, usage };
-                Ok(Ground { directory, worktree: None, place })
-            }
-        }
-    }
-
-    async fn open_worktree(&self, directory: &Path, path: &Path, branch: &str) -> Result<Worktree, StartError> {
-        let git = Git::find(&self.options.environment).ok_or_else(|| cannot("git is not installed"))?;
-        if let Some(folder) = path.parent() {
-            runs_folder::make_private(folder).map_err(|error| cannot(&error.to_string()))?;
-        }
-        git.open(directory, path, branch).await.map_err(|error| cannot(&error))
-    }
-
     fn confine(
         &self,
         definition: &Definition,
@@ -182,7 +152,13 @@ impl CliHost {
         folder: &RunFolder,
         (program, session): (&Path, Option<&str>),
     ) -> Result<Confined, StartError> {
-        let own = ground.worktree.iter().flat_map(|worktree| [worktree.path.clone(), worktree.common.clone()]);
+        let writes = order.input.mode.writes();
+        let borrowed = ground.worktree.iter().flat_map(Worktree::borrowed);
+        let protected = if writes && ground.worktree.is_none() {
+            git_paths::protected_git_paths(&ground.directory)
+        } else {
+            Vec::new()
+        };
         let run = Run {
             definition,
             login: self.login(definition),
@@ -190,12 +166,8 @@ impl CliHost {
             program,
             mode: order.input.mode,
             directory: &ground.directory,
-            own: if order.input.mode.writes() { own.collect() } else { Vec::new() },
-            protected: if order.input.mode.writes() && ground.worktree.is_none() {
-                git_paths::protected_git_paths(&ground.directory)
-            } else {
-                Vec::new()
-            },
+            own: ground.worktree.iter().filter(|_| writes).map(|worktree| worktree.path.clone()).collect(),
+            protected: protected.into_iter().chain(borrowed).collect(),
             folder,
             session,
         };
@@ -256,7 +228,11 @@ impl CliHost {
             lock: self.runs.lock(&order.lease),
             sandbox: confined.sandbox,
             keep: confined.keep,
-            socket: Some(RunSocket { folder: inside, daemon: self.options.socket.clone() }),
+            socket: Some(RunSocket {
+                folder: inside,
+                daemon: self.options.socket.clone(),
+                introduction: introduction(order),
+            }),
             stop_signal: match definition.stop_signal {
                 StopSignal::Term => EndWord::Term,
                 StopSignal::Int => EndWord::Int,
@@ -264,6 +240,12 @@ impl CliHost {
         };
         Ok((shim, chosen, confined.level))
     }
+}
+
+/// What the supervisor sends to the daemon before anything else on a connection from inside the run.
+fn introduction(order: &RunOrder) -> String {
+    let (run, key) = (order.run_id.as_str(), order.socket_key.reveal().to_string());
+    format!("{}\n", serde_json::json!({ "matsu_run": run, "key": key }))
 }
 
 fn stdin(definition: &Definition, order: &RunOrder, inside: &Path) -> Stdin {
@@ -286,7 +268,7 @@ fn marker(lease: &Lease) -> String {
     format!("{}.{}", lease.job_id, lease.attempt)
 }
 
-fn cannot(why: &str) -> StartError {
+pub fn cannot(why: &str) -> StartError {
     StartError { code: ErrorCode::AgentStartFailed, message: format!("the run could not be started: {why}") }
 }
 
@@ -346,11 +328,23 @@ impl AgentHost for CliHost {
         Ok(CheckedRun { confinement: Some(level), not_covered, ..checked })
     }
 
-    async fn probe(&self, agent: &str, login: LoginCheck) -> Probe {
+    async fn probe(&self, agent: &str, depth: ProbeDepth) -> Probe {
         let Some(definition) = self.find(agent) else { return Probe::default() };
         let Some(program) = self.program(definition) else { return Probe::default() };
-        let env = environment::inherited(definition, &self.options.environment);
-        probe::probe(definition, &program, &env, login).await
+        if definition.command == THIS_PROGRAM {
+            let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+            return Probe { installed: true, version, authenticated: None };
+        }
+        let asked = Asked {
+            definition,
+            program: &program,
+            env: &environment::inherited(definition, &self.options.environment),
+            state: self.state(definition),
+            confiner: Arc::clone(&self.confiner),
+            data_dir: &self.options.data_dir,
+            name: uuid(),
+        };
+        probe::probe(asked, depth).await
     }
 
     async fn start(&self, order: RunOrder) -> Result<Box<dyn LiveRun>, StartError> {
@@ -358,8 +352,14 @@ impl AgentHost for CliHost {
         let definition =
             definition.ok_or_else(|| cannot(&format!("there is no agent {} any more", order.input.agent)))?;
         let folder = self.runs.make(&order.lease).map_err(|error| cannot(&error.to_string()))?;
-        let ground = self.ground(&order).await?;
-        let (shim_order, chosen, level) = self.order(&definition, &order, &ground, &folder)?;
+        let ground = Ground::find(&self.options, &self.confiner, &order, &marker(&order.lease)).await?;
+        let (shim_order, chosen, level) = match self.order(&definition, &order, &ground, &folder) {
+            Ok(made) => made,
+            Err(error) => {
+                ground.leave().await;
+                return Err(error);
+            }
+        };
         let shim = process::start_shim((command_line::MARKER, &marker(&order.lease)))
             .map_err(|error| cannot(&error.to_string()))?;
         let decoder = decoders::of(&definition.output).flatten().map(|make| make());
@@ -394,13 +394,11 @@ impl AgentHost for CliHost {
         live
     }
 
-    async fn diff(&self, changes: &Changes) -> Result<String, String> {
-        let git = Git::find(&self.options.environment).ok_or("git is not installed")?;
-        git.diff(changes).await
+    async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String> {
+        Git::find(&self.options.environment)?.diff(&self.scratch(), changes).await
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), String> {
-        let git = Git::find(&self.options.environment).ok_or("git is not installed")?;
-        git.apply(changes).await
+        Git::find(&self.options.environment)?.apply(&self.scratch(), changes).await
     }
 }

@@ -3,6 +3,7 @@
 //! Everything known lies in the value itself, never in a future, so that a reader who stops listening loses nothing.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use matsu_core::clock::Clock;
 use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
-use matsu_core::run::{Answer, Changes, Confinement, Usage};
+use matsu_core::run::{Answer, Confinement, Usage};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdout};
@@ -25,7 +26,7 @@ use super::runs_folder::RunFolder;
 use super::shim::order::{Order, Report, Word};
 use super::text::{LineCutter, Tail, Utf8};
 use super::verdict::{self, Exit};
-use super::worktree::Worktree;
+use super::worktree::{Closed, Worktree};
 
 const READ_BYTES: usize = 16 * 1024;
 
@@ -57,7 +58,7 @@ pub struct CliRun {
     hopeless: Option<String>,
     report: Option<Report>,
     streams_end_at: Option<Instant>,
-    last_step: Option<BoxFuture<'static, Option<Changes>>>,
+    last_step: Option<BoxFuture<'static, Closed>>,
 }
 
 /// How stdout is read.
@@ -208,7 +209,9 @@ impl CliRun {
         for said in decoder.event(&event) {
             match said {
                 Said::Line(line) => self.events.push_back(RunEvent::Log(line)),
-                Said::Session(id) => self.events.push_back(RunEvent::Session(id)),
+                Said::Session(id) if is_session_id(&id) => self.events.push_back(RunEvent::Session(id)),
+                // It becomes an argument of the next run; a stream can say anything.
+                Said::Session(_) => tracing::warn!(run = self.marker, "a program named its conversation oddly"),
                 Said::Usage(usage) => {
                     let usage = own_usage(&self.definition, self.usage_before, usage, &mut self.place);
                     self.events.push_back(RunEvent::Usage(usage));
@@ -261,22 +264,25 @@ impl CliRun {
     async fn finish(&mut self) -> RunEvent {
         loop {
             if let Some(step) = &mut self.last_step {
-                let changes = step.await;
+                let closed = step.await;
                 self.last_step = None;
                 if self.worktree.is_none() {
-                    return self.ended(changes);
+                    return self.ended(closed);
                 }
             }
-            let Some(worktree) = self.worktree.take() else { return self.ended(None) };
+            let Some(worktree) = self.worktree.take() else { return self.ended(Closed::default()) };
             let message = format!("{} ({})", self.definition.name, self.marker);
-            self.last_step = Some(Box::pin(async move {
-                let closed = worktree.close(&message).await;
-                closed.inspect_err(|error| tracing::warn!(error, "a worktree could not be closed")).ok()
-            }));
+            self.last_step = Some(Box::pin(async move { worktree.close(&message).await }));
         }
     }
 
-    fn ended(&mut self, changes: Option<Changes>) -> RunEvent {
+    fn ended(&mut self, Closed { changes, left }: Closed) -> RunEvent {
+        if let Some(changes) = &changes {
+            self.place.head = Some(changes.head.clone());
+            if !changes.branch.is_empty() {
+                self.place.branch = Some(changes.branch.clone());
+            }
+        }
         let (exit, processes) = match &self.report {
             Some(Report::Ended { code, signal, processes }) => (Exit { code: *code, signal: *signal }, *processes),
             _ => (Exit::default(), 0),
@@ -305,6 +311,7 @@ impl CliRun {
             processes_ended: processes,
             changes,
             confinement: Some(self.level),
+            left_work: left,
         };
         let end = RunEvent::Ended(Box::new(end));
         // Collects the shim itself, which has nothing left to do.
@@ -344,9 +351,19 @@ impl LiveRun for CliRun {
         }
     }
 
+    fn directory(&self) -> Option<PathBuf> {
+        Some(self.place.directory.clone())
+    }
+
     fn place(&self) -> Option<String> {
         serde_json::to_string(&self.place).ok()
     }
+}
+
+/// Letters, digits and a few signs, and not the beginning of a flag.
+fn is_session_id(id: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    (1..=200).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_good)
 }
 
 /// Some programs count a conversation from its beginning; its total is remembered for the next run.
@@ -379,5 +396,18 @@ async fn until(clock: Clock, at: Option<Instant>) {
     match at {
         Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_session_id;
+
+    #[test]
+    fn a_conversation_is_not_named_like_a_flag() {
+        assert!(is_session_id("ses_3f.2:a") && is_session_id("0f8fad5b-d9cb-469f-a165-70867728950e"));
+        for bad in ["", "--dangerously-skip-permissions", "-", "a b", "a\nb", "../x", &"x".repeat(201)] {
+            assert!(!is_session_id(bad), "{bad}");
+        }
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
-use matsu_core::run::Changes;
 use rustix::process::Signal;
 
 use super::command_line::MARKER;
 use super::shim::tree::{self, Process};
+use super::worktree::Closed;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -23,7 +23,7 @@ pub fn adopt() -> std::io::Result<()> {
 }
 
 /// Kills everything of a run, at once: there is nobody left who could end it in order. There are no changes to tell.
-pub async fn end(marker: String, clock: Clock) -> Option<Changes> {
+pub async fn end(marker: String, clock: Clock) -> Closed {
     let until = clock.instant() + END_WITHIN;
     loop {
         let all = tree::all();
@@ -34,7 +34,7 @@ pub async fn end(marker: String, clock: Clock) -> Option<Changes> {
             if process.is_zombie { tree::collect(process) } else { tree::send(process, Signal::KILL) }
         }
         if of_run.is_empty() || clock.instant() >= until {
-            return None;
+            return Closed::default();
         }
         clock.sleep(LOOK_EVERY).await;
     }

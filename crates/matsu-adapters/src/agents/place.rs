@@ -12,9 +12,23 @@ pub struct Place {
     pub worktree: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// The user's commit that changes are counted from, however often the conversation goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Where the last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// What the conversation had cost so far, for programs that count from its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+}
+
+impl Place {
+    /// A directory, and nothing that is known about it.
+    #[must_use]
+    pub fn plain(directory: PathBuf) -> Self {
+        Self { directory, worktree: None, branch: None, base: None, head: None, usage: None }
+    }
 }
 
 /// What a run has cost, given what the conversation had cost before and costs now.

@@ -15,9 +15,14 @@ pub struct Place {
     pub note: Option<String>,
 }
 
+/// Where a run may be at all, with links resolved: the caller's roots and the configured ones.
+pub fn allowed(caller: &Places, roots: &[PathBuf]) -> Vec<PathBuf> {
+    caller.roots.iter().chain(roots).filter_map(|root| root.canonicalize().ok()).collect()
+}
+
 /// Resolves a wish. `roots` are the configured ones; the caller's come from its own project.
 pub fn resolve(wish: Option<&str>, caller: &Places, roots: &[PathBuf]) -> Result<Place, RunRefusal> {
-    let allowed: Vec<PathBuf> = caller.roots.iter().chain(roots).filter_map(|root| root.canonicalize().ok()).collect();
+    let allowed = allowed(caller, roots);
     let default = default_of(caller, &allowed);
     let (Some(default), true) = (&default, !allowed.is_empty()) else {
         return match wish {

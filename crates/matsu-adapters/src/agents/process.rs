@@ -154,51 +154,76 @@ fn trial_report(socket: &std::os::unix::net::UnixStream) -> Result<(), String> {
 /// Something short to ask a program.
 pub struct Ask<'a> {
     pub program: &'a Path,
-    pub args: &'a [String],
+    pub args: Vec<String>,
+    /// All of it; nothing is inherited.
     pub env: &'a BTreeMap<String, String>,
     pub directory: Option<&'a Path>,
-    pub stdin: Option<&'a str>,
+    pub stdin: Input,
     pub within: Duration,
+    /// Of its output; what is over is not read.
     pub bytes_max: u64,
+    /// Of its address space.
+    pub memory_max: Option<u64>,
 }
 
+impl<'a> Ask<'a> {
+    /// Without arguments or input, with little time and output.
+    pub fn new(program: &'a Path, env: &'a BTreeMap<String, String>) -> Self {
+        let (within, bytes_max) = (Duration::from_secs(5), 64 * 1024);
+        let (args, stdin) = (Vec::new(), Input::Nothing);
+        Self { program, args, env, directory: None, stdin, within, bytes_max, memory_max: None }
+    }
+}
+
+/// What a program reads.
+#[derive(Debug, Default)]
+pub enum Input {
+    #[default]
+    Nothing,
+    Bytes(Vec<u8>),
+    /// From where the file stands.
+    File(File),
+}
+
+/// Errors are words; output is bytes, whatever they are.
+#[derive(Debug)]
 pub struct Answered {
     pub code: Option<i32>,
-    pub stdout: String,
+    pub stdout: Vec<u8>,
     pub stderr: String,
+    /// There was more output.
+    pub is_cut: bool,
 }
 
 /// `None`: it did not answer in time, or could not be started.
 pub async fn ask(ask: Ask<'_>) -> Option<Answered> {
     let mut command = Command::new(ask.program);
-    command.args(ask.args).env_clear().envs(ask.env).current_dir(ask.directory.unwrap_or(Path::new("/")));
-    command.stdin(if ask.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.args(&ask.args).env_clear().envs(ask.env).current_dir(ask.directory.unwrap_or(Path::new("/")));
+    let (stdin, bytes) = match ask.stdin {
+        Input::Nothing => (Stdio::null(), None),
+        Input::Bytes(bytes) => (Stdio::piped(), Some(bytes)),
+        Input::File(file) => (Stdio::from(file), None),
+    };
     // Its own group, so that whatever it starts can be ended with it.
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
     let mut child = command.spawn().ok()?;
     let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
+    if let (Some(bytes), Some(pid)) = (ask.memory_max, group) {
+        let limit = rustix::process::Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        let _ = rustix::process::prlimit(Some(pid), rustix::process::Resource::As, limit);
+    }
     let exchange = async {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
         let (stdout, stderr, stdin) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
         let say = async {
-            if let (Some(mut stdin), Some(text)) = (stdin, ask.stdin) {
-                let _ = stdin.write_all(text.as_bytes()).await;
+            if let (Some(mut stdin), Some(bytes)) = (stdin, bytes) {
+                let _ = stdin.write_all(&bytes).await;
             }
         };
-        let hear_out = async {
-            if let Some(stdout) = stdout {
-                let _ = stdout.take(ask.bytes_max).read_to_end(&mut out).await;
-            }
-        };
-        let hear_err = async {
-            if let Some(stderr) = stderr {
-                let _ = stderr.take(ask.bytes_max).read_to_end(&mut err).await;
-            }
-        };
-        tokio::join!(say, hear_out, hear_err);
+        let ((), (out, is_cut), (err, _)) =
+            tokio::join!(say, read_some(stdout, ask.bytes_max), read_some(stderr, ERROR_BYTES_MAX));
         let status = child.wait().await.ok()?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Some(Answered { code: status.code(), stdout: text(out), stderr: text(err) })
+        let stderr = String::from_utf8_lossy(&err).into_owned();
+        Some(Answered { code: status.code(), stdout: out, stderr, is_cut })
     };
     let answered = Clock::system().within(ask.within, exchange).await.flatten();
     if answered.is_none()
@@ -207,6 +232,20 @@ pub async fn ask(ask: Ask<'_>) -> Option<Answered> {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     answered
+}
+
+/// What is said about an error is short.
+const ERROR_BYTES_MAX: u64 = 64 * 1024;
+
+/// The first bytes of a stream, and whether there were more. The stream is closed then, which ends its writer.
+pub async fn read_some(stream: Option<impl AsyncReadExt + Unpin>, bytes_max: u64) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        let _ = stream.take(bytes_max + 1).read_to_end(&mut bytes).await;
+    }
+    let is_cut = bytes.len() as u64 > bytes_max;
+    bytes.truncate(usize::try_from(bytes_max).unwrap_or(usize::MAX));
+    (bytes, is_cut)
 }
 
 /// Where a command lies: a path as it is, a name as the PATH says.

@@ -1,211 +1,290 @@
-//! Isolation by git: a run that writes does so in a fresh worktree on a branch of its own, and leaves a patch.
+//! Isolation by git: a run that writes works in a repository of its own, with a fresh tree on a branch named for
+//! people. Its objects are borrowed from the user's repository, which it can only read; hooks, settings and remotes are
+//! not taken over. When its last process is gone, what it changed is made into a bundle inside a confinement, checked,
+//! and stored in the user's repository as `refs/matsu/TASK/head` beside `/base`, and as the branch.
 //!
-//! The user's own tree is only looked at. The worktree goes when the run ends; the branch stays.
+//! If any of that fails, the folder stays and the report says where. What is known about it lies beside the tree, where
+//! the run cannot write.
 
-use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+mod accept;
+pub mod apply;
+mod harvest;
+mod name;
+mod open;
+mod source;
+
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use matsu_core::clock::Clock;
-use matsu_core::run::Changes;
+use matsu_core::run::{Changes, LeftWork};
+use serde::{Deserialize, Serialize};
 
-use super::process::{self, Answered, Ask};
+use super::confined::Cell;
+use super::git::{Call, Format, Git, Whose, remove_folder};
+use super::git_paths;
+use super::process::Input;
+use super::runs_folder::write_private;
+use accept::{Expected, Quarantine};
+use harvest::{By, Harvest, Harvester, RESULT};
+pub use open::{Earlier, OpenWish};
 
-/// Git is local; this long means something is wrong with the disk.
-const GIT_MAX: Duration = Duration::from_secs(120);
-
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// A larger patch is not shown; it is there to be fetched from the branch.
-const PATCH_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Whether a directory lies in a git tree, without asking git.
-#[must_use]
-pub fn is_inside_git(directory: &Path) -> bool {
-    directory.ancestors().any(|folder| folder.join(".git").exists())
+/// What must be known about a tree and must not come from it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Note {
+    /// The top of the user's tree.
+    pub repository: PathBuf,
+    /// The user's `.git`, the shared one.
+    pub common: PathBuf,
+    pub objects: PathBuf,
+    pub format: Format,
+    /// What changes are counted from.
+    pub base: String,
+    /// A commit that the user's repository has. `None`: it had none when the run began.
+    pub known: Option<String>,
+    /// What the branch was before this run, if it goes on with an earlier one.
+    pub earlier: Option<String>,
+    pub branch: String,
+    pub longer_branch: String,
+    /// `refs/matsu/TASK`.
+    pub refs: String,
+    pub uncommitted: Option<u64>,
+    /// The wished directory, relative to the tree.
+    pub inside: PathBuf,
+    #[serde(default)]
+    pub shallow: Option<String>,
+    #[serde(default)]
+    pub settings: String,
+    #[serde(default)]
+    pub excludes: String,
+    /// The tree of the run that asked for this one; it gets the branch as well.
+    #[serde(default)]
+    pub caller: Option<PathBuf>,
 }
 
-/// How git is called: with the user's environment, but without hooks, signatures or questions.
-#[derive(Clone, Debug)]
-pub struct Git {
-    pub program: PathBuf,
-    pub env: BTreeMap<String, String>,
-}
-
-const ALWAYS: &[&str] = &["-c", "core.hooksPath=/dev/null", "-c", "commit.gpgsign=false", "-c", "core.fsmonitor=false"];
-
-impl Git {
-    pub fn find(own: &BTreeMap<String, String>) -> Option<Self> {
-        let path = own.get("PATH").map_or("", String::as_str);
-        let mut env: BTreeMap<String, String> = BTreeMap::new();
-        for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
-            env.extend(own.get(name).map(|value| (name.to_owned(), value.clone())));
-        }
-        for (name, value) in [("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C"), ("GIT_OPTIONAL_LOCKS", "0")] {
-            env.insert(name.to_owned(), value.to_owned());
-        }
-        Some(Self { program: process::find("git", path)?, env })
+impl Note {
+    /// The objects that the tree borrows.
+    pub fn lenders(&self) -> Vec<PathBuf> {
+        git_paths::lenders(&self.objects)
     }
 
-    async fn run(&self, directory: &Path, args: &[&str], stdin: Option<&str>) -> Result<String, String> {
-        let args: Vec<String> = ALWAYS.iter().chain(args).map(|arg| (*arg).to_owned()).collect();
-        let (program, env) = (self.program.as_path(), &self.env);
-        let directory = Some(directory);
-        let ask = Ask { program, args: &args, env, directory, stdin, within: GIT_MAX, bytes_max: PATCH_BYTES_MAX };
-        match process::ask(ask).await {
-            Some(Answered { code: Some(0), stdout, .. }) => Ok(stdout),
-            Some(answered) => Err(format!("git: {}", answered.stderr.trim())),
-            None => Err("git did not answer".to_owned()),
+    #[cfg(test)]
+    pub fn for_tests() -> Self {
+        Self {
+            repository: PathBuf::from("/p"),
+            common: PathBuf::from("/p/.git"),
+            objects: PathBuf::from("/p/.git/objects"),
+            format: Format::Sha1,
+            base: String::new(),
+            known: None,
+            earlier: None,
+            branch: "matsu/x".to_owned(),
+            longer_branch: "matsu/x-y".to_owned(),
+            refs: "refs/matsu/t".to_owned(),
+            uncommitted: None,
+            inside: PathBuf::new(),
+            shallow: None,
+            settings: String::new(),
+            excludes: String::new(),
+            caller: None,
         }
-    }
-
-    /// Makes the worktree at `path`: on a new branch from the user's last commit, or on the branch of an earlier run.
-    ///
-    /// # Errors
-    /// What git says; nothing is left behind.
-    pub async fn open(&self, directory: &Path, path: &Path, branch: &str) -> Result<Worktree, String> {
-        let top = self.run(directory, &["rev-parse", "--show-toplevel"], None).await?;
-        let repository = PathBuf::from(top.trim_end_matches('\n'));
-        let inside = directory.strip_prefix(&repository).unwrap_or(Path::new("")).to_owned();
-        let status = self.run(&repository, &["status", "--porcelain", "-z", "--untracked-files=normal"], None).await?;
-        let uncommitted = status.split('\0').filter(|entry| !entry.is_empty()).count() as u64;
-        let common = self.run(&repository, &["rev-parse", "--path-format=absolute", "--git-common-dir"], None).await?;
-        let place = path.display().to_string();
-        let common = PathBuf::from(common.trim());
-        let _alone = alone(&common).await?;
-        // A worktree whose folder is gone would still hold its branch.
-        self.run(&repository, &["worktree", "prune"], None).await?;
-        let reference = format!("refs/heads/{branch}");
-        let known = self.run(&repository, &["rev-parse", "--verify", "--quiet", &reference], None).await.is_ok();
-        let add: &[&str] = if known {
-            &["worktree", "add", "--quiet", &place, branch]
-        } else {
-            &["worktree", "add", "--quiet", "-b", branch, &place, "HEAD"]
-        };
-        // One that a killed daemon left behind is taken up as it is.
-        if !path.join(".git").exists() {
-            self.run(&repository, add, None).await?;
-        }
-        let base = self.run(path, &["rev-parse", "HEAD"], None).await?.trim().to_owned();
-        Ok(Worktree {
-            git: self.clone(),
-            directory: path.join(&inside),
-            path: path.to_owned(),
-            common,
-            branch: branch.to_owned(),
-            repository,
-            base,
-            uncommitted,
-        })
-    }
-
-    /// The patch between two commits.
-    ///
-    /// # Errors
-    /// What git says.
-    pub async fn diff(&self, changes: &Changes) -> Result<String, String> {
-        let repository = Path::new(&changes.repository);
-        self.run(repository, &["diff", "--binary", "--no-color", "--no-ext-diff", &changes.base, &changes.head], None)
-            .await
-    }
-
-    /// Puts the patch into the user's tree, all of it or nothing; the index and what is not touched stay as they are.
-    ///
-    /// # Errors
-    /// Why it does not fit.
-    pub async fn apply(&self, changes: &Changes) -> Result<(), String> {
-        let patch = self.diff(changes).await?;
-        if patch.is_empty() {
-            return Ok(());
-        }
-        let repository = Path::new(&changes.repository);
-        self.run(repository, &["apply", "--whitespace=nowarn", "-"], Some(&patch)).await.map(drop)
     }
 }
 
-/// A worktree in use.
+/// Beside the tree of the same name.
+fn note_of(tree: &Path) -> PathBuf {
+    tree.with_added_extension("json")
+}
+
+fn read_note(tree: &Path) -> Option<Note> {
+    serde_json::from_str(&std::fs::read_to_string(note_of(tree)).ok()?).ok()
+}
+
+/// A tree in use.
 #[derive(Clone, Debug)]
 pub struct Worktree {
     git: Git,
+    cell: Cell,
+    note: Note,
     pub path: PathBuf,
-    /// The wished directory, inside the worktree.
+    /// The wished directory, inside the tree.
     pub directory: PathBuf,
-    /// Where objects and branches lie; a commit writes there.
-    pub common: PathBuf,
-    pub branch: String,
-    pub repository: PathBuf,
-    base: String,
-    uncommitted: u64,
+    bytes_max: u64,
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Default)]
+pub struct Closed {
+    pub changes: Option<Changes>,
+    pub left: Option<LeftWork>,
 }
 
 impl Worktree {
-    /// Commits what was left uncommitted, says what came of it, and removes the folder.
-    ///
-    /// # Errors
-    /// What git says; the folder is left as it is then.
-    pub async fn close(self, message: &str) -> Result<Changes, String> {
-        let git = &self.git;
-        git.run(&self.path, &["add", "--all"], None).await?;
-        if git.run(&self.path, &["diff", "--cached", "--quiet"], None).await.is_err() {
-            let name = ["-c", "user.name=Matsu", "-c", "user.email=matsu@localhost"];
-            let commit = ["commit", "--quiet", "--no-verify", "-m", message];
-            git.run(&self.path, &[&name[..], &commit[..]].concat(), None).await?;
-        }
-        let head = git.run(&self.path, &["rev-parse", "HEAD"], None).await?.trim().to_owned();
-        // The run may have gone elsewhere; what it ended with is what the branch shows.
-        let reference = format!("refs/heads/{}", self.branch);
-        git.run(&self.path, &["update-ref", &reference, &head], None).await?;
-        let counted = git.run(&self.path, &["diff", "--numstat", &self.base, &head], None).await?;
-        let (files, insertions, deletions) = count(&counted);
-        let path = self.path.display().to_string();
-        let _alone = alone(&self.common).await?;
-        git.run(&self.repository, &["worktree", "remove", "--force", &path], None).await?;
-        Ok(Changes {
-            base: self.base,
-            head,
-            branch: self.branch,
-            files,
-            insertions,
-            deletions,
-            uncommitted_at_start: self.uncommitted,
-            repository: self.repository.display().to_string(),
-        })
+    /// The user's objects, which the run reads and cannot write.
+    pub fn borrowed(&self) -> Vec<PathBuf> {
+        self.note.lenders()
     }
-}
 
-/// Git removes the folder of all worktrees with the last of them and makes it for the next: two runs that begin and end
-/// at once would take it from each other. The lock is on the repository's own folder and goes with what is returned.
-async fn alone(common: &Path) -> Result<File, String> {
-    let clock = Clock::system();
-    let until = clock.instant() + GIT_MAX;
-    let folder = File::open(common).map_err(|error| format!("git: {error}"))?;
-    loop {
-        match folder.try_lock() {
-            Ok(()) => return Ok(folder),
-            Err(TryLockError::WouldBlock) if clock.instant() < until => clock.sleep(LOOK_EVERY).await,
-            Err(error) => return Err(format!("git: the repository is busy: {error}")),
+    pub fn branch(&self) -> &str {
+        &self.note.branch
+    }
+
+    pub fn base(&self) -> &str {
+        &self.note.base
+    }
+
+    /// Where the run begins: the base, or where the conversation's last run ended.
+    pub fn start(&self) -> Option<&str> {
+        self.note.earlier.as_deref().or(self.note.known.as_deref())
+    }
+
+    /// Takes over what the run has changed and removes the folder, or says where the folder stays and why.
+    pub async fn close(self, message: &str) -> Closed {
+        let taken = self.take_over(message).await;
+        let _ = remove_folder(&self.cell.scratch);
+        let folder = self.path.display().to_string();
+        match taken {
+            Ok((changes, None)) => {
+                let left = match self.remove() {
+                    Ok(()) => None,
+                    Err(error) => Some(LeftWork { folder, why: format!("the folder could not be removed: {error}") }),
+                };
+                Closed { changes: Some(changes), left }
+            }
+            Ok((changes, Some(why))) => Closed { changes: Some(changes), left: Some(LeftWork { folder, why }) },
+            Err(error) => {
+                tracing::warn!(error, folder, "the changes of a run could not be taken over; its folder stays");
+                let why = format!("the changes could not be taken over: {error}");
+                Closed { changes: None, left: Some(LeftWork { folder, why }) }
+            }
         }
     }
+
+    /// Removes a tree in which nothing has run.
+    pub async fn discard(self) {
+        self.forget_base().await;
+        let _ = remove_folder(&self.cell.scratch);
+        let _ = self.remove();
+    }
+
+    fn remove(&self) -> std::io::Result<()> {
+        remove_folder(&self.path)?;
+        std::fs::remove_file(note_of(&self.path))
+    }
+
+    /// What was changed, and why the folder must stay nevertheless.
+    async fn take_over(&self, message: &str) -> Result<(Changes, Option<String>), String> {
+        let first = self.try_by(message, By::TheRuns).await;
+        let (harvest, changes) = match first {
+            Ok(done) => done,
+            Err(why) => {
+                tracing::info!(why, "a run's own repository cannot be used; its files are taken over as one commit");
+                let second = self.try_by(message, By::AFreshOne).await;
+                second.map_err(|error| if error == why { error } else { format!("{why}; then: {error}") })?
+            }
+        };
+        let why = (!harvest.left_out.is_empty()).then(|| {
+            let names = harvest.left_out.join(", ");
+            format!("submodules and repositories inside the tree are not taken over: {names}")
+        });
+        let lfs = self.path.join(".git/lfs/objects").symlink_metadata().is_ok();
+        let why = why.or(lfs.then(|| "files of git-lfs are not taken over; they lie in .git/lfs".to_owned()));
+        Ok((changes, why))
+    }
+
+    async fn try_by(&self, message: &str, by: By) -> Result<(Harvest, Changes), String> {
+        let (git, cell, tree, note, bytes_max) = (&self.git, &self.cell, &self.path, &self.note, self.bytes_max);
+        let harvest = Harvester { git, cell, tree, note, message, bytes_max }.harvest(by).await?;
+        let changes = match &harvest.bundle {
+            None => self.unchanged(&harvest).await,
+            Some(bundle) => self.accept(bundle, &harvest).await?,
+        };
+        Ok((harvest, changes))
+    }
+
+    fn changes(&self, head: &str, branch: String, counted: (u64, u64, u64), harvest: &Harvest) -> Changes {
+        Changes {
+            base: self.note.base.clone(),
+            head: head.to_owned(),
+            branch,
+            files: counted.0,
+            insertions: counted.1,
+            deletions: counted.2,
+            uncommitted_at_start: self.note.uncommitted.unwrap_or(0),
+            repository: self.note.repository.display().to_string(),
+            left_out: harvest.left_out.clone(),
+            ignored: harvest.ignored.clone(),
+        }
+    }
+
+    /// A run without changes leaves no reference. One that goes on with an earlier run leaves that one's.
+    async fn unchanged(&self, harvest: &Harvest) -> Changes {
+        self.forget_base().await;
+        self.changes(&self.note.base, String::new(), (0, 0, 0), harvest)
+    }
+
+    async fn accept(&self, bundle: &Path, harvest: &Harvest) -> Result<Changes, String> {
+        let note = &self.note;
+        let quarantine = Quarantine {
+            git: &self.git,
+            folder: self.cell.scratch.join("quarantine.git"),
+            format: note.format,
+            objects: note.lenders(),
+            shallow: note.shallow.clone(),
+        };
+        let _ = remove_folder(&quarantine.folder);
+        quarantine.open()?;
+        let (base, known, bytes_max) = (note.base.as_str(), note.known.as_deref(), self.bytes_max);
+        let header = quarantine.take(bundle, &Expected { reference: RESULT, known, base, bytes_max }).await?;
+        let counted = quarantine.count(base, &header.head).await?;
+        quarantine.give(&note.objects, bundle, &header, bytes_max).await?;
+        let lines = format!("update {0}/head {1}\nupdate {0}/base {2}\n", note.refs, header.head, base);
+        self.update_refs(&lines).await?;
+        let branch = self.set_branch(&header.head).await;
+        if let Some(caller) = &note.caller {
+            self.give_to_caller(caller, bundle, &branch).await;
+        }
+        Ok(self.changes(&header.head, branch, counted, harvest))
+    }
+
+    /// All of them or none.
+    async fn update_refs(&self, lines: &str) -> Result<(), String> {
+        let call = Call::new(Whose::Users, &self.note.common, &["update-ref", "--no-deref", "--stdin"]);
+        let lines = format!("start\n{lines}prepare\ncommit\n");
+        self.git.run(call.stdin(Input::Bytes(lines.into_bytes()))).await.map(drop)
+    }
+
+    async fn forget_base(&self) {
+        let base = format!("{}/base", self.note.refs);
+        let _ = self.update_refs(&format!("delete {base}\n")).await;
+    }
+
+    /// The branch that shows the work: the run's own name, a longer one if somebody has moved or taken that, and the
+    /// plain reference where the user's own branches leave no room for either.
+    async fn set_branch(&self, head: &str) -> String {
+        let note = &self.note;
+        let old = note.earlier.clone().unwrap_or_else(|| "0".repeat(note.base.len()));
+        if self.update_refs(&format!("update refs/heads/{} {head} {old}\n", note.branch)).await.is_ok() {
+            return note.branch.clone();
+        }
+        let made = self.update_refs(&format!("create refs/heads/{} {head}\n", note.longer_branch)).await;
+        match made {
+            Ok(()) => note.longer_branch.clone(),
+            Err(error) => {
+                tracing::warn!(error, "a branch could not be made");
+                format!("{}/head", note.refs)
+            }
+        }
+    }
+
+    /// Inside the confinement of a run, in its own tree: the branch of a run that it asked for.
+    async fn give_to_caller(&self, caller: &Path, bundle: &Path, branch: &str) {
+        let given = open::fetch_into(&self.git, &self.cell, caller, bundle, branch, &self.note).await;
+        if let Err(error) = given {
+            tracing::info!(error, branch, "a run's branch is in the user's repository, not in its caller's");
+        }
+    }
 }
 
-/// Files, insertions and deletions; of a binary file git counts no lines.
-fn count(numstat: &str) -> (u64, u64, u64) {
-    let mut sum = (0, 0, 0);
-    for line in numstat.lines() {
-        let mut fields = line.split('\t').map(|field| field.parse::<u64>().unwrap_or(0));
-        sum.0 += 1;
-        sum.1 += fields.next().unwrap_or(0);
-        sum.2 += fields.next().unwrap_or(0);
-    }
-    sum
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn lines_are_counted_and_binary_files_are_files() {
-        assert_eq!(super::count("3\t1\ta.txt\n-\t-\tb.png\n0\t7\tc d.txt\n"), (3, 3, 8));
-        assert_eq!(super::count(""), (0, 0, 0));
-    }
+fn save_note(tree: &Path, note: &Note) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(note).map_err(|error| error.to_string())?;
+    write_private(&note_of(tree), &text).map_err(|error| error.to_string())
 }

@@ -1,6 +1,8 @@
 //! Documents in the owner's folders, as the fetcher reads them: only inside a folder the request names, after every
 //! link was followed, so that no name and no link leads out.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use matsu_core::ports::fetcher::{FetchError, FetchRequest, FetchedPage};
@@ -29,7 +31,13 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
     if size > bytes_max as u64 {
         return Err(FetchError::TooLarge);
     }
-    let body = std::fs::read(&real).map_err(|error| FetchError::Failed(error.kind().to_string()))?;
+    // It may have grown since.
+    let mut body = Vec::new();
+    let read = File::open(&real).and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut body));
+    read.map_err(|error| FetchError::Failed(error.kind().to_string()))?;
+    if body.len() > bytes_max {
+        return Err(FetchError::TooLarge);
+    }
     Ok(FetchedPage {
         url: request.url.clone(),
         body,

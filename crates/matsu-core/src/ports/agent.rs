@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::error_code::ErrorCode;
 use crate::id::{RunId, TaskId};
 use crate::job::Lease;
-use crate::run::{Changes, Confinement, Isolation, Mode, Question, RunInput, RunPresence, Usage};
+use crate::run::{Changes, Confinement, Isolation, LeftWork, Mode, Question, RunInput, RunPresence, Usage};
 use crate::secret::Token;
 use crate::words::words;
 
@@ -31,8 +31,8 @@ pub trait AgentHost: Send + Sync {
     /// What is refused and why, naming the parameter.
     fn check(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal>;
 
-    /// Asks the program itself. Bounded in time; never fails, an absent answer is one.
-    async fn probe(&self, agent: &str, login: LoginCheck) -> Probe;
+    /// What is known of the program, or what it says itself. Bounded in time; never fails, an absent answer is one.
+    async fn probe(&self, agent: &str, depth: ProbeDepth) -> Probe;
 
     /// Starts a run. Dropping what is returned ends every process of it.
     ///
@@ -43,11 +43,11 @@ pub trait AgentHost: Send + Sync {
     /// Runs of this machine whose processes are not all gone, whoever started them.
     fn live_runs(&self) -> Vec<Lease>;
 
-    /// The patch of a run in a worktree.
+    /// The patch of a run in a worktree. Bytes: files need not be text.
     ///
     /// # Errors
     /// The branch or its repository is gone.
-    async fn diff(&self, changes: &Changes) -> Result<String, String>;
+    async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String>;
 
     /// Puts the patch of a run into the tree it was branched from. All or nothing.
     ///
@@ -201,11 +201,15 @@ pub struct RefusedParam {
     pub received: String,
 }
 
-/// Whether the login is looked at too.
+/// How far a probe goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoginCheck {
-    Wanted,
-    Skipped,
+pub enum ProbeDepth {
+    /// Only what is known already; nothing is started.
+    Known,
+    /// The program may be asked for its version.
+    Version,
+    /// And whether it is logged in.
+    Login,
 }
 
 /// What a program says of itself.
@@ -271,6 +275,9 @@ pub trait LiveRun: Send {
 
     /// Where the run is, for whoever resumes it.
     fn place(&self) -> Option<String>;
+
+    /// Where the program works. In a tree of its own that is not the directory that was asked for.
+    fn directory(&self) -> Option<PathBuf>;
 }
 
 /// Something that a run did.
@@ -299,6 +306,8 @@ pub struct RunEnd {
     pub changes: Option<Changes>,
     /// How it was confined.
     pub confinement: Option<Confinement>,
+    /// Its folder stays, and why.
+    pub left_work: Option<LeftWork>,
 }
 
 /// What the program's own words and its exit code together mean.

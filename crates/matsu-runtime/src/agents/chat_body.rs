@@ -103,6 +103,7 @@ impl ChatRuns {
             token: own.token().clone(),
         };
         let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
+        seat.works_in(live.directory());
         let (cx, checkpoint, session) = (cx.clone(), RunCheckpoint::default(), own.session().clone());
         let run = Run::new(Beginning { cx, agent, input, checkpoint, resume, own, seat, live });
         Ok(Begun { run, session, delivery })

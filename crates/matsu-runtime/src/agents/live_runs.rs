@@ -171,6 +171,17 @@ pub struct Seated {
 }
 
 impl Seated {
+    /// Where its program is. What it asks others to do is meant from there: a run with a tree of its own does not reach
+    /// past it into the user's.
+    pub fn works_in(&self, directory: Option<PathBuf>) {
+        let mut seats = self.runs.lock();
+        if let (Some(directory), Some((_, seat))) =
+            (directory, seats.iter_mut().find(|(lease, _)| *lease == self.lease))
+        {
+            seat.places = Places { roots: vec![directory.clone()], cwd: Some(directory) };
+        }
+    }
+
     pub fn set_processes_ended(&self, processes: u32) {
         self.ended.send_replace(Some(processes));
     }

@@ -50,10 +50,12 @@ impl Runtime {
         self.read(owner, id).await?;
         let (job, _) = self.run_of(id, agent).await?;
         let output = job.output_json.as_deref().and_then(|text| serde_json::from_str::<RunOutput>(text).ok());
-        output.and_then(|output| output.changes).ok_or_else(|| {
-            TaskError::Invalid(format!(
-                "task {id} has no patch: it did not write in a worktree of its own, or has not ended"
-            ))
+        let output = output.unwrap_or_default();
+        output.changes.ok_or_else(|| {
+            TaskError::Invalid(match output.left_work {
+                Some(left) => format!("task {id} has no patch: {}. Its files are in {}", left.why, left.folder),
+                None => format!("task {id} has no patch: it did not write in a tree of its own, or has not ended"),
+            })
         })
     }
 

@@ -267,6 +267,7 @@ impl Run {
         self.known.processes_ended = end.processes_ended;
         self.known.confinement = end.confinement;
         self.known.changes = end.changes;
+        self.known.left_work = end.left_work;
         self.known.output_truncated = self.output.is_truncated();
         self.known.stdout_tail = end.stdout_tail;
         self.known.stderr_tail = end.stderr_tail;

@@ -64,7 +64,10 @@ impl AgentRuns {
             token: own.token().clone(),
         };
         match self.host.start(order).await {
-            Ok(live) => Ok(Run::new(Beginning { cx: cx.clone(), agent, input, checkpoint, resume, own, seat, live })),
+            Ok(live) => {
+                seat.works_in(live.directory());
+                Ok(Run::new(Beginning { cx: cx.clone(), agent, input, checkpoint, resume, own, seat, live }))
+            }
             Err(error) => {
                 own.close(cx).await;
                 Err(failed(error.code, error.message))

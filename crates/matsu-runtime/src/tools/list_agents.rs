@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::agent::{Agent, LoginCheck, Probe};
+use matsu_core::ports::agent::{Agent, Probe, ProbeDepth};
 use matsu_core::ports::store::JobFilter;
 use matsu_core::run::Confinement;
 use matsu_core::slot::Slot;
@@ -19,6 +19,8 @@ pub struct ListAgents;
 pub struct Input {
     /// Also ask each program whether it is logged in. Costs no model call.
     check_auth: Option<bool>,
+    /// false: start no program; versions are there if they are known already.
+    probe: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -82,9 +84,13 @@ impl Tool for ListAgents {
         let Some(host) = cx.runtime.agents() else {
             return Ok(Answer::Done(Output { agents: Vec::new(), broken: Vec::new() }));
         };
-        let login = if input.check_auth == Some(true) { LoginCheck::Wanted } else { LoginCheck::Skipped };
+        let depth = match (input.check_auth, input.probe) {
+            (Some(true), _) => ProbeDepth::Login,
+            (_, Some(false)) => ProbeDepth::Known,
+            _ => ProbeDepth::Version,
+        };
         let agents = host.agents();
-        let probes = join_all(agents.iter().map(|agent| host.probe(&agent.name, login))).await;
+        let probes = join_all(agents.iter().map(|agent| host.probe(&agent.name, depth))).await;
         let running = running(cx).await?;
         let limit = cx.runtime.limits().of(Slot::AgentCli);
         let agents = agents.into_iter().zip(probes);

@@ -8,7 +8,7 @@ use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::limits::{RESULT_HEAD_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
-use matsu_core::run::{Changes, RunInput, RunOutput};
+use matsu_core::run::{Changes, LeftWork, RunInput, RunOutput};
 use matsu_core::task::{Task, TaskStatus};
 
 use crate::agents::question_of;
@@ -75,6 +75,9 @@ pub struct TaskReport {
     /// What it changed on its branch; `matsu apply TASK` puts it into your tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesReport>,
+    /// A folder of the run that stays, because not everything in it could be taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_work: Option<LeftWorkReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
 }
@@ -103,13 +106,35 @@ pub struct ChangesReport {
     insertions: u64,
     deletions: u64,
     uncommitted_at_start: u64,
+    /// Submodules and repositories inside the tree that the run changed: not on the branch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
+    /// Ignored files that the run wrote: not on the branch, and gone with its folder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<String>,
     /// How to read and apply the patch.
     how: String,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LeftWorkReport {
+    folder: String,
+    why: String,
+}
+
+impl LeftWorkReport {
+    fn of(left: &LeftWork) -> Self {
+        Self { folder: left.folder.clone(), why: left.why.clone() }
+    }
+}
+
 impl ChangesReport {
     fn of(task: &TaskId, changes: &Changes) -> Self {
-        let how = format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head);
+        let how = if changes.base == changes.head {
+            "It changed no file, so there is no branch.".to_owned()
+        } else {
+            format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head)
+        };
         Self {
             base: changes.base.clone(),
             branch: changes.branch.clone(),
@@ -117,6 +142,8 @@ impl ChangesReport {
             insertions: changes.insertions,
             deletions: changes.deletions,
             uncommitted_at_start: changes.uncommitted_at_start,
+            left_out: changes.left_out.clone(),
+            ignored: changes.ignored.clone(),
             how,
         }
     }
@@ -136,6 +163,8 @@ pub struct JobReport {
     error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<ChangesReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_work: Option<LeftWorkReport>,
 }
 
 /// Which part of the output is wanted.
@@ -243,6 +272,7 @@ impl TaskReport {
             });
             let task = job.task_id.clone().unwrap_or_else(|| TaskId::from_text(""));
             self.changes = run.changes.as_ref().map(|changes| ChangesReport::of(&task, changes));
+            self.left_work = run.left_work.as_ref().map(LeftWorkReport::of);
             self.empty = run.empty.then_some(true);
         }
         if detail == Detail::Full && matches!(job.state, JobState::Failed | JobState::Cancelled) {
@@ -380,6 +410,7 @@ impl JobReport {
             result,
             error: job.error_message.clone(),
             error_code: job.error_code.clone(),
+            left_work: run.as_ref().and_then(|run| run.left_work.as_ref().map(LeftWorkReport::of)),
             changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(&task.id, &changes))),
         })
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use futures_util::future::join_all;
 
 use matsu_core::limits::AGENTS_PER_CALL_MAX;
-use matsu_core::ports::agent::{LoginCheck, RunWish};
+use matsu_core::ports::agent::{ProbeDepth, RunWish};
 
 use super::run_start::{self, ModeWord, PriorityWord, Shared, Started};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
@@ -84,7 +84,7 @@ async fn names(cx: &ToolContext, wished: Option<&[String]>) -> Result<Vec<String
     }
     let Some(host) = cx.runtime.agents() else { return Ok(Vec::new()) };
     let agents = host.agents();
-    let probes = join_all(agents.iter().map(|agent| host.probe(&agent.name, LoginCheck::Skipped))).await;
+    let probes = join_all(agents.iter().map(|agent| host.probe(&agent.name, ProbeDepth::Known))).await;
     let installed = agents.into_iter().zip(probes).filter(|(_, probe)| probe.installed).map(|(agent, _)| agent.name);
     let names: Vec<String> = installed.take(AGENTS_PER_CALL_MAX).collect();
     if names.is_empty() {

@@ -6,7 +6,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
-use matsu_core::run::Answer;
+use matsu_core::run::{Answer, Changes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -112,7 +112,20 @@ async fn read_diff(
     let changes = app.runtime().changes_of(&caller.principal, &id, query.agent.as_deref()).await?;
     let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
-    Ok(Json(json!({ "changes": changes, "patch": patch })))
+    Ok(Json(patch_json(&changes, patch)))
+}
+
+/// The patch to read, and where it is no text the bytes themselves beside it.
+fn patch_json(changes: &Changes, patch: Vec<u8>) -> Value {
+    match String::from_utf8(patch) {
+        Ok(text) => json!({ "changes": changes, "patch": text, "is_exact": true }),
+        Err(error) => {
+            let bytes = error.into_bytes();
+            let shown = String::from_utf8_lossy(&bytes).into_owned();
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({ "changes": changes, "patch": shown, "is_exact": false, "patch_hex": hex })
+        }
+    }
 }
 
 async fn apply_diff(
@@ -126,7 +139,7 @@ async fn apply_diff(
     let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
     host.apply(&changes)
         .await
-        .map_err(|why| Problem::new(ErrorCode::InvalidParams, format!("the patch does not apply: {why}")))?;
+        .map_err(|why| Problem::new(ErrorCode::InvalidParams, format!("the changes were not applied: {why}")))?;
     Ok(Json(json!({ "ok": true, "changes": changes })))
 }
 

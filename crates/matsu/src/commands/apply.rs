@@ -1,10 +1,11 @@
-//! `matsu apply TASK`: the patch of a run into the tree it came from, all or nothing.
+//! `matsu apply TASK`: the changes of a run into the tree it came from, all or nothing.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
 use crate::client::{Client, segment};
@@ -30,7 +31,7 @@ pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
         if cx.json {
             print_json(&said);
         } else {
-            say!("{}", field(&said, "patch").trim_end());
+            std::io::stdout().write_all(&patch_of(&said))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -42,4 +43,17 @@ pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
         say!("{} files changed, +{} -{}", changes["files"], changes["insertions"], changes["deletions"]);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Byte for byte: what `matsu apply --show` prints can be given to `git apply`, whatever encoding the files have.
+fn patch_of(said: &Value) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    match said["patch_hex"].as_str() {
+        Some(hex) => hex
+            .as_bytes()
+            .chunks(2)
+            .filter_map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?))
+            .collect(),
+        None => field(said, "patch").as_bytes().to_vec(),
+    }
 }

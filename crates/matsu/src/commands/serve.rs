@@ -9,6 +9,7 @@ use clap::Args;
 use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
+use matsu_core::ports::agent::ProbeDepth;
 use matsu_runtime::{Service, Workers};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, doors};
@@ -101,7 +102,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let doctored = config.clone();
     app.call_doctor(std::sync::Arc::new(move || {
         let config = doctored.clone();
-        Box::pin(async move { doctor::look(&config).await.json() })
+        Box::pin(async move { doctor::look(&config, ProbeDepth::Known).await.json() })
     }));
     let link = doors.address.as_deref().map(|address| open::login_link(address, &app.login_codes().make()));
     greet(&config, doors.address.as_deref(), link.as_deref(), global.json);

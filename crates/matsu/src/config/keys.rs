@@ -113,6 +113,12 @@ pub const KEYS: &[Key] = &[
         meaning: "sockets of this machine that runs of agents may reach, separated by commas: ssh-agent, keyring",
     },
     Key {
+        name: "agents.bundle_max",
+        kind: Kind::Number { min: 1, max: 1_000_000 },
+        default: |_| "1024".to_owned(),
+        meaning: "MiB that the changes of a run may have; of a larger one the folder stays and nothing is taken over",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),

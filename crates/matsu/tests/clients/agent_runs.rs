@@ -1,10 +1,12 @@
 //! Agents through a real client and the real binary, with scripted command lines: the message is the script.
 
+mod arguments;
 mod built_in;
 mod connect_back;
 mod definitions;
 mod endings;
 pub mod figures;
+mod git_attacks;
 mod limits;
 mod listing;
 mod memory;
@@ -12,6 +14,7 @@ mod outage;
 mod output;
 mod questions;
 mod refusals;
+mod repositories;
 mod sessions;
 mod starting;
 mod surroundings;

@@ -9,7 +9,7 @@ use crate::agents::sandbox::Sandbox;
 use crate::agents::sandbox::state::Keep;
 
 /// The first line: what to start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Order {
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -26,13 +26,15 @@ pub struct Order {
     pub stop_signal: EndWord,
 }
 
-/// The socket that the run reaches the daemon by.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The socket that the run reaches the daemon by. Not to be printed: it holds a secret.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct RunSocket {
     /// The folder it lies in, as `matsu.sock`.
     pub folder: PathBuf,
     /// The daemon's own, which the run does not see.
     pub daemon: PathBuf,
+    /// The line that tells the daemon whose socket a connection came through. Its key never reaches the run.
+    pub introduction: String,
 }
 
 /// Where the program reads from.

@@ -45,7 +45,11 @@ async fn serve(listener: UnixListener, socket: RunSocket) {
 
 async fn pass_on(mut inside: UnixStream, socket: RunSocket) {
     match reach(&socket.daemon).await {
-        Some(mut daemon) => drop(tokio::io::copy_bidirectional(&mut inside, &mut daemon).await),
+        Some(mut daemon) => {
+            if daemon.write_all(socket.introduction.as_bytes()).await.is_ok() {
+                drop(tokio::io::copy_bidirectional(&mut inside, &mut daemon).await);
+            }
+        }
         None => refuse(&mut inside).await,
     }
 }

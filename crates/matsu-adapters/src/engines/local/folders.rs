@@ -1,5 +1,6 @@
 //! Which files of a folder are documents. Hidden files, what builds leave behind, and links are not.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const SKIPPED: [&str; 8] = ["node_modules", "target", "__pycache__", "venv", "dist", "build", "vendor", "CVS"];
@@ -26,6 +27,13 @@ pub struct Found {
     pub path: PathBuf,
     pub size: i64,
     pub changed_ns: i64,
+}
+
+/// A file, if it has no more than this many bytes.
+pub fn read_whole(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    std::fs::File::open(path).ok()?.take(bytes_max + 1).read_to_end(&mut body).ok()?;
+    (body.len() as u64 <= bytes_max).then_some(body)
 }
 
 /// Calls `visit` for every document below `folder`; memory does not grow with their number. Folders that cannot be

@@ -75,8 +75,10 @@ impl<'a> Scan<'a> {
     }
 
     fn read_whole(&mut self, folder: &Path, found: &Found, media_type: &str) -> rusqlite::Result<()> {
-        let body =
-            if found.size <= WHOLE_BYTES_MAX { std::fs::read(&found.path).unwrap_or_default() } else { Vec::new() };
+        // Bounded twice: it may have grown since it was looked at.
+        let bytes_max = u64::try_from(WHOLE_BYTES_MAX).unwrap_or(0);
+        let body = if found.size <= WHOLE_BYTES_MAX { folders::read_whole(&found.path, bytes_max) } else { None };
+        let body = body.unwrap_or_default();
         let Some(document) = self.document(found, body, media_type) else { return Ok(()) };
         let domain = super::domain_of_document(folder, document.declared_url.as_deref());
         let title = if document.title.is_empty() { file_title(&found.path) } else { document.title };

@@ -60,7 +60,7 @@ fn b17_both_spellings_of_an_allowed_flag_pass_and_a_refused_one_is_named_with_it
     let args = json!({ "args": ["--fast", "--level", "a b; $(c)", "--level=2"], "model": "m" });
     let task = start_with(&mut client, "printf '%s|' \"$@\"", args);
     let end = end_of(&mut client, &task);
-    assert!(end["result"].as_str().unwrap().starts_with("--model|m|--fast|--level|a b; $(c)|--level=2|new|"), "{end}");
+    assert!(end["result"].as_str().unwrap().starts_with("--model|m|--fast|--level=a b; $(c)|--level=2|new|"), "{end}");
     for (args, words) in [
         (json!(["--evil", "value"]), "--evil with its value value"),
         (json!(["--evil=value"]), "--evil with its value value"),

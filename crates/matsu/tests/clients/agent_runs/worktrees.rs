@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{Bench, end_of, start_with};
 
-fn git(directory: &Path, args: &[&str]) -> String {
+pub fn git(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git").current_dir(directory).args(args).output().unwrap();
     assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn repository(root: &Path) {
+pub fn repository(root: &Path) {
     git(root, &["init", "-q", "-b", "main"]);
     git(root, &["config", "user.name", "Test"]);
     git(root, &["config", "user.email", "test@localhost"]);

@@ -1,0 +1,254 @@
+//! What a run has left in its tree becomes one bundle. Everything in the tree may be hostile, its `.git` most of all, so
+//! git works on it from inside a confinement that sees the tree and the borrowed objects and nothing else of ours, has
+//! no network, and is ended when it is late. What comes out is bytes that [`super::accept`] believes nothing of.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::confined::{Cell, Done, View, Work, confined};
+use super::super::git::{Git, Skeleton, Whose};
+use super::super::runs_folder::write_private;
+use super::Note;
+use super::source::with_flags;
+
+/// The one reference that leaves.
+pub const RESULT: &str = "refs/matsu/result";
+
+/// A large tree on a slow disk; more means that something in it does not end.
+const WITHIN: Duration = Duration::from_secs(300);
+
+const NAMES_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Names in a report.
+const NAMES_MAX: usize = 20;
+
+const UNCHANGED: i32 = 10;
+
+/// Everything into the index; then the repositories inside the tree, as they are and as they were, and what is ignored.
+const SETTLE: &str = r#"
+set -eu
+if [ -n "$FRESH" ]; then git read-tree "$BASE"; fi
+git add --all
+git ls-files --stage -z | grep -az '^160000' || true
+printf '\0'
+git ls-tree -r -z "$BASE" | grep -az '^160000' || true
+printf '\0'
+git ls-files --others --ignored --exclude-standard --directory -z | head -c 100000
+"#;
+
+/// One commit that descends from the base: the run's own history if it does, else its files as one commit. A history
+/// that touches a repository inside the tree is left out for the same reason as the repository.
+const BUNDLE: &str = r#"
+set -eu
+if [ -n "$RESTORE" ]; then git update-index --replace -z --index-info < "$RESTORE"; fi
+tree=$(git write-tree)
+if [ "$tree" = "$(git rev-parse --verify "$BASE^{tree}")" ]; then exit 10; fi
+head=$(git rev-parse --verify --quiet 'HEAD^{commit}') || head=
+parent=$BASE
+if [ -n "$head" ] && git merge-base --is-ancestor "$BASE" "$head"; then
+  if ! git rev-list "$BASE..$head" | git diff-tree --stdin -r -m --root --raw --no-renames --no-commit-id |
+    grep -q -e '^:160000 ' -e '^:[0-7]* 160000 '; then parent=$head; fi
+fi
+if [ "$tree" != "$(git rev-parse --verify "$parent^{tree}")" ]; then
+  parent=$(printf '%s\n' "$MESSAGE" | git commit-tree "$tree" -p "$parent")
+fi
+git update-ref "$RESULT" "$parent"
+git bundle create --quiet - "$RESULT" ${KNOWN:+"^$KNOWN"}
+"#;
+
+/// What came of it.
+pub struct Harvest {
+    /// `None`: the files are as they were.
+    pub bundle: Option<PathBuf>,
+    /// Repositories inside the tree that differ from the base; they stay where they are.
+    pub left_out: Vec<String>,
+    /// Ignored files; they go with the tree.
+    pub ignored: Vec<String>,
+}
+
+/// Which `.git` is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The one in the tree, as the run left it.
+    TheRuns,
+    /// A new one of ours: the run's own does not work any more. Its commits are lost, its files are not.
+    AFreshOne,
+}
+
+pub struct Harvester<'a> {
+    pub git: &'a Git,
+    pub cell: &'a Cell,
+    pub tree: &'a Path,
+    pub note: &'a Note,
+    pub message: &'a str,
+    pub bytes_max: u64,
+}
+
+impl Harvester<'_> {
+    /// # Errors
+    /// Why no bundle could be made. The tree is as it was, but for its index.
+    pub async fn harvest(&self, by: By) -> Result<Harvest, String> {
+        let fresh = self.cell.scratch.join("fresh.git");
+        if by == By::AFreshOne {
+            self.write_fresh(&fresh)?;
+        }
+        let env = self.env(by, &fresh);
+        let settled = self.sh(SETTLE, env.clone(), NAMES_BYTES_MAX, None, by).await?;
+        if settled.code != Some(0) {
+            return Err(words(&settled));
+        }
+        let (left_out, restore, ignored) = read_names(&settled.stdout, self.note);
+        let mut env = env;
+        if !restore.is_empty() {
+            let path = self.cell.scratch.join("restore");
+            std::fs::write(&path, restore).map_err(|error| error.to_string())?;
+            env.insert("RESTORE".to_owned(), path.display().to_string());
+        }
+        let path = self.cell.scratch.join("bundle");
+        let done = self.sh(BUNDLE, env, self.bytes_max, Some(&path), by).await?;
+        match done.code {
+            Some(0) => Ok(Harvest { bundle: Some(path), left_out, ignored }),
+            Some(UNCHANGED) => Ok(Harvest { bundle: None, left_out, ignored }),
+            _ => Err(words(&done)),
+        }
+    }
+
+    async fn sh(
+        &self,
+        script: &str,
+        env: BTreeMap<String, String>,
+        bytes_max: u64,
+        into: Option<&Path>,
+        by: By,
+    ) -> Result<Done, String> {
+        let mut write = vec![self.tree.to_owned()];
+        if by == By::AFreshOne {
+            write.push(self.cell.scratch.join("fresh.git"));
+        }
+        let mut read = self.note.lenders();
+        read.push(self.cell.scratch.clone());
+        let args = vec!["-c".to_owned(), script.to_owned()];
+        let (program, directory) = (Path::new("/bin/sh"), self.tree);
+        let work = Work { program, args, env, directory, within: WITHIN, bytes_max, into };
+        confined(self.cell, work, View { read, write }).await
+    }
+
+    fn env(&self, by: By, fresh: &Path) -> BTreeMap<String, String> {
+        let mut env = self.git.environment(Whose::Ours);
+        env.extend(with_flags());
+        let note = self.note;
+        let is_fresh = by == By::AFreshOne;
+        let above = self.tree.parent().unwrap_or(self.tree).display().to_string();
+        let more = [
+            ("BASE", note.base.clone()),
+            ("KNOWN", note.known.clone().unwrap_or_default()),
+            ("RESTORE", String::new()),
+            ("RESULT", RESULT.to_owned()),
+            ("MESSAGE", self.message.to_owned()),
+            ("FRESH", if is_fresh { "yes".to_owned() } else { String::new() }),
+            ("GIT_CEILING_DIRECTORIES", above),
+            ("GIT_AUTHOR_NAME", "Matsu".to_owned()),
+            ("GIT_AUTHOR_EMAIL", "matsu@localhost".to_owned()),
+            ("GIT_COMMITTER_NAME", "Matsu".to_owned()),
+            ("GIT_COMMITTER_EMAIL", "matsu@localhost".to_owned()),
+        ];
+        env.extend(more.map(|(name, value)| (name.to_owned(), value)));
+        if is_fresh {
+            env.insert("GIT_DIR".to_owned(), fresh.display().to_string());
+            env.insert("GIT_WORK_TREE".to_owned(), self.tree.display().to_string());
+        }
+        env
+    }
+
+    /// Borrows from the tree's own objects as well: a base that only the run's repository has lies there.
+    fn write_fresh(&self, fresh: &Path) -> Result<(), String> {
+        let mut borrows = self.note.lenders();
+        borrows.push(self.tree.join(".git/objects"));
+        let note = self.note;
+        let (format, shallow) = (note.format, note.shallow.as_deref());
+        let skeleton = Skeleton { format, is_bare: false, borrows: &borrows, shallow, settings: &note.settings };
+        skeleton.write(fresh).map_err(|error| error.to_string())?;
+        write_private(&fresh.join("info/exclude"), &note.excludes).map_err(|error| error.to_string())
+    }
+}
+
+fn words(done: &Done) -> String {
+    let said = matsu_core::job::end::clip(done.stderr.trim(), 1_000);
+    if said.is_empty() { format!("git ended with exit code {:?} and said nothing", done.code) } else { said }
+}
+
+/// Repositories inside the tree that are not as in the base, what puts the index back to the base there, and what is
+/// ignored.
+fn read_names(bytes: &[u8], note: &Note) -> (Vec<String>, Vec<u8>, Vec<String>) {
+    // Sections are parted by an empty entry.
+    let mut sections: Vec<Vec<&[u8]>> = vec![Vec::new()];
+    for entry in bytes.split(|byte| *byte == 0) {
+        if entry.is_empty() {
+            sections.push(Vec::new());
+        } else if let Some(section) = sections.last_mut() {
+            section.push(entry);
+        }
+    }
+    sections.resize(3, Vec::new());
+    // `160000 OID 0\tPATH` of the index, `160000 commit OID\tPATH` of the base.
+    let split = |entry: &&[u8]| {
+        let tab = entry.iter().position(|byte| *byte == b'\t')?;
+        let head = String::from_utf8_lossy(&entry[..tab]).into_owned();
+        let oid = head.split(' ').find(|word| note.format.is_object(word))?.to_owned();
+        Some((entry[tab + 1..].to_vec(), oid))
+    };
+    let now: BTreeMap<Vec<u8>, String> = sections[0].iter().filter_map(split).collect();
+    let then: BTreeMap<Vec<u8>, String> = sections[1].iter().filter_map(split).collect();
+    let (mut left_out, mut restore) = (Vec::new(), Vec::new());
+    for path in now.keys().chain(then.keys().filter(|path| !now.contains_key(*path))) {
+        if now.get(path) == then.get(path) {
+            continue;
+        }
+        left_out.push(shown(path));
+        let line = match then.get(path) {
+            Some(oid) => format!("160000 {oid} 0\t"),
+            None => format!("0 {} 0\t", "0".repeat(note.base.len())),
+        };
+        restore.extend(line.into_bytes());
+        restore.extend(path);
+        restore.push(0);
+    }
+    let ignored = sections[2].iter().map(|name| shown(name)).collect();
+    (few(left_out), restore, few(ignored))
+}
+
+fn few(mut names: Vec<String>) -> Vec<String> {
+    if names.len() > NAMES_MAX {
+        let more = names.len() - NAMES_MAX;
+        names.truncate(NAMES_MAX);
+        names.push(format!("and {more} more"));
+    }
+    names
+}
+
+/// A name that a run chose, for people to read.
+fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_inside_the_tree_are_put_back_to_what_the_base_has() {
+        let (one, two) = ("1".repeat(40), "2".repeat(40));
+        let note = Note { base: "0".repeat(40), ..Note::for_tests() };
+        let said = format!(
+            "160000 {one} 0\tsame\x00160000 {two} 0\tmoved\x00160000 {two} 0\tnew\nline\0\0\
+             160000 commit {one}\tsame\x00160000 commit {one}\tmoved\x00160000 commit {one}\tgone\0\0target/\0"
+        );
+        let (left_out, restore, ignored) = read_names(said.as_bytes(), &note);
+        assert_eq!(left_out, ["moved", "new\u{fffd}line", "gone"]);
+        let restore = String::from_utf8(restore).unwrap();
+        let zero = "0".repeat(40);
+        assert_eq!(restore, format!("160000 {one} 0\tmoved\x000 {zero} 0\tnew\nline\x00160000 {one} 0\tgone\0"));
+        assert_eq!(ignored, ["target/"]);
+    }
+}

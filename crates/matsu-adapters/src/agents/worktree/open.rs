@@ -1,0 +1,378 @@
+//! Making the repository of a run: look at the user's, write ours file by file, check the base out. Also the way
+//! between two runs, of which one asked for the other: the second starts from what the first has committed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::confined::{Cell, Done, View, Work, confined};
+use super::super::git::{Call, GIT_MAX, Git, SCRATCH, Skeleton, Whose};
+use super::super::runs_folder::{make_private, write_private};
+use super::accept::{Expected, Quarantine};
+use super::source::{Source, with_flags};
+use super::{Note, RESULT, Worktree, name, read_note, save_note};
+use crate::agents::confinement::Confiner;
+
+/// A tree as it is wanted.
+pub struct OpenWish<'a> {
+    pub directory: &'a Path,
+    /// Where the tree shall be.
+    pub path: PathBuf,
+    /// The run that it is for.
+    pub job: &'a str,
+    pub task: Option<&'a str>,
+    pub message: &'a str,
+    pub earlier: Option<Earlier>,
+    pub marker: String,
+    /// Git works on the tree inside a confinement only.
+    pub confiner: Arc<Confiner>,
+    pub bytes_max: u64,
+}
+
+/// What an earlier run of the same conversation left.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    pub branch: String,
+    /// Absent with a run of an older version: its branch says it.
+    pub base: Option<String>,
+    pub head: Option<String>,
+}
+
+/// Checks out, or makes an empty first commit where the user has none. It is the same one every time.
+const CHECK_OUT: &str = r#"
+set -eu
+if [ -z "$START" ]; then
+  tree=$(git hash-object -t tree -w --stdin < /dev/null)
+  START=$(echo 'An empty tree' | git commit-tree "$tree")
+  printf '%s' "$START"
+fi
+git update-ref HEAD "$START"
+git reset --quiet --hard
+"#;
+
+const BUNDLE_HEAD: &str = r#"
+set -eu
+head=$(git rev-parse --verify 'HEAD^{commit}')
+printf '%s\n' "$head" >&2
+git update-ref refs/matsu/start "$head"
+if [ "$head" != "$KNOWN" ]; then git bundle create --quiet - refs/matsu/start "^$KNOWN"; fi
+"#;
+
+impl Git {
+    /// Makes the tree, or takes it up if an earlier attempt at the same run has left it.
+    ///
+    /// # Errors
+    /// Why not, and what to do; nothing is left behind.
+    pub async fn open(&self, data_dir: &Path, wish: OpenWish<'_>) -> Result<Worktree, String> {
+        self.check_version().await?;
+        let scratch = data_dir.join(SCRATCH).join(name::reference_part(wish.job));
+        make_private(&scratch).map_err(|error| error.to_string())?;
+        if let Some(folder) = wish.path.parent() {
+            make_private(folder).map_err(|error| error.to_string())?;
+        }
+        let cell = Cell { confiner: Arc::clone(&wish.confiner), marker: wish.marker.clone(), scratch };
+        if let Some(note) = read_note(&wish.path).filter(|_| wish.path.is_dir()) {
+            return Ok(self.worktree(cell, note, &wish));
+        }
+        if wish.path.symlink_metadata().is_ok() {
+            return Err(format!(
+                "{} is left from an earlier version of Matsu; move it away and start the run again",
+                wish.path.display()
+            ));
+        }
+        let opened = self.make(&cell, &wish).await;
+        match opened {
+            Ok(note) => Ok(self.worktree(cell, note, &wish)),
+            Err(error) => {
+                let _ = super::remove_folder(&wish.path);
+                let _ = super::remove_folder(&cell.scratch);
+                Err(error)
+            }
+        }
+    }
+
+    fn worktree(&self, cell: Cell, note: Note, wish: &OpenWish<'_>) -> Worktree {
+        let directory = wish.path.join(&note.inside);
+        let (git, path, bytes_max) = (self.clone(), wish.path.clone(), wish.bytes_max);
+        Worktree { git, cell, note, path, directory, bytes_max }
+    }
+
+    async fn make(&self, cell: &Cell, wish: &OpenWish<'_>) -> Result<Note, String> {
+        let source = Source::look(self, cell, wish.directory).await?;
+        let inside = wish.directory.strip_prefix(&source.top).unwrap_or(Path::new("")).to_owned();
+        let caller = caller_of(cell.confiner.data_dir(), wish.directory)?;
+        if caller.as_ref().is_some_and(|(tree, _)| *tree != source.top) {
+            return Err("the directory is a repository inside the tree of another run; use isolation none".to_owned());
+        }
+        let mut note = match &caller {
+            None => from_source(&source, inside, wish),
+            Some((tree, theirs)) => from_caller(theirs, tree, &source, inside, wish)?,
+        };
+        let start = match (&wish.earlier, &source.head) {
+            (Some(earlier), _) => {
+                let (base, head, branch) = self.go_on(&note, earlier).await?;
+                (note.base, note.branch, note.earlier) = (base, earlier.branch.clone(), branch.map(|_| head.clone()));
+                note.known = Some(note.base.clone());
+                Some(head)
+            }
+            (None, head) => head.clone(),
+        };
+        let git_dir = wish.path.join(".git");
+        let borrows = [note.objects.clone()];
+        let (format, shallow) = (note.format, note.shallow.as_deref());
+        let skeleton = Skeleton { format, is_bare: false, borrows: &borrows, shallow, settings: &note.settings };
+        make_private(&wish.path).and_then(|()| skeleton.write(&git_dir)).map_err(|error| error.to_string())?;
+        let head = format!("ref: refs/heads/{}\n", note.branch);
+        write_private(&git_dir.join("HEAD"), &head)
+            .and_then(|()| write_private(&git_dir.join("info/exclude"), &note.excludes))
+            .map_err(|error| error.to_string())?;
+        if let Some((tree, theirs)) = &caller {
+            self.take_start(cell, tree, theirs, &git_dir, wish.bytes_max).await?;
+        }
+        let made = self.check_out(cell, &wish.path, &note, start.as_deref()).await?;
+        if start.is_none() {
+            note.base = made;
+        }
+        enter(&wish.path, &note.inside)?;
+        self.keep_base(cell, &mut note, wish).await?;
+        save_note(&wish.path, &note)?;
+        Ok(note)
+    }
+
+    /// What the conversation is counted from, where it goes on, and where its branch is, if it has one.
+    async fn go_on(&self, note: &Note, earlier: &Earlier) -> Result<(String, String, Option<String>), String> {
+        let ask = async |what: &str| {
+            let name = format!("{what}^{{commit}}");
+            let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+            let found = self.line(Call::new(Whose::Users, &note.common, &args)).await;
+            found.ok().filter(|oid| note.format.is_object(oid))
+        };
+        let branch = ask(&format!("refs/heads/{}", earlier.branch)).await;
+        let head = match &earlier.head {
+            Some(head) => ask(head).await,
+            None => branch.clone(),
+        };
+        let Some(head) = head else {
+            return Err(format!(
+                "the commit of the earlier run ({}) is not in the repository any more; start without resume",
+                earlier.branch
+            ));
+        };
+        let base = match &earlier.base {
+            Some(base) => ask(base).await,
+            None => Some(head.clone()),
+        };
+        let base = base.ok_or("the commit that the conversation began at is not in the repository any more")?;
+        Ok((base, head, branch))
+    }
+
+    async fn check_out(&self, cell: &Cell, tree: &Path, note: &Note, start: Option<&str>) -> Result<String, String> {
+        let mut env = script_env(self, &[("START", start.unwrap_or_default())]);
+        let same = [("NAME", "Matsu"), ("EMAIL", "matsu@localhost"), ("DATE", "1970-01-01T00:00:00Z")];
+        for (what, value) in same {
+            env.insert(format!("GIT_AUTHOR_{what}"), value.to_owned());
+            env.insert(format!("GIT_COMMITTER_{what}"), value.to_owned());
+        }
+        let work = sh(CHECK_OUT, env, tree, 1_000, None);
+        let view = View { read: note.lenders(), write: vec![tree.to_owned()] };
+        let done = confined(cell, work, view).await?;
+        if done.code != Some(0) {
+            return Err(format!(
+                "the files of the commit cannot be checked out; in a partial or damaged clone fetch what is missing \
+                 (`git fetch --refetch`), or use isolation none: {}",
+                words(&done)
+            ));
+        }
+        let made = String::from_utf8_lossy(&done.stdout).into_owned();
+        let is_right = start.is_some() || note.format.is_object(&made);
+        is_right.then_some(made).ok_or_else(|| "git did not name the commit that it made".to_owned())
+    }
+
+    /// As long as the reference is there, nobody's `git gc` takes away what the tree borrows. The name is the task's;
+    /// with several runs of one task also the job's.
+    async fn keep_base(&self, cell: &Cell, note: &mut Note, wish: &OpenWish<'_>) -> Result<(), String> {
+        let Some(known) = note.known.clone() else { return Ok(()) };
+        let tree = self.worktree(cell.clone(), note.clone(), wish);
+        let create = |refs: &str| format!("create {refs}/base {known}\n");
+        let head = format!("{}/head", note.refs);
+        let is_taken = {
+            let args = ["show-ref", "--verify", "--quiet", &head];
+            self.is_true(Call::new(Whose::Users, &note.common, &args)).await.unwrap_or(false)
+        };
+        if !is_taken && tree.update_refs(&create(&note.refs)).await.is_ok() {
+            return Ok(());
+        }
+        note.refs = format!("{}.{}", note.refs, name::reference_part(wish.job));
+        let lines = format!("update {}/base {known}\n", note.refs);
+        tree.update_refs(&lines).await.map_err(|error| format!("the repository cannot be written: {error}"))
+    }
+
+    /// What the calling run has committed, out of its own confinement into the objects of the new tree.
+    async fn take_start(
+        &self,
+        cell: &Cell,
+        tree: &Path,
+        theirs: &Note,
+        git_dir: &Path,
+        bytes_max: u64,
+    ) -> Result<(), String> {
+        let Some(known) = theirs.known.as_deref() else {
+            return Err("a run in a repository without commits cannot start others on it; commit first".to_owned());
+        };
+        let bundle = cell.scratch.join("start");
+        let env = script_env(self, &[("KNOWN", known)]);
+        let view = View { read: theirs.lenders(), write: vec![tree.to_owned()] };
+        let done = confined(cell, sh(BUNDLE_HEAD, env, tree, bytes_max, Some(&bundle)), view).await?;
+        if done.code != Some(0) {
+            return Err(format!("the tree of the calling run cannot be read: {}", words(&done)));
+        }
+        if std::fs::metadata(&bundle).is_ok_and(|meta| meta.len() == 0) {
+            return Ok(());
+        }
+        let quarantine = Quarantine {
+            git: self,
+            folder: cell.scratch.join("start.git"),
+            format: theirs.format,
+            objects: theirs.lenders(),
+            shallow: theirs.shallow.clone(),
+        };
+        quarantine.open()?;
+        let expected = Expected { reference: "refs/matsu/start", known: Some(known), base: known, bytes_max };
+        let header = quarantine.take(&bundle, &expected).await?;
+        quarantine.give(&git_dir.join("objects"), &bundle, &header, bytes_max).await
+    }
+}
+
+/// Brings a checked bundle into the tree of another run, inside that run's confinement.
+pub async fn fetch_into(
+    git: &Git,
+    cell: &Cell,
+    tree: &Path,
+    bundle: &Path,
+    branch: &str,
+    note: &Note,
+) -> Result<(), String> {
+    let refspec = format!("{RESULT}:refs/heads/{branch}");
+    let env = script_env(git, &[("BUNDLE", &bundle.display().to_string()), ("REFSPEC", &refspec)]);
+    let script = "git fetch --quiet --no-tags --no-write-fetch-head --no-auto-maintenance \"$BUNDLE\" \"$REFSPEC\"";
+    let mut read = note.lenders();
+    read.push(bundle.to_owned());
+    let done = confined(cell, sh(script, env, tree, 1_000, None), View { read, write: vec![tree.to_owned()] }).await?;
+    if done.code == Some(0) { Ok(()) } else { Err(words(&done)) }
+}
+
+fn words(done: &Done) -> String {
+    matsu_core::job::end::clip(done.stderr.trim(), 1_000)
+}
+
+fn script_env(git: &Git, more: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
+    let mut env = git.environment(Whose::Ours);
+    env.extend(with_flags());
+    env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    env
+}
+
+fn sh<'a>(
+    script: &str,
+    mut env: std::collections::BTreeMap<String, String>,
+    directory: &'a Path,
+    bytes_max: u64,
+    into: Option<&'a Path>,
+) -> Work<'a> {
+    let above = directory.parent().unwrap_or(directory).display().to_string();
+    env.insert("GIT_CEILING_DIRECTORIES".to_owned(), above);
+    let args = vec!["-c".to_owned(), script.to_owned()];
+    Work { program: Path::new("/bin/sh"), args, env, directory, within: GIT_MAX, bytes_max, into }
+}
+
+/// The run in whose tree this directory lies, if any. Only what was noted outside the tree counts.
+fn caller_of(data_dir: &Path, directory: &Path) -> Result<Option<(PathBuf, Note)>, String> {
+    let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
+    let Ok(inside) = directory.strip_prefix(&data_dir) else { return Ok(None) };
+    let mut parts = inside.components();
+    let tree = match (parts.next(), parts.next()) {
+        (Some(folder), Some(tree)) if folder.as_os_str() == "worktrees" => data_dir.join("worktrees").join(tree),
+        _ => return Err("the directory lies in Matsu's own folder".to_owned()),
+    };
+    let note = read_note(&tree).ok_or("the run whose tree this is has ended")?;
+    Ok(Some((tree, note)))
+}
+
+/// The wished directory must be in the tree; one that is not committed is made, empty.
+fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
+    let directory = tree.join(inside);
+    let refused = |why: &str| format!("{} cannot be entered in the last commit: {why}", inside.display());
+    std::fs::create_dir_all(&directory).map_err(|error| refused(&error.to_string()))?;
+    let real = |path: &Path| path.canonicalize().map_err(|error| refused(&error.to_string()));
+    if real(&directory)?.starts_with(real(tree)?) { Ok(()) } else { Err(refused("it is a link out of the tree there")) }
+}
+
+fn refs_of(wish: &OpenWish<'_>) -> String {
+    format!("refs/matsu/{}", name::reference_part(wish.task.unwrap_or(wish.job)))
+}
+
+fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Note {
+    Note {
+        repository: source.top.clone(),
+        common: source.common.clone(),
+        objects: source.objects.clone(),
+        format: source.format,
+        base: source.head.clone().unwrap_or_default(),
+        known: source.head.clone(),
+        earlier: None,
+        branch: name::branch(wish.message, wish.job),
+        longer_branch: name::longer_branch(wish.message, wish.job),
+        refs: refs_of(wish),
+        uncommitted: source.uncommitted,
+        inside,
+        shallow: source.shallow.clone(),
+        settings: source.settings.clone(),
+        excludes: source.excludes.clone(),
+        caller: None,
+    }
+}
+
+/// Everything about the user's repository comes from what was noted for the calling run; of what its tree says only the
+/// commit is used, and that is checked.
+fn from_caller(
+    theirs: &Note,
+    tree: &Path,
+    source: &Source,
+    inside: PathBuf,
+    wish: &OpenWish<'_>,
+) -> Result<Note, String> {
+    let head = source.head.clone().ok_or("the tree of the calling run has no commit")?;
+    if !theirs.format.is_object(&head) {
+        return Err("the tree of the calling run names its objects in another way than its repository".to_owned());
+    }
+    Ok(Note {
+        base: head,
+        earlier: None,
+        branch: name::branch(wish.message, wish.job),
+        longer_branch: name::longer_branch(wish.message, wish.job),
+        refs: refs_of(wish),
+        uncommitted: source.uncommitted,
+        inside,
+        caller: Some(tree.to_owned()),
+        ..theirs.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::git_paths;
+    use super::*;
+
+    #[test]
+    fn a_directory_in_matsus_own_folder_is_the_tree_of_a_noted_run_or_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(data.join("worktrees/job_1/src")).unwrap();
+        assert!(caller_of(&data, Path::new("/elsewhere")).unwrap().is_none());
+        assert!(caller_of(&data, &data.join("worktrees/job_1/src")).is_err(), "nothing is noted");
+        assert!(caller_of(&data, &data.join("runs/x")).is_err() && caller_of(&data, &data).is_err());
+        save_note(&data.join("worktrees/job_1"), &Note::for_tests()).unwrap();
+        let (tree, note) = caller_of(&data, &data.join("worktrees/job_1/src")).unwrap().unwrap();
+        assert_eq!((tree, note.refs.as_str()), (data.join("worktrees/job_1"), "refs/matsu/t"));
+        assert!(!git_paths::is_inside_git(&data.join("worktrees/job_1")));
+    }
+}
