@@ -6,11 +6,13 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::{MountFlags, mount_remount};
 
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, PartialEq, Eq)]
 struct Mounted {
+    id: u64,
     at: PathBuf,
     flags: MountFlags,
 }
@@ -35,11 +37,21 @@ fn restrict(path: &Path, more: MountFlags) -> io::Result<()> {
     let table = std::fs::read("/proc/self/mountinfo")?;
     let below = parse(&table).into_iter().filter(|mounted| mounted.at.starts_with(path));
     for mounted in below {
+        // One that a later mount covers cannot be reached, neither by us nor by the run.
+        if !is_visible(&mounted)? {
+            continue;
+        }
         let flags = mounted.flags | more | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
         let remounted = mount_remount(&mounted.at, flags, c"");
         remounted.map_err(|error| io::Error::other(format!("cannot restrict {}: {error}", mounted.at.display())))?;
     }
     Ok(())
+}
+
+/// Whether what is at the path is this mount.
+fn is_visible(mounted: &Mounted) -> io::Result<bool> {
+    let stat = statx(CWD, &mounted.at, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID)?;
+    Ok(stat.stx_mnt_id == mounted.id)
 }
 
 fn parse(table: &[u8]) -> Vec<Mounted> {
@@ -49,9 +61,10 @@ fn parse(table: &[u8]) -> Vec<Mounted> {
 /// `id parent device root mount-point options …`
 fn parse_line(line: &[u8]) -> Option<Mounted> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let at = PathBuf::from(OsString::from_vec(unescape(fields.nth(4)?)));
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let at = PathBuf::from(OsString::from_vec(unescape(fields.nth(3)?)));
     let options = std::str::from_utf8(fields.next()?).ok()?;
-    Some(Mounted { at, flags: flags_of(options) })
+    Some(Mounted { id, at, flags: flags_of(options) })
 }
 
 fn flags_of(options: &str) -> MountFlags {
@@ -102,7 +115,7 @@ mod tests {
     fn a_line_gives_its_place_and_its_restrictions() {
         let line = b"36 35 98:0 /mnt1 /mnt\\040two rw,noatime,nosuid master:1 - ext3 /dev/root rw,errors=continue";
         let mounted = parse(line).pop().unwrap();
-        assert_eq!(mounted.at, Path::new("/mnt two"));
+        assert_eq!((mounted.id, mounted.at.as_path()), (36, Path::new("/mnt two")));
         assert_eq!(mounted.flags, MountFlags::NOATIME | MountFlags::NOSUID);
     }
 

@@ -76,7 +76,7 @@ async fn refuse(inside: &mut UnixStream) {
     }
     let error = "no Matsu daemon answers at the moment; call again";
     let answer = if first == *b"{" {
-        format!("{}\n", serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "error": error }))
+        format!("{}\n", serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "error": error, "retryable": true }))
     } else {
         let body =
             serde_json::json!({ "error_code": "STORE_UNAVAILABLE", "detail": error, "retryable": true }).to_string();
