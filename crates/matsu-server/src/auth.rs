@@ -3,6 +3,7 @@
 pub mod caller;
 pub mod guard;
 pub mod login;
+pub mod origin;
 pub mod page_session;
 pub mod refusals;
 
@@ -14,6 +15,7 @@ use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::{Store, StoreError};
 use matsu_core::principal::Principal;
+use matsu_core::redaction;
 use matsu_core::token::{NewToken, Token};
 use tokio::time::Instant;
 
@@ -81,6 +83,7 @@ impl Tokens {
         }
         let found = self.store.token_by_hash(&hash).await?;
         if let Some(token) = &found {
+            redaction::remember_made("token", presented);
             let mut believed = self.lock();
             if believed.len() >= BELIEVED_MAX {
                 believed.clear();

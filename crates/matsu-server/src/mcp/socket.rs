@@ -61,7 +61,8 @@ where
 {
     let mut line = String::new();
     let mut limited = reader.take(PREAMBLE_BYTES_MAX);
-    limited.read_line(&mut line).await?;
+    let read = app.runtime().clock().within(app.bounds().request, limited.read_line(&mut line)).await;
+    read.ok_or(io::ErrorKind::TimedOut)??;
     let reader = limited.into_inner();
     let connection = match serde_json::from_str::<Preamble>(&line) {
         Ok(preamble) => connection(&app, preamble, run).await,
