@@ -30,7 +30,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 # until_answers URL LOG
 until_answers() {
   for _ in $(seq 150); do
-    curl --silent --output /dev/null --cacert "$scratch/cert.pem" "$1/healthz" && return
+    curl --silent --output /dev/null --cacert "$scratch/ca.pem" "$1/healthz" && return
     sleep 0.1
   done
   fail "$1 does not answer"
@@ -39,9 +39,15 @@ until_answers() {
 # The block of the page below this heading.
 recipe() { awk -v heading="$1" '$0 == heading { on = 1 } /^```/ && on { if (inside) exit; inside = 1; next } inside' docs/remote.md; }
 
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext "subjectAltName=DNS:localhost,IP:127.0.0.1" \
-  -keyout "$scratch/key.pem" -out "$scratch/cert.pem" 2>/dev/null
-export SSL_CERT_FILE=$scratch/cert.pem
+# A certificate as a public one is: of an authority that the clients here trust.
+(
+  cd "$scratch"
+  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=an authority for this test" -keyout ca-key.pem -out ca.pem
+  openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out request.pem
+  printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n' >names
+  openssl x509 -req -in request.pem -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 -extfile names -out cert.pem
+) 2>/dev/null
+export SSL_CERT_FILE=$scratch/ca.pem
 
 # serve NAME PUBLIC_URL: a daemon of its own; sets address, token, data.
 serve() {
@@ -55,7 +61,7 @@ serve() {
   token=$(cat "$data/token")
 }
 
-ask() { curl --silent --show-error --max-time 20 --cacert "$scratch/cert.pem" "$@"; }
+ask() { curl --silent --show-error --max-time 20 --cacert "$scratch/ca.pem" "$@"; }
 status() { ask --output "$scratch/body" --dump-header "$scratch/head" --write-out '%{http_code}' "$@"; }
 expect() {
   local wanted=$1 what=$2 got
@@ -87,7 +93,7 @@ try() {
     -H "$json" -d '{"name":"evil"}' "$url/api/v1/tokens"
 
   expect 200 "$name: REST" -H "$auth" "$url/api/v1/tasks"
-  expect 201 "$name: a task" -H "$auth" -H "$json" -d '{"jobs":[{"kind":"sleep","input":{"ms":3000}}]}' "$url/test/tasks"
+  expect 200 "$name: a task" -H "$auth" -H "$json" -d '{"jobs":[{"kind":"sleep","input":{"ms":3000}}]}' "$url/test/tasks"
   local task
   task=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/' "$scratch/body")
   # The first event must come while the stream is open, not when it ends.
@@ -115,7 +121,7 @@ through_caddy() {
   serve caddy "$url"
   {
     printf '{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n'
-    recipe '### Caddy' | sed -e "s|^matsu.example.org {|$url {\n\ttls $scratch/cert.pem $scratch/key.pem|" -e "s/127.0.0.1:7878/$address/"
+    recipe '### Caddy' | sed -e "s|^matsu.example.org {|$url {\n\tbind 127.0.0.1\n\ttls $scratch/cert.pem $scratch/key.pem|" -e "s/127.0.0.1:7878/$address/"
   } >"$scratch/Caddyfile"
   HOME=$scratch caddy run --config "$scratch/Caddyfile" --adapter caddyfile >"$scratch/caddy.log" 2>&1 &
   running+=($!)

@@ -1,4 +1,4 @@
-//! Passkeys of agents: shown once, kept as an Argon2 hash, compared slowly and a few at a time.
+//! Passkeys of agents: shown once, kept as an Argon2 hash, compared slowly and one at a time.
 //!
 //! What a comparison fills goes back to the system when it ends: the memory is taken in pieces that are too large for
 //! the allocator to keep for the next thread that asks.
@@ -10,8 +10,8 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use matsu_core::ports::store::StoreError;
 use tokio::sync::Semaphore;
 
-/// Each takes 19 MB and a core: a flood of wrong passkeys must not take the machine.
-static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+/// Each takes 19 MB and a core: a flood of passkeys must not take the machine.
+static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
 
 fn defect(error: impl std::fmt::Display) -> StoreError {
     StoreError::Internal(format!("a passkey could not be hashed: {error}"))

@@ -1,25 +1,45 @@
 //! Passkeys: what comparing them costs, and that no answer and no log repeats one.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent_runs::memory;
 use crate::home::until;
+use crate::http::Http;
 
 use super::stage::{Agent, Stage};
 
 const MIB: u64 = 1024 * 1024;
 
+/// With as much patience as 600 comparisons in a row may need on a busy machine.
+fn authenticate(http: &Http, wish: &Value) -> (u16, String) {
+    let mut stream = TcpStream::connect(http.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
+    let body = wish.to_string();
+    let head = format!(
+        "POST /api/v1/tools/authenticate HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        http.address,
+        http.token,
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    (answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
+}
+
 #[test]
 fn six_hundred_agents_at_once_take_little_memory_and_give_it_back() {
-    let stage = Stage::new();
-    let (_, first) = stage.chatting("worker");
+    let stage = &Stage::new();
     let passkey = stage.agent("many");
     stage.open_chat("many");
-    drop(first);
+    stage.authenticated("many", &passkey);
     let pid = stage.daemon.pid();
     let before = memory::now(pid);
     let (most, over) = (std::sync::atomic::AtomicU64::new(before), AtomicBool::new(false));
@@ -32,15 +52,13 @@ fn six_hundred_agents_at_once_take_little_memory_and_give_it_back() {
         });
         let calls: Vec<_> = (0..600)
             .map(|_| {
-                let wire = Agent { http: stage.http().clone(), token: None };
                 let wish = json!({ "agent_id": "many", "passkey": passkey, "project_id": "default" });
-                scope.spawn(move || wire.call("authenticate", wish))
+                scope.spawn(move || authenticate(stage.http(), &wish))
             })
             .collect();
         for call in calls {
-            let said = call.join().unwrap();
-            let code = said.body["error_code"].as_str().unwrap_or("");
-            assert!(said.body["ok"] == true || code == "SESSION_CONFLICT" || code == "NOTHING_TO_DO", "{said:?}");
+            let (status, said) = call.join().unwrap();
+            assert_eq!(status, 200, "{said}");
         }
         over.store(true, Ordering::Relaxed);
     });
