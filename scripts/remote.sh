@@ -149,8 +149,8 @@ through_nginx() {
 }
 
 through_ssh() {
-  local door port
-  door=$(free_port)
+  local sshd_port port
+  sshd_port=$(free_port)
   serve ssh none
   port=${address##*:}
   local far=$port
@@ -158,7 +158,7 @@ through_ssh() {
   ssh-keygen -q -t ed25519 -N '' -f "$scratch/user_key"
   cp "$scratch/user_key.pub" "$scratch/authorized"
   cat >"$scratch/sshd_config" <<SSHD
-Port $door
+Port $sshd_port
 ListenAddress 127.0.0.1
 HostKey $scratch/host_key
 AuthorizedKeysFile $scratch/authorized
@@ -176,7 +176,7 @@ SSHD
   local command
   command=$(recipe '## A tunnel: ssh -L' | sed -e "s/7878:127.0.0.1:7878/$near:127.0.0.1:$far/" -e "s/you@server/$(id -un)@127.0.0.1/")
   [ -n "$command" ] || fail "the page shows no ssh -L"
-  local options="-p $door -i $scratch/user_key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes -o ConnectionAttempts=30"
+  local options="-p $sshd_port -i $scratch/user_key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes -o ConnectionAttempts=30"
   # shellcheck disable=SC2086
   ssh $options ${command#ssh } >"$scratch/ssh.log" 2>&1 &
   running+=($!)

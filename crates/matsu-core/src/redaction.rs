@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_any_more_is_forgotten() {
+    fn a_secret_without_a_holder_is_forgotten() {
         let (one, two) = (remember_while("A", "a-secret-for-two"), remember_while("B", "a-secret-for-two"));
         drop(one);
         assert_eq!(redact("a-secret-for-two"), "[redacted: A]");

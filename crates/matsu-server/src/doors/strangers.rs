@@ -50,7 +50,7 @@ impl Default for Bounds {
     }
 }
 
-/// Whoever has had this long and shows no key makes room for another.
+/// A connection that is this old and has shown no key can be closed in favour of another.
 const TIME_TO_SHOW_A_KEY: Duration = Duration::from_secs(1);
 
 /// All connections of the port.
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_shows_a_key_takes_no_room_of_strangers() {
+    async fn a_connection_with_a_key_takes_no_room_of_strangers() {
         let all = strangers(2, 2, 100);
         let mut known = Vec::new();
         for _ in 0..50 {

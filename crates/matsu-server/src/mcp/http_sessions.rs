@@ -172,6 +172,6 @@ mod tests {
         drop(busy);
         clock.sleep(HTTP_SESSION_KEPT).await;
         drop(sessions.opened("late", &me).await);
-        assert_eq!(sessions.lock().len(), 1, "those that nobody used are over");
+        assert_eq!(sessions.lock().len(), 1, "unused ones are over");
     }
 }

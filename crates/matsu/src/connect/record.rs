@@ -119,7 +119,7 @@ fn write_as_it_was(file: &Path, text: &str) -> Result<()> {
     // What a killed process left: it may lie there under any permissions.
     let _ = fs::remove_file(&fresh);
     let write = || -> std::io::Result<()> {
-        // The file may hold the client's logins, so nobody else may read the copy at any moment.
+        // The file may hold the client's logins, so other users may not read the copy at any moment.
         let mut copy = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&fresh)?;
         copy.write_all(text.as_bytes())?;
         if let Ok(meta) = fs::metadata(&file) {

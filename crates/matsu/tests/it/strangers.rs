@@ -1,4 +1,4 @@
-//! What somebody without a key can take of the server: little memory, little time, no place of somebody with a key.
+//! What a client without a key can take of the server: little memory, little time, no place of a client with a key.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -97,7 +97,7 @@ fn lasts(mut stream: impl Read + Write + Send + 'static, first: &str) -> Duratio
 }
 
 #[test]
-fn whoever_never_finishes_a_request_is_closed_in_time_and_whoever_waits_is_not() {
+fn an_unfinished_request_is_closed_in_time_and_a_long_wait_is_not() {
     let home = Home::sqlite().with_variable("MATSU_SERVER_REQUEST_MAX", "2");
     let daemon = home.serve();
     let api = daemon.api.clone();

@@ -37,7 +37,8 @@ def arguments_show(secret):
 def main():
     if sys.argv[1] == "token":
         token = os.environ["MATSU_SESSION_TOKEN"]
-        print(json.dumps({"token": token, "in_argv": arguments_show(token)}))
+        # Backwards: as it is, it would be redacted.
+        print(json.dumps({"backwards": token[::-1], "plain": token, "in_argv": arguments_show(token)}))
         return
     command = [os.environ["MATSU"], "--data-dir", os.environ["DATA"], "mcp"]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
