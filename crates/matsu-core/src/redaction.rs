@@ -71,7 +71,11 @@ impl Known {
         let head = secret.as_bytes().first_chunk::<HEAD>()?;
         if let Some((known, _)) = self.secrets.get_key_value(secret) {
             let known = Arc::clone(known);
-            self.secrets.entry(Arc::clone(&known)).and_modify(|entry| entry.holders += 1);
+            // The last one to name it knows best what it is for.
+            self.secrets.entry(Arc::clone(&known)).and_modify(|entry| {
+                entry.holders += 1;
+                entry.name = name.into();
+            });
             return Some(known);
         }
         let known: Arc<str> = secret.into();
@@ -311,7 +315,7 @@ mod tests {
     fn a_secret_without_a_holder_is_forgotten() {
         let (one, two) = (remember_while("A", "a-secret-for-two"), remember_while("B", "a-secret-for-two"));
         drop(one);
-        assert_eq!(redact("a-secret-for-two"), "[redacted: A]");
+        assert_eq!(redact("a-secret-for-two"), "[redacted: B]");
         drop(two);
         assert_eq!(redact("a-secret-for-two"), "a-secret-for-two");
     }
