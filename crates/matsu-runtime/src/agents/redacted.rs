@@ -1,5 +1,7 @@
 //! A run whose words carry no secret: every event of it passes here before anybody else sees it.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 
 use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
@@ -84,5 +86,9 @@ impl LiveRun for Redacted {
 
     fn place(&self) -> Option<String> {
         self.inner.place()
+    }
+
+    fn directory(&self) -> Option<PathBuf> {
+        self.inner.directory()
     }
 }
