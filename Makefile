@@ -18,7 +18,7 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak newcomer
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak newcomer remote-test
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -71,6 +71,9 @@ bench: setup ## The figures, measured on this machine (see bench/)
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 	@scripts/setup.sh chaos
 	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it chaos:: -- --nocapture --test-threads=1
+
+remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
+	scripts/remote.sh
 
 newcomer: ## A clean clone, `make run`, and the README's tour as it stands, timed
 	scripts/newcomer.sh

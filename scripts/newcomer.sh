@@ -42,13 +42,13 @@ set -m
 make run >"$scratch/log" 2>&1 &
 server=$!
 set +m
-until grep -q '/login#code=' "$scratch/log"; do
+until grep -q 'matsu serves at' "$scratch/log"; do
   kill -0 "$server" 2>/dev/null || { cat "$scratch/log" >&2; fail "make run ended"; }
   sleep 0.2
 done
-echo "$(since): make run has built everything, and prints the link"
-link=$(grep -o 'http://[^ ]*/login' "$scratch/log" | head -1)
-curl --fail --silent --show-error --output /dev/null "$link"
+echo "$(since): make run has built everything, and serves"
+address=$(grep -o 'http://[^ ]*' "$scratch/log" | head -1)
+curl --fail --silent --show-error --output /dev/null "$address/login"
 echo "$(since): the page is there"
 
 # The lines of sh blocks between the two headings, without what is said about them.

@@ -4,6 +4,7 @@
 #   scripts/setup.sh         what a build needs
 #   scripts/setup.sh ui      and what the web page is built with: Node.js 20 or newer
 #   scripts/setup.sh browser and a Chromium, for the tests of the page
+#   scripts/setup.sh remote  and what stands in front of a remote server: Caddy, nginx, ssh
 #   scripts/setup.sh chaos   and what the chaos tests need besides: a clock that can be set for one process
 #
 # The Rust toolchain is not installed here: rustup reads rust-toolchain.toml.
@@ -45,4 +46,11 @@ fi
 
 if [ "${1:-}" = chaos ] && ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then
   install libfaketime libfaketime
+fi
+
+if [ "${1:-}" = remote ]; then
+  if ! command -v caddy >/dev/null; then install Caddy caddy; fi
+  if ! command -v nginx >/dev/null && [ ! -x /usr/sbin/nginx ]; then install nginx nginx-light; fi
+  if ! command -v sshd >/dev/null && [ ! -x /usr/sbin/sshd ]; then install "ssh and its server" openssh-client openssh-server; fi
+  if ! command -v openssl >/dev/null; then install OpenSSL openssl; fi
 fi

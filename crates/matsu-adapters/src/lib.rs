@@ -11,4 +11,5 @@ pub mod judge;
 pub mod mcp_host;
 pub mod model_research;
 pub mod providers;
+pub mod reach;
 pub mod reading;

@@ -21,6 +21,7 @@ pub mod page;
 pub mod ports;
 pub mod principal;
 pub mod project;
+pub mod redaction;
 pub mod research;
 pub mod run;
 pub mod secret;

@@ -59,6 +59,13 @@ limits! {
     PROGRESS_BYTES_MAX: usize = 4 * 1024, "bytes of a job's progress note";
     CHECKPOINT_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of a job's checkpoint";
     BODY_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of one HTTP request body";
+    STRANGER_BODY_BYTES_MAX: usize = 16 * 1024, "bytes of a request body that are read without a token";
+    REQUEST_MAX: Duration = Duration::from_secs(30), "a request arrives whole within this time, and a connection without one is closed after it (configurable: server.request_max)";
+    STRANGERS_MAX: usize = 512, "connections without a token at once (configurable: server.unauthenticated_max)";
+    STRANGERS_PER_ADDRESS_MAX: usize = 64, "the same from one address other than loopback (configurable: server.unauthenticated_per_address)";
+    CONNECTIONS_MAX: usize = 20_000, "connections at once, with and without a token (configurable: server.connections_max)";
+    HTTP_SESSIONS_PER_PRINCIPAL_MAX: usize = 256, "MCP sessions over HTTP that one principal may have open; the one that was idle longest ends";
+    HTTP_SESSION_KEPT: Duration = Duration::from_secs(2 * 3600), "an MCP session over HTTP ends after this long without a request";
     FRAME_BYTES_MAX: usize = 16 * 1024 * 1024, "bytes of one MCP frame on stdio or the socket";
     ARGUMENT_BYTES_MAX: usize = 2 * 1024 * 1024, "bytes of one tool call's arguments";
     RESULT_HEAD_BYTES_MAX: usize = 8 * 1024, "bytes of a result that one reply carries; the rest is read by offset";

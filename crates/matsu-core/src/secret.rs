@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-/// 256 random bits in hex.
+use crate::redaction;
+
+/// 256 random bits in hex. No text of this process shows them from now on.
 #[must_use]
 pub fn mint() -> String {
     let mut bytes = [0_u8; 32];
     #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable keys")]
     getrandom::fill(&mut bytes).expect("the operating system gives randomness");
-    hex(&bytes)
+    let secret = hex(&bytes);
+    redaction::remember_made("token", &secret);
+    secret
 }
 
 /// A secret on its way to whom it is for. Never printed.

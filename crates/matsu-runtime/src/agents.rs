@@ -8,6 +8,7 @@ mod live_runs;
 mod output;
 mod own_session;
 mod reading;
+mod redacted;
 mod run;
 mod run_body;
 mod submit;

@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Tokens;
 use crate::auth::login::LoginCodes;
 use crate::auth::open_calls::OpenCalls;
+use crate::auth::origin::Addresses;
 use crate::auth::refusals::Refusals;
+use crate::doors::strangers::Bounds;
 use crate::http::Streams;
 
 /// Renders the metrics of this process in Prometheus' text format.
@@ -57,7 +59,8 @@ struct Inner {
     streams: Streams,
     doctor: OnceLock<Doctor>,
     chats: OnceLock<LiveChats>,
-    names: OnceLock<Vec<String>>,
+    addresses: OnceLock<Addresses>,
+    bounds: OnceLock<Bounds>,
     hand_over: HandOver,
     presence: Presence,
 }
@@ -78,7 +81,8 @@ impl App {
                 streams: Streams::default(),
                 doctor: OnceLock::new(),
                 chats: OnceLock::new(),
-                names: OnceLock::new(),
+                addresses: OnceLock::new(),
+                bounds: OnceLock::new(),
                 presence,
                 hand_over: HandOver::default(),
                 options,
@@ -141,14 +145,24 @@ impl App {
         &self.inner.streams
     }
 
-    /// Under which names requests may come, besides those of loopback. The first list counts.
-    pub fn answer_to(&self, names: Vec<String>) {
-        let _ = self.inner.names.set(names);
+    /// Under which addresses requests may come, besides those of loopback. The first ones count.
+    pub fn answer_to(&self, addresses: Addresses) {
+        let _ = self.inner.addresses.set(addresses);
     }
 
     #[must_use]
-    pub fn names(&self) -> &[String] {
-        self.inner.names.get().map_or(&[], Vec::as_slice)
+    pub fn addresses(&self) -> &Addresses {
+        self.inner.addresses.get_or_init(Addresses::default)
+    }
+
+    /// How much is taken from whom, and how long. The first ones count.
+    pub fn bound(&self, bounds: Bounds) {
+        let _ = self.inner.bounds.set(bounds);
+    }
+
+    #[must_use]
+    pub fn bounds(&self) -> &Bounds {
+        self.inner.bounds.get_or_init(Bounds::default)
     }
 
     /// Says who answers in chats with models. The first one counts.

@@ -4,6 +4,7 @@ pub mod caller;
 pub mod guard;
 pub mod login;
 pub mod open_calls;
+pub mod origin;
 pub mod page_session;
 pub mod refusals;
 pub mod socket_guard;
@@ -17,6 +18,7 @@ use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::{Store, StoreError};
 use matsu_core::principal::Principal;
+use matsu_core::redaction;
 use matsu_core::token::{NewToken, Token};
 use tokio::time::Instant;
 
@@ -123,6 +125,7 @@ impl Tokens {
         let Some(token) = known else { return Ok(Found::Nothing) };
         let found = self.judge(token).await?;
         if let (Found::Live(token), false) = (&found, is_believed) {
+            redaction::remember_made("token", presented);
             let mut believed = self.lock();
             if believed.len() >= BELIEVED_MAX {
                 believed.clear();

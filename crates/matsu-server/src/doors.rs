@@ -1,9 +1,12 @@
 //! The doors themselves: accepting connections on TCP and on the Unix socket, until told to stop.
 
+pub mod arrival;
 pub mod hung_up;
+pub mod strangers;
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use axum::extract::Extension;
 use axum::middleware::from_fn;
@@ -21,7 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
 use crate::auth::open_calls;
+use crate::doors::arrival::{Arrival, TimedBody};
 use crate::doors::hung_up::{Carried, Noticing};
+use crate::doors::strangers::{Stranger, Strangers};
 use crate::http::{Door, router};
 use crate::mcp;
 use crate::peer::{self, Arrived, Peer};
@@ -40,14 +45,19 @@ pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Route
             tracing::debug!(%error, "answers on this connection may be late");
         }
     });
-    serve(app, listener, move |app, stream| converse(app, router.clone(), stream)).await;
+    let strangers = Strangers::new(*app.bounds(), *app.runtime().clock());
+    let meet = async move |address: SocketAddr| strangers.admit(address.ip()).await.map(Arc::new);
+    serve(app, listener, meet, move |app, stream, stranger| converse(app, router.clone(), stream, Some(stranger)))
+        .await;
 }
 
 /// Serves the Unix socket until the app's shutdown: HTTP for commands, MCP for relays.
 pub async fn serve_socket(app: App, listener: UnixListener) {
     let router = router(&app, Door::Socket);
     let watching = open_calls::watch(app.clone());
-    let serving = serve(app, listener, move |app, stream| tell_apart(app, router.clone(), stream));
+    // Only processes of this user can connect, and they are counted as what they start.
+    let meet = async |_| Some(());
+    let serving = serve(app, listener, meet, move |app, stream, ()| tell_apart(app, router.clone(), stream));
     tokio::join!(serving, watching);
 }
 
@@ -57,7 +67,8 @@ async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
     let peer = Peer { ancestry: peer::ancestry(&app, &stream).await, ..Peer::default() };
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
-    let Ok(Some(Arrived { peer, preamble })) = peer::arrive(&app, peer, &mut reader).await else { return };
+    let arrived = app.runtime().clock().within(app.bounds().request, peer::arrive(&app, peer, &mut reader)).await;
+    let Some(Ok(Some(Arrived { peer, preamble }))) = arrived else { return };
     match preamble {
         Some(preamble) => {
             let _present = Presence::enter(&app);
@@ -67,13 +78,17 @@ async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
         }
         None => {
             let router = router.layer(from_fn(peer::note)).layer(Extension(peer));
-            converse(app, router, tokio::io::join(reader, writer)).await;
+            converse(app, router, tokio::io::join(reader, writer), None).await;
         }
     }
 }
 
-async fn serve<L, C>(app: App, mut listener: L, converse: impl Fn(App, L::Io) -> C)
-where
+async fn serve<L, M, C>(
+    app: App,
+    mut listener: L,
+    meet: impl AsyncFn(L::Addr) -> Option<M>,
+    converse: impl Fn(App, L::Io, M) -> C,
+) where
     L: Listener,
     C: Future<Output = ()> + Send + 'static,
 {
@@ -82,8 +97,16 @@ where
         tokio::select! {
             () = app.shutdown().cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            (stream, _) = listener.accept() => {
-                connections.spawn(converse(app.clone(), stream));
+            (stream, address) = listener.accept() => {
+                // Nothing else is accepted while this one waits for room: the others wait in the kernel.
+                let met = tokio::select! {
+                    met = meet(address) => met,
+                    () = app.shutdown().cancelled() => break,
+                };
+                match met {
+                    Some(met) => drop(connections.spawn(converse(app.clone(), stream, met))),
+                    None => app.refusals().note("", "there are too many connections"),
+                }
             }
         }
     }
@@ -93,27 +116,37 @@ where
     }
 }
 
+/// Bytes of a request's head, which is read before anything is known about who sends it.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
 /// One connection, to its end or to the shutdown.
-async fn converse<S>(app: App, router: axum::Router, stream: S)
+async fn converse<S>(app: App, router: axum::Router, stream: S, stranger: Option<Arc<Stranger>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let _present = Presence::enter(&app);
     let shutdown: CancellationToken = app.shutdown().clone();
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
-    builder.http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
+    let (clock, within) = (*app.runtime().clock(), app.bounds().request);
+    builder.http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(within).max_buf_size(HEAD_BYTES_MAX);
     let carried = Carried::default();
+    let arrival = Arrival::default();
     let (on_this, router) = (carried.clone(), TowerToHyperService::new(router));
+    let (met, arriving) = (stranger.clone(), arrival.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         on_this.begin();
         request.extensions_mut().insert(on_this.clone());
-        router.call(request)
+        if let Some(stranger) = &met {
+            request.extensions_mut().insert(Arc::clone(stranger));
+        }
+        router.call(request.map(|body| TimedBody::new(body, arriving.clone(), clock, within)))
     });
-    let (stream, was_reset) = Noticing::new(stream);
+    let (stream, was_reset) = Noticing::new(stream, arrival, clock, within);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = must_make_room(stranger.as_deref()) => Ok(()),
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -124,5 +157,12 @@ where
     }
     if ended.is_err() || was_reset.load(Ordering::SeqCst) {
         carried.take_back(app.runtime()).await;
+    }
+}
+
+async fn must_make_room(stranger: Option<&Stranger>) {
+    match stranger {
+        Some(stranger) => stranger.makes_room().await,
+        None => std::future::pending().await,
     }
 }

@@ -33,6 +33,7 @@ use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
 use crate::auth::{guard, socket_guard};
+use crate::doors::strangers;
 use crate::mcp;
 use crate::page;
 use crate::peer::{self, Peer};
@@ -104,5 +105,6 @@ async fn nowhere() -> Problem {
 
 /// Routes behind the guard of the TCP door.
 pub fn guarded(app: &App, routes: Router<App>) -> Router {
-    routes.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
+    let told_apart = routes.layer(from_fn(strangers::tell_apart));
+    told_apart.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
 }

@@ -3,6 +3,7 @@
 pub mod bounded_lines;
 mod handler;
 pub mod http;
+mod http_sessions;
 mod instructions;
 mod lines;
 pub mod native;

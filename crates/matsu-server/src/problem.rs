@@ -1,7 +1,7 @@
 //! Errors as problem details (RFC 9457): a stable code, a sentence that says what to do, an id that finds the log.
 
 use axum::Json;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
@@ -12,6 +12,9 @@ use matsu_runtime::{TaskError, WaitError};
 use serde_json::json;
 
 const PROBLEM_JSON: &str = "application/problem+json";
+
+/// What a refused caller is asked for. There is no authorization server, so none is named.
+const CHALLENGE: &str = "Bearer realm=\"matsu\"";
 
 #[derive(Debug)]
 pub struct Problem {
@@ -32,6 +35,12 @@ impl Problem {
 
     pub fn from_store(error: &StoreError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+
+    /// With another status than its code has.
+    #[must_use]
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status: Some(status), ..self }
     }
 
     pub fn detail(&self) -> &str {
@@ -113,7 +122,12 @@ impl IntoResponse for Problem {
             "error_code": self.code.as_str(),
             "error_id": error_id.as_str(),
         });
-        (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], Json(body).into_response().into_body()).into_response()
+        let body = Json(body).into_response().into_body();
+        let mut response = (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        }
+        response
     }
 }
 

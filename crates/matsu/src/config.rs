@@ -14,10 +14,13 @@ use matsu_adapters::agents::ConfineOptions;
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
 use matsu_core::language::Language;
+use matsu_core::redaction;
 use matsu_core::run::{Confinement, Mode};
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
 use matsu_runtime::agentic_loop::SpendingMax;
+use matsu_server::auth::origin::{Addresses, PublicUrl};
+use matsu_server::doors::strangers::Bounds;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
@@ -91,7 +94,12 @@ impl Config {
         let environment = std::env::vars_os();
         let environment =
             environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Ok(Self { paths, layers, no_color, file, environment: environment.collect() })
+        let environment: BTreeMap<String, String> = environment.collect();
+        redaction::remember_variables(&environment);
+        if let Some(password) = password_in(layers.text("store.url")) {
+            redaction::remember("store password", password);
+        }
+        Ok(Self { paths, layers, no_color, file, environment })
     }
 
     /// Where this user's AI clients keep their files.
@@ -128,9 +136,29 @@ impl Config {
     }
 
     /// Names under which the server may be asked for.
-    pub fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         let names = self.layers.text("server.names").split(',').map(str::trim);
         names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Where a proxy offers the server to others.
+    pub fn public_url(&self) -> Option<PublicUrl> {
+        PublicUrl::parse(self.layers.text("server.public_url"))
+    }
+
+    pub fn addresses(&self) -> Addresses {
+        Addresses { names: self.names(), public: self.public_url() }
+    }
+
+    /// What strangers and clients may take of the port.
+    pub fn bounds(&self) -> Bounds {
+        let number = |key: &str| usize::try_from(self.layers.number(key)).unwrap_or(usize::MAX);
+        Bounds {
+            request: Duration::from_secs(self.layers.number("server.request_max")),
+            strangers: number("server.unauthenticated_max"),
+            strangers_per_address: number("server.unauthenticated_per_address"),
+            connections: number("server.connections_max"),
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -321,6 +349,11 @@ impl Config {
         };
         Ok(McpConfig { servers, environment: environment.collect() })
     }
+}
+
+fn password_in(address: &str) -> Option<&str> {
+    let (login, _) = address.split_once("://")?.1.split('?').next()?.rsplit_once('@')?;
+    login.split_once(':').map(|(_, password)| password)
 }
 
 /// `scheme://user:secret@host?password=secret` without the secrets; everything else as it is.

@@ -1,6 +1,7 @@
 //! The log: structured, on stderr, so that stdout belongs to what was asked for.
 
 mod bounded;
+mod redacting;
 
 use std::io::IsTerminal;
 
@@ -12,6 +13,7 @@ use crate::config::Config;
 
 use bounded::BoundedLog;
 pub use bounded::open;
+use redacting::Redacting;
 
 /// Starts logging. `-v` and `-vv` raise the configured level.
 pub fn start(config: &Config, verbose: u8) {
@@ -33,7 +35,7 @@ pub fn start(config: &Config, verbose: u8) {
 
 fn writer(config: &Config) -> BoxMakeWriter {
     match BoundedLog::of_stderr(&config.paths.daemon_log()) {
-        Some(log) => BoxMakeWriter::new(log),
-        None => BoxMakeWriter::new(std::io::stderr),
+        Some(log) => BoxMakeWriter::new(Redacting(log)),
+        None => BoxMakeWriter::new(Redacting(std::io::stderr)),
     }
 }

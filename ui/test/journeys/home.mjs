@@ -25,8 +25,9 @@ export class Home {
       this.process.once('error', reject);
       this.process.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
     });
-    ({ address: this.address, link: this.link } = JSON.parse(said));
+    this.address = JSON.parse(said).address;
     this.token = readFileSync(join(this.data, 'token'), 'utf8').trim();
+    this.link = await this.freshLink();
     return this;
   }
 

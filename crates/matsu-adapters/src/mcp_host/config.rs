@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use matsu_core::limits::TOOL_TIME_MAX;
+use matsu_core::redaction;
 use serde::Deserialize;
 
 /// Servers by name, in the order of their names.
@@ -105,6 +106,11 @@ fn server(name: String, entry: Entry, variable: &dyn Fn(&str) -> Option<String>)
         (None, Some(url)) => Transport::Http { url: fill(url)?, headers: fill_all(&entry.headers)? },
         _ => return Err(format!("server {name}: give either a command or a url")),
     };
+    match &transport {
+        Transport::Stdio { env: given, .. } | Transport::Http { headers: given, .. } => {
+            redaction::remember_variables(given);
+        }
+    }
     Ok(ServerConfig {
         transport,
         timeout: entry.timeout.map_or(TOOL_TIME_MAX, Duration::from_millis),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use matsu_core::redaction;
+
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -9,6 +11,7 @@ impl Secret {
     /// White space around a key is a newline at the end of its file.
     #[must_use]
     pub fn new(text: &str) -> Self {
+        redaction::remember("provider key", text);
         Self(text.trim().to_owned())
     }
 

@@ -18,6 +18,8 @@ pub struct KeptOutputs(Mutex<VecDeque<(String, String)>>);
 impl KeptOutputs {
     /// The output as a model is given it. What is cut off can be read by the call's id.
     pub fn shorten(&self, id: &str, output: String) -> String {
+        // What a server of tools prints may be the key that it was given.
+        let output = matsu_core::redaction::redact(&output).into_owned();
         if output.len() <= TOOL_OUTPUT_BYTES_MAX {
             return output;
         }

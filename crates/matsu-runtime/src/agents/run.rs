@@ -24,6 +24,7 @@ use super::answers::answer_to;
 use super::live_runs::Seated;
 use super::output::OutputWriter;
 use super::own_session::OwnSession;
+use super::redacted::Redacted;
 
 /// Characters of the last line that progress shows.
 const PROGRESS_CHARS_MAX: usize = 200;
@@ -76,6 +77,7 @@ impl Run {
     pub fn new(begin: Beginning) -> Self {
         let Beginning { cx, agent, input, checkpoint, resume, own, seat, live } = begin;
         let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone());
+        let live: Box<dyn LiveRun> = Box::new(Redacted::new(live, own.token(), &input));
         // A conversation that goes on has its name from the beginning, whether or not the program says it again.
         let vendor_session = resume.map(|resume| resume.vendor_session);
         let session_id = vendor_session.is_some().then(|| input.session.clone());

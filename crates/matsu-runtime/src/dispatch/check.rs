@@ -22,7 +22,7 @@ fn value(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
         && !choices.iter().any(|choice| value(choice, path, given).is_ok())
     {
         let expected = choices.iter().map(expected).collect::<Vec<_>>().join(" or ");
-        return Err(refused(path, &expected, given));
+        return Err(refused(schema, path, &expected, given));
     }
     let fits = match schema["type"].as_str() {
         _ if !schema["const"].is_null() => schema["const"] == *given,
@@ -35,11 +35,11 @@ fn value(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
         Some("boolean") => given.is_boolean(),
         _ => true,
     };
-    if fits { Ok(()) } else { Err(refused(path, &expected(schema), given)) }
+    if fits { Ok(()) } else { Err(refused(schema, path, &expected(schema), given)) }
 }
 
 fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
-    let Some(fields) = given.as_object() else { return Err(refused(path, "object", given)) };
+    let Some(fields) = given.as_object() else { return Err(refused(schema, path, "object", given)) };
     let none = Map::new();
     let known = schema["properties"].as_object().unwrap_or(&none);
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -73,7 +73,7 @@ fn is_nullable(schema: &Value) -> bool {
 }
 
 fn array(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
-    let Some(items) = given.as_array() else { return Err(refused(path, &expected(schema), given)) };
+    let Some(items) = given.as_array() else { return Err(refused(schema, path, &expected(schema), given)) };
     let least = schema["minItems"].as_u64().unwrap_or(0);
     let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
     if !(least..=most).contains(&(items.len() as u64)) {
@@ -120,10 +120,25 @@ fn expected(schema: &Value) -> String {
     }
 }
 
-fn refused(path: &str, expected: &str, given: &Value) -> ToolError {
-    let shown = matsu_core::job::end::clip(&given.to_string(), SHOWN_CHARS_MAX);
+/// Repeats what came, unless the schema says that it is a secret: an answer is logged, and read by others.
+fn refused(schema: &Value, path: &str, expected: &str, given: &Value) -> ToolError {
+    let shown = match schema["writeOnly"].as_bool() {
+        Some(true) => kind_of(given).to_owned(),
+        _ => matsu_core::job::end::clip(&given.to_string(), SHOWN_CHARS_MAX),
+    };
     let name = if path.is_empty() { "arguments" } else { path };
     ToolError::param(name, expected, &shown, format!("{name} must be {}, got {shown}", in_words(expected)))
+}
+
+fn kind_of(given: &Value) -> &'static str {
+    match given {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean (not shown)",
+        Value::Number(_) => "a number (not shown)",
+        Value::String(_) => "a string of another length (not shown)",
+        Value::Array(_) => "an array (not shown)",
+        Value::Object(_) => "an object (not shown)",
+    }
 }
 
 /// `integer 0..60` as one would say it.

@@ -17,7 +17,7 @@ pub struct Input {
     #[schemars(length(min = 1, max = 64))]
     agent_id: String,
     /// The key that was shown when the agent was made.
-    #[schemars(length(min = 1, max = 200))]
+    #[schemars(length(min = 1, max = 200), extend("writeOnly" = true))]
     passkey: String,
     /// Where you work.
     #[schemars(length(min = 1, max = 64))]

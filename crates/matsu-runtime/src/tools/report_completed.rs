@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::id::JobId;
 use matsu_core::ports::store::Report;
+use matsu_core::redaction::redact;
 use matsu_core::session::Outcome;
 
 use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
@@ -58,8 +59,8 @@ impl Tool for ReportCompleted {
                 Result_::Failed => Outcome::Failed,
                 Result_::Blocked => Outcome::Blocked,
             },
-            summary: input.summary,
-            next_steps: input.next_steps,
+            summary: input.summary.map(|text| redact(&text).into_owned()),
+            next_steps: input.next_steps.map(|text| redact(&text).into_owned()),
             job_id: JobId::mint(now),
             now,
         };

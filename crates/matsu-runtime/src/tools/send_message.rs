@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::chat::check_content;
 use matsu_core::id::MessageId;
 use matsu_core::ports::store::Say;
+use matsu_core::redaction::redact;
 
 use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
@@ -47,7 +48,7 @@ impl Tool for SendMessage {
         let say = Say {
             id: MessageId::mint(now),
             session_id: cx.session()?.id.clone(),
-            content: input.content,
+            content: redact(&input.content).into_owned(),
             reply_to: input.reply_to.map(MessageId::from_text),
             connection: cx.connection.clone(),
             now,

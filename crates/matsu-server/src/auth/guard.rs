@@ -18,7 +18,7 @@ use crate::problem::Problem;
 
 /// The TCP door: the right Host, no foreign Origin, a live token.
 pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    if let Err(problem) = check_host(app.names(), request.headers()).and_then(|()| check_origin(request.headers())) {
+    if let Err(problem) = app.addresses().check(request.uri(), request.headers()) {
         app.refusals().note(request.uri().path(), problem.detail());
         return problem.into_response();
     }
@@ -84,39 +84,6 @@ fn is_mcp(path: &str) -> bool {
     path == "/mcp" || path.starts_with("/mcp/")
 }
 
-/// A browser that was led here under another name sends that name; a page of ours never does.
-fn check_host(names: &[String], headers: &HeaderMap) -> Result<(), Problem> {
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if is_loopback(host) || names.iter().any(|name| name.eq_ignore_ascii_case(host_name(host))) {
-        Ok(())
-    } else {
-        Err(Problem::new(ErrorCode::Forbidden, "the Host header is not this server's"))
-    }
-}
-
-/// A page of ours comes from where it asks: the same name and the same port.
-fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-    if origin.is_some() && origin == host {
-        return Ok(());
-    }
-    Err(Problem::new(ErrorCode::Forbidden, "the Origin header is not this server's"))
-}
-
-fn is_loopback(authority: &str) -> bool {
-    matches!(host_name(authority), "127.0.0.1" | "localhost" | "::1")
-}
-
-/// Without the port.
-fn host_name(authority: &str) -> &str {
-    match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => authority.split(':').next().unwrap_or(""),
-    }
-}
-
 /// What a caller presented.
 pub(crate) enum Presented {
     Token(Credential),
@@ -138,7 +105,9 @@ pub(super) async fn bearer(app: &App, headers: &HeaderMap) -> Result<(Caller, Pr
     let refused = |message| Problem::new(ErrorCode::Unauthorized, message);
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let secret = header
-        .and_then(|text| text.strip_prefix("Bearer "))
+        .and_then(|text| text.split_once(' '))
+        // Names of schemes have no case.
+        .and_then(|(scheme, secret)| scheme.eq_ignore_ascii_case("Bearer").then(|| secret.trim()))
         .filter(|secret| !secret.starts_with(page_session::PREFIX))
         .ok_or_else(|| refused("no token was presented; pass one as `Authorization: Bearer …`"))?;
     identify(app, secret).await
@@ -170,19 +139,4 @@ pub(crate) async fn identify(app: &App, secret: &str) -> Result<(Caller, Present
     let (principal, instance) = (session.principal(), InstanceId::from_text(session.id.as_str()));
     let caller = Caller { principal, instance, rights: Arc::new(rights) };
     Ok((caller, Presented::Session(PresentedSession { token: secret.to_owned(), grants: session.grants })))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn only_names_of_this_machine_pass() {
-        for good in ["127.0.0.1", "127.0.0.1:7878", "localhost:1", "[::1]:7878"] {
-            assert!(is_loopback(good), "{good}");
-        }
-        for bad in ["", "example.org", "127.0.0.1.example.org", "localhost.example.org", "[::2]", "0.0.0.0"] {
-            assert!(!is_loopback(bad), "{bad}");
-        }
-    }
 }

@@ -13,6 +13,7 @@ use matsu_core::limits::{PAGE_SESSION_IDLE, PAGE_SESSION_MAX};
 use matsu_core::token::Token;
 use matsu_runtime::InstanceId;
 
+use super::origin::Addresses;
 use super::{Caller, Credential, Found, TokenWish, hash, mint_secret};
 use crate::app::App;
 use crate::problem::Problem;
@@ -42,18 +43,18 @@ pub async fn begin(app: &App, headers: &HeaderMap) -> Result<Begun, Problem> {
     let name = format!("{PREFIX} {} ({})", browser(headers), TokenId::mint(clock.now()));
     let wish = TokenWish { expires_in: Some(PAGE_SESSION_IDLE), ..TokenWish::of_owner(name) };
     app.tokens().keep(wish, &secret(&half, &key)).await?;
-    Ok(Begun { cookie: set_cookie(headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
+    Ok(Begun { cookie: set_cookie(app, headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
 }
 
 /// The same cookie for another while, so that only a page nobody looks at is signed out.
 #[must_use]
-pub fn renewed(headers: &HeaderMap) -> Option<String> {
-    Some(set_cookie(headers, &cookie(headers)?, PAGE_SESSION_IDLE.as_secs()))
+pub fn renewed(app: &App, headers: &HeaderMap) -> Option<String> {
+    Some(set_cookie(app, headers, &cookie(app.addresses(), headers)?, PAGE_SESSION_IDLE.as_secs()))
 }
 
 #[must_use]
-pub fn ended(headers: &HeaderMap) -> String {
-    set_cookie(headers, "", 0)
+pub fn ended(app: &App, headers: &HeaderMap) -> String {
+    set_cookie(app, headers, "", 0)
 }
 
 /// Whether a request tries to come in as a page.
@@ -72,7 +73,7 @@ pub async fn caller(app: &App, method: &Method, headers: &HeaderMap) -> Result<(
         check_write(headers)?;
     }
     let key = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok()).ok_or_else(refused)?;
-    let secret = secret(&cookie(headers).ok_or_else(refused)?, key);
+    let secret = secret(&cookie(app.addresses(), headers).ok_or_else(refused)?, key);
     let found = app.tokens().find(&secret).await.map_err(|error| Problem::from_store(&error))?;
     let Found::Live(token) = found else { return Err(refused()) };
     if app.runtime().clock().now().since(token.created_at) > PAGE_SESSION_MAX {
@@ -111,21 +112,22 @@ fn secret(half: &str, key: &str) -> String {
 }
 
 /// One name per port: two servers on one host must not take each other's.
-fn cookie_name(headers: &HeaderMap) -> String {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
-    let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
-    format!("matsu_{port}")
+fn cookie_name(addresses: &Addresses, headers: &HeaderMap) -> String {
+    format!("matsu_{}", addresses.port(headers))
 }
 
-fn cookie(headers: &HeaderMap) -> Option<String> {
-    let name = cookie_name(headers);
+fn cookie(addresses: &Addresses, headers: &HeaderMap) -> Option<String> {
+    let name = cookie_name(addresses, headers);
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
 }
 
-fn set_cookie(headers: &HeaderMap, value: &str, seconds: u64) -> String {
-    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", cookie_name(headers))
+/// Through the public address it is `Secure`; on loopback, where nothing is encrypted, a browser would drop such a one.
+fn set_cookie(app: &App, headers: &HeaderMap, value: &str, seconds: u64) -> String {
+    let name = cookie_name(app.addresses(), headers);
+    let secure = if app.addresses().is_secure(headers) { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
 /// A word for the list of sessions; what a browser says about itself is long and mostly untrue.
@@ -148,9 +150,10 @@ mod tests {
     #[test]
     fn a_cookie_belongs_to_its_port() {
         let both = [("host", "127.0.0.1:7878"), ("cookie", "a=1; matsu_7879=other; matsu_7878=mine")];
-        assert_eq!(cookie(&headers(&both)).as_deref(), Some("mine"));
+        let ours = Addresses::default();
+        assert_eq!(cookie(&ours, &headers(&both)).as_deref(), Some("mine"));
         let other = [("host", "127.0.0.1:7880"), ("cookie", "matsu_7878=mine")];
-        assert_eq!(cookie(&headers(&other)), None);
+        assert_eq!(cookie(&ours, &headers(&other)), None);
     }
 
     #[test]

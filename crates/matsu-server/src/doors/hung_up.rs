@@ -6,10 +6,14 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use matsu_core::clock::Clock;
 use matsu_runtime::Runtime;
 use matsu_runtime::sessions::Delivery;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::arrival::{Arrival, Stalled};
 
 /// What the answers on one connection hand over. The next request on it shows that those before have arrived.
 #[derive(Clone, Default)]
@@ -44,17 +48,24 @@ impl Carried {
 pub struct Noticing<S> {
     inner: S,
     was_reset: Arc<AtomicBool>,
+    arrival: Arrival,
+    stalled: Stalled,
+    clock: Clock,
 }
 
 impl<S> Noticing<S> {
-    pub fn new(inner: S) -> (Self, Arc<AtomicBool>) {
+    pub fn new(inner: S, arrival: Arrival, clock: Clock, stalled_after: Duration) -> (Self, Arc<AtomicBool>) {
         let was_reset = Arc::new(AtomicBool::new(false));
-        (Self { inner, was_reset: Arc::clone(&was_reset) }, was_reset)
+        let stalled = Stalled::new(clock, stalled_after);
+        (Self { inner, was_reset: Arc::clone(&was_reset), arrival, stalled, clock }, was_reset)
     }
 
     fn note<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Err(error)) = &result
-            && matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+            && matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut
+            )
         {
             self.was_reset.store(true, Ordering::SeqCst);
         }
@@ -64,7 +75,11 @@ impl<S> Noticing<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Noticing<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, into);
+        if into.filled().len() > before {
+            self.arrival.byte(&self.clock);
+        }
         self.note(read)
     }
 }
@@ -72,11 +87,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noticing<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Noticing<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, from);
+        let written = self.stalled.look(written, cx);
         self.note(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        let flushed = self.stalled.look(flushed, cx);
         self.note(flushed)
     }
 
@@ -90,6 +107,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noticing<S> {
         from: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, from);
+        let written = self.stalled.look(written, cx);
         self.note(written)
     }
 

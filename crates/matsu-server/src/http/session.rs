@@ -68,7 +68,7 @@ async fn read(
         version: app.version().to_owned(),
         store: app.store_name().to_owned(),
     };
-    match page_session::renewed(&headers).filter(|_| page_session::is_attempted(&headers)) {
+    match page_session::renewed(&app, &headers).filter(|_| page_session::is_attempted(&headers)) {
         Some(cookie) => ([(header::SET_COOKIE, cookie)], Json(body)).into_response(),
         None => Json(body).into_response(),
     }
@@ -84,5 +84,5 @@ async fn end(
         return Err(Problem::invalid("only a page has a session to end; see `matsu token revoke`"));
     };
     app.tokens().revoke(Some(&caller.principal), &credential.token).await?;
-    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, page_session::ended(&headers))]).into_response())
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, page_session::ended(&app, &headers))]).into_response())
 }

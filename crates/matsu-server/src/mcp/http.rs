@@ -1,25 +1,22 @@
 //! `/mcp`: Streamable HTTP for both eras of the protocol.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
-use matsu_core::limits::BODY_BYTES_MAX;
+use matsu_core::limits::{BODY_BYTES_MAX, HTTP_SESSION_KEPT};
 use matsu_runtime::dispatch::presets::Offer;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 
+use super::http_sessions::{HttpSessions, belong};
 use super::{Connection, McpHandler};
 use crate::app::App;
-
-/// A legacy session must outlive the longest wait inside it, and must not outlive a forgetful client for ever.
-const SESSION_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
@@ -40,8 +37,11 @@ pub fn routes(app: &App) -> Router<App> {
 
 /// `/mcp` with a handler for each session, or for each request of a client without one.
 pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Sync + 'static) -> Router<App> {
-    let service = StreamableHttpService::new(move || Ok(handler()), Arc::new(sessions()), settings(app));
-    Router::new().nest_service("/mcp", service).layer(from_fn(say_what_cannot_be_read))
+    let manager = Arc::new(sessions());
+    let owned = HttpSessions::new(Arc::clone(&manager), *app.runtime().clock());
+    let service = StreamableHttpService::new(move || Ok(handler()), manager, settings(app));
+    let routes = Router::new().route_service("/mcp", service).layer(from_fn_with_state(owned, belong));
+    routes.layer(from_fn(say_what_cannot_be_read))
 }
 
 /// The SDK calls a body that is no JSON a wrong media type; the protocol has a word of its own for it.
@@ -67,6 +67,7 @@ fn settings(app: &App) -> StreamableHttpServerConfig {
 
 fn sessions() -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SESSION_KEPT);
+    // It must outlive the longest wait inside it.
+    sessions.session_config.keep_alive = Some(HTTP_SESSION_KEPT);
     sessions
 }

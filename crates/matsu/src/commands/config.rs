@@ -54,6 +54,7 @@ fn reference() {
             Kind::Text | Kind::MaybeText => "text".to_owned(),
             Kind::Number { min, max } => format!("{min} to {max}"),
             Kind::Word(words) => words.join(" or "),
+            Kind::Origin => "none or address".to_owned(),
         };
         say!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
     }

@@ -1,6 +1,7 @@
 //! `matsu serve`: the daemon.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -104,12 +105,15 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         let config = doctored.clone();
         Box::pin(async move { doctor::look(&config, ProbeDepth::Known).await.json() })
     }));
-    let link = doors.address.as_deref().map(|address| open::login_link(address, &app.login_codes().make()));
-    greet(&config, doors.address.as_deref(), link.as_deref(), global.json);
+    // Only a person gets it: what is not a terminal may be a journal that others read.
+    let link = doors.page.as_deref().filter(|_| args.open || std::io::stdout().is_terminal());
+    let link = link.map(|page| open::login_link(page, &app.login_codes().make()));
+    let shown = link.as_deref().filter(|_| std::io::stdout().is_terminal());
+    greet(&config, doors.address.as_deref(), shown, global.json);
     if let Some(link) = link.as_deref().filter(|_| args.open)
         && let Err(error) = open::show(&config, link)
     {
-        eprintln!("matsu: {error:#}; open the link above yourself");
+        eprintln!("matsu: {error:#}; `matsu open --print` prints a link that you can open yourself");
     }
 
     let idle_exit = args.idle_exit.map(Duration::from_secs);
@@ -206,6 +210,8 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
 /// The open doors, and who stands at them.
 struct Doors {
     address: Option<String>,
+    /// Where a browser finds the page.
+    page: Option<String>,
     porters: JoinSet<()>,
     _token_aside: Option<TokenAside>,
 }
@@ -213,32 +219,34 @@ struct Doors {
 impl Doors {
     /// Token first, then the doors, then the announcement: whoever reads it can come in.
     async fn open(config: &Config, app: &App) -> Result<Self> {
-        announce::make_private_folder(&config.paths.data_dir)?;
+        announce::close_data_dir(&config.paths.data_dir)?;
         // Bound before the token is written: the token of a daemon that listens here must stay as it is.
         let unix = socket::bind_unix(&config.paths.socket())?;
         let token_aside = TokenAside::for_store(&config.paths, config.store_url());
         announce::ensure_token(app, &config.paths).await?;
+        app.bound(config.bounds());
         let mut porters = JoinSet::new();
         porters.spawn(doors::serve_socket(app.clone(), unix));
-        let mut address = None;
+        let (mut address, mut page) = (None, None);
         if config.serves_http() {
             let tcp = socket::bind_tcp(config)?;
             let local = tcp.local_addr()?;
             address = Some(format!("http://{local}"));
-            app.runtime().set_page(page_address(local));
-            app.answer_to(config.names());
+            let public = config.public_url().map(|public| public.to_string());
+            page = Some(public.unwrap_or_else(|| page_address(local)));
+            page.clone().into_iter().for_each(|page| app.runtime().set_page(page));
+            app.answer_to(config.addresses());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
         let (pid, version) = (std::process::id(), app.version().to_owned());
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
-        Ok(Self { address, porters, _token_aside: token_aside })
+        Ok(Self { address, page, porters, _token_aside: token_aside })
     }
 }
 
-/// As this machine's own browser reaches it; "every address" is none that could be opened.
+/// As this machine's own browser reaches it.
 fn page_address(local: SocketAddr) -> String {
-    let ip = if local.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { local.ip() };
-    format!("http://{}", SocketAddr::new(ip, local.port()))
+    format!("http://{}", open::reachable(local))
 }
 
 fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bool) {
@@ -252,9 +260,13 @@ fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bo
     }
     say!("  store   {}", config.store_name());
     say!("  token   {}", config.paths.token().display());
-    if let Some(link) = link {
-        say!("  page    {link}");
-        say!("          works once, for five minutes; `matsu open` makes another");
+    match link {
+        Some(link) => {
+            say!("  page    {link}");
+            say!("          works once, for five minutes; `matsu open` makes another");
+        }
+        None if address.is_some() => say!("  page    `matsu open` opens it, signed in"),
+        None => {}
     }
     say!("  look    matsu tasks · matsu doctor");
 }

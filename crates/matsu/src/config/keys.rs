@@ -1,8 +1,10 @@
 //! The table of all settings: name, kind, default, meaning. The reference is made from it.
 
 use matsu_core::limits::{
-    AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, HOLD_MAX, SEARCH_TIME_MAX, SESSION_KEPT,
+    AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, CONNECTIONS_MAX, HOLD_ACK_MAX, HOLD_MAX, REQUEST_MAX,
+    SEARCH_TIME_MAX, SESSION_KEPT, STRANGERS_MAX, STRANGERS_PER_ADDRESS_MAX,
 };
+use matsu_server::auth::origin::PublicUrl;
 
 use crate::paths::Paths;
 
@@ -17,6 +19,8 @@ pub enum Kind {
         max: u64,
     },
     Word(&'static [&'static str]),
+    /// `https://name:port` and nothing behind it, or `none`.
+    Origin,
 }
 
 pub struct Key {
@@ -25,6 +29,9 @@ pub struct Key {
     pub default: fn(&Paths) -> String,
     pub meaning: &'static str,
 }
+
+/// For a text that says nothing.
+const NONE: &str = "none";
 
 /// Who is on this machine needs no other name for it.
 pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
@@ -65,10 +72,41 @@ pub const KEYS: &[Key] = &[
         meaning: "host names and addresses under which requests may come, separated by commas",
     },
     Key {
+        name: "server.public_url",
+        kind: Kind::Origin,
+        default: |_| NONE.to_owned(),
+        meaning: "where a proxy with TLS offers this server, such as https://matsu.example.org: that origin is accepted, \
+                  its cookies are Secure, and printed links lead there",
+    },
+    Key {
         name: "server.port",
         kind: Kind::Number { min: 0, max: 65_535 },
         default: |_| "7878".to_owned(),
         meaning: "the port, or the next free one; 0 picks any free one; server.json says which",
+    },
+    Key {
+        name: "server.request_max",
+        kind: Kind::Number { min: 1, max: 3_600 },
+        default: |_| REQUEST_MAX.as_secs().to_string(),
+        meaning: "seconds within which a request must arrive whole; a connection without a request is closed after them",
+    },
+    Key {
+        name: "server.unauthenticated_max",
+        kind: Kind::Number { min: 8, max: 100_000 },
+        default: |_| STRANGERS_MAX.to_string(),
+        meaning: "connections at once on which no token was shown yet; when there are more, the oldest is closed",
+    },
+    Key {
+        name: "server.unauthenticated_per_address",
+        kind: Kind::Number { min: 1, max: 100_000 },
+        default: |_| STRANGERS_PER_ADDRESS_MAX.to_string(),
+        meaning: "the same for each address other than loopback",
+    },
+    Key {
+        name: "server.connections_max",
+        kind: Kind::Number { min: 16, max: 1_000_000 },
+        default: |_| CONNECTIONS_MAX.to_string(),
+        meaning: "connections at once, with and without a token; more are refused",
     },
     Key {
         name: "wait.hold_max",
@@ -306,6 +344,10 @@ impl Key {
             },
             Kind::Word(words) if words.contains(&value) => None,
             Kind::Word(words) => Some(format!("must be one of {}, got {value:?}", words.join(", "))),
+            Kind::Origin if value == NONE || PublicUrl::parse(value).is_some() => None,
+            Kind::Origin => Some(format!(
+                "must be {NONE}, or scheme and name with at most a port, such as https://matsu.example.org; got {value:?}"
+            )),
         }
     }
 }

@@ -2,6 +2,8 @@
 //! could not be found again; taken out piece by piece, so that what others wrote meanwhile stays.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -114,11 +116,16 @@ fn without(text: &str, piece: &Piece) -> Option<String> {
 fn write_as_it_was(file: &Path, text: &str) -> Result<()> {
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let fresh = file.with_extension("matsu-new");
+    // What a killed process left: it may lie there under any permissions.
+    let _ = fs::remove_file(&fresh);
     let write = || -> std::io::Result<()> {
-        fs::write(&fresh, text)?;
+        // The file may hold the client's logins, so other users may not read the copy at any moment.
+        let mut copy = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&fresh)?;
+        copy.write_all(text.as_bytes())?;
         if let Ok(meta) = fs::metadata(&file) {
-            fs::set_permissions(&fresh, meta.permissions())?;
+            copy.set_permissions(meta.permissions())?;
         }
+        copy.sync_all()?;
         fs::rename(&fresh, &file)
     };
     write().with_context(|| format!("cannot write {}", file.display()))

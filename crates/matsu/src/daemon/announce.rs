@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +11,7 @@ use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
+use matsu_core::redaction;
 use matsu_server::App;
 use matsu_server::auth::{Found, TokenWish};
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,18 @@ pub struct ServerJson {
     pub version: String,
 }
 
-/// A folder for its user alone. An existing one is left as it is, if it is ours.
+/// A folder of Matsu's own, for its user alone; one that was there before is closed to others.
 pub fn make_private_folder(folder: &Path) -> Result<()> {
+    make_folder(folder)?;
+    let Ok(meta) = fs::metadata(folder) else { return Ok(()) };
+    if meta.permissions().mode() & STICKY != 0 {
+        bail!("{} is a folder that all users share; choose another with --data-dir", folder.display());
+    }
+    close_to_others(folder, &meta)
+}
+
+/// A folder that a user named for one file of ours. One that was there before is left as it is, if it is ours.
+pub fn make_folder(folder: &Path) -> Result<()> {
     if folder.as_os_str().is_empty() {
         return Ok(());
     }
@@ -39,6 +50,37 @@ pub fn make_private_folder(folder: &Path) -> Result<()> {
     }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("cannot make the folder {}; choose another with --data-dir", folder.display()))
+}
+
+/// Takes away what others may do with a file or folder of ours.
+fn close_to_others(path: &Path, meta: &fs::Metadata) -> Result<()> {
+    let mode = meta.permissions().mode();
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    let closed = fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS & 0o7777));
+    closed
+        .with_context(|| format!("cannot keep others out of {}; choose another folder with --data-dir", path.display()))
+}
+
+/// What group and others may do.
+const OTHERS: u32 = 0o077;
+
+/// As /tmp has it.
+const STICKY: u32 = 0o1000;
+
+/// Files of an older version may be open to others: each that lies in the data directory itself is closed.
+pub fn close_data_dir(data_dir: &Path) -> Result<()> {
+    make_private_folder(data_dir)?;
+    let entries = fs::read_dir(data_dir).with_context(|| format!("cannot read {}", data_dir.display()))?;
+    for entry in entries.flatten() {
+        // Links are left alone: what they point to is not ours to change.
+        let meta = entry.metadata().with_context(|| format!("cannot look at {}", entry.path().display()))?;
+        if (meta.is_file() || meta.is_dir()) && meta.uid() == rustix::process::getuid().as_raw() {
+            close_to_others(&entry.path(), &meta)?;
+        }
+    }
+    Ok(())
 }
 
 /// By rename, so that nobody ever reads half a file.
@@ -60,6 +102,7 @@ pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     if let Ok(secret) = fs::read_to_string(&file)
         && is_owners(app, secret.trim()).await?
     {
+        redaction::remember("owner token", secret.trim());
         return Ok(());
     }
     // The first start, another store, or a token that was revoked or lost: what it opened is closed for good.
@@ -73,6 +116,7 @@ pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     // Nodes that share a store may well have data directories of the same name.
     let name = format!("token file of {} ({})", paths.data_dir.display(), TokenId::mint(Clock::system().now()));
     let (token, secret) = app.tokens().make(TokenWish::of_owner(name)).await?;
+    redaction::remember("owner token", &secret);
     write_private(&id_file, &format!("{}\n", token.id))?;
     write_private(&file, &format!("{secret}\n"))
 }

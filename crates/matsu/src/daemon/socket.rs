@@ -43,10 +43,12 @@ pub fn bind_tcp(config: &Config) -> Result<TcpListener> {
     let (listen, port) = (config.listen(), config.port());
     let address: std::net::IpAddr =
         listen.parse().with_context(|| format!("{listen} is not an IP address to listen on"))?;
-    if !address.is_loopback() && config.layers.text("server.names") == LOOPBACK_NAMES {
+    let is_named = config.public_url().is_some() || config.layers.text("server.names") != LOOPBACK_NAMES;
+    if !address.is_loopback() && !is_named {
         bail!(
             "listening on {listen} opens Matsu to the network; set server.names to the names or addresses under which \
-             it will be asked for (for instance MATSU_SERVER_NAMES=build.example.org), or listen on 127.0.0.1"
+             it will be asked for (for instance MATSU_SERVER_NAMES=build.example.org), or server.public_url to the \
+             address of a proxy in front of it, or listen on 127.0.0.1"
         );
     }
     let last = if port == 0 { 0 } else { port.saturating_add(PORTS_TRIED) };

@@ -187,6 +187,10 @@ impl Daemon {
         self.http.as_ref().unwrap()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Processor time it has used so far.
     pub fn cpu_seconds(&self) -> f64 {
         let stat = read(Path::new(&format!("/proc/{}/stat", self.child.id()))).unwrap();

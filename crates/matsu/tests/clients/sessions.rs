@@ -3,6 +3,7 @@
 mod chat;
 mod notices;
 mod on_postgres;
+mod passkeys;
 mod races;
 mod rights;
 pub mod stage;

@@ -171,6 +171,52 @@ fn beyond_loopback_only_under_names_that_were_said() {
 }
 
 #[test]
+fn behind_a_proxy_the_public_address_is_accepted_and_its_cookies_are_secure() {
+    let home = Home::sqlite().with_variable("MATSU_SERVER_PUBLIC_URL", "https://matsu.invalid");
+    let daemon = home.serve();
+    let sign_in = |headers: &[&str], code: &str| {
+        daemon.api.send_raw("POST", "/api/v1/login", headers, json!({ "code": code }).to_string().as_bytes()).unwrap()
+    };
+    let (host, origin) = ("Host: matsu.invalid", "Origin: https://matsu.invalid");
+    for foreign in
+        ["Origin: http://matsu.invalid", "Origin: https://matsu.invalid.evil.org", "Origin: https://evil.org"]
+    {
+        assert_eq!(sign_in(&[host, foreign], "any").status, 403, "{foreign}");
+    }
+    let begun = sign_in(&[host, origin], &code(&home));
+    assert_eq!(begun.status, 201, "{begun:?}");
+    let set = header(&begun, "set-cookie").unwrap();
+    assert!(set.starts_with("matsu_443=") && set.ends_with("; Secure"), "{set}");
+    let (cookie, key) = (set.split(';').next().unwrap(), begun.json()["key"].as_str().unwrap().to_owned());
+    let (cookie, key) = (format!("Cookie: {cookie}"), format!("X-Matsu-Key: {key}"));
+    let write = |origin: &str| {
+        let headers = [host, origin, &cookie, &key, "Sec-Fetch-Site: same-origin"];
+        let body = json!({ "name": "remote" }).to_string();
+        daemon.api.send_raw("POST", "/api/v1/tokens", &headers, body.as_bytes()).unwrap().status
+    };
+    assert_eq!((write("Origin: http://matsu.invalid"), write(origin)), (403, 201));
+    // On this machine itself nothing changes.
+    let here = log_in(&daemon.api, &code(&home));
+    assert!(!header(&here, "set-cookie").unwrap().contains("Secure"), "{here:?}");
+}
+
+#[test]
+fn open_prints_only_an_address_that_answers() {
+    let home = Home::sqlite().with_variable("MATSU_SERVER_PUBLIC_URL", "https://matsu.invalid");
+    let daemon = home.serve();
+    let opened = home.run(&["open", "--print"]).good();
+    assert!(opened.out.starts_with(&format!("http://{}/login#code=", daemon.api.address)), "{opened:?}");
+    assert!(opened.err.contains("https://matsu.invalid") && opened.err.contains("does not answer"), "{opened:?}");
+    drop(daemon);
+    let home = Home::sqlite();
+    let daemon = home.serve_with(&["--listen", "127.0.0.1"]);
+    let public = format!("http://localhost:{}", daemon.api.address.port());
+    let home = home.with_variable("MATSU_SERVER_PUBLIC_URL", public.as_str());
+    let opened = home.run(&["open", "--print"]).good();
+    assert!(opened.out.starts_with(&format!("{public}/login#code=")), "{opened:?}");
+}
+
+#[test]
 fn the_document_names_every_route_and_its_answers_fit() {
     let home = Home::sqlite();
     let daemon = home.serve();

@@ -2,6 +2,8 @@
 //! It holds nothing that the folders do not, so losing it costs time only.
 #![expect(clippy::disallowed_methods, reason = "databases are opened in connection.rs")]
 
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,6 +41,7 @@ CREATE TABLE notes (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID
 /// # Errors
 /// The file cannot be opened or built.
 pub fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
+    close_to_others(path);
     let connection = Connection::open(path)?;
     settings(&connection)?;
     if shape_of(&connection)? != SHAPE {
@@ -49,6 +52,7 @@ pub fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
             // What is not there need not be removed; what cannot be removed shows in the next line.
             let _ = std::fs::remove_file(name);
         }
+        close_to_others(path);
         let fresh = Connection::open(path)?;
         settings(&fresh)?;
         fresh.execute_batch(TABLES)?;
@@ -56,6 +60,18 @@ pub fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
         return Ok(fresh);
     }
     Ok(connection)
+}
+
+/// The words of a person's documents are for that person. Made before SQLite does, whose own files beside it take the
+/// same permissions. What cannot be done shows when the file is opened.
+fn close_to_others(path: &Path) {
+    let made = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    let _ = made.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
+    for ending in ["-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        let _ = std::fs::set_permissions(name, Permissions::from_mode(0o600));
+    }
 }
 
 /// For a reader; the file exists.

@@ -32,6 +32,18 @@ fn refusal(given: Value) -> (String, String, String, String) {
 }
 
 #[test]
+fn a_secret_is_never_repeated() {
+    let schema = json!({ "type": "object", "properties": {
+        "passkey": { "type": "string", "maxLength": 5, "writeOnly": true },
+    } });
+    for given in [json!(["canary"]), json!("canary-too-long"), json!({ "canary": 1 })] {
+        let error = arguments(&schema, &json!({ "passkey": given })).expect_err("it is refused");
+        assert!(error.message.starts_with("passkey must be string of up to 5 characters"), "{}", error.message);
+        assert!(!error.message.contains("canary") && !error.details.to_string().contains("canary"), "{error:?}");
+    }
+}
+
+#[test]
 fn what_fits_passes() {
     for given in [
         json!({ "task_id": "t" }),

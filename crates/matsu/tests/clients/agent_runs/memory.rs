@@ -6,6 +6,11 @@ pub fn now(pid: u32) -> u64 {
     line(pid, "VmRSS")
 }
 
+/// In bytes, now; its peak goes on counting.
+pub fn resident(pid: u32) -> u64 {
+    line(pid, "VmRSS")
+}
+
 /// The most it has had since [`now`] was asked, in bytes.
 pub fn peak(pid: u32) -> u64 {
     line(pid, "VmHWM")

@@ -38,7 +38,8 @@ def arguments_show(secret):
 def main():
     if sys.argv[1] == "token":
         token = os.environ["MATSU_SESSION_TOKEN"]
-        print(json.dumps({"token": token, "in_argv": arguments_show(token)}))
+        # Backwards: as it is, it would be redacted.
+        print(json.dumps({"backwards": token[::-1], "plain": token, "in_argv": arguments_show(token)}))
         return
     command = [os.environ["MATSU"], "--data-dir", os.environ["DATA"], "mcp"]
     if sys.argv[1] == "--root":
