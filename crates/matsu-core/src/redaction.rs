@@ -253,7 +253,7 @@ pub fn redact_cut(text: &str) -> String {
     let known = read();
     let mut text = text;
     let mut marks = ["".to_owned(), "".to_owned()];
-    for (secret, _) in &known.secrets {
+    for secret in known.secrets.keys() {
         let ends = (secret.len() + 1).saturating_sub(text.len())..=secret.len().saturating_sub(EDGE_BYTES_MIN);
         let end = ends.filter(|at| *at > 0).find(|at| secret.get(*at..).is_some_and(|end| text.starts_with(end)));
         if let Some(at) = end {
