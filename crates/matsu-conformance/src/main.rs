@@ -20,7 +20,6 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use matsu_core::clock::Clock;
-use matsu_core::principal::Principal;
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::{Bodies, Runtime, RuntimeOptions};
 use matsu_server::app::TestJobs;
@@ -51,7 +50,7 @@ async fn main() -> Result<()> {
         metrics: Arc::new(String::new),
         test_jobs: TestJobs::Hidden,
     });
-    let (_, secret) = app.tokens().make("conformance", Principal::local_user()).await?;
+    let (_, secret) = app.tokens().make(matsu_server::auth::TokenWish::of_owner("conformance".to_owned())).await?;
     let key = HeaderValue::from_str(&format!("Bearer {secret}"))?;
     let fixture = Fixture::new(app.clone(), answers);
     let router = guarded(&app, mcp::http::serving(&app, move || fixture.clone()));
