@@ -216,7 +216,9 @@ fn a_program_is_asked_for_its_version_once_and_one_without_a_way_to_ask_never() 
     assert!(text.ends_with(".0.HOME-MATSU_RUN-PATH-TMPDIR-") || text.ends_with(".0.HOME-PATH-TMPDIR-"), "{text}");
     assert_eq!(version(&mut client, "told", true), first);
     assert_eq!(version(&mut client, "told", false), first, "what is known is shown");
-    assert_eq!((version(&mut client, "writer", true), escaped.exists()), (Value::Null, false));
+    // Where it may write at all, that is a home folder of its own.
+    version(&mut client, "writer", true);
+    assert!(!escaped.exists());
     assert_eq!(version(&mut client, "silent", true), Value::Null);
     let seen = crate::agent_runs::processes("30");
     assert_eq!(seen, 0, "a program without a version command was started");
