@@ -172,8 +172,14 @@ where
     let ends = app.shutdown().child_token();
     let call = connection.call.clone();
     let handler = McpHandler::new(app.clone(), connection);
-    match handler.serve_with_ct(Lines::new(reader, writer), ends.clone()).await {
-        Ok(running) => {
+    let begun = tokio::select! {
+        begun = handler.serve_with_ct(Lines::new(reader, writer), ends.clone()) => Some(begun),
+        // Also before the client has said who it is.
+        () = over(call.as_deref()) => None,
+    };
+    match begun {
+        None => {}
+        Some(Ok(running)) => {
             let waiting = running.waiting();
             tokio::pin!(waiting);
             tokio::select! {
@@ -184,7 +190,7 @@ where
                 }
             }
         }
-        Err(error) => tracing::debug!(%error, "a client left before it said who it is"),
+        Some(Err(error)) => tracing::debug!(%error, "a client left before its handshake"),
     }
     if let Some(instance) = instance {
         app.runtime().cursors().forget(&instance);

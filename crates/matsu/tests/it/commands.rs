@@ -198,7 +198,7 @@ fn tokens_are_made_listed_and_revoked() {
         assert_eq!(home.run_json(&["token", "revoke", id])["revoked"], id);
         let table = home.run(&["token", "list"]).good().out;
         let line = table.lines().find(|line| line.starts_with(id)).unwrap();
-        assert_eq!(line.split_whitespace().count(), 4, "id, name, created, revoked: {line}");
+        assert_eq!(line.split_whitespace().count(), 6, "id, name, user, role, created, revoked: {line}");
         let unknown = home.run(&["token", "revoke", "tok_nothing"]);
         assert!(unknown.code == 1 && unknown.err.contains("token list"), "{unknown:?}");
     }

@@ -104,8 +104,15 @@ const OPERATIONS: &[(&str, Gets)] = &[
 
 /// Operations that the owner of the id is refused too, because what they are about is not there: the run has no
 /// worktree, no question is open, nothing waits. That the id exists is shown by the other operations on it.
-const NOTHING_TO_DO: &[&str] =
-    &["read_task_diff", "apply_task_diff", "answer_task", "answer_in_chat", "answer_call", "resolve_auth"];
+const NOTHING_TO_DO: &[&str] = &[
+    "read_task_log",
+    "read_task_diff",
+    "apply_task_diff",
+    "answer_task",
+    "answer_in_chat",
+    "answer_call",
+    "resolve_auth",
+];
 
 struct Stage {
     _home: Home,

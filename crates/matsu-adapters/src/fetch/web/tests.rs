@@ -207,6 +207,6 @@ async fn files_are_read_inside_the_folders_of_a_search_alone() {
     assert!(matches!(fetch(ask("link.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert!(matches!(fetch(ask("../secret.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert_eq!(fetch(ask("gone.md", &["local"])).await.err(), Some(FetchError::Status(404)));
-    let stranger = FetchRequest { owner: Principal::user("ann"), ..ask("a.md", &["local"]) };
-    assert!(matches!(fetch(stranger).await, Err(FetchError::Refused(_))), "this machine's folders are its own user's");
+    let stranger = FetchRequest { owner: Principal::user("ann"), folders: Vec::new(), ..ask("a.md", &["local"]) };
+    assert!(matches!(fetch(stranger).await, Err(FetchError::Refused(_))), "another user reads what its task names");
 }

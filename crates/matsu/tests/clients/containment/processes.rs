@@ -15,8 +15,14 @@ fn the_supervisor_cannot_be_killed_from_inside() {
 import os, signal
 def parent(pid):
     return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
-# Not the shell that this runs in: what is above it.
-pid = parent(os.getppid())
+def name(pid):
+    return open(f"/proc/{pid}/comm").read().strip()
+# Not the shells that this runs in: what is above them.
+pid = os.getppid()
+while name(pid) in ("sh", "dash", "bash"):
+    pid = parent(pid)
+    if pid <= 0:
+        break
 for _ in range(8):
     try:
         os.kill(pid, signal.SIGKILL)
@@ -64,7 +70,8 @@ me = {os.getpid(), os.getppid()}
 seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
 print("seen", len(seen))
 for pid in seen:
-    if pid in me: continue
+    # Its own pipeline.
+    if pid in me or open(f"/proc/{pid}/comm").read().strip() in ("sh", "dash", "sed"): continue
     for name in ("environ", "mem", "cwd", "root", "fd"):
         path = f"/proc/{pid}/{name}"
         try:
@@ -88,7 +95,7 @@ print("done")
         assert!(!printed.contains("REACHED"), "{}: {printed}", yard.show());
         if yard.is_sealed() {
             let seen = printed.split("seen ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
-            assert!(seen.parse::<u32>().unwrap() <= 4, "only its own: {printed}");
+            assert!(seen.parse::<u32>().unwrap() <= 6, "only its own: {printed}");
         }
     });
 }
