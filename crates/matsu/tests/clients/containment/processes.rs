@@ -70,8 +70,12 @@ me = {os.getpid(), os.getppid()}
 seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
 print("seen", len(seen))
 for pid in seen:
-    # Its own pipeline.
-    if pid in me or open(f"/proc/{pid}/comm").read().strip() in ("sh", "dash", "sed"): continue
+    # Its own pipeline, and what is gone already.
+    try:
+        own = open(f"/proc/{pid}/comm").read().strip() in ("sh", "dash", "sed")
+    except OSError:
+        own = True
+    if pid in me or own: continue
     for name in ("environ", "mem", "cwd", "root", "fd"):
         path = f"/proc/{pid}/{name}"
         try:
