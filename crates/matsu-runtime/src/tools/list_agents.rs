@@ -19,7 +19,7 @@ pub struct ListAgents;
 pub struct Input {
     /// Also ask each program whether it is logged in. Costs no model call.
     check_auth: Option<bool>,
-    /// false: start no program; versions are there if they are known already.
+    /// false: start no program.
     probe: Option<bool>,
 }
 

@@ -66,6 +66,9 @@ async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
     t.store.park_for_input(&lease(&held[1]), "{}", t.now()).await.unwrap();
     let server = connect(&url).await;
     let before = "UPDATE jobs SET hold = 0; UPDATE matsu_schema SET version = 10; \
+        DROP TABLE users; ALTER TABLE tokens DROP COLUMN role, DROP COLUMN tools, DROP COLUMN expires_at; \
+        ALTER TABLE transcripts DROP COLUMN run_id; DROP INDEX sessions_by_owner; ALTER TABLE sessions DROP COLUMN run_id; \
+        DROP INDEX jobs_alone; ALTER TABLE jobs DROP COLUMN deaths; \
         DROP INDEX jobs_in_line, jobs_delayed, jobs_aside, jobs_parked; \
         CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0; \
         CREATE INDEX jobs_delayed ON jobs (slot, run_at) WHERE state = 'queued' AND hold = 1; \
