@@ -25,7 +25,7 @@ const MARKER: &str = "MATSU_RUN";
 /// No tree of processes is deeper; a longer chain would be a loop.
 const DEPTH_MAX: usize = 64;
 
-/// The first line of a connection is short; whoever sends more is nobody of ours.
+/// The first line of a connection is short; a longer one is not from a client of ours.
 pub const FIRST_LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// What the kernel says about the process that connected.
@@ -56,7 +56,7 @@ impl Peer {
     /// Whether a user's token may be presented here; else what to do instead.
     ///
     /// # Errors
-    /// The connection is a run's, or nobody knows whose it is.
+    /// The connection belongs to a run, or its holder is not known.
     pub fn check_users_token(&self) -> Result<(), &'static str> {
         if self.socket_of.is_some() {
             return Err("this is the socket of a run, which takes the token of that run only; a run finds it in \
@@ -66,7 +66,7 @@ impl Peer {
             Ancestry::Clear => Ok(()),
             Ancestry::OfRun(_) => Err("this process belongs to a run that Matsu started, and a run may not use a \
                                        user's token; use the run's own from MATSU_SESSION_TOKEN"),
-            Ancestry::Gone => Err("the process that opened this connection has ended, so nobody knows who holds it; \
+            Ancestry::Gone => Err("the process that opened this connection has ended, so its holder is not known; \
                                    connect again"),
         }
     }

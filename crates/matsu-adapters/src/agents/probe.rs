@@ -43,7 +43,7 @@ pub struct Asked<'a> {
     pub state: Vec<PathBuf>,
     pub confiner: Arc<Confiner>,
     pub data_dir: &'a Path,
-    /// A name for a folder that nobody else uses.
+    /// The name of a folder that no other probe uses.
     pub name: String,
 }
 
@@ -65,7 +65,7 @@ impl Asked<'_> {
         if depth == ProbeDepth::Known {
             return None;
         }
-        // Nothing of the user's: whoever says its version needs no login and no settings.
+        // Nothing of the user: a program needs no login and no settings to print its version.
         let env = self.env.iter().filter(|(name, _)| *name == "PATH");
         let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
         let said = self.ask(args, env, Vec::new(), "version").await;

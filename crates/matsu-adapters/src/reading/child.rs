@@ -51,7 +51,7 @@ fn serve() -> io::Result<()> {
     })?;
     lockdown::forbid_processes()?;
     wait_for_hang_up()?;
-    // The starter is gone, so nobody wants the answer that may be in the making.
+    // The process that started this one is gone, so a reply in the making has no reader.
     drop(worker);
     Ok(())
 }

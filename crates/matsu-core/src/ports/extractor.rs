@@ -10,7 +10,7 @@ use super::fetcher::FetchedPage;
 #[async_trait]
 pub trait Extractor: Send + Sync {
     /// HTML, PDF, Markdown, plain text. Never follows anything the page says. Ends within a bounded time, whatever the
-    /// bytes are, and takes nobody else down with it.
+    /// bytes are, and ends no other process with it.
     async fn extract(&self, page: FetchedPage) -> Result<Document, ExtractError>;
 }
 

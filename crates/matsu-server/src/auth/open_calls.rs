@@ -112,7 +112,7 @@ pub async fn watch(app: App) {
 pub struct UntilOver {
     body: Body,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Said last to whoever reads events.
+    /// The last event of a stream.
     farewell: Option<Bytes>,
     is_over: bool,
     _call: Arc<OpenCall>,

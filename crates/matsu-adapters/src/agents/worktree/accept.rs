@@ -15,7 +15,7 @@ const PREREQUISITES_MAX: usize = 1_000;
 /// What the first lines say.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Commits that whoever takes it must have.
+    /// Commits that the receiving repository must have.
     pub needs: Vec<String>,
     pub head: String,
     /// Where the pack begins.

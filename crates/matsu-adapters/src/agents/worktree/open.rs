@@ -187,7 +187,7 @@ impl Git {
         is_right.then_some(made).ok_or_else(|| "git did not name the commit that it made".to_owned())
     }
 
-    /// As long as the reference is there, nobody's `git gc` takes away what the tree borrows. The name is the task's;
+    /// As long as the reference is there, `git gc` does not remove what the tree borrows. The name is the task's;
     /// with several runs of one task also the job's.
     async fn keep_base(&self, cell: &Cell, note: &mut Note, wish: &OpenWish<'_>) -> Result<(), String> {
         let Some(known) = note.known.clone() else { return Ok(()) };
