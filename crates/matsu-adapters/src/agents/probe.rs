@@ -68,8 +68,9 @@ impl Asked<'_> {
         // Nothing of the user: a program needs no login and no settings to print its version.
         let env = self.env.iter().filter(|(name, _)| *name == "PATH");
         let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let said = self.ask(args, env, Vec::new(), "version").await;
-        let version = said.and_then(|(code, stdout, stderr)| version_of(code, &stdout, &stderr));
+        // Only an answer is remembered: a program that could not be started now may answer the next time.
+        let (code, stdout, stderr) = self.ask(args, env, Vec::new(), "version").await?;
+        let version = version_of(code, &stdout, &stderr);
         with_known(|known| known.insert(identity, version.clone()));
         version
     }

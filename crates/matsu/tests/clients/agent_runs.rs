@@ -24,7 +24,9 @@ mod trees;
 mod waits;
 mod worktrees;
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -102,6 +104,17 @@ fn unique_sleep() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(1);
     format!("7{}.{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Writes a script that can be started at once. Another process writes it: a file that this one has open for writing
+/// may be inherited for a moment by a child of another test, and the kernel starts no program that is open so.
+#[track_caller]
+fn program(path: &Path, script: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).stdin(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    write!(shell.stdin.take().unwrap(), "#!/bin/sh\n{script}\n").unwrap();
+    assert!(shell.wait().unwrap().success());
 }
 
 /// How many processes have this among their arguments.

@@ -1,11 +1,9 @@
 //! Arguments that a caller passes, held against mode and roots by value, for every built-in agent. The programs are
 //! stand-ins that print what they were started with.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::{Bench, end_of, start_with};
+use super::{Bench, end_of, program, start_with};
 use crate::stdio::Client;
 
 /// A home whose claude, codex, gemini, qwen and opencode print their arguments, one on each line.
@@ -21,12 +19,6 @@ fn bench(settings: &str) -> Bench {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     bench.home.set("PATH", &path);
     bench
-}
-
-fn program(path: &Path, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn given(client: &mut Client, agent: &str, args: &Value) -> String {
@@ -201,7 +193,8 @@ fn a_program_is_asked_for_its_version_once_and_one_without_a_way_to_ask_never() 
     let told = of("told", told, "version = [\"--version\"]\n");
     let escaped = bench.home.path("ESCAPED");
     of("writer", &format!("touch {} && echo 6.6", escaped.display()), "version = [\"-v\"]\n");
-    of("silent", "sleep 30; echo 6.6", "");
+    let naps = super::unique_sleep();
+    of("silent", &format!("sleep {naps}; echo 6.6"), "");
     let mut client = bench.client();
     let version = |client: &mut Client, name: &str, probe: bool| {
         let said = client.call("list_agents", &json!({ "probe": probe }));
@@ -220,7 +213,7 @@ fn a_program_is_asked_for_its_version_once_and_one_without_a_way_to_ask_never() 
     version(&mut client, "writer", true);
     assert!(!escaped.exists());
     assert_eq!(version(&mut client, "silent", true), Value::Null);
-    let seen = crate::agent_runs::processes("30");
+    let seen = super::processes(&naps);
     assert_eq!(seen, 0, "a program without a version command was started");
     program(&told, "echo 2.0 # another file");
     assert_eq!(version(&mut client, "told", true), "2.0");

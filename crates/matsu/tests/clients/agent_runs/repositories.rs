@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::worktrees::{git, repository};
-use super::{Bench, end_of, start_with};
+use super::{Bench, end_of, program, start_with};
 use crate::stdio::Client;
 
 const WRITING: &str = "[agents]\nmode_max = \"workspace-write\"\n";
@@ -139,12 +139,6 @@ fn an_old_git_is_refused_with_the_version_that_is_needed() {
     let (_, end) = write(&mut client, "echo x > x", json!({}));
     let error = end["error"].as_str().unwrap_or_else(|| panic!("{end}"));
     assert!(error.contains("2.30.2") && error.contains("2.41") && error.contains("update git"), "{error}");
-}
-
-fn program(path: &Path, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Latin-1, bytes of no encoding, line ends, a mode, a link, a renamed and a removed file.
