@@ -1,5 +1,6 @@
 //! Agent command lines: definitions as data, a shim that owns every process of a run, decoders for their streams.
 
+mod adoption;
 mod allowed_args;
 mod check;
 mod command_line;
@@ -23,6 +24,8 @@ mod registry;
 mod runs_folder;
 pub mod sandbox;
 pub mod shim;
+mod spool;
+pub mod supervisor;
 mod text;
 mod verdict;
 mod worktree;

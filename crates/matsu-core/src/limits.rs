@@ -71,6 +71,8 @@ limits! {
     RESULT_HEAD_BYTES_MAX: usize = 8 * 1024, "bytes of a result that one reply carries; the rest is read by offset";
     RUN_SECONDS_MAX: u32 = 3_600, "longest run of an agent that can be asked for, in seconds";
     RUN_SECONDS: u32 = 1_800, "how long a run of an agent may take if nothing is said, in seconds";
+    HOST_GRACE: Duration = Duration::from_secs(600), "a run whose machine has left the store waits this long for it (configurable: agents.host_grace)";
+    RUN_RESTARTS_MAX: u32 = 3, "a run is resumed this often after a restart of its machine";
     RUN_OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024, "bytes that are kept of what a run says; more is dropped, and said so";
     RUN_PART_BYTES_MAX: usize = 32 * 1024, "bytes of a run's output that are stored at a time";
     RUN_FLUSH_AFTER: Duration = Duration::from_millis(200), "what a run says is stored this long after it was said";

@@ -21,6 +21,8 @@ words! {
         Worker = "worker",
         /// Has the store open and runs no jobs: a command, or a client's own server beside a daemon.
         Command = "command",
+        /// It is gone, and a run that it started may still be at work. Takes part in nothing.
+        Left = "left",
     }
 }
 

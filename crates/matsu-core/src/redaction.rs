@@ -279,6 +279,12 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Bytes that may be the beginning of a secret and wait for what follows.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// What can be shown by now.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);

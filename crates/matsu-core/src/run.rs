@@ -186,6 +186,9 @@ pub struct RunCheckpoint {
     /// Errors that may pass with time, so far.
     #[serde(default)]
     pub transient_failures: u32,
+    /// How often it was resumed after a restart of its machine.
+    #[serde(default)]
+    pub machine_restarts: u32,
 }
 
 /// A run's question to a person, as it is stored with the parked job and shown.

@@ -25,19 +25,36 @@ pub use meter::Spend;
 pub(crate) use meter::{close as close_meter, fill as fill_meter, open as open_meter};
 pub use notes::Notes;
 
+/// How an attempt came to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// From the queue: nothing of it runs.
+    Claimed,
+    /// It was held already, by this node or by one that is gone. What it started may still be at work.
+    TakenOver,
+}
+
 /// One attempt at one job. Cheap to clone, so that parts of a body can share it.
 #[derive(Clone)]
 pub struct JobContext {
     pub job: Arc<Job>,
     pub lease: Lease,
     pub stop: StopSignal,
+    pub taken: Taken,
     runtime: Runtime,
     notes: Arc<Notes>,
 }
 
 impl JobContext {
-    pub(crate) fn new(runtime: Runtime, job: Job, lease: Lease, stop: StopSignal, notes: Arc<Notes>) -> Self {
-        Self { job: Arc::new(job), lease, stop, runtime, notes }
+    pub(crate) fn new(
+        runtime: Runtime,
+        job: Job,
+        lease: Lease,
+        stop: StopSignal,
+        notes: Arc<Notes>,
+        taken: Taken,
+    ) -> Self {
+        Self { job: Arc::new(job), lease, stop, taken, runtime, notes }
     }
 
     #[must_use]

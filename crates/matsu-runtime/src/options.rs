@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::limits::{
-    HOLD_MAX, NATIVE_WAIT_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD, TOMBSTONE_KEPT,
+    HOLD_MAX, HOST_GRACE, NATIVE_WAIT_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD,
+    TOMBSTONE_KEPT,
 };
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
@@ -34,6 +35,8 @@ pub struct RuntimeOptions {
     pub research: Option<Arc<ResearchKit>>,
     /// The same for a call whose caller is fed with progress, and may be kept alive by it.
     pub hold_max_progress: Duration,
+    /// How long a run waits for its host to come back.
+    pub host_grace: Duration,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -56,6 +59,7 @@ impl RuntimeOptions {
             sessions: SessionOptions::default(),
             research: None,
             hold_max_progress: HOLD_MAX,
+            host_grace: HOST_GRACE,
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),

@@ -1,5 +1,6 @@
 //! The queue: who claims, who runs, who ends. One dispatcher per slot owns the bodies of that slot in this process.
 
+pub mod adoptions;
 pub mod dispatcher;
 pub mod ending;
 pub mod lone;

@@ -23,6 +23,7 @@ use crate::chat::WeakChats;
 use crate::cursors::Cursors;
 use crate::dispatch::signal::News;
 use crate::options::{Expiry, RuntimeOptions, Workers};
+use crate::queue::adoptions::Adoptions;
 use crate::queue::lone::Lone;
 use crate::queue::running::Running;
 use crate::research::{ResearchKit, Told};
@@ -57,6 +58,7 @@ struct Inner {
     snapshots: Arc<Snapshots>,
     running: Running,
     lone: Lone,
+    adoptions: Adoptions,
     live_runs: Arc<LiveRuns>,
     claiming: AtomicBool,
     /// A node that the store does not know must not claim: nobody would ever find it dead.
@@ -85,6 +87,7 @@ impl Runtime {
             snapshots,
             running: Running::default(),
             lone: Lone::default(),
+            adoptions: Adoptions::default(),
             live_runs: Arc::default(),
             claiming: AtomicBool::new(true),
             registered: AtomicBool::new(false),
@@ -305,6 +308,18 @@ impl Runtime {
             started_at: self.inner.started_at,
             limits: (options.workers == Workers::All).then(|| options.limits.clone()),
         }
+    }
+
+    pub(crate) fn adoptions(&self) -> &Adoptions {
+        &self.inner.adoptions
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.inner.options.host
+    }
+
+    pub(crate) fn host_grace(&self) -> Duration {
+        self.inner.options.host_grace
     }
 
     pub(crate) fn is_registered(&self) -> bool {

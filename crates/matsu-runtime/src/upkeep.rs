@@ -2,6 +2,7 @@
 //!
 //! None of them ends because the store is away: each says so once, goes on trying, and says once that it is back.
 
+pub mod adoption;
 pub mod doors;
 pub mod hard_stop;
 pub mod heart;
@@ -25,11 +26,20 @@ pub enum Part {
     Sweeper,
     HardStop,
     Doors,
+    Adoption,
 }
 
 impl Part {
-    pub const ALL: &'static [Self] =
-        &[Self::Ticker, Self::Heart, Self::Orders, Self::Safety, Self::Sweeper, Self::Doors, Self::HardStop];
+    pub const ALL: &'static [Self] = &[
+        Self::Ticker,
+        Self::Heart,
+        Self::Orders,
+        Self::Safety,
+        Self::Sweeper,
+        Self::Doors,
+        Self::HardStop,
+        Self::Adoption,
+    ];
 
     /// Runs until told to end. Each step is a transaction of its own, so it can be dropped between any two.
     pub async fn run(self, runtime: &Runtime, until: &CancellationToken) {
@@ -42,6 +52,7 @@ impl Part {
                 Self::Sweeper => sweeper::run(runtime).await,
                 Self::HardStop => hard_stop::run(runtime).await,
                 Self::Doors => doors::run(runtime).await,
+                Self::Adoption => adoption::run(runtime).await,
             }
         };
         let _ended = until.run_until_cancelled(work).await;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::extract::{Extension, Request};
 use axum::middleware::Next;
@@ -27,6 +28,10 @@ const DEPTH_MAX: usize = 64;
 
 /// The first line of a connection is short; a longer one is not from a client of ours.
 pub const FIRST_LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// A run that goes on is taken over within this time of the daemon's start.
+const ADOPTION_MAX: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the kernel says about the process that connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +133,7 @@ where
     let Ok(forward) = serde_json::from_str::<Forward>(&line) else {
         return Ok(Some(Arrived { peer, preamble: Some(line) }));
     };
-    let run = app.runtime().live_runs().by_id(&forward.matsu_run).filter(|run| run.socket_key.matches(&forward.key));
+    let run = live_run(app, &forward.matsu_run).await.filter(|run| run.socket_key.matches(&forward.key));
     let Some(run) = run else {
         tracing::warn!(run = %forward.matsu_run, "a connection was forwarded for a run that is over, or with a wrong key");
         return Ok(None);
@@ -138,6 +143,23 @@ where
         [] => Ok(None),
         [b'{', ..] => Ok(Some(Arrived { peer, preamble: Some(first_line(reader).await?) })),
         _ => Ok(Some(Arrived { peer, preamble: None })),
+    }
+}
+
+/// A run that was started by another daemon may not have been taken over yet.
+async fn live_run(app: &App, id: &RunId) -> Option<RunSeat> {
+    let runtime = app.runtime();
+    let until = runtime.clock().instant() + ADOPTION_MAX;
+    loop {
+        if let Some(run) = runtime.live_runs().by_id(id) {
+            return Some(run);
+        }
+        let now = runtime.clock().now();
+        let is_live = matches!(runtime.store().session_of_run(id).await, Ok(Some(session)) if session.is_live(now));
+        if !is_live || runtime.clock().instant() >= until {
+            return None;
+        }
+        runtime.clock().sleep(LOOK_EVERY).await;
     }
 }
 

@@ -82,6 +82,9 @@ impl Problem {
             | ErrorCode::LeaseLost => StatusCode::CONFLICT,
             ErrorCode::AgentStartFailed
             | ErrorCode::ConfinementUnavailable
+            | ErrorCode::SupervisorLost
+            | ErrorCode::MachineRestarted
+            | ErrorCode::HostLost
             | ErrorCode::AgentExit
             | ErrorCode::AgentApiError
             | ErrorCode::AgentNoResult

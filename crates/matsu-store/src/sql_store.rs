@@ -19,10 +19,10 @@ use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, Claim, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule,
-    FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart,
-    OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim,
-    SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
-    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, LeftRun, NewNode, NodeStore, Order,
+    OutputPart, OutputPosition, OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation,
+    RunStore, SessionClaim, SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError,
+    StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -39,6 +39,7 @@ use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
 use crate::transitions::claim_alone::{ClaimAlone, IsLoneJobWaiting};
 use crate::transitions::expire::{Expire, MarkRead};
 use crate::transitions::guard::Guarded;
+use crate::transitions::left_runs::{AdoptRun, LoseRun, ReadLeftRuns};
 use crate::transitions::nodes::{Beat, ReadNodes, ReadSlots, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
 use crate::transitions::read::{
@@ -46,7 +47,7 @@ use crate::transitions::read::{
     ReadTask, ReadTasks,
 };
 use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
-use crate::transitions::run_output::{AppendOutput, ReadOutput};
+use crate::transitions::run_output::{AppendOutput, ReadOutput, ReadPosition};
 use crate::transitions::run_sessions::{InsertRun, NoteSession, ReadSession};
 use crate::transitions::spending::{HoldTurns, MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
 use crate::transitions::tokens::{ExtendToken, InsertToken, ListTokens, RevokeToken, TokenByHash};
@@ -229,8 +230,12 @@ impl RunStore for SqlStore {
         self.write(NoteSession { lease: lease.clone(), note, now }).await
     }
 
-    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError> {
-        self.write(AppendOutput { lease: lease.clone(), parts }).await
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>, read_to: u64) -> Result<(), StoreError> {
+        self.write(AppendOutput { lease: lease.clone(), parts, read_to }).await
+    }
+
+    async fn output_position(&self, job: &JobId, from_attempt: i64) -> Result<OutputPosition, StoreError> {
+        self.read(ReadPosition { job: job.clone(), from_attempt }).await
     }
 
     async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError> {
@@ -285,6 +290,18 @@ impl NodeStore for SqlStore {
             sqlite.forget_node(id);
         }
         Ok(settled)
+    }
+
+    async fn left_runs(&self) -> Result<Vec<LeftRun>, StoreError> {
+        self.read(ReadLeftRuns).await
+    }
+
+    async fn adopt_run(&self, run: &Lease, node: &NodeId, now: Timestamp) -> Result<Option<Lease>, StoreError> {
+        self.write(AdoptRun { run: run.clone(), node: node.clone(), now }).await
+    }
+
+    async fn lose_run(&self, run: &Lease, message: &str, now: Timestamp) -> Result<bool, StoreError> {
+        self.write(LoseRun { run: run.clone(), message: message.to_owned(), now }).await
     }
 }
 

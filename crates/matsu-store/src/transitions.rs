@@ -22,6 +22,7 @@ pub mod guard;
 pub mod insert_task;
 pub mod interrupts;
 pub mod ledger;
+pub mod left_runs;
 pub mod messages;
 pub mod nodes;
 pub mod notifications;

@@ -144,9 +144,7 @@ impl Client {
         let runtime = compose::runtime(config, &opened, role)?;
         // Nothing may read as running that no live process holds.
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
-            if !runtime.has_live_runs_of(&dead).await? {
-                opened.store.reap_node(&dead, runtime.clock().now()).await?;
-            }
+            opened.store.reap_node(&dead, runtime.clock().now()).await?;
         }
         let beside = match lock {
             Some(lock) => Beside::Working { _service: runtime.start(), _lock: lock },

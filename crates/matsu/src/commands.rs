@@ -129,6 +129,9 @@ pub enum Command {
     /// The parent of one run's processes; started by the daemon, never by hand
     #[command(name = "__run", hide = true)]
     Shim,
+    /// The supervisor of one run, in its folder; started by the daemon, never by hand
+    #[command(name = "__supervise", hide = true)]
+    Supervise { folder: std::path::PathBuf },
     /// A process that reads documents; started by the daemon, never by hand
     #[command(name = "__read", hide = true)]
     Read,
@@ -180,9 +183,13 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         Command::User(what) => user::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Shim | Command::Read | Command::Seal { .. } | Command::Init | Command::Fence | Command::Mcp(_) => {
-            Ok(ExitCode::FAILURE)
-        }
+        Command::Shim
+        | Command::Supervise { .. }
+        | Command::Read
+        | Command::Seal { .. }
+        | Command::Init
+        | Command::Fence
+        | Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,

@@ -67,6 +67,7 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         confine: config.confine(),
         socket: config.paths.socket(),
         clock: Clock::system(),
+        store: config.store_name(),
         bundle_bytes_max: config.agent_bundle_max(),
     }))
 }

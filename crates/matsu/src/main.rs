@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use matsu_adapters::agents::sandbox::view::Network;
-use matsu_adapters::agents::{sandbox, shim};
+use matsu_adapters::agents::{sandbox, shim, supervisor};
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     match cli.command {
         commands::Command::Read => return matsu_adapters::reading::child::run(),
         commands::Command::Shim => return shim::run(),
+        commands::Command::Supervise { folder } => return supervisor::run(&folder),
         commands::Command::Seal { no_network: false } => return sandbox::run_seal(Network::Shared),
         commands::Command::Seal { no_network: true } => return sandbox::run_seal(Network::None),
         commands::Command::Init => return sandbox::run_init(),

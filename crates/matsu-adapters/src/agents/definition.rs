@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use matsu_core::limits::RUN_REQUESTS_MAX;
-use matsu_core::ports::agent::{ConnectBack, Delivery, ReportRule};
+use matsu_core::ports::agent::{ConnectBack, Delivery, OnRestart, ReportRule};
 use matsu_core::run::{Confinement, Mode};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -79,6 +79,9 @@ pub struct Definition {
     /// What is said to a conversation that goes on after an interruption.
     #[serde(default = "go_on")]
     pub go_on: String,
+    /// What becomes of a run whose machine was restarted.
+    #[serde(default = "on_machine_restart")]
+    pub on_machine_restart: OnRestart,
 }
 
 fn requests_max() -> u32 {
@@ -91,6 +94,10 @@ fn delivery() -> Delivery {
 
 fn end_of_flags() -> String {
     "--".to_owned()
+}
+
+fn on_machine_restart() -> OnRestart {
+    OnRestart::Resume
 }
 
 fn go_on() -> String {

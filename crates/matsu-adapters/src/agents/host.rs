@@ -1,5 +1,6 @@
 //! The command lines of this machine, as the port wants them: definitions, rules, and starting a run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,12 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
+use matsu_core::id::{JobId, RunId};
 use matsu_core::job::Lease;
 use matsu_core::ports::agent::{
     Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, Probe, ProbeDepth, RefusedParam, RunEvent,
-    RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
+    RunOrder, RunRefusal, RunTrace, RunWish, Say, StartError, Supports, TraceState,
 };
 use matsu_core::run::{Changes, Confinement, Mode};
+use matsu_core::secret::{self, Token};
 
 use super::check::{self, Rules};
 use super::command_line::{self, Facts};
@@ -23,13 +26,19 @@ use super::ground::Ground;
 use super::live::{CliRun, Parts};
 use super::probe::Asked;
 use super::registry::Registry;
-use super::runs_folder::{self, RunFolder, RunsFolder};
-use super::shim::order::{EndWord, Order, RunSocket, Stdin, Word};
+use super::runs_folder::{self, RunFolder, RunRecord, RunsFolder};
+use super::shim::order::{EndWord, Order, RunSocket, Stdin};
+use super::supervisor::exit_record::ExitRecord;
+use super::supervisor::order::{self as orders};
 use super::worktree::Worktree;
-use super::{decoders, environment, git, git_paths, orphans, probe, process};
+use super::{adoption, decoders, environment, git, git_paths, orphans, probe, process};
+use tokio::net::UnixStream;
 
 /// What a definition calls Matsu itself, wherever it is installed.
 const THIS_PROGRAM: &str = "{matsu}";
+
+/// Set by a test that plays a restart of the machine.
+const BOOT_ID: &str = "MATSU_TEST_BOOT_ID";
 
 /// What a host is told about its machine.
 #[derive(Clone, Debug)]
@@ -49,6 +58,8 @@ pub struct HostOptions {
     /// The daemon's socket, which runs reach by way of their own.
     pub socket: PathBuf,
     pub clock: Clock,
+    /// Which store the runs belong to: runs of another one are left alone.
+    pub store: String,
     /// The largest bundle that is taken over from a run.
     pub bundle_bytes_max: u64,
 }
@@ -68,7 +79,7 @@ impl CliHost {
             tracing::warn!(%error, "processes of a killed run may be left behind on this system");
         }
         let registry = Registry::load(options.definitions.as_deref());
-        let runs = RunsFolder::new(&options.data_dir);
+        let runs = RunsFolder::new(&options.data_dir, &options.store);
         runs.sweep();
         git::sweep_scratch(&options.data_dir);
         let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
@@ -139,6 +150,7 @@ impl CliHost {
                 model: definition.model.is_some(),
             },
             retries: definition.retries,
+            on_machine_restart: definition.on_machine_restart,
             delivery: definition.delivery,
             connect_back: definition.connect_back(),
         }
@@ -193,14 +205,14 @@ impl CliHost {
         }
         let chosen =
             definition.session.as_ref().filter(|session| session.choose && order.resume.is_none()).map(|_| uuid());
-        let marker = marker(&order.lease);
+        let marker = order.run_id.to_string();
         let session = order.resume.as_ref().map(|resume| resume.vendor_session.as_str()).or(chosen.as_deref());
         let confined = self.confine(definition, order, ground, folder, (&program, session))?;
         let inside = folder.inside();
         let line = command_line::build(&Facts {
             definition,
             input: &order.input,
-            prompt: prompt(definition, order),
+            prompt: &prompt(definition, order),
             resume: order.resume.as_ref(),
             chosen_session: chosen.as_deref(),
             directory: &ground.directory,
@@ -225,7 +237,7 @@ impl CliHost {
             env,
             directory: ground.directory.clone(),
             stdin: stdin(definition, order, &inside),
-            lock: self.runs.lock(&order.lease),
+            lock: folder.outside().join("unused"),
             sandbox: confined.sandbox,
             keep: confined.keep,
             socket: Some(RunSocket {
@@ -239,6 +251,144 @@ impl CliHost {
             },
         };
         Ok((shim, chosen, confined.level))
+    }
+}
+
+/// The way to a supervisor.
+#[derive(Default)]
+pub struct Way {
+    /// Absent: it is gone.
+    pub control: Option<UnixStream>,
+    /// How long its program has run by now.
+    pub ran_seconds: u32,
+}
+
+impl CliHost {
+    /// Prepares everything, then starts the supervisor. From then on the run is found by its record.
+    async fn start_in(
+        &self,
+        definition: &Arc<Definition>,
+        order: &RunOrder,
+        folder: &RunFolder,
+    ) -> Result<CliRun, StartError> {
+        let error = |error: std::io::Error| cannot(&error.to_string());
+        let ground = Ground::find(&self.options, &self.confiner, order, order.run_id.as_str()).await?;
+        let (shim_order, chosen, level) = match self.order(definition, order, &ground, folder) {
+            Ok(made) => made,
+            Err(error) => {
+                ground.leave().await;
+                return Err(error);
+            }
+        };
+        let decoder = decoders::of(&definition.output).flatten().map(|make| make());
+        let listens = definition.prompt == PromptWay::Stdin && definition.listens(order.input.mode);
+        let spoken = decoder.as_ref().filter(|_| listens).map(|decoder| decoder.prompt(&prompt(definition, order)));
+        let run_secret = secret::mint();
+        let supervision = orders::RunOrder {
+            version: orders::VERSION,
+            order: shim_order,
+            first_input: spoken.map(|prompt| format!("{prompt}\n")),
+            secret: run_secret.clone(),
+            attempt: order.lease.attempt,
+            seconds_max: Some(order.input.timeout_seconds),
+            ends_with_daemon: !order.outlives,
+        };
+        let text = serde_json::to_string(&supervision).map_err(|error| cannot(&error.to_string()))?;
+        runs_folder::write_private(&folder.order(), &text).map_err(error)?;
+        let record = RunRecord {
+            run_id: order.run_id.clone(),
+            store: self.options.store.clone(),
+            job_id: order.lease.job_id.clone(),
+            attempt: order.lease.attempt,
+            session_id: order.session_id.clone(),
+            agent: definition.name.clone(),
+            level,
+            place: ground.place.clone(),
+            usage_before: ground.place.usage,
+            chosen_session: chosen,
+            resumed_session: order.resume.as_ref().map(|resume| resume.vendor_session.clone()),
+            token: order.token.reveal().to_string(),
+            socket_key: order.socket_key.reveal().to_string(),
+            secret: run_secret,
+            boot_id: self.boot_id(),
+        };
+        // Locked before it can be found, so that it is never taken for one whose supervisor is gone.
+        let lock = folder.lock().map_err(error)?;
+        folder.write_record(&record).map_err(error)?;
+        let mark = (command_line::MARKER, record.run_id.as_str());
+        let control = process::start_supervisor(mark, folder.path(), lock).map_err(error)?;
+        let way = Way { control: Some(control), ran_seconds: 0 };
+        Ok(self.follow(definition, record, folder.clone(), ground.worktree, way))
+    }
+
+    /// A run as its record has it, from the beginning of its output.
+    pub(super) fn follow(
+        &self,
+        definition: &Arc<Definition>,
+        record: RunRecord,
+        folder: RunFolder,
+        worktree: Option<Worktree>,
+        way: Way,
+    ) -> CliRun {
+        let is_old_boot = record.boot_id != self.boot_id();
+        let mut run = CliRun::new(Parts {
+            definition: Arc::clone(definition),
+            clock: self.options.clock,
+            place: record.place,
+            usage_before: record.usage_before,
+            level: record.level,
+            marker: record.run_id.to_string(),
+            worktree,
+            folder,
+            control: way.control,
+            ran_seconds: way.ran_seconds,
+            is_old_boot,
+            decoder: decoders::of(&definition.output).flatten().map(|make| make()),
+        });
+        // A program of plain text never names its conversation.
+        if let (Some(session), false) = (record.chosen_session, definition.streams()) {
+            run.first(RunEvent::Session(session));
+        }
+        run
+    }
+
+    pub(super) fn definition(&self, name: &str) -> Option<Arc<Definition>> {
+        self.find(name).cloned()
+    }
+
+    pub(super) fn options(&self) -> &HostOptions {
+        &self.options
+    }
+
+    pub(super) fn runs(&self) -> &RunsFolder {
+        &self.runs
+    }
+
+    pub(super) fn confiner(&self) -> &Arc<Confiner> {
+        &self.confiner
+    }
+
+    /// Which start of the machine this is. A test may say so itself.
+    fn boot_id(&self) -> String {
+        if let Some(said) = self.options.environment.get(BOOT_ID) {
+            return said.clone();
+        }
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().to_owned())
+    }
+
+    fn state_of(&self, folder: &RunFolder, record: &RunRecord) -> TraceState {
+        // In this order: a supervisor writes its record before it lets go of the lock.
+        if folder.is_held() {
+            TraceState::Alive
+        } else if ExitRecord::read(folder).is_some() {
+            TraceState::Ended
+        } else if !folder.begun().exists() {
+            TraceState::NotBegun
+        } else if record.boot_id != self.boot_id() {
+            TraceState::MachineRestarted
+        } else {
+            TraceState::Lost
+        }
     }
 }
 
@@ -257,15 +407,16 @@ fn stdin(definition: &Definition, order: &RunOrder, inside: &Path) -> Stdin {
     }
 }
 
-fn prompt<'a>(definition: &'a Definition, order: &'a RunOrder) -> &'a str {
-    match order.say {
-        Say::Message => &order.input.message,
-        Say::GoOn => &definition.go_on,
-    }
-}
+/// What a resumed program reads after a restart of the machine, before the definition's own words.
+const RESTARTED: &str =
+    "The machine was restarted while you worked, and you were interrupted. Check what is done already.";
 
-fn marker(lease: &Lease) -> String {
-    format!("{}.{}", lease.job_id, lease.attempt)
+fn prompt<'a>(definition: &'a Definition, order: &'a RunOrder) -> Cow<'a, str> {
+    match order.say {
+        Say::Message => Cow::Borrowed(&order.input.message),
+        Say::GoOn => Cow::Borrowed(&definition.go_on),
+        Say::GoOnAfterRestart => Cow::Owned(format!("{RESTARTED} {}", definition.go_on)),
+    }
 }
 
 pub fn cannot(why: &str) -> StartError {
@@ -351,47 +502,40 @@ impl AgentHost for CliHost {
         let definition = self.find(&order.input.agent).cloned();
         let definition =
             definition.ok_or_else(|| cannot(&format!("there is no agent {} any more", order.input.agent)))?;
-        let folder = self.runs.make(&order.lease).map_err(|error| cannot(&error.to_string()))?;
-        let ground = Ground::find(&self.options, &self.confiner, &order, &marker(&order.lease)).await?;
-        let (shim_order, chosen, level) = match self.order(&definition, &order, &ground, &folder) {
-            Ok(made) => made,
-            Err(error) => {
-                ground.leave().await;
-                return Err(error);
-            }
-        };
-        let shim = process::start_shim((command_line::MARKER, &marker(&order.lease)))
-            .map_err(|error| cannot(&error.to_string()))?;
-        let decoder = decoders::of(&definition.output).flatten().map(|make| make());
-        let listens = definition.prompt == PromptWay::Stdin && definition.listens(order.input.mode);
-        let spoken = decoder.as_ref().filter(|_| listens).map(|decoder| decoder.prompt(prompt(&definition, &order)));
-        let mut run = CliRun::new(Parts {
-            definition: Arc::clone(&definition),
-            clock: self.options.clock,
-            place: ground.place,
-            level,
-            marker: marker(&order.lease),
-            worktree: ground.worktree,
-            folder,
-            shim,
-            decoder,
-        });
-        run.order(&shim_order).await;
-        if let Some(prompt) = spoken {
-            run.say(&Word::Input { text: format!("{prompt}\n") }).await;
+        let folder = self.runs.make(&order.run_id).map_err(|error| cannot(&error.to_string()))?;
+        let started = self.start_in(&definition, &order, &folder).await;
+        if started.is_err() {
+            folder.remove();
         }
-        // A program of plain text never names its conversation.
-        if let (Some(session), false) = (chosen, definition.streams()) {
-            run.first(RunEvent::Session(session));
-        }
-        Ok(Box::new(run))
+        Ok(Box::new(started?))
     }
 
-    fn live_runs(&self) -> Vec<Lease> {
-        let (mut live, left) = self.runs.held_and_left();
-        let ended = orphans::end_unheld(&left.iter().map(marker).collect::<Vec<_>>());
-        live.extend(left.into_iter().zip(ended).filter(|(_, had_some)| *had_some).map(|(lease, _)| lease));
-        live
+    fn trace(&self, job: &JobId) -> Option<RunTrace> {
+        let (folder, record) = self.runs.of_job(job).into_iter().next()?;
+        Some(RunTrace {
+            state: self.state_of(&folder, &record),
+            run_id: record.run_id,
+            attempt: record.attempt,
+            session_id: record.session_id,
+            token: Token::new(&record.token),
+            socket_key: Token::new(&record.socket_key),
+            resumed_session: record.resumed_session,
+        })
+    }
+
+    async fn adopt(&self, lease: &Lease, run: &RunId, stored: u64) -> Result<Box<dyn LiveRun>, StartError> {
+        adoption::adopt(self, lease, run, stored).await.map(|run| -> Box<dyn LiveRun> { Box::new(run) })
+    }
+
+    fn jobs_with_runs(&self) -> Vec<JobId> {
+        self.runs.all().into_iter().map(|(_, record)| record.job_id).collect()
+    }
+
+    async fn forget(&self, job: &JobId) {
+        for (folder, record) in self.runs.of_job(job) {
+            adoption::end(&folder, &record, self.options.clock).await;
+            folder.remove();
+        }
     }
 
     async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String> {

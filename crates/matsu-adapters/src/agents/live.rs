@@ -1,37 +1,37 @@
-//! A run under way: reads both streams and the shim's reports, and says what happened.
-//!
-//! Everything known lies in the value itself, never in a future, so that a reader who stops listening loses nothing.
+//! One run of a program, as the runtime sees it: what its supervisor has spooled becomes events, in order. Everything
+//! known lies in the value itself, never in a future, so a reader that stops waiting loses nothing; and nothing is known
+//! that cannot be found again in the run's folder, so another daemon goes on where this one stopped.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use matsu_core::clock::Clock;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
 use matsu_core::run::{Answer, Confinement, Usage};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, ChildStderr, ChildStdout};
-use tokio::time::Instant;
 
 use super::decoders::{Decoder, Outcome, Said};
 use super::definition::{Definition, UsageScope};
 use super::orphans;
 use super::place::{self, Place};
-use super::process::Shim;
 use super::runs_folder::RunFolder;
-use super::shim::order::{Order, Report, Word};
+use super::spool::{SpoolReader, Stream, forget_before};
+use super::supervisor::exit_record::ExitRecord;
+use super::supervisor::order::{Notice, Word};
 use super::text::{LineCutter, Tail, Utf8};
 use super::verdict::{self, Exit};
 use super::worktree::{Closed, Worktree};
 
-const READ_BYTES: usize = 16 * 1024;
-
-/// After the last process is gone its streams end by themselves, unless it gave them to somebody outside.
-const STREAMS_END_WITHIN: Duration = Duration::from_secs(2);
+/// What is kept of the output of a program that prints plain text, for the tail that an error shows.
+const TEXT_KEPT: u64 = 64 * 1024;
 
 pub struct CliRun {
     definition: Arc<Definition>,
@@ -41,24 +41,37 @@ pub struct CliRun {
     level: Confinement,
     marker: String,
     worktree: Option<Worktree>,
-    /// Removed when the run is dropped, which is after its last process if it was awaited.
-    _folder: RunFolder,
-    child: Child,
+    folder: RunFolder,
     control: Option<OwnedWriteHalf>,
-    reports: Option<Lines<BufReader<OwnedReadHalf>>>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    buffer: Box<[u8; READ_BYTES]>,
-    error_buffer: Box<[u8; READ_BYTES]>,
+    notices: Option<Lines<BufReader<OwnedReadHalf>>>,
+    out: SpoolReader,
+    err: SpoolReader,
     reading: Reading,
     stdout_tail: Tail,
     stderr_tail: Tail,
-    events: VecDeque<RunEvent>,
+    /// Each with the position in the output that is reached with it.
+    events: VecDeque<(RunEvent, u64)>,
+    /// What was returned reaches up to here.
+    position: u64,
+    /// Where the questions were asked that are not answered yet.
+    asked_at: HashMap<String, u64>,
     requests: u32,
     hopeless: Option<String>,
-    report: Option<Report>,
-    streams_end_at: Option<Instant>,
+    /// How long the program had run when this daemon came.
+    ran_seconds: u32,
+    /// The machine was started again since the run began.
+    is_old_boot: bool,
+    end: Option<End>,
     last_step: Option<BoxFuture<'static, Closed>>,
+}
+
+/// How the supervisor ended.
+enum End {
+    Recorded(ExitRecord),
+    /// It was killed. What it had spooled is there.
+    Lost,
+    /// What it had spooled cannot be read.
+    Damaged(String),
 }
 
 /// How stdout is read.
@@ -72,72 +85,86 @@ pub struct Parts {
     pub definition: Arc<Definition>,
     pub clock: Clock,
     pub place: Place,
+    pub usage_before: Option<Usage>,
     pub level: Confinement,
     pub marker: String,
     pub worktree: Option<Worktree>,
     pub folder: RunFolder,
-    pub shim: Shim,
+    /// Absent: the supervisor is gone.
+    pub control: Option<UnixStream>,
+    pub ran_seconds: u32,
+    pub is_old_boot: bool,
     pub decoder: Option<Box<dyn Decoder>>,
 }
 
 impl CliRun {
     pub fn new(parts: Parts) -> Self {
-        let Shim { child, control, stdout, stderr } = parts.shim;
-        let (reader, writer) = control.into_split();
+        let (notices, control) = match parts.control.map(UnixStream::into_split) {
+            Some((reader, writer)) => (Some(BufReader::new(reader).lines()), Some(writer)),
+            None => (None, None),
+        };
         let reading = match parts.decoder {
             Some(decoder) => Reading::Stream { cutter: LineCutter::default(), decoder },
             None => Reading::Text(Utf8::default()),
         };
+        let spool = parts.folder.spool();
+        let err_at = SpoolReader::first(&spool, Stream::Err).unwrap_or(0);
         Self {
             definition: parts.definition,
             clock: parts.clock,
-            usage_before: parts.place.usage,
+            usage_before: parts.usage_before,
             place: parts.place,
             level: parts.level,
             marker: parts.marker,
             worktree: parts.worktree,
-            _folder: parts.folder,
-            child,
-            control: Some(writer),
-            reports: Some(BufReader::new(reader).lines()),
-            stdout: Some(stdout),
-            stderr: Some(stderr),
-            buffer: Box::new([0; READ_BYTES]),
-            error_buffer: Box::new([0; READ_BYTES]),
+            folder: parts.folder,
+            control,
+            notices,
+            out: SpoolReader::new(&spool, Stream::Out, 0),
+            err: SpoolReader::new(&spool, Stream::Err, err_at),
             reading,
             stdout_tail: Tail::default(),
             stderr_tail: Tail::default(),
             events: VecDeque::new(),
+            position: 0,
+            asked_at: HashMap::new(),
             requests: 0,
             hopeless: None,
-            report: None,
-            streams_end_at: None,
+            ran_seconds: parts.ran_seconds,
+            is_old_boot: parts.is_old_boot,
+            end: None,
             last_step: None,
         }
     }
 
-    /// The first thing a shim is told.
-    pub async fn order(&mut self, order: &Order) {
-        self.send(serde_json::to_vec(order)).await;
-    }
-
-    /// Says something to the shim.
-    pub async fn say(&mut self, word: &Word) {
-        self.send(serde_json::to_vec(word)).await;
-    }
-
-    async fn send(&mut self, line: serde_json::Result<Vec<u8>>) {
-        let Ok(mut line) = line else { return };
-        line.push(b'\n');
-        if let Some(control) = &mut self.control
-            && control.write_all(&line).await.is_err()
-        {
-            self.control = None;
+    /// Reads what another daemon has stored already, to know what it knew: nothing of it is stored again.
+    ///
+    /// # Errors
+    /// The spool cannot be read.
+    pub fn replay(&mut self, stored: u64) -> io::Result<()> {
+        if matches!(self.reading, Reading::Text(_)) {
+            let kept = SpoolReader::first(&self.folder.spool(), Stream::Out)?;
+            self.out = SpoolReader::new(&self.folder.spool(), Stream::Out, kept.min(stored));
         }
+        while self.out.position() < stored {
+            let Some(mut bytes) = self.out.next()? else { break };
+            let beyond = usize::try_from(self.out.position().saturating_sub(stored)).unwrap_or(0);
+            bytes.truncate(bytes.len().saturating_sub(beyond));
+            self.read(&bytes, stored.min(self.out.position()));
+        }
+        self.out = SpoolReader::new(&self.folder.spool(), Stream::Out, stored);
+        // A text that was cut inside a character begins anew there.
+        if let Reading::Text(utf8) = &mut self.reading {
+            *utf8 = Utf8::default();
+        }
+        self.events.retain(|(event, _)| matches!(event, RunEvent::Session(_) | RunEvent::Usage(_)));
+        self.events.iter_mut().for_each(|(_, position)| *position = stored);
+        self.position = stored;
+        Ok(())
     }
 
-    /// Says something short, at once. If it cannot be said, hanging up ends the run, whose last word this is anyway.
-    fn tell(&mut self, word: &Word) {
+    /// Sends a word to the supervisor, at once. One that cannot be reached has ended or hangs; its lock shows which.
+    fn send(&mut self, word: &Word) {
         let Ok(mut line) = serde_json::to_vec(word) else { return };
         line.push(b'\n');
         let sent = self.control.as_ref().map(|control| control.try_write(&line));
@@ -148,116 +175,151 @@ impl CliRun {
 
     /// Puts an event before all others.
     pub fn first(&mut self, event: RunEvent) {
-        self.events.push_front(event);
+        self.events.push_front((event, self.position));
     }
 
-    /// One thing happens.
-    async fn step(&mut self) {
-        let streams_end_at = self.streams_end_at;
-        let clock = self.clock;
-        tokio::select! {
-            read = read(&mut self.stdout, &mut *self.buffer) => match read {
-                0 => self.stdout_ended(),
-                bytes => self.hear(bytes),
-            },
-            read = read(&mut self.stderr, &mut *self.error_buffer) => match read {
-                0 => self.stderr = None,
-                bytes => self.stderr_tail.push(&self.error_buffer[..bytes]),
-            },
-            line = next_report(&mut self.reports) => self.reported(line),
-            () = until(clock, streams_end_at) => {
-                self.stdout_ended();
-                self.stderr = None;
+    /// Takes what there is to read. `false`: nothing at the moment.
+    fn read_more(&mut self) -> bool {
+        while let Ok(Some(bytes)) = self.err.next() {
+            self.stderr_tail.push(&bytes);
+        }
+        match self.out.next() {
+            Ok(Some(bytes)) => {
+                self.read(&bytes, self.out.position());
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::error!(run = self.marker, %error, "the output of a run cannot be read");
+                self.end = Some(End::Damaged(error.to_string()));
+                false
             }
         }
     }
 
-    fn hear(&mut self, bytes: usize) {
-        let bytes = &self.buffer[..bytes];
+    /// `after`: the position after these bytes.
+    fn read(&mut self, bytes: &[u8], after: u64) {
         self.stdout_tail.push(bytes);
+        let before = after - bytes.len() as u64;
         match &mut self.reading {
-            Reading::Text(utf8) => self.events.push_back(RunEvent::Output(utf8.push(bytes))),
+            Reading::Text(utf8) => {
+                let text = utf8.push(bytes);
+                let position = after - utf8.held() as u64;
+                if !text.is_empty() {
+                    self.events.push_back((RunEvent::Output(text), position));
+                }
+            }
             Reading::Stream { cutter, .. } => {
-                for line in cutter.push(bytes) {
-                    self.line(&line);
+                for (end, line) in cutter.push(bytes) {
+                    self.line(&line, before + end as u64);
                 }
             }
         }
     }
 
     fn stdout_ended(&mut self) {
-        if self.stdout.take().is_none() {
-            return;
-        }
+        let position = self.out.position();
         match &mut self.reading {
-            Reading::Text(utf8) => self.events.push_back(RunEvent::Output(utf8.finish())),
+            Reading::Text(utf8) => {
+                let text = utf8.finish();
+                if !text.is_empty() {
+                    self.events.push_back((RunEvent::Output(text), position));
+                }
+            }
             Reading::Stream { cutter, .. } => {
                 if let Some(line) = cutter.take() {
-                    self.line(&line);
+                    self.line(&line, position);
                 }
             }
         }
     }
 
-    fn line(&mut self, line: &str) {
+    /// One line of a stream, which ends at this position. What it makes is stored together or not at all, so its text
+    /// is one event.
+    fn line(&mut self, line: &str, position: u64) {
         let Reading::Stream { decoder, .. } = &mut self.reading else { return };
+        let before = self.events.back().map_or(self.position, |(_, position)| *position);
         let Ok(event) = serde_json::from_str(line) else {
-            self.events.push_back(RunEvent::Log(line.to_owned()));
+            self.events.push_back((RunEvent::Log(line.to_owned()), position));
             return;
         };
         let mut is_finished = false;
+        let (mut text, mut questions): (Vec<String>, Vec<_>) = (Vec::new(), Vec::new());
         for said in decoder.event(&event) {
             match said {
-                Said::Line(line) => self.events.push_back(RunEvent::Log(line)),
-                Said::Session(id) if is_session_id(&id) => self.events.push_back(RunEvent::Session(id)),
+                Said::Line(line) => text.push(line),
+                Said::Session(id) if is_session_id(&id) => self.events.push_back((RunEvent::Session(id), before)),
                 // It becomes an argument of the next run; a stream can say anything.
                 Said::Session(_) => tracing::warn!(run = self.marker, "a program named its conversation oddly"),
                 Said::Usage(usage) => {
                     let usage = own_usage(&self.definition, self.usage_before, usage, &mut self.place);
-                    self.events.push_back(RunEvent::Usage(usage));
+                    self.events.push_back((RunEvent::Usage(usage), before));
                 }
-                Said::Question(question) => self.events.push_back(RunEvent::Question(question)),
+                Said::Question(question) => questions.push(question),
                 Said::Finished => is_finished = true,
                 Said::Request => self.requests += 1,
                 Said::Hopeless(why) => self.hopeless = Some(format!("{}: {why}", self.definition.name)),
             }
         }
+        if !text.is_empty() {
+            let reached = if questions.is_empty() { position } else { before };
+            self.events.push_back((RunEvent::Log(text.join("\n")), reached));
+        }
+        for question in questions {
+            self.asked_at.insert(question.id.clone(), position);
+            self.events.push_back((RunEvent::Question(question), position));
+        }
         if is_finished {
-            self.tell(&Word::CloseInput);
+            self.send(&Word::CloseInput);
         }
         if self.requests > self.definition.requests_max && self.hopeless.is_none() {
             let max = self.definition.requests_max;
             self.hopeless = Some(format!("{} asked its model more than {max} times", self.definition.name));
         }
         if self.hopeless.is_some() {
-            self.end();
+            self.send(&Word::End);
         }
     }
 
-    fn reported(&mut self, line: Option<String>) {
-        match line.as_deref().map(serde_json::from_str::<Report>) {
-            Some(Ok(Report::Started { .. })) => {}
-            Some(Ok(report)) => {
-                self.report = Some(report);
-                self.streams_end_at = Some(self.clock.instant() + STREAMS_END_WITHIN);
-            }
-            Some(Err(error)) => tracing::warn!(%error, "a shim said something that cannot be read"),
-            // It is gone. If it did not say how its run ended, it was killed, and its processes are ours now.
+    /// Until there may be more to read.
+    async fn wait(&mut self) {
+        if self.notices.is_none() && !self.folder.is_held() {
+            return self.supervisor_gone();
+        }
+        let clock = self.clock;
+        tokio::select! {
+            line = next_notice(&mut self.notices) => match line.as_deref().map(serde_json::from_str::<Notice>) {
+                Some(Ok(Notice::Ended)) => self.supervisor_gone(),
+                Some(_) => {}
+                None => self.supervisor_gone(),
+            },
+            // Without a connection the lock of the supervisor shows whether it is there.
+            () = clock.sleep(TICK) => {}
+        }
+    }
+
+    /// It has ended, or was killed: then its processes are ended here, if it was not able to.
+    fn supervisor_gone(&mut self) {
+        self.notices = None;
+        if self.end.is_some() {
+            return;
+        }
+        let record = ExitRecord::read(&self.folder);
+        if record.is_none() && self.folder.is_held() {
+            // Only the connection is gone.
+            self.control = None;
+            return;
+        }
+        self.end = Some(match record {
+            Some(record) => End::Recorded(record),
             None => {
-                self.reports = None;
-                self.control = None;
-                if self.report.is_none() {
-                    tracing::warn!(run = self.marker, "a run's shim is gone; its processes are ended");
-                    self.last_step = Some(Box::pin(orphans::end(self.marker.clone(), self.clock)));
-                    self.report = Some(Report::Ended { code: None, signal: None, processes: 0 });
-                    self.streams_end_at = Some(self.clock.instant() + STREAMS_END_WITHIN);
-                }
+                tracing::warn!(run = self.marker, "a supervisor is gone without a record; its processes are ended");
+                self.last_step = Some(Box::pin(orphans::end(self.marker.clone(), self.clock)));
+                End::Lost
             }
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.report.is_some() && self.stdout.is_none() && self.stderr.is_none() && self.events.is_empty()
+        });
+        while self.read_more() {}
+        self.stdout_ended();
     }
 
     /// The result of a stream, and then the end itself.
@@ -283,8 +345,8 @@ impl CliRun {
                 self.place.branch = Some(changes.branch.clone());
             }
         }
-        let (exit, processes) = match &self.report {
-            Some(Report::Ended { code, signal, processes }) => (Exit { code: *code, signal: *signal }, *processes),
+        let (exit, processes) = match &self.end {
+            Some(End::Recorded(record)) => (Exit { code: record.code, signal: record.signal }, record.processes),
             _ => (Exit::default(), 0),
         };
         let outcome = match &mut self.reading {
@@ -292,17 +354,7 @@ impl CliRun {
             Reading::Stream { decoder, .. } => Some(decoder.outcome()),
         };
         let stderr_tail = self.stderr_tail.text();
-        let verdict = match &self.report {
-            Some(Report::Failed { error }) => Verdict::Failure {
-                code: matsu_core::error_code::ErrorCode::AgentStartFailed,
-                message: format!("{} could not be started: {error}", self.definition.name),
-                retryable: false,
-            },
-            _ => {
-                let (hopeless, now) = (self.hopeless.as_deref(), self.clock.now());
-                verdict::of(&self.definition, outcome.as_ref(), hopeless, exit, &stderr_tail, now)
-            }
-        };
+        let verdict = self.verdict(outcome.as_ref(), exit, &stderr_tail);
         let end = RunEnd {
             exit_code: exit.code,
             verdict,
@@ -314,14 +366,42 @@ impl CliRun {
             left_work: left,
         };
         let end = RunEvent::Ended(Box::new(end));
-        // Collects the shim itself, which has nothing left to do.
-        let _ = self.child.try_wait();
         match outcome {
             Some(Outcome::Success(text)) if !text.is_empty() => {
-                self.events.push_back(end);
+                self.events.push_back((end, self.position));
                 RunEvent::Output(text)
             }
             _ => end,
+        }
+    }
+
+    fn verdict(&self, outcome: Option<&Outcome>, exit: Exit, stderr_tail: &str) -> Verdict {
+        let name = &self.definition.name;
+        let failure = |code, message| Verdict::Failure { code, message, retryable: false };
+        match &self.end {
+            Some(End::Recorded(ExitRecord { error: Some(error), .. })) => {
+                failure(ErrorCode::AgentStartFailed, format!("{name} could not be started: {error}"))
+            }
+            Some(End::Recorded(ExitRecord { timed_out: true, .. })) => {
+                failure(ErrorCode::JobTimeout, format!("timeout: {name} ran longer than it may while no daemon ran"))
+            }
+            Some(End::Recorded(_)) => {
+                let (hopeless, now) = (self.hopeless.as_deref(), self.clock.now());
+                verdict::of(&self.definition, outcome, hopeless, exit, stderr_tail, now)
+            }
+            Some(End::Damaged(error)) => {
+                failure(ErrorCode::SupervisorLost, format!("the output of {name} cannot be read: {error}"))
+            }
+            Some(End::Lost) if self.is_old_boot => {
+                let message = format!("the machine was restarted while {name} ran; its output until then is kept");
+                failure(ErrorCode::MachineRestarted, message)
+            }
+            Some(End::Lost) | None => {
+                let message = format!(
+                    "the supervisor of {name} was killed, and every process of the run with it; its output until then is kept"
+                );
+                failure(ErrorCode::SupervisorLost, message)
+            }
         }
     }
 }
@@ -330,24 +410,35 @@ impl CliRun {
 impl LiveRun for CliRun {
     async fn next(&mut self) -> RunEvent {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some((event, position)) = self.events.pop_front() {
+                self.position = self.position.max(position);
                 return event;
             }
-            if self.is_over() {
+            if self.end.is_some() {
                 return self.finish().await;
             }
-            self.step().await;
+            if !self.read_more() && self.end.is_none() {
+                self.wait().await;
+            }
         }
     }
 
     fn end(&mut self) {
-        self.tell(&Word::End);
+        self.send(&Word::End);
     }
 
     async fn answer(&mut self, answer: &Answer) {
         let Reading::Stream { decoder, .. } = &mut self.reading else { return };
-        if let Some(line) = decoder.answer(answer) {
-            self.say(&Word::Input { text: format!("{line}\n") }).await;
+        let asked_at = self.asked_at.remove(&answer.id);
+        if let (Some(line), Some(asked_at)) = (decoder.answer(answer), asked_at) {
+            let mut word =
+                serde_json::to_vec(&Word::Input { id: asked_at, text: format!("{line}\n") }).unwrap_or_default();
+            word.push(b'\n');
+            if let Some(control) = &mut self.control
+                && control.write_all(&word).await.is_err()
+            {
+                self.control = None;
+            }
         }
     }
 
@@ -357,6 +448,25 @@ impl LiveRun for CliRun {
 
     fn place(&self) -> Option<String> {
         serde_json::to_string(&self.place).ok()
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn stored(&mut self, position: u64) {
+        self.send(&Word::Read { position });
+        if matches!(self.reading, Reading::Text(_)) {
+            let _ = forget_before(&self.folder.spool(), Stream::Out, position.saturating_sub(TEXT_KEPT));
+        }
+    }
+
+    fn set_parked(&mut self, is_parked: bool) {
+        self.send(&Word::Park { is_parked });
+    }
+
+    fn ran_seconds(&self) -> u32 {
+        self.ran_seconds
     }
 }
 
@@ -377,24 +487,9 @@ fn own_usage(definition: &Definition, before: Option<Usage>, now: Usage, place: 
     }
 }
 
-/// Bytes that were read; 0 at the end, or if the stream broke.
-async fn read(stream: &mut Option<impl AsyncReadExt + Unpin>, buffer: &mut [u8]) -> usize {
-    match stream {
-        Some(stream) => stream.read(buffer).await.unwrap_or(0),
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_report(reports: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Option<String> {
-    match reports {
-        Some(reports) => reports.next_line().await.ok().flatten(),
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(clock: Clock, at: Option<Instant>) {
-    match at {
-        Some(at) => clock.sleep_until(at).await,
+async fn next_notice(notices: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Option<String> {
+    match notices {
+        Some(notices) => notices.next_line().await.ok().flatten(),
         None => std::future::pending().await,
     }
 }

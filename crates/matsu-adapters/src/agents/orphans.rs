@@ -1,4 +1,4 @@
-//! Processes of a run whose shim was killed. They fall to this process, which is a subreaper too, and are ended.
+//! Processes of a run whose supervisor was killed: they carry its mark, and are ended.
 
 use std::time::Duration;
 
@@ -40,36 +40,8 @@ pub async fn end(marker: String, clock: Clock) -> Closed {
     }
 }
 
-/// Which of these runs still have processes although nobody holds them together any more: daemon and shim were killed
-/// both, and what was below them fell to the system's first process. They are killed; whoever asks again finds none.
-pub fn end_unheld(markers: &[String]) -> Vec<bool> {
-    let all = tree::all();
-    let environments: Vec<(&Process, Vec<u8>)> = all
-        .iter()
-        .filter(|process| !process.is_zombie)
-        .map(|process| (process, environment(process)))
-        .filter(|(_, environment)| carries(environment, MARKER))
-        .collect();
-    let mut left = Vec::with_capacity(markers.len());
-    for marker in markers {
-        let wanted = format!("{MARKER}={marker}");
-        let marked = environments.iter().filter(|(_, environment)| has(environment, &wanted));
-        let roots: Vec<i32> = marked.map(|(process, _)| process.pid).collect();
-        let below = tree::below(&roots, &all);
-        for process in all.iter().filter(|process| roots.contains(&process.pid)).chain(&below) {
-            tree::send(process, Signal::KILL);
-        }
-        left.push(!roots.is_empty());
-    }
-    left
-}
-
 fn environment(process: &Process) -> Vec<u8> {
     std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default()
-}
-
-fn carries(environment: &[u8], name: &str) -> bool {
-    environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(name.as_bytes()))
 }
 
 fn has(environment: &[u8], wanted: &str) -> bool {

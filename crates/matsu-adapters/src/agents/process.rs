@@ -53,6 +53,26 @@ pub fn start_shim(mark: (&str, &str)) -> io::Result<Shim> {
     Ok(Shim { child, control: UnixStream::from_std(ours)?, stdout, stderr })
 }
 
+/// Starts the supervisor of a run, which goes on when this process ends. It inherits the lock of the run. What is
+/// returned is its first connection.
+pub fn start_supervisor(mark: (&str, &str), folder: &Path, lock: File) -> io::Result<UnixStream> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let child = Command::new(THIS_PROGRAM)
+        .arg("__supervise")
+        .arg(folder)
+        .env_clear()
+        .env(mark.0, mark.1)
+        .current_dir("/")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(lock)
+        .stderr(Stdio::null())
+        .spawn()?;
+    // Tokio collects it when it ends.
+    drop(child);
+    UnixStream::from_std(ours)
+}
+
 /// What the program of a run reads from, and the other end of it where that is a pipe.
 pub fn input(stdin: &Stdin) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
     match stdin {

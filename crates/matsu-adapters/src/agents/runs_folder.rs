@@ -1,79 +1,117 @@
-//! The folder of a run: what it sees (`inside`, `tmp`, `home`), what only Matsu sees (`outside`), and beside it the
-//! lock that its shim holds.
+//! The folders of runs. What a run sees of its own: `inside`, `tmp`, `home`. What only Matsu sees: `outside`, with the
+//! record, the order, the lock, the control socket, the spool and the exit record.
+//!
+//! A folder stays until the end of its job is stored, so that whatever happens in between the next daemon finds how the
+//! run ended and never begins it a second time.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use matsu_core::id::JobId;
-use matsu_core::job::Lease;
+use matsu_core::id::{JobId, RunId, SessionId};
+use matsu_core::run::{Confinement, Usage};
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use tokio::net::UnixListener;
 
-/// Leftovers younger than this may belong to a run that is just starting.
+use super::place::Place;
+
+/// A folder without a record that is younger than this may belong to a run that is just starting.
 const LEFT_FOR: Duration = Duration::from_secs(600);
+
+/// What a daemon must know to go on with a run that another one started. Not to be printed: it holds secrets.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct RunRecord {
+    pub run_id: RunId,
+    /// Where its job is.
+    pub store: String,
+    pub job_id: JobId,
+    /// The attempt that started it. Output of earlier attempts is not this run's.
+    pub attempt: i64,
+    pub session_id: SessionId,
+    pub agent: String,
+    pub level: Confinement,
+    pub place: Place,
+    pub usage_before: Option<Usage>,
+    /// The name of the conversation, where Matsu chooses it.
+    pub chosen_session: Option<String>,
+    /// The conversation that it goes on with.
+    pub resumed_session: Option<String>,
+    pub token: String,
+    pub socket_key: String,
+    /// What the supervisor asks for at its control socket.
+    pub secret: String,
+    /// Which start of the machine it began in.
+    pub boot_id: String,
+}
 
 /// All runs of one data directory.
 #[derive(Clone, Debug)]
 pub struct RunsFolder {
     root: PathBuf,
+    store: String,
 }
 
 impl RunsFolder {
-    pub fn new(data_dir: &Path) -> Self {
-        Self { root: data_dir.join("runs") }
+    pub fn new(data_dir: &Path, store: &str) -> Self {
+        Self { root: data_dir.join("runs"), store: store.to_owned() }
     }
 
-    pub fn lock(&self, lease: &Lease) -> PathBuf {
-        self.root.join(format!("{}.{}.lock", lease.job_id, lease.attempt))
-    }
-
-    pub fn make(&self, lease: &Lease) -> io::Result<RunFolder> {
-        let path = self.root.join(format!("{}.{}", lease.job_id, lease.attempt));
-        let folder = RunFolder { path };
-        for part in [folder.inside(), folder.outside(), folder.tmp(), folder.home(), folder.root()] {
+    pub fn make(&self, run: &RunId) -> io::Result<RunFolder> {
+        let folder = RunFolder::of(&self.root.join(run.as_str()));
+        for part in [folder.inside(), folder.spool(), folder.tmp(), folder.home(), folder.root()] {
             make_private(&part)?;
         }
         Ok(folder)
     }
 
-    /// Runs whose shim still holds its lock, and runs whose shim does not.
-    pub fn held_and_left(&self) -> (Vec<Lease>, Vec<Lease>) {
-        let (held, left): (Vec<_>, Vec<_>) = self.locks().into_iter().partition(|(path, _)| is_held(path));
-        let leases = |locks: Vec<(PathBuf, Lease)>| locks.into_iter().map(|(_, lease)| lease).collect();
-        (leases(held), leases(left))
+    /// What is left of the runs of a job, the newest first.
+    pub fn of_job(&self, job: &JobId) -> Vec<(RunFolder, RunRecord)> {
+        let mut found: Vec<_> = self.all().into_iter().filter(|(_, record)| record.job_id == *job).collect();
+        found.sort_by(|(_, a), (_, b)| b.run_id.as_str().cmp(a.run_id.as_str()));
+        found
     }
 
-    /// Removes what runs have left whose shim is gone, from the last life of this directory.
+    /// Every run of this store that has a record.
+    pub fn all(&self) -> Vec<(RunFolder, RunRecord)> {
+        let recorded = self.folders().into_iter().filter_map(|folder| folder.record().map(|record| (folder, record)));
+        recorded.filter(|(_, record)| record.store == self.store).collect()
+    }
+
+    /// Removes what has no record and is not being started.
     pub fn sweep(&self) {
-        for (path, lease) in self.locks() {
-            if !is_held(&path) && is_old(&path) {
-                let _ = fs::remove_file(&path);
-                let _ = fs::remove_dir_all(self.root.join(format!("{}.{}", lease.job_id, lease.attempt)));
+        for folder in self.folders() {
+            if folder.record().is_none() && !folder.is_held() && is_old(&folder.path) {
+                folder.remove();
             }
         }
     }
 
-    fn locks(&self) -> Vec<(PathBuf, Lease)> {
+    fn folders(&self) -> Vec<RunFolder> {
         let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        paths.filter_map(|path| lease_of(&path).map(|lease| (path, lease))).collect()
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir());
+        paths.map(|path| RunFolder { path }).collect()
     }
-}
-
-fn lease_of(path: &Path) -> Option<Lease> {
-    let (job, attempt) = path.file_name()?.to_str()?.strip_suffix(".lock")?.rsplit_once('.')?;
-    Some(Lease { job_id: JobId::from_text(job), attempt: attempt.parse().ok()? })
-}
-
-fn is_held(path: &Path) -> bool {
-    // Shared, so that two who look do not take each other for the shim.
-    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 fn is_old(path: &Path) -> bool {
     let age = fs::metadata(path).and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
     age.is_some_and(|age| age > LEFT_FOR)
+}
+
+/// A socket in a folder, whose path may be longer than an address can be: it is reached by the folder's descriptor.
+pub fn bind_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
+    let folder = rustix::fs::open(folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    UnixListener::bind(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+}
+
+/// The other end of [`bind_in`].
+pub fn connect_in(folder: &Path, name: &str) -> io::Result<std::os::unix::net::UnixStream> {
+    let folder = rustix::fs::open(folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    std::os::unix::net::UnixStream::connect(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }
 
 /// A folder for its user alone.
@@ -91,19 +129,32 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// One run's folder; goes with it.
-#[derive(Debug)]
+/// One run's folder.
+#[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
 }
 
 impl RunFolder {
+    fn of(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// A folder that a daemon has made.
+    pub fn at(path: &Path) -> Self {
+        Self::of(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What the run sees of it: its prompt, its files, its socket.
     pub fn inside(&self) -> PathBuf {
         self.path.join("inside")
     }
 
-    /// What only Matsu sees: the layers of its state.
+    /// What only Matsu sees.
     pub fn outside(&self) -> PathBuf {
         self.path.join("outside")
     }
@@ -121,10 +172,56 @@ impl RunFolder {
     pub fn root(&self) -> PathBuf {
         self.path.join("root")
     }
-}
 
-impl Drop for RunFolder {
-    fn drop(&mut self) {
+    /// What the supervisor is to do.
+    pub fn order(&self) -> PathBuf {
+        self.outside().join("order.json")
+    }
+
+    /// There is one once the program may have begun.
+    pub fn begun(&self) -> PathBuf {
+        self.outside().join("begun")
+    }
+
+    pub fn exit_record(&self) -> PathBuf {
+        self.outside().join("exit.json")
+    }
+
+    pub fn spool(&self) -> PathBuf {
+        self.outside().join("spool")
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.outside().join("lock")
+    }
+
+    /// Takes the lock for the supervisor, before anything else can be seen of the run.
+    pub fn lock(&self) -> io::Result<File> {
+        let mut options = fs::OpenOptions::new();
+        let file = options.create(true).truncate(false).write(true).mode(0o600).open(self.lock_path())?;
+        file.try_lock().map_err(io::Error::other)?;
+        Ok(file)
+    }
+
+    /// Whether a supervisor is at work.
+    pub fn is_held(&self) -> bool {
+        // Shared, so that two that look do not take each other for the supervisor.
+        File::open(self.lock_path()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    pub fn write_record(&self, record: &RunRecord) -> io::Result<()> {
+        let text = serde_json::to_string(record).map_err(io::Error::other)?;
+        let path = self.outside().join("run.json");
+        let unfinished = path.with_added_extension("new");
+        write_private(&unfinished, &text)?;
+        fs::rename(unfinished, path)
+    }
+
+    pub fn record(&self) -> Option<RunRecord> {
+        serde_json::from_str(&fs::read_to_string(self.outside().join("run.json")).ok()?).ok()
+    }
+
+    pub fn remove(&self) {
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -134,19 +231,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_live_while_its_lock_is_held() {
+    fn a_run_is_held_while_its_lock_is() {
         let folder = tempfile::tempdir().unwrap();
-        let runs = RunsFolder::new(folder.path());
-        let lease = Lease { job_id: JobId::from_text("j_1"), attempt: 3 };
-        let made = runs.make(&lease).unwrap();
-        let file = fs::OpenOptions::new().create(true).write(true).truncate(true).open(runs.lock(&lease)).unwrap();
-        assert_eq!(runs.held_and_left(), (vec![], vec![lease.clone()]));
-        file.try_lock().unwrap();
-        assert_eq!(runs.held_and_left(), (vec![lease.clone()], vec![]));
-        drop(file);
-        assert_eq!(runs.held_and_left(), (vec![], vec![lease]));
-        let path = made.inside();
-        drop(made);
-        assert!(!path.exists());
+        let runs = RunsFolder::new(folder.path(), "store");
+        let made = runs.make(&RunId::from_text("run_1")).unwrap();
+        assert!(!made.is_held());
+        let lock = made.lock().unwrap();
+        assert!(made.is_held());
+        assert!(made.lock().is_err(), "it is locked once");
+        let inherited = lock.try_clone().unwrap();
+        drop(lock);
+        assert!(made.is_held(), "whoever inherits it holds it");
+        drop(inherited);
+        assert!(!made.is_held());
+        runs.sweep();
+        assert!(made.inside().exists(), "it may be just starting");
+        made.remove();
+        assert!(!made.inside().exists());
     }
 }

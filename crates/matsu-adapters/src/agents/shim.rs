@@ -6,10 +6,10 @@
 //! passes on what comes over the run's socket, and keeps the files of its conversation. The program inherits its stdout
 //! and stderr.
 
-mod ending;
+pub(super) mod ending;
 pub mod order;
-mod program;
-mod socket;
+pub(super) mod program;
+pub(super) mod socket;
 pub mod tree;
 
 use std::fs::{File, OpenOptions};

@@ -38,6 +38,11 @@ impl Utf8 {
         if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
     }
 
+    /// Bytes of a character that waits for its other half.
+    pub fn held(&self) -> usize {
+        self.rest.len()
+    }
+
     /// What was cut off by the end.
     pub fn finish(&mut self) -> String {
         if std::mem::take(&mut self.rest).is_empty() { String::new() } else { "\u{fffd}".to_owned() }
@@ -78,12 +83,15 @@ pub struct LineCutter {
 }
 
 impl LineCutter {
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+    /// The lines that end in these bytes, each with the place after its end.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<(usize, String)> {
         let mut lines = Vec::new();
+        let mut at = 0;
         for (n, piece) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if n > 0 {
-                lines.extend(self.take());
+                lines.extend(self.take().map(|line| (at, line)));
             }
+            at += piece.len() + 1;
             if self.line.len() + piece.len() > RUN_LINE_BYTES_MAX {
                 self.is_too_long = true;
                 self.line = Vec::new();
@@ -136,10 +144,12 @@ mod tests {
     #[test]
     fn lines_are_put_together_and_too_long_ones_skipped() {
         let mut cutter = LineCutter::default();
-        assert_eq!(cutter.push(b"on"), Vec::<String>::new());
-        assert_eq!(cutter.push(b"e\ntwo\r\n\nth"), ["one", "two"]);
+        let line = |end: usize, text: &str| (end, text.to_owned());
+        assert_eq!(cutter.push(b"on"), []);
+        assert_eq!(cutter.push(b"e\ntwo\r\n\nth"), [line(2, "one"), line(7, "two")]);
         assert_eq!(cutter.take().as_deref(), Some("th"));
-        assert_eq!(cutter.push(&vec![b'x'; RUN_LINE_BYTES_MAX + 1]), Vec::<String>::new());
-        assert_eq!(cutter.push(b"x\nshort\n"), ["[a line that is too long was skipped]", "short"]);
+        assert_eq!(cutter.push(&vec![b'x'; RUN_LINE_BYTES_MAX + 1]), []);
+        let skipped = line(2, "[a line that is too long was skipped]");
+        assert_eq!(cutter.push(b"x\nshort\n"), [skipped, line(8, "short")]);
     }
 }

@@ -32,6 +32,8 @@ pub enum JobEnd {
     Requeue {
         run_at: Option<Timestamp>,
     },
+    /// It still works, and its owner leaves: nothing is written, and the next owner takes it over.
+    StillRuns,
     /// Its owner gave it up without an end of its own: a shutdown, a broken dispatcher. The kind decides.
     OwnerLost,
     /// The process of its owner is gone. The kind decides; and a job that was there each time is suspected.
@@ -119,6 +121,7 @@ pub fn settle(kind: JobKind, past: Past, end: &JobEnd, now: Timestamp) -> Settle
             let run_at = run_at.unwrap_or(now).min(now.plus(DELAY_MAX));
             Settled { run_at: Some(run_at), deaths: past.deaths, ..plain(JobState::Queued) }
         }
+        JobEnd::StillRuns => plain(JobState::Running),
         JobEnd::OwnerDied if kind.runs_inside() && past.must_run_alone() => Settled {
             error_code: Some(ErrorCode::JobKilledItsWorker.as_str().to_owned()),
             error_message: Some(format!(

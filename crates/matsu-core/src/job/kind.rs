@@ -46,6 +46,21 @@ impl JobKind {
         }
     }
 
+    /// Whether its work goes on when the process that owns it is gone, so that another one takes it over.
+    #[must_use]
+    pub fn outlives_owner(self) -> bool {
+        match self {
+            Self::AgentRun => true,
+            Self::AgentChat
+            | Self::Search
+            | Self::Verify
+            | Self::Cleanup
+            | Self::Reindex
+            | Self::Noop
+            | Self::Sleep => false,
+        }
+    }
+
     /// Whether its work is done by the very process that owns it, so that what breaks the work breaks the process.
     #[must_use]
     pub fn runs_inside(self) -> bool {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::error_code::ErrorCode;
-use crate::id::{RunId, TaskId};
+use crate::id::{JobId, RunId, SessionId, TaskId};
 use crate::job::Lease;
 use crate::run::{Changes, Confinement, Isolation, LeftWork, Mode, Question, RunInput, RunPresence, Usage};
 use crate::secret::Token;
@@ -34,14 +34,33 @@ pub trait AgentHost: Send + Sync {
     /// What is known of the program, or what it says itself. Bounded in time; never fails, an absent answer is one.
     async fn probe(&self, agent: &str, depth: ProbeDepth) -> Probe;
 
-    /// Starts a run. Dropping what is returned ends every process of it.
+    /// Starts a run. A run that outlives its daemon goes on when what is returned is dropped; any other one is ended.
     ///
     /// # Errors
     /// It could not be started; nothing runs.
     async fn start(&self, order: RunOrder) -> Result<Box<dyn LiveRun>, StartError>;
 
-    /// Runs of this machine whose processes are not all gone, whoever started them.
-    fn live_runs(&self) -> Vec<Lease>;
+    /// What this machine has of the last run of a job.
+    fn trace(&self, _job: &JobId) -> Option<RunTrace> {
+        None
+    }
+
+    /// Follows a run that was started earlier, from a position of its output on.
+    ///
+    /// # Errors
+    /// Nothing is left of it that could be followed.
+    async fn adopt(&self, lease: &Lease, run: &RunId, _stored: u64) -> Result<Box<dyn LiveRun>, StartError> {
+        let message = format!("nothing is left of run {run} of job {}", lease.job_id);
+        Err(StartError { code: ErrorCode::SupervisorLost, message })
+    }
+
+    /// Jobs whose runs have left something on this machine.
+    fn jobs_with_runs(&self) -> Vec<JobId> {
+        Vec::new()
+    }
+
+    /// Ends what still works for a job and removes what its runs have left. Their results are stored by now.
+    async fn forget(&self, _job: &JobId) {}
 
     /// The patch of a run in a worktree. Bytes: files need not be text.
     ///
@@ -74,6 +93,9 @@ pub struct Agent {
     /// How often an error that may pass with time is tried again.
     #[serde(skip)]
     pub retries: u32,
+    /// What becomes of a run whose machine was restarted.
+    #[serde(skip)]
+    pub on_machine_restart: OnRestart,
     /// How a session's messages reach it.
     #[serde(skip)]
     pub delivery: Delivery,
@@ -99,6 +121,16 @@ words! {
         Optional = "optional",
         /// A run that ends without a report has failed.
         Required = "required",
+    }
+}
+
+words! {
+    /// What becomes of a run whose machine was restarted.
+    pub enum OnRestart {
+        /// Its conversation is resumed, where that is possible and no process of it can be left.
+        Resume = "resume",
+        /// It fails with what it had.
+        Fail = "fail",
     }
 }
 
@@ -221,12 +253,44 @@ pub struct Probe {
     pub authenticated: Option<bool>,
 }
 
+/// What a machine has of a run that was started earlier.
+#[derive(Clone, Debug)]
+pub struct RunTrace {
+    pub run_id: RunId,
+    /// The attempt that started it.
+    pub attempt: i64,
+    pub session_id: SessionId,
+    pub token: Token,
+    pub socket_key: Token,
+    /// The conversation that it went on with.
+    pub resumed_session: Option<String>,
+    pub state: TraceState,
+}
+
+/// How a run that was started earlier is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceState {
+    /// Its supervisor is at work.
+    Alive,
+    /// Its supervisor has recorded how it ended.
+    Ended,
+    /// It was prepared, and its program was never started.
+    NotBegun,
+    /// Its supervisor is gone and has recorded nothing.
+    Lost,
+    /// The same, and the machine was started again since then.
+    MachineRestarted,
+}
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct RunOrder {
     pub lease: Lease,
     /// The run's own id, new with every start of a program.
     pub run_id: RunId,
+    pub session_id: SessionId,
+    /// Whether the run goes on without its daemon.
+    pub outlives: bool,
     /// Shows that a connection was forwarded by the supervisor of this run. The program never gets it.
     pub socket_key: Token,
     pub task_id: Option<TaskId>,
@@ -244,6 +308,8 @@ pub enum Say {
     Message,
     /// It has heard the message already, and was interrupted.
     GoOn,
+    /// The same, and the machine was restarted.
+    GoOnAfterRestart,
 }
 
 /// A conversation to go on with.
@@ -278,6 +344,22 @@ pub trait LiveRun: Send {
 
     /// Where the program works. In a tree of its own that is not the directory that was asked for.
     fn directory(&self) -> Option<PathBuf>;
+
+    /// The position in the program's output up to which every event was returned by [`LiveRun::next`].
+    fn position(&self) -> u64 {
+        0
+    }
+
+    /// Everything up to this position is stored; it need not be kept any longer.
+    fn stored(&mut self, _position: u64) {}
+
+    /// Whether a person is asked: the program's time stands still then, also while no daemon counts it.
+    fn set_parked(&mut self, _is_parked: bool) {}
+
+    /// How long the program had run when it was adopted.
+    fn ran_seconds(&self) -> u32 {
+        0
+    }
 }
 
 /// Something that a run did.

@@ -44,10 +44,11 @@ pub use jobs::{
     Claim, ClaimOutcome, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, JobFilter, JobOrder, JobStore,
     JobUpdate, Order, OrderKind, ProgressNote,
 };
-pub use nodes::{NewNode, NodeStore, SlotUse};
+pub use nodes::{LeftRun, NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
 pub use runs::{
-    AgentSession, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, RunStore, SessionClaim, SessionNote,
+    AgentSession, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, RunStore,
+    SessionClaim, SessionNote,
 };
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,

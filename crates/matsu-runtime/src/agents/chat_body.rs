@@ -14,7 +14,9 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind};
 use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
 use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunWish, Say};
-use matsu_core::ports::store::{ChatCall, Conversation, EndTurn, SessionKey, StoreError, Turn, TurnOutcome};
+use matsu_core::ports::store::{
+    ChatCall, Conversation, EndTurn, OutputPosition, SessionKey, StoreError, Turn, TurnOutcome,
+};
 use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput};
 use matsu_core::session::{EndReason, Session, SessionState};
@@ -95,6 +97,9 @@ impl ChatRuns {
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
+            session_id: own.session().id.clone(),
+            // A turn that was cut off is had again.
+            outlives: false,
             socket_key: own.socket_key().clone(),
             task_id: None,
             input: input.clone(),
@@ -105,7 +110,9 @@ impl ChatRuns {
         let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
         seat.works_in(live.directory());
         let (cx, checkpoint, session) = (cx.clone(), RunCheckpoint::default(), own.session().clone());
-        let run = Run::new(Beginning { cx, agent, input, checkpoint, resume, own, seat, live });
+        let (host, stored) = (Arc::clone(&self.host), OutputPosition::default());
+        let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: false, stored, host };
+        let run = Run::new(begin);
         Ok(Begun { run, session, delivery })
     }
 
@@ -134,7 +141,14 @@ impl ChatRuns {
         // A quota that returns, a shutdown, a lost lease: the same messages are for the next attempt.
         let is_cut_off = cx.stop.word() != StopWord::GoOn && !matches!(end, JobEnd::Completed { .. });
         if is_cut_off
-            || matches!(end, JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::OwnerDied | JobEnd::AwaitingAuth)
+            || matches!(
+                end,
+                JobEnd::Requeue { .. }
+                    | JobEnd::StillRuns
+                    | JobEnd::OwnerLost
+                    | JobEnd::OwnerDied
+                    | JobEnd::AwaitingAuth
+            )
         {
             return Err(end);
         }

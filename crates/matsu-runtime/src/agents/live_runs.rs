@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use matsu_core::id::{AgentId, JobId, NodeId, RunId, TaskId};
+use matsu_core::id::{AgentId, JobId, RunId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{ConnectBack, Places, Resume};
@@ -125,21 +125,6 @@ impl LiveRuns {
 }
 
 impl Runtime {
-    /// Whether processes of runs that this node had started are still there, on this machine.
-    ///
-    /// # Errors
-    /// As the store's.
-    pub async fn has_live_runs_of(&self, node: &NodeId) -> Result<bool, StoreError> {
-        for lease in self.agents().map(|agents| agents.live_runs()).unwrap_or_default() {
-            match self.store().job(&lease.job_id).await {
-                Ok(job) if job.attempt == lease.attempt && job.owner_node.as_ref() == Some(node) => return Ok(true),
-                Ok(_) | Err(StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(false)
-    }
-
     /// Whether this store has ever had such a job. One that does not answer is taken to know it.
     pub async fn knows_job(&self, job: &JobId) -> bool {
         !matches!(self.store().job(job).await, Err(StoreError::NotFound { .. }))

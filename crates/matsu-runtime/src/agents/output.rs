@@ -26,9 +26,10 @@ pub struct OutputWriter {
 }
 
 impl OutputWriter {
-    pub fn new(runtime: Runtime, lease: Lease) -> Self {
+    /// `written`: bytes of the result and of the log that are stored already.
+    pub fn new(runtime: Runtime, lease: Lease, written: [u64; 2]) -> Self {
         let clock = *runtime.clock();
-        let (pending, written) = (Vec::new(), [0, 0]);
+        let pending = Vec::new();
         Self {
             runtime,
             lease,
@@ -56,8 +57,13 @@ impl OutputWriter {
         self.flush_at
     }
 
-    /// Takes what was said; returns when it fits.
-    pub async fn push(&mut self, stream: OutputStream, text: &str) {
+    /// Whether so much waits that it must be stored now.
+    pub fn is_full(&self) -> bool {
+        self.pending_bytes >= RUN_PART_BYTES_MAX
+    }
+
+    /// Takes what was said. All of it is stored in one transaction, so that it is there once or not at all.
+    pub fn push(&mut self, stream: OutputStream, text: &str) {
         let count = &mut self.written[usize::from(stream == OutputStream::Log)];
         let room = (RUN_OUTPUT_BYTES_MAX as u64).saturating_sub(*count);
         let kept = &text[..text.floor_char_boundary(usize::try_from(room).unwrap_or(usize::MAX).min(text.len()))];
@@ -67,9 +73,6 @@ impl OutputWriter {
             let (part, after) = rest.split_at(rest.floor_char_boundary(RUN_PART_BYTES_MAX.min(rest.len())));
             self.take(stream, part);
             rest = after;
-            if self.pending_bytes >= RUN_PART_BYTES_MAX {
-                self.flush().await;
-            }
         }
     }
 
@@ -87,12 +90,16 @@ impl OutputWriter {
     }
 
     /// Stores what waits. A store that is away is waited for: the program's pipe fills up meanwhile, and nothing here
-    /// grows. Once the lease is lost nothing more can be stored, and nothing is kept.
-    pub async fn flush(&mut self) {
+    /// grows. Once the lease is lost nothing more can be stored, and nothing is kept. `read_to` is the position in the
+    /// program's output that is reached with it. `true`: that position is stored.
+    pub async fn flush(&mut self, read_to: u64) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
         let mut pause = Duration::ZERO;
         while !self.pending.is_empty() && !self.is_lost {
             self.clock.sleep(pause).await;
-            match self.runtime.store().append_output(&self.lease, self.pending.clone()).await {
+            match self.runtime.store().append_output(&self.lease, self.pending.clone(), read_to).await {
                 Ok(()) => break,
                 Err(StoreError::Unavailable(_)) => pause = TICK,
                 Err(error) => {
@@ -104,5 +111,6 @@ impl OutputWriter {
         self.pending.clear();
         self.pending_bytes = 0;
         self.flush_at = None;
+        !self.is_lost
     }
 }

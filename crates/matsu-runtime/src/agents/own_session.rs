@@ -11,7 +11,7 @@ use matsu_core::change::Topic;
 use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ProjectId, RunId};
 use matsu_core::limits::{AFTER_REPORT_MAX, TICK};
-use matsu_core::ports::agent::{ConnectBack, ReportRule};
+use matsu_core::ports::agent::{ConnectBack, ReportRule, RunTrace};
 use matsu_core::ports::store::{EndSession, SessionKey, Standing, StoreError, WantedFor};
 use matsu_core::principal::Principal;
 use matsu_core::project::DEFAULT_PROJECT;
@@ -54,8 +54,7 @@ impl OwnSession {
             Some(presence) => (presence.agent_id.clone(), presence.project_id.clone()),
             None => (AgentId::of_program(&input.agent), ProjectId::from_text(DEFAULT_PROJECT)),
         };
-        // Who works as somebody says how it went, if it can.
-        let rule = if input.presence.is_some() && back.is_told { ReportRule::Required } else { back.report };
+        let rule = report_rule(input, back);
         let started = StartedAgent {
             agent_id,
             project_id,
@@ -90,6 +89,26 @@ impl OwnSession {
             grants: back.grants.clone(),
         };
         Self::begin_as(cx.runtime(), owner, started, ReportRule::Optional).await
+    }
+
+    /// The session of a run that another process has begun.
+    ///
+    /// # Errors
+    /// As the store's; the session is forgotten.
+    pub async fn take_over(
+        cx: &JobContext,
+        trace: &RunTrace,
+        input: &RunInput,
+        back: &ConnectBack,
+    ) -> Result<Self, StoreError> {
+        let runtime = cx.runtime().clone();
+        let session = runtime.plain_store().session(&trace.session_id).await?;
+        let topic = Topic::agent(&session.agent_id, &session.project_id);
+        let subscription = runtime.hub().subscribe(&[topic]);
+        let look_at = runtime.clock().instant();
+        let (token, socket_key) = (trace.token.clone(), trace.socket_key.clone());
+        let (run_id, rule) = (trace.run_id.clone(), report_rule(input, back));
+        Ok(Self { runtime, session, run_id, token, socket_key, rule, subscription, look_at })
     }
 
     async fn begin_as(
@@ -174,6 +193,11 @@ impl OwnSession {
             }
         }
     }
+}
+
+/// A named agent says itself how its task went, if it can.
+fn report_rule(input: &RunInput, back: &ConnectBack) -> ReportRule {
+    if input.presence.is_some() && back.is_told { ReportRule::Required } else { back.report }
 }
 
 /// How long a program still has to leave by itself. `None`: its session goes on, or its end is none of the run's.

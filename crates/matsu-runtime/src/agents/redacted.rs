@@ -14,6 +14,8 @@ pub struct Redacted {
     output: Stream,
     /// Comes after what was held back of the output.
     next: Option<RunEvent>,
+    /// What was returned reaches up to here. What is held back is not counted: it is plain text as it was printed.
+    position: u64,
     /// What this run was given; of everything else the whole process knows.
     _given: Vec<Remembered>,
 }
@@ -23,7 +25,7 @@ impl Redacted {
         let mut given = vec![redaction::remember_while("run token", token.reveal())];
         let secrets = input.env.iter().filter_map(|(name, value)| Some((name, redaction::secret_in(name, value)?)));
         given.extend(secrets.map(|(name, secret)| redaction::remember_while(name, secret)));
-        Self { inner, output: Stream::default(), next: None, _given: given }
+        Self { inner, output: Stream::default(), next: None, position: 0, _given: given }
     }
 
     fn ended(end: RunEnd) -> RunEnd {
@@ -51,13 +53,17 @@ fn whole(text: &str) -> String {
 impl LiveRun for Redacted {
     async fn next(&mut self) -> RunEvent {
         if let Some(event) = self.next.take() {
+            self.position = self.inner.position();
             return event;
         }
         loop {
             let event = match self.inner.next().await {
                 RunEvent::Output(text) => match self.output.push(&text) {
                     shown if shown.is_empty() && !text.is_empty() => continue,
-                    shown => return RunEvent::Output(shown),
+                    shown => {
+                        self.position = self.inner.position().saturating_sub(self.output.held() as u64);
+                        return RunEvent::Output(shown);
+                    }
                 },
                 RunEvent::Log(line) => RunEvent::Log(whole(&line)),
                 RunEvent::Question(mut question) => {
@@ -69,6 +75,7 @@ impl LiveRun for Redacted {
             };
             let held = self.output.finish();
             if held.is_empty() {
+                self.position = self.inner.position();
                 return event;
             }
             self.next = Some(event);
@@ -90,5 +97,21 @@ impl LiveRun for Redacted {
 
     fn directory(&self) -> Option<PathBuf> {
         self.inner.directory()
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn stored(&mut self, position: u64) {
+        self.inner.stored(position);
+    }
+
+    fn set_parked(&mut self, is_parked: bool) {
+        self.inner.set_parked(is_parked);
+    }
+
+    fn ran_seconds(&self) -> u32 {
+        self.inner.ran_seconds()
     }
 }

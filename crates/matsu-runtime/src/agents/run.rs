@@ -1,9 +1,11 @@
 //! One run under way: its events into the store, its questions to people, its end into what the job becomes.
 //!
-//! However the body is told to stop, it first lets the host end every process and then ends itself. If it is dropped
-//! instead, dropping the live run does the same.
+//! A body that is told to stop first lets the host end every process and then ends itself. If this process ends, or is
+//! no longer the owner, the body leaves a run that outlives it as it is: the next owner takes it over, from the last
+//! position of the program's output that is stored.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,9 +14,10 @@ use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::{clip, pause_before_retry};
 use matsu_core::job::{JobEnd, Retry};
-use matsu_core::ports::agent::{Agent, LiveRun, Resume, RunEnd, RunEvent, Verdict};
-use matsu_core::ports::store::{OutputStream, SessionNote, StoreError};
-use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::limits::RUN_RESTARTS_MAX;
+use matsu_core::ports::agent::{Agent, AgentHost, LiveRun, OnRestart, Resume, RunEnd, RunEvent, Verdict};
+use matsu_core::ports::store::{OutputPosition, OutputStream, SessionNote, StoreError};
+use matsu_core::run::{Answer, Confinement, Question, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::session::{Outcome, Said};
 
 use crate::context::JobContext;
@@ -43,11 +46,17 @@ pub struct Run {
     is_session_over: bool,
     /// When it is ended, whatever it still does.
     end_at: Option<Instant>,
-    /// Events that came while a question was open.
-    backlog: VecDeque<RunEvent>,
+    /// Events that came while a question was open, each with the position that is reached with it.
+    backlog: VecDeque<(RunEvent, u64)>,
+    /// The position in the program's output up to which everything has been seen to.
+    reached: u64,
+    outlives: bool,
+    host: Arc<dyn AgentHost>,
     /// The softest word that still means something to this run.
     listens_for: StopWord,
     is_ending: bool,
+    /// This process leaves the run to the next owner.
+    is_left: bool,
     /// Where it can go on is written down.
     is_remembered: bool,
 }
@@ -57,6 +66,8 @@ enum Heard {
     Answer(Answer),
     /// It is told to stop, or has ended by itself.
     Stop,
+    /// This process ends, and the run does not.
+    Leave,
     /// How long its program still has to leave.
     SessionOver(Duration),
 }
@@ -71,15 +82,23 @@ pub struct Beginning {
     pub own: OwnSession,
     pub seat: Seated,
     pub live: Box<dyn LiveRun>,
+    /// Whether the run goes on without this process.
+    pub outlives: bool,
+    /// What is stored of its output already.
+    pub stored: OutputPosition,
+    pub host: Arc<dyn AgentHost>,
 }
 
 impl Run {
     pub fn new(begin: Beginning) -> Self {
-        let Beginning { cx, agent, input, checkpoint, resume, own, seat, live } = begin;
-        let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone());
+        let Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives, stored, host } = begin;
+        // The result of a stream comes whole at the end; another process may have begun to write it.
+        let result = if agent.supports.stream { 0 } else { stored.result };
+        let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone(), [result, stored.log]);
+        cx.runtime().running().set_ran(&cx.lease, live.ran_seconds());
         let live: Box<dyn LiveRun> = Box::new(Redacted::new(live, own.token(), &input));
         // A conversation that goes on has its name from the beginning, whether or not the program says it again.
-        let vendor_session = resume.map(|resume| resume.vendor_session);
+        let vendor_session = checkpoint.vendor_session.clone().or(resume.map(|resume| resume.vendor_session));
         let session_id = vendor_session.is_some().then(|| input.session.clone());
         let known = RunOutput { agent: input.agent.clone(), session_id, vendor_session, ..RunOutput::default() };
         Self {
@@ -95,8 +114,12 @@ impl Run {
             is_session_over: false,
             end_at: None,
             backlog: VecDeque::new(),
+            reached: stored.read_to,
+            outlives,
+            host,
             listens_for: StopWord::Yield,
             is_ending: false,
+            is_left: false,
             is_remembered: false,
         }
     }
@@ -105,9 +128,12 @@ impl Run {
         let clock = *self.cx.runtime().clock();
         loop {
             let (flush_at, end_at) = (self.output.flush_at(), self.end_at);
-            let event = tokio::select! {
+            let (event, position) = tokio::select! {
                 biased;
                 word = self.cx.stop.told_at_least(self.listens_for), if !self.is_ending => {
+                    if word == StopWord::Shutdown && self.outlives {
+                        return self.leave().await;
+                    }
                     self.told(word);
                     continue;
                 }
@@ -121,13 +147,19 @@ impl Run {
                 }
                 event = next(&mut self.backlog, &mut self.live) => event,
                 () = until(clock, flush_at) => {
-                    self.output.flush().await;
+                    self.flush().await;
                     continue;
                 }
             };
             match event {
                 RunEvent::Ended(end) => return self.ended(*end).await,
-                event => self.happened(event).await,
+                RunEvent::Question(question) => {
+                    self.asked(question, position).await;
+                    if self.is_left {
+                        return self.leave().await;
+                    }
+                }
+                event => self.happened(event, position).await,
             }
         }
     }
@@ -142,6 +174,19 @@ impl Run {
                 self.end_within(self.cx.runtime().session_options().hold_grace);
             }
             _ => self.end(),
+        }
+    }
+
+    /// Stops following. The session stays, the program works on.
+    async fn leave(mut self) -> JobEnd {
+        self.flush().await;
+        JobEnd::StillRuns
+    }
+
+    /// Stores what the run said up to the last event that was seen to.
+    async fn flush(&mut self) {
+        if self.output.flush(self.reached).await {
+            self.live.stored(self.reached);
         }
     }
 
@@ -164,20 +209,23 @@ impl Run {
         }
     }
 
-    async fn happened(&mut self, event: RunEvent) {
+    async fn happened(&mut self, event: RunEvent, position: u64) {
         match event {
             RunEvent::Output(text) => {
                 show(&self.cx, &text).await;
-                self.output.push(OutputStream::Result, &text).await;
+                self.output.push(OutputStream::Result, &text);
             }
             RunEvent::Log(line) => {
                 show(&self.cx, &line).await;
-                self.output.push(OutputStream::Log, &format!("{line}\n")).await;
+                self.output.push(OutputStream::Log, &format!("{line}\n"));
             }
             RunEvent::Session(id) => self.named(id).await,
             RunEvent::Usage(usage) => self.known.usage = Some(usage),
-            RunEvent::Question(question) => self.asked(question).await,
-            RunEvent::Ended(_) => {}
+            RunEvent::Question(_) | RunEvent::Ended(_) => {}
+        }
+        self.reached = self.reached.max(position);
+        if self.output.is_full() {
+            self.flush().await;
         }
     }
 
@@ -216,31 +264,13 @@ impl Run {
     }
 
     /// Parks until a person has answered, the program has ended by itself, or it is told to stop: by a word, or by the
-    /// end of its session.
-    async fn asked(&mut self, question: Question) {
-        self.output.flush().await;
+    /// end of its session. Until then the question counts as unread, so that the next owner asks it again.
+    async fn asked(&mut self, question: Question, position: u64) {
+        self.flush().await;
         let Ok(text) = serde_json::to_string(&question) else { return };
-        let cx = self.cx.clone();
-        let (live, backlog, listens_for) = (&mut self.live, &mut self.backlog, self.listens_for);
-        let (own, is_session_over) = (&mut self.own, self.is_session_over);
-        let answered = cx.ask(&text, async {
-            loop {
-                tokio::select! {
-                    biased;
-                    answer = answer_to(&cx, &question) => return Heard::Answer(answer),
-                    _ = cx.stop.told_at_least(listens_for) => return Heard::Stop,
-                    patience = own.over(), if !is_session_over => return Heard::SessionOver(patience),
-                    event = live.next() => {
-                        let is_end = matches!(event, RunEvent::Ended(_));
-                        backlog.push_back(event);
-                        if is_end {
-                            return Heard::Stop;
-                        }
-                    }
-                }
-            }
-        });
-        let answered: Result<Heard, StoreError> = answered.await;
+        self.live.set_parked(true);
+        let answered = self.answered(&question, &text).await;
+        self.live.set_parked(false);
         match answered {
             Ok(Heard::Answer(answer)) => {
                 // A call of its own chat that waits for this answer is decided here: the run itself may not.
@@ -250,8 +280,13 @@ impl Run {
                 self.live.answer(&answer).await;
             }
             Ok(Heard::SessionOver(patience)) => self.session_over(patience),
-            // Whoever is held back while it asks is not asked to go on without an answer.
+            // A run that is held back while it asks does not go on without an answer.
             Ok(Heard::Stop) if self.cx.stop.word() == StopWord::Yield => self.end(),
+            // It is left; the next owner asks again.
+            Ok(Heard::Leave) => {
+                self.is_left = true;
+                return;
+            }
             // It has ended, or the next look at the stop signal ends it.
             Ok(Heard::Stop) => {}
             Err(error) => {
@@ -259,11 +294,43 @@ impl Run {
                 self.end();
             }
         }
+        self.reached = self.reached.max(position);
+    }
+
+    async fn answered(&mut self, question: &Question, text: &str) -> Result<Heard, StoreError> {
+        let (cx, outlives) = (self.cx.clone(), self.outlives);
+        let (live, backlog, listens_for) = (&mut self.live, &mut self.backlog, self.listens_for);
+        let (own, is_session_over) = (&mut self.own, self.is_session_over);
+        let answered = cx.ask(text, async {
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = answer_to(&cx, question) => return Heard::Answer(answer),
+                    _ = cx.stop.told_at_least(listens_for) => return Heard::Stop,
+                    patience = own.over(), if !is_session_over => return Heard::SessionOver(patience),
+                    event = live.next() => {
+                        let is_end = matches!(event, RunEvent::Ended(_));
+                        backlog.push_back((event, live.position()));
+                        if is_end {
+                            return Heard::Stop;
+                        }
+                    }
+                }
+            }
+        });
+        tokio::select! {
+            biased;
+            // Not by the question itself, which would take its job out of the parked ones.
+            word = cx.stop.told_at_least(StopWord::Shutdown), if outlives => {
+                Ok(if word == StopWord::Shutdown { Heard::Leave } else { Heard::Stop })
+            }
+            answered = answered => answered,
+        }
     }
 
     async fn ended(mut self, end: RunEnd) -> JobEnd {
         // Together: who waits for the end waits for each write that comes before it.
-        let (said, ()) = tokio::join!(self.own.close(&self.cx), self.output.flush());
+        let (said, _) = tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached));
         self.seat.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
         self.known.processes_ended = end.processes_ended;
@@ -302,8 +369,8 @@ impl Run {
         match said.outcome {
             Outcome::Success => {
                 if self.output.result_bytes() == 0 {
-                    self.output.push(OutputStream::Result, &summary).await;
-                    self.output.flush().await;
+                    self.output.push(OutputStream::Result, &summary);
+                    self.output.flush(self.reached).await;
                 }
                 self.known.empty = self.output.result_bytes() == 0;
                 self.known.stdout_tail = String::new();
@@ -333,21 +400,41 @@ impl Run {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
         }
         self.cx.progress(&format!("out of quota until {until}: {message}")).await;
+        self.host.forget(&self.cx.lease.job_id).await;
         JobEnd::Requeue { run_at: Some(until) }
     }
 
     async fn failed(mut self, code: ErrorCode, message: String, retryable: bool) -> JobEnd {
+        if code == ErrorCode::MachineRestarted && self.can_resume() {
+            self.checkpoint.machine_restarts += 1;
+            let checkpoint = serde_json::json!(self.checkpoint);
+            if self.cx.checkpoint(&checkpoint).await.is_ok() {
+                self.host.forget(&self.cx.lease.job_id).await;
+                return JobEnd::Requeue { run_at: None };
+            }
+        }
         if retryable && self.checkpoint.transient_failures < self.agent.retries {
             self.checkpoint.transient_failures += 1;
             let pause = pause_before_retry(self.checkpoint.transient_failures);
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {
+                self.host.forget(&self.cx.lease.job_id).await;
                 return JobEnd::Requeue { run_at: Some(self.cx.runtime().clock().now().plus(pause)) };
             }
         }
         self.known.retryable = retryable;
         let output_json = Some(self.output_json());
         JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json }
+    }
+
+    /// Whether the conversation goes on by itself after a restart of the machine. Where a process of the run may have
+    /// been left, it does not.
+    fn can_resume(&self) -> bool {
+        self.agent.supports.resume
+            && self.agent.on_machine_restart == OnRestart::Resume
+            && self.known.confinement == Some(Confinement::Sealed)
+            && self.checkpoint.vendor_session.is_some()
+            && self.checkpoint.machine_restarts < RUN_RESTARTS_MAX
     }
 
     fn output_json(&self) -> String {
@@ -382,10 +469,13 @@ fn note(cx: &JobContext, written: Result<(), StoreError>) {
     }
 }
 
-async fn next(backlog: &mut VecDeque<RunEvent>, live: &mut Box<dyn LiveRun>) -> RunEvent {
+async fn next(backlog: &mut VecDeque<(RunEvent, u64)>, live: &mut Box<dyn LiveRun>) -> (RunEvent, u64) {
     match backlog.pop_front() {
         Some(event) => event,
-        None => live.next().await,
+        None => {
+            let event = live.next().await;
+            (event, live.position())
+        }
     }
 }
 

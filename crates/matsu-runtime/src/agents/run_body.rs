@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, Retry};
-use matsu_core::ports::agent::{AgentHost, Resume, RunOrder, Say};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, TraceState};
+use matsu_core::ports::store::{OutputPosition, StoreError};
 use matsu_core::run::{RunCheckpoint, RunInput};
 
 use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::context::{JobContext, Taken};
 
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
@@ -29,11 +29,55 @@ impl AgentRuns {
         Self { host }
     }
 
+    /// The run that this job has already, if its program was started; a new one otherwise.
+    async fn begin(&self, cx: &JobContext) -> Result<Run, JobEnd> {
+        let trace = self.host.trace(&cx.lease.job_id);
+        match (cx.taken, trace) {
+            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun => self.take_over(cx, trace).await,
+            (_, trace) => {
+                if trace.is_some() {
+                    // Of an earlier attempt, whose end is stored; or one that was prepared and never started.
+                    self.host.forget(&cx.lease.job_id).await;
+                }
+                self.start(cx).await
+            }
+        }
+    }
+
+    /// Goes on with a run that another process has started.
+    async fn take_over(&self, cx: &JobContext, trace: RunTrace) -> Result<Run, JobEnd> {
+        let (input, checkpoint) = read(cx)?;
+        let agent = self.agent(&input)?;
+        let store = cx.runtime().store();
+        let stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
+        let own = OwnSession::take_over(cx, &trace, &input, &agent.connect_back).await;
+        let own = own.map_err(|error| no_session(&error))?;
+        let resumed = trace.resumed_session.clone();
+        let resume = resumed.map(|vendor_session| Resume { vendor_session, place: checkpoint.place.clone() });
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        match self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await {
+            Ok(live) => {
+                seat.works_in(live.directory());
+                let (cx, host) = (cx.clone(), Arc::clone(&self.host));
+                let begin =
+                    Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: true, stored, host };
+                Ok(Run::new(begin))
+            }
+            Err(error) => {
+                own.close(cx).await;
+                Err(failed(error.code, error.message))
+            }
+        }
+    }
+
+    fn agent(&self, input: &RunInput) -> Result<Agent, JobEnd> {
+        let found = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
+        let gone = || failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent));
+        found.ok_or_else(gone)
+    }
+
     async fn start(&self, cx: &JobContext) -> Result<Run, JobEnd> {
-        let input: RunInput = serde_json::from_str(&cx.job.input_json)
-            .map_err(|error| failed(ErrorCode::InvalidParams, format!("the run cannot be read: {error}")))?;
-        let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let checkpoint: RunCheckpoint = checkpoint.unwrap_or_default();
+        let (input, checkpoint) = read(cx)?;
         if let Some(until) = checkpoint.quota_until.map(Timestamp::from_millis)
             && until > cx.runtime().clock().now()
         {
@@ -43,19 +87,19 @@ impl AgentRuns {
         let (resume, say) = match &checkpoint.vendor_session {
             Some(session) => {
                 let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
-                (Some(resume), Say::GoOn)
+                (Some(resume), if checkpoint.machine_restarts > 0 { Say::GoOnAfterRestart } else { Say::GoOn })
             }
             None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
         };
-        let agent = self.host.agents().into_iter().find(|agent| agent.name == input.agent).ok_or_else(|| {
-            failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent))
-        })?;
+        let agent = self.agent(&input)?;
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
         let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
+            session_id: own.session().id.clone(),
+            outlives: true,
             socket_key: own.socket_key().clone(),
             task_id: cx.job.task_id.clone(),
             input: input.clone(),
@@ -66,7 +110,10 @@ impl AgentRuns {
         match self.host.start(order).await {
             Ok(live) => {
                 seat.works_in(live.directory());
-                Ok(Run::new(Beginning { cx: cx.clone(), agent, input, checkpoint, resume, own, seat, live }))
+                let (cx, host, stored) = (cx.clone(), Arc::clone(&self.host), OutputPosition::default());
+                let begin =
+                    Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: true, stored, host };
+                Ok(Run::new(begin))
             }
             Err(error) => {
                 own.close(cx).await;
@@ -74,6 +121,14 @@ impl AgentRuns {
             }
         }
     }
+}
+
+/// What is to be done, and what earlier attempts have left.
+fn read(cx: &JobContext) -> Result<(RunInput, RunCheckpoint), JobEnd> {
+    let input = serde_json::from_str(&cx.job.input_json)
+        .map_err(|error| failed(ErrorCode::InvalidParams, format!("the run cannot be read: {error}")))?;
+    let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    Ok((input, checkpoint.unwrap_or_default()))
 }
 
 /// The conversation that the caller wants to go on with.
@@ -120,7 +175,7 @@ impl JobBody for AgentRuns {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        match self.start(&cx).await {
+        match self.begin(&cx).await {
             Ok(run) => run.until_it_ends().await,
             Err(end) => end,
         }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use matsu_core::job::{Job, JobEnd, JobKind};
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::run::RunInput;
 
 use super::sleep::Sleep;
 use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::context::{JobContext, Taken};
 
 /// Takes the input of [`Sleep`]; what is a real run goes to the real body, if there is one.
 #[derive(Clone, Default)]
@@ -44,6 +45,12 @@ impl JobBody for SleepingAgent {
 
     async fn run(&self, cx: JobContext) -> JobEnd {
         let job = Arc::clone(&cx.job);
+        let is_real = self.real.is_some() && serde_json::from_str::<RunInput>(&job.input_json).is_ok();
+        // It slept inside the process that is gone.
+        if cx.taken == Taken::TakenOver && !is_real {
+            let (code, message) = (ErrorCode::SupervisorLost.to_string(), "the process that slept is gone".to_owned());
+            return JobEnd::Failed { code, message, retry: Retry::Never, output_json: None };
+        }
         self.body_of(&job).run(cx).await
     }
 }

@@ -22,7 +22,7 @@ use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobFilter, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
 
-use crate::context::close_meter;
+use crate::context::{Taken, close_meter};
 use crate::runtime::Runtime;
 use crate::upkeep::outage::Outage;
 
@@ -151,13 +151,19 @@ impl<'a> Dispatcher<'a> {
             tracing::error!(job.id = %lease.job_id, kind = %ended.kind, message, "a job panicked");
         }
         let end = final_end(ended.kind, ended.cause, end, ended.notes.take_partial_output());
+        if end == JobEnd::StillRuns {
+            tracing::info!(job.id = %lease.job_id, "a run goes on without this process");
+            self.settled(&lease);
+            return;
+        }
         self.finishes.push(Ending { kind: ended.kind, finish: Finish { lease, end }, is_replaced: false });
     }
 
     /// One transaction with the store, if there is anything to say. Returns until when there is nothing to do, or
     /// how long to leave the store alone.
     async fn step(&mut self) -> Result<Instant, Duration> {
-        if self.must_adopt {
+        if self.must_adopt || self.runtime.adoptions().take(self.slot) {
+            self.must_adopt = true;
             let adopted = self.adopt().await;
             self.outage.note(&adopted).map_or(Ok(()), Err)?;
         }
@@ -185,7 +191,7 @@ impl<'a> Dispatcher<'a> {
             next = Some(self.runtime.clock().instant() + RETRY_FIRST);
         }
         for job in outcome.claimed {
-            self.begin(job);
+            self.begin(job, Taken::Claimed);
         }
         if !self.finishes.is_empty() {
             return Err(STORE_RETRY_FIRST);
@@ -246,10 +252,10 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    fn begin(&mut self, job: Job) {
+    fn begin(&mut self, job: Job, taken: Taken) {
         metrics::counter!("matsu_jobs_claimed_total", "kind" => job.kind.as_str()).increment(1);
         tracing::debug!(job.id = %job.id, kind = %job.kind, attempt = job.attempt, "starts");
-        self.crew.start(self.runtime, job);
+        self.crew.start(self.runtime, job, taken);
     }
 
     /// Looks for jobs that the store says this node holds and that nobody here knows of. A claim whose answer was
@@ -279,13 +285,13 @@ impl<'a> Dispatcher<'a> {
         if !is_ours || is_ending || self.runtime.running().contains(&lease) {
             return;
         }
-        if self.runtime.running().was_begun(&lease) {
+        if self.runtime.running().was_begun(&lease) && !job.kind.outlives_owner() {
             tracing::warn!(job.id = %job.id, "a job was lost with its dispatcher");
             let finish = Finish { lease, end: JobEnd::OwnerLost };
             self.finishes.push(Ending { kind: job.kind, finish, is_replaced: false });
         } else {
-            tracing::info!(job.id = %job.id, "a claim whose answer was lost is taken up");
-            self.begin(job);
+            tracing::info!(job.id = %job.id, attempt = job.attempt, "a job of this node is taken up");
+            self.begin(job, Taken::TakenOver);
         }
     }
 

@@ -42,7 +42,14 @@ fn returned(kind: JobKind, cause: Option<Cause>, end: JobEnd, partial: Option<St
         (_, JobEnd::Cancelled { code, output_json }) => {
             JobEnd::Cancelled { code, output_json: output_json.or(partial) }
         }
-        (_, end @ (JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::OwnerDied)) => end,
+        (
+            _,
+            end @ (JobEnd::AwaitingAuth
+            | JobEnd::Requeue { .. }
+            | JobEnd::StillRuns
+            | JobEnd::OwnerLost
+            | JobEnd::OwnerDied),
+        ) => end,
     }
 }
 
@@ -59,6 +66,8 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
             failed(ErrorCode::JobTimeout, message, Retry::Never, output_json)
         }
         Cause::Budget => budget_spent(output_json),
+        // The next owner takes it over.
+        Cause::Shutdown | Cause::LeaseLost if kind.outlives_owner() => JobEnd::StillRuns,
         // The kind decides, as it does for an owner that crashed; nothing is counted against the job. A lease that is
         // really lost refuses this, one that only seemed so gives its job back.
         Cause::Shutdown | Cause::LeaseLost => JobEnd::OwnerLost,
@@ -76,7 +85,9 @@ fn bounded(end: JobEnd) -> JobEnd {
     let output = match &end {
         JobEnd::Completed { output_json } => Some(output_json),
         JobEnd::Failed { output_json, .. } | JobEnd::Cancelled { output_json, .. } => output_json.as_ref(),
-        JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::OwnerLost | JobEnd::OwnerDied => None,
+        JobEnd::AwaitingAuth | JobEnd::Requeue { .. } | JobEnd::StillRuns | JobEnd::OwnerLost | JobEnd::OwnerDied => {
+            None
+        }
     };
     match output.map(String::len) {
         Some(bytes) if bytes > JOB_OUTPUT_BYTES_MAX => {
@@ -128,7 +139,9 @@ mod tests {
             (JobKind::Search, Some(Cause::Timeout { seconds_max: 60 }), stop(), timeout()),
             (JobKind::Search, Some(Cause::Timeout { seconds_max: 60 }), Killed, timeout()),
             (JobKind::Search, Some(Cause::Shutdown), Returned(requeue()), JobEnd::OwnerLost),
-            (JobKind::AgentRun, Some(Cause::Shutdown), Killed, JobEnd::OwnerLost),
+            (JobKind::AgentRun, Some(Cause::Shutdown), Killed, JobEnd::StillRuns),
+            (JobKind::AgentRun, Some(Cause::Shutdown), Returned(requeue()), JobEnd::StillRuns),
+            (JobKind::AgentRun, Some(Cause::Shutdown), Returned(done()), done()),
             (JobKind::Search, None, Killed, JobEnd::OwnerLost),
             (JobKind::Search, Some(Cause::LeaseLost), Killed, JobEnd::OwnerLost),
             (JobKind::Search, Some(Cause::Budget), Returned(done()), done()),

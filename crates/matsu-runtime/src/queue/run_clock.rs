@@ -66,6 +66,11 @@ impl RunClock {
         Self { ran_ticks: 0, ran_ticks_max, phase: Phase::Running }
     }
 
+    /// It has run for this long already.
+    pub fn set_ran(&mut self, seconds: u32) {
+        self.ran_ticks = self.ran_ticks.max(u64::from(seconds) / TICK.as_secs());
+    }
+
     /// Why it was told to stop, if it was.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {

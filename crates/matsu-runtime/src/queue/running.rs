@@ -151,19 +151,30 @@ impl Running {
         }
     }
 
-    /// Others took this node for dead: whatever runs here runs for nobody.
+    /// The store has taken every lease from this node. Bodies end; what outlives them is taken over by the next owner.
     pub fn lose_all(&self) {
-        let orders: Vec<Order> =
-            self.leases().into_iter().map(|lease| Order { lease, kind: OrderKind::Abort }).collect();
-        self.apply(&orders);
+        for job in self.lock().iter_mut() {
+            let act = if job.kind.outlives_owner() { job.clock.shut_down() } else { job.clock.order(OrderKind::Abort) };
+            if let Some(act) = act {
+                job.act(act);
+            }
+        }
+    }
+
+    /// What a body does has gone on for this long already, in other processes.
+    pub fn set_ran(&self, lease: &Lease, seconds: u32) {
+        if let Some(job) = self.lock().iter_mut().find(|job| job.lease == *lease) {
+            job.clock.set_ran(seconds);
+        }
     }
 
     pub fn shut_down(&self, slot: Slot) {
         self.each_of(slot, |job| job.clock.shut_down());
     }
 
+    /// A body whose work outlives it is only dropped: to abort would end the work.
     pub fn abort_now(&self, slot: Slot) {
-        self.each_of(slot, |job| job.clock.abort_now());
+        self.each_of(slot, |job| if job.kind.outlives_owner() { None } else { job.clock.abort_now() });
     }
 
     pub fn kill(&self, slot: Slot) {

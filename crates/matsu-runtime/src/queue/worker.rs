@@ -17,7 +17,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, Lease, Retry};
 use matsu_core::limits::{LINGER, SHUTDOWN_GRACE, STORE_CLOSE_MAX, TICK};
 use matsu_core::slot::Slot;
 
-use crate::context::{JobContext, Notes, open_meter};
+use crate::context::{JobContext, Notes, Taken, open_meter};
 use crate::options::Workers;
 use crate::runtime::Runtime;
 use crate::stop_signal::StopSpeaker;
@@ -37,7 +37,7 @@ pub struct Crew {
 
 impl Crew {
     /// Starts a claimed job and puts it among the running ones.
-    pub fn start(&mut self, runtime: &Runtime, job: Job) {
+    pub fn start(&mut self, runtime: &Runtime, job: Job, taken: Taken) {
         let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
         let (speaker, stop) = StopSpeaker::new();
         let notes = Arc::new(Notes::default());
@@ -46,7 +46,7 @@ impl Crew {
         // A body that panics here would take its dispatcher along, and after that the next one.
         let bound = body.as_ref().map(|body| catch_unwind(AssertUnwindSafe(|| body.run_seconds_max(&job))));
         let clock = RunClock::new(bound.and_then(|bound| bound.ok().flatten()));
-        let context = JobContext::new(runtime.clone(), job, lease.clone(), stop, Arc::clone(&notes));
+        let context = JobContext::new(runtime.clone(), job, lease.clone(), stop, Arc::clone(&notes), taken);
         let task = self.bodies.spawn(async move {
             let Some(body) = body else { return no_body(kind) };
             match open_meter(&context).await {

@@ -34,6 +34,8 @@ async fn register_once(runtime: &Runtime, is_retry: bool) -> Result<(), StoreErr
 pub async fn run(runtime: &Runtime) {
     let mut outage = Outage::new("heart");
     let mut beat_at = runtime.clock().instant() + BEAT_EVERY;
+    // At once: runs wait to be taken over.
+    let _pause = outage.note(&reap(runtime).await);
     loop {
         runtime.clock().sleep(TICK).await;
         // By the clock and not by the count of turns, which a slow store makes longer; and again at the next turn if
@@ -72,12 +74,9 @@ async fn live(runtime: &Runtime, is_beat: bool) -> Result<(), StoreError> {
 
 async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
     for dead in runtime.store().dead_nodes(&runtime.node()).await? {
-        if runtime.has_live_runs_of(&dead).await? {
-            // Its shims end what it ran within seconds; a job whose processes still work must not read as ended.
-            continue;
-        }
         let jobs = runtime.store().reap_node(&dead, runtime.clock().now()).await?;
         tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
+        runtime.adoptions().look_now();
     }
     let nodes = runtime.store().nodes().await?;
     let at_work = nodes.iter().filter(|node| node.role != NodeRole::Command).count();

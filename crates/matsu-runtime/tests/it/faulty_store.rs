@@ -22,10 +22,10 @@ use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, Claim, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule,
-    FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, NewNode, NodeStore, Order, OutputPart,
-    OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation, RunStore, SessionClaim,
-    SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError, StoreInfo, Summary,
-    TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, LeftRun, NewNode, NodeStore, Order,
+    OutputPart, OutputPosition, OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation,
+    RunStore, SessionClaim, SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError,
+    StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -285,8 +285,12 @@ impl RunStore for FaultyStore {
         self.pass("note_session", self.inner.note_session(lease, note, now)).await
     }
 
-    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError> {
-        self.pass("append_output", self.inner.append_output(lease, parts)).await
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>, read_to: u64) -> Result<(), StoreError> {
+        self.pass("append_output", self.inner.append_output(lease, parts, read_to)).await
+    }
+
+    async fn output_position(&self, job: &JobId, from_attempt: i64) -> Result<OutputPosition, StoreError> {
+        self.pass("output_position", self.inner.output_position(job, from_attempt)).await
     }
 
     async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError> {
@@ -330,6 +334,18 @@ impl NodeStore for FaultyStore {
 
     async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError> {
         self.pass("reap_node", self.inner.reap_node(id, now)).await
+    }
+
+    async fn left_runs(&self) -> Result<Vec<LeftRun>, StoreError> {
+        self.pass("left_runs", self.inner.left_runs()).await
+    }
+
+    async fn adopt_run(&self, run: &Lease, node: &NodeId, now: Timestamp) -> Result<Option<Lease>, StoreError> {
+        self.pass("adopt_run", self.inner.adopt_run(run, node, now)).await
+    }
+
+    async fn lose_run(&self, run: &Lease, message: &str, now: Timestamp) -> Result<bool, StoreError> {
+        self.pass("lose_run", self.inner.lose_run(run, message, now)).await
     }
 }
 

@@ -8,6 +8,7 @@ use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::Store;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
+use matsu_runtime::context::Taken;
 
 use crate::faulty_store::{FaultyStore, Plan};
 use crate::fixtures::*;
@@ -37,9 +38,12 @@ async fn a_second_runtime_takes_over_from_one_that_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_run_of_a_dead_process_is_failed_and_keeps_its_output() {
+async fn an_agent_run_of_a_dead_process_waits_to_be_taken_over_and_keeps_its_output() {
     let (store, clock) = memory().await;
     let body = scripted(JobKind::AgentRun, |cx| async move {
+        if cx.taken == Taken::TakenOver {
+            return done();
+        }
         cx.partial_output(&serde_json::json!({ "session": "abc" })).await.expect("written");
         std::future::pending().await
     });
@@ -49,11 +53,14 @@ async fn an_agent_run_of_a_dead_process_is_failed_and_keeps_its_output() {
     until(&store, &clock, &id, JobState::Running).await;
     clock.sleep(Duration::from_secs(1)).await;
     drop(service);
-    store.reap_node(&runtime.node(), clock.now()).await.expect("reaped");
+    let dead = runtime.node();
+    assert_eq!(store.reap_node(&dead, clock.now()).await.expect("reaped"), []);
     let job = only_job(&store, &id).await;
-    assert_eq!((job.state, job.error_code.as_deref()), (JobState::Failed, Some("SERVER_RESTARTED")));
+    assert_eq!((job.state, job.attempt, job.owner_node.as_ref()), (JobState::Running, 1, Some(&dead)));
     assert_eq!(job.output_json.as_deref(), Some(r#"{"session":"abc"}"#));
-    assert_eq!(runtime.read(&me(), &id).await.expect("a task").status, TaskStatus::Failed);
+    let left = store.left_runs().await.expect("runs");
+    assert_eq!(left.iter().map(|run| &run.lease.job_id).collect::<Vec<_>>(), [&job.id]);
+    assert!(store.nodes().await.expect("nodes").is_empty(), "a node that has left takes part in nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,10 +108,11 @@ fn counted(kind: JobKind, begun: &Arc<AtomicUsize>) -> Scripted {
     scripted(kind, move |cx| {
         begun.fetch_add(1, Ordering::SeqCst);
         async move {
-            if cx.job.input_json.contains("ask") {
+            if cx.job.input_json.contains("ask") && cx.taken == Taken::Claimed {
                 let _ = cx.ask("{}", std::future::pending::<()>()).await;
             }
-            if cx.job.attempt > 1 { done() } else { std::future::pending().await }
+            let is_again = cx.job.attempt > 1 || cx.taken == Taken::TakenOver;
+            if is_again { done() } else { std::future::pending().await }
         }
     })
 }
@@ -132,17 +140,17 @@ async fn a_dispatcher_that_breaks_runs_no_attempt_twice() {
 
     assert_eq!(finished(&runtime, &next).await.status, TaskStatus::Completed, "another dispatcher took its place");
     for id in [&run, &asking] {
-        let job = until(&store, &clock, id, JobState::Failed).await;
-        assert_eq!((job.attempt, job.error_code.as_deref()), (1, Some("SERVER_RESTARTED")));
+        let job = until(&store, &clock, id, JobState::Completed).await;
+        assert_eq!(job.attempt, 1, "the same attempt is taken over");
     }
-    assert_eq!(runs.load(Ordering::SeqCst), 2, "each run was begun once");
+    assert_eq!(runs.load(Ordering::SeqCst), 4, "each run was claimed once and taken over once");
     let job = until(&store, &clock, &search, JobState::Completed).await;
     assert_eq!((job.attempt, job.failures, searches.load(Ordering::SeqCst)), (2, 0, 2));
     service.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_was_lost_with_its_dispatcher_is_not_run_again() {
+async fn an_end_that_was_lost_with_its_dispatcher_is_found_again() {
     let (inner, clock) = memory().await;
     let faulty = FaultyStore::new(inner);
     let store: Arc<dyn Store> = faulty.clone();
@@ -151,7 +159,9 @@ async fn an_end_that_was_lost_with_its_dispatcher_is_not_run_again() {
     let body = scripted(JobKind::AgentRun, move |cx| {
         count.fetch_add(1, Ordering::SeqCst);
         async move {
-            cx.runtime().clock().sleep(Duration::from_secs(2)).await;
+            if cx.taken == Taken::Claimed {
+                cx.runtime().clock().sleep(Duration::from_secs(2)).await;
+            }
             done()
         }
     });
@@ -160,8 +170,8 @@ async fn an_end_that_was_lost_with_its_dispatcher_is_not_run_again() {
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
     faulty.set(Plan::Panics("finish_and_claim", 1));
-    let job = until(&store, &clock, &id, JobState::Failed).await;
-    assert_eq!(job.error_code.as_deref(), Some("SERVER_RESTARTED"));
-    assert_eq!(begun.load(Ordering::SeqCst), 1);
+    let job = until(&store, &clock, &id, JobState::Completed).await;
+    assert_eq!(job.attempt, 1);
+    assert_eq!(begun.load(Ordering::SeqCst), 2, "claimed, then taken over");
     service.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, NodeId, TaskId};
-use matsu_core::job::{JobEnd, Lease};
+use matsu_core::job::{JobEnd, JobKind, Lease};
 use matsu_core::node::{Node, NodeRole};
 use matsu_core::ports::store::{NewNode, SlotUse, StoreError};
 use matsu_core::slot::Slot;
@@ -15,9 +15,10 @@ use crate::sql::{Sql, Transition, Tx, params};
 
 const REGISTER: Sql =
     Sql::both("INSERT INTO nodes (id, role, host, pid, version, beat, started_at) VALUES ($1, $2, $3, $4, $5, 0, $6)");
-const BEAT: Sql = Sql::both("UPDATE nodes SET beat = beat + 1 WHERE id = $1");
-const NODES: Sql =
-    Sql::both("SELECT id, role, host, pid, version, beat, started_at FROM nodes ORDER BY started_at, id");
+const BEAT: Sql = Sql::both("UPDATE nodes SET beat = beat + 1 WHERE id = $1 AND role <> 'left'");
+const NODES: Sql = Sql::both(
+    "SELECT id, role, host, pid, version, beat, started_at FROM nodes WHERE role <> 'left' ORDER BY started_at, id",
+);
 const WISH: Sql = Sql::both("INSERT INTO slot_wishes (slot, node_id, permits_max) VALUES ($1, $2, $3)");
 const FORGET_WISHES: Sql = Sql::both("DELETE FROM slot_wishes WHERE node_id = $1");
 /// Which jobs may be held, so that not all that ever ran or waits is looked through. On SQLite an index names them; on
@@ -39,9 +40,17 @@ const RUNNING: Sql = Sql::each(
 const TAKEN: Sql = Sql::both("SELECT slot, count(*) FROM permits WHERE job_id IS NOT NULL GROUP BY slot");
 const WISHES: Sql = Sql::both("SELECT slot, min(permits_max) FROM slot_wishes GROUP BY slot");
 const FORGET: Sql = Sql::both("DELETE FROM nodes WHERE id = $1");
+/// A node may have been forgotten and yet have claimed once more.
+const LEAVE: Sql = Sql::both(
+    "INSERT INTO nodes (id, role, host, pid, version, beat, started_at, left_at) \
+     VALUES ($1, 'left', '', 0, '', 0, $2, $2) \
+     ON CONFLICT (id) DO UPDATE SET role = 'left', left_at = coalesce(nodes.left_at, $2)",
+);
 /// A node rarely goes, and nothing it held may be missed: here all that is unfinished is looked through.
-const HELD_BY: Sql =
-    Sql::both(concat!("SELECT id, task_id FROM jobs WHERE owner_node = $1 AND finished_at IS NULL AND ", held!()));
+const HELD_BY: Sql = Sql::both(concat!(
+    "SELECT id, task_id, kind FROM jobs WHERE owner_node = $1 AND finished_at IS NULL AND ",
+    held!()
+));
 const STRANGERS: Sql = Sql::each(
     concat!("SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ", held!()),
     concat!(
@@ -158,10 +167,11 @@ impl Transition for ReapNode {
         let mut ledger = Ledger::default();
         // Again, under the locks, until nothing new is found: while they were awaited a job may have ended, and a
         // node that only seemed dead may have started one. A job settled without its task would spoil the counts.
-        let jobs: Vec<JobId> = loop {
+        let (jobs, left) = loop {
             let held = held_by(tx, &self.node).await?;
-            if !ledger.lock_also(tx, held.iter().filter_map(|(_, task_id)| task_id.clone())).await? {
-                break held.into_iter().map(|(id, _)| id).collect();
+            let (left, jobs): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.kind.outlives_owner());
+            if !ledger.lock_also(tx, jobs.iter().filter_map(|held| held.task_id.clone())).await? {
+                break (jobs.into_iter().map(|held| held.id).collect::<Vec<JobId>>(), left.len());
             }
         };
         let rows = ending(tx, jobs.iter()).await?;
@@ -175,7 +185,11 @@ impl Transition for ReapNode {
             }
         }
         release(tx, &settled.iter().map(JobId::as_str).collect::<Vec<_>>()).await?;
-        tx.run(&FORGET, params![&self.node]).await?;
+        if left > 0 {
+            tx.run(&LEAVE, params![&self.node, self.now]).await?;
+        } else {
+            tx.run(&FORGET, params![&self.node]).await?;
+        }
         tx.run(&FORGET_WISHES, params![&self.node]).await?;
         ledger.write(tx, self.now).await?;
         if !settled.is_empty() {
@@ -185,13 +199,21 @@ impl Transition for ReapNode {
     }
 }
 
+/// A job that a node holds.
+struct HeldJob {
+    id: JobId,
+    task_id: Option<TaskId>,
+    kind: JobKind,
+}
+
 /// In the order of their ids. (Sorted there, a planner may walk all of history in that order.)
-async fn held_by(tx: &mut Tx<'_>, node: &NodeId) -> Result<Vec<(JobId, Option<TaskId>)>, StoreError> {
+async fn held_by(tx: &mut Tx<'_>, node: &NodeId) -> Result<Vec<HeldJob>, StoreError> {
     let mut held = Vec::new();
     for row in tx.rows(&HELD_BY, params![node]).await? {
         let mut c = row.columns();
-        held.push((JobId::from_text(c.text()?), c.opt_text()?.map(TaskId::from_text)));
+        let (id, task_id) = (JobId::from_text(c.text()?), c.opt_text()?.map(TaskId::from_text));
+        held.push(HeldJob { id, task_id, kind: c.word(JobKind::parse)? });
     }
-    held.sort_unstable();
+    held.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     Ok(held)
 }

@@ -17,6 +17,10 @@ const PARK: Sql = Sql::both(
     "UPDATE jobs SET state = 'awaiting_input', hold = 3, progress_json = $3 \
      WHERE id = $1 AND attempt = $2 AND state = 'running' RETURNING slot",
 );
+/// The process that asked is gone, and the one that took its run over asks again.
+const PARK_AGAIN: Sql = Sql::both(
+    "UPDATE jobs SET progress_json = $3 WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input' RETURNING slot",
+);
 const RESUME: Sql =
     Sql::both("UPDATE jobs SET state = 'running' WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
 const SLOT_OF: Sql = Sql::both("SELECT slot FROM jobs WHERE id = $1 AND attempt = $2 AND state = 'awaiting_input'");
@@ -40,7 +44,7 @@ impl Transition for ParkForInput {
         let task_id = task_of(tx, &self.lease).await?;
         let mut ledger = Ledger::lock(tx, task_id.clone()).await?;
         let row = tx.row(&PARK, params![&self.lease.job_id, self.lease.attempt, &self.question_json]).await?;
-        let row = row.ok_or_else(|| StoreError::LeaseLost(self.lease.job_id.clone()))?;
+        let Some(row) = row else { return park_again(tx, self).await };
         let slot = row.columns().word(Slot::parse)?;
         permits::free_in_slot(tx, &self.lease, slot).await?;
         ledger.moved(task_id.as_ref(), JobState::Running, JobState::AwaitingInput);
@@ -49,6 +53,12 @@ impl Transition for ParkForInput {
         tx.publish(Topic::queue(slot));
         announce_in_chat(tx, task_id.as_ref(), &self.lease, self.now).await
     }
+}
+
+async fn park_again(tx: &mut Tx<'_>, park: &ParkForInput) -> Result<(), StoreError> {
+    let lease = &park.lease;
+    let again = tx.row(&PARK_AGAIN, params![&lease.job_id, lease.attempt, &park.question_json]).await?;
+    again.map(drop).ok_or_else(|| StoreError::LeaseLost(lease.job_id.clone()))
 }
 
 pub struct ResumeFromInput {

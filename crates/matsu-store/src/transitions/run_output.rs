@@ -2,7 +2,9 @@
 
 use matsu_core::id::JobId;
 use matsu_core::job::Lease;
-use matsu_core::ports::store::{OutputFrom, OutputPart, OutputRange, OutputSlice, StoreError};
+use matsu_core::ports::store::{
+    OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, StoreError,
+};
 
 use super::held;
 use crate::sql::{Sql, Transition, Tx, params};
@@ -14,8 +16,12 @@ const HELD: Sql = Sql::each(
 );
 const FORGET_EARLIER: Sql = Sql::both("DELETE FROM run_output WHERE job_id = $1 AND stream = $2 AND attempt < $3");
 const APPEND: Sql = Sql::both(
-    "INSERT INTO run_output (job_id, attempt, stream, start, bytes, text) VALUES ($1, $2, $3, $4, $5, $6) \
-     ON CONFLICT (job_id, stream, start) DO NOTHING",
+    "INSERT INTO run_output (job_id, attempt, stream, start, bytes, text, read_to) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (job_id, stream, start) DO NOTHING",
+);
+const POSITION: Sql = Sql::both(
+    "SELECT stream, max(start + bytes), coalesce(max(read_to), 0) FROM run_output \
+     WHERE job_id = $1 AND attempt >= $2 GROUP BY stream",
 );
 const TOTAL: Sql =
     Sql::both("SELECT start + bytes FROM run_output WHERE job_id = $1 AND stream = $2 ORDER BY start DESC LIMIT 1");
@@ -35,6 +41,7 @@ pub async fn check_fence(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), StoreErro
 pub struct AppendOutput {
     pub lease: Lease,
     pub parts: Vec<OutputPart>,
+    pub read_to: u64,
 }
 
 /// Less than this is the small talk of a run.
@@ -55,11 +62,35 @@ impl Transition for AppendOutput {
             if part.start == 0 {
                 tx.run(&FORGET_EARLIER, params![&lease.job_id, stream, lease.attempt]).await?;
             }
-            let values =
-                params![&lease.job_id, lease.attempt, stream, int(part.start), int(part.text.len() as u64), &part.text];
+            let (start, bytes, read_to) = (int(part.start), int(part.text.len() as u64), int(self.read_to));
+            let values = params![&lease.job_id, lease.attempt, stream, start, bytes, &part.text, read_to];
             tx.run(&APPEND, values).await?;
         }
         Ok(())
+    }
+}
+
+pub struct ReadPosition {
+    pub job: JobId,
+    pub from_attempt: i64,
+}
+
+impl Transition for ReadPosition {
+    type Output = OutputPosition;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<OutputPosition, StoreError> {
+        let mut position = OutputPosition::default();
+        for row in tx.rows(&POSITION, params![&self.job, self.from_attempt]).await? {
+            let mut c = row.columns();
+            let stream = c.word(OutputStream::parse)?;
+            let bytes = u64::try_from(c.int()?).unwrap_or(0);
+            match stream {
+                OutputStream::Result => position.result = bytes,
+                OutputStream::Log => position.log = bytes,
+            }
+            position.read_to = position.read_to.max(u64::try_from(c.int()?).unwrap_or(0));
+        }
+        Ok(position)
     }
 }
 

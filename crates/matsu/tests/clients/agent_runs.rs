@@ -19,6 +19,7 @@ mod secrets;
 mod sessions;
 mod starting;
 mod surroundings;
+mod survival;
 pub mod suspend;
 mod trees;
 mod waits;

@@ -90,6 +90,24 @@ impl Git {
         }
     }
 
+    /// The tree of a run that was begun earlier. `None`: it is gone.
+    pub fn reopen(
+        &self,
+        data_dir: &Path,
+        path: &Path,
+        job: &str,
+        marker: &str,
+        confiner: &Arc<Confiner>,
+        bytes_max: u64,
+    ) -> Option<Worktree> {
+        let note = read_note(path).filter(|_| path.is_dir())?;
+        let scratch = data_dir.join(SCRATCH).join(name::reference_part(job));
+        make_private(&scratch).ok()?;
+        let cell = Cell { confiner: Arc::clone(confiner), marker: marker.to_owned(), scratch };
+        let directory = path.join(&note.inside);
+        Some(Worktree { git: self.clone(), cell, note, path: path.to_owned(), directory, bytes_max })
+    }
+
     fn worktree(&self, cell: Cell, note: Note, wish: &OpenWish<'_>) -> Worktree {
         let directory = wish.path.join(&note.inside);
         let (git, path, bytes_max) = (self.clone(), wish.path.clone(), wish.bytes_max);

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId};
+use crate::job::Lease;
 use crate::node::{Node, NodeRole};
 use crate::slot::{Slot, SlotLimits};
 
@@ -28,9 +29,30 @@ pub trait NodeStore {
     /// the count of unmoved heartbeats stands on.
     async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError>;
 
-    /// Settles every job the node held, frees its permits, returns its reservations, forgets the node. The only
-    /// thing that takes a running job from its owner. Idempotent. Returns the settled jobs in id order.
+    /// Settles every job the node held, frees its permits, returns its reservations, forgets the node. Runs that
+    /// outlive their node stay as they are, and while there are any the node is kept as one that has left. Idempotent.
+    /// Returns the settled jobs in id order.
     async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError>;
+
+    /// Runs whose node has left, oldest first.
+    async fn left_runs(&self) -> Result<Vec<LeftRun>, StoreError>;
+
+    /// Gives such a run to a node, with a higher attempt and the permits it has. Counts as no failure. `None`: it was
+    /// taken by another node, or has ended.
+    async fn adopt_run(&self, run: &Lease, node: &NodeId, now: Timestamp) -> Result<Option<Lease>, StoreError>;
+
+    /// Fails such a run, whose host did not come back. `false`: it was taken meanwhile, or has ended.
+    async fn lose_run(&self, run: &Lease, message: &str, now: Timestamp) -> Result<bool, StoreError>;
+}
+
+/// A run whose node has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftRun {
+    pub lease: Lease,
+    pub slot: Slot,
+    /// Where its node was.
+    pub host: String,
+    pub left_at: Timestamp,
 }
 
 #[derive(Clone, Debug)]

@@ -28,7 +28,11 @@ pub trait RunStore {
 
     /// Appends under the fence, in order. What an earlier attempt wrote to the same stream goes with the first part
     /// of a later one.
-    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>) -> Result<(), StoreError>;
+    /// `read_to` says up to where the program's own output is contained in all parts so far.
+    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>, read_to: u64) -> Result<(), StoreError>;
+
+    /// How much is stored of a job's output by this attempt and later ones.
+    async fn output_position(&self, job: &JobId, from_attempt: i64) -> Result<OutputPosition, StoreError>;
 
     /// Some of a job's output. A job without any, or without that stream, has none: an empty slice.
     async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError>;
@@ -57,6 +61,16 @@ pub struct OutputPart {
     /// Bytes of the stream before this part.
     pub start: u64,
     pub text: String,
+}
+
+/// How far the output of a run is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputPosition {
+    /// Bytes of the result and of the log.
+    pub result: u64,
+    pub log: u64,
+    /// Up to where the program's own output was read with them.
+    pub read_to: u64,
 }
 
 /// Which bytes are wanted.

@@ -37,7 +37,7 @@ impl Dispatcher<'_> {
             tracing::warn!(job.id = %job.id, "the server died too often while this job ran; now it runs alone");
             lone.begun(Lease { job_id: job.id.clone(), attempt: job.attempt });
             lone.set_waiting(self.slot, false);
-            self.begin(job);
+            self.begin(job, crate::context::Taken::Claimed);
         }
         Ok(())
     }

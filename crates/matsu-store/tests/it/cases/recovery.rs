@@ -24,16 +24,18 @@ pub async fn a_dead_nodes_jobs_are_settled_by_kind(t: TestStore) {
 
     let mut settled = t.store.reap_node(&dead, t.now()).await.unwrap();
     settled.sort();
-    let mut expected = vec![claimed[0].id.clone(), claimed[1].id.clone()];
-    expected.sort();
-    assert_eq!(settled, expected);
+    assert_eq!(settled, [claimed[0].id.clone()], "the run waits to be taken over");
+    let left = t.store.left_runs().await.unwrap();
+    assert_eq!(left.iter().map(|left| left.lease.clone()).collect::<Vec<_>>(), [lease(&claimed[1])]);
     let search = t.job(&search).await;
     assert_eq!((search.state, search.failures), (JobState::Queued, 0));
     assert_eq!(search.checkpoint_json.as_deref(), Some(r#"{"stage":"fetch"}"#), "it goes on where it was");
+    let adopted = t.store.adopt_run(&left[0].lease, &t.node, t.now()).await.unwrap().unwrap();
+    assert_eq!(adopted.attempt, claimed[1].attempt + 1);
+    assert_eq!(t.store.adopt_run(&left[0].lease, &t.node, t.now()).await.unwrap(), None, "by one node only");
     let run = t.job(&claimed[1].id).await;
-    assert_eq!((run.state, run.error_code.as_deref()), (JobState::Failed, Some("SERVER_RESTARTED")));
-    assert_eq!(run.error_message.as_deref(), Some("Server restarted"));
-    assert_eq!(t.task(&agent.id).await.status, TaskStatus::Failed);
+    assert_eq!((run.state, run.owner_node.as_ref()), (JobState::Running, Some(&t.node)));
+    assert_eq!((t.task(&agent.id).await.status, run.failures), (TaskStatus::Running, 0));
     assert_eq!(t.task(&research.id).await.status, TaskStatus::Queued);
     let nodes: Vec<_> = t.store.nodes().await.unwrap().into_iter().map(|node| node.id).collect();
     assert_eq!(nodes, [t.node.clone()]);

@@ -34,8 +34,8 @@ pub async fn output_is_read_in_parts_from_anywhere(t: TestStore) {
     t.insert(run(&t)).await;
     let job = t.claim_one().await;
     let parts = vec![part(0, "待つ"), part(6, "abc"), part(9, "待")];
-    t.store.append_output(&lease(&job), parts).await.unwrap();
-    t.store.append_output(&lease(&job), vec![part(12, "end")]).await.unwrap();
+    t.store.append_output(&lease(&job), parts, 0).await.unwrap();
+    t.store.append_output(&lease(&job), vec![part(12, "end")], 0).await.unwrap();
     let read = async |from, bytes_max| t.store.read_output(&job.id, range(from, bytes_max)).await.unwrap();
     let all = read(OutputFrom::Byte(0), 100).await;
     assert_eq!(all, OutputSlice { text: "待つabc待end".to_owned(), start: 0, end: 15, total: 15 });
@@ -51,9 +51,9 @@ pub async fn output_is_read_in_parts_from_anywhere(t: TestStore) {
 pub async fn a_late_part_of_output_is_refused(t: TestStore) {
     t.insert(run(&t)).await;
     let job = t.claim_one().await;
-    t.store.append_output(&lease(&job), vec![part(0, "kept")]).await.unwrap();
+    t.store.append_output(&lease(&job), vec![part(0, "kept")], 0).await.unwrap();
     t.finish(&lease(&job), completed()).await.unwrap();
-    let late = t.store.append_output(&lease(&job), vec![part(4, "late")]).await;
+    let late = t.store.append_output(&lease(&job), vec![part(4, "late")], 0).await;
     assert!(matches!(late, Err(StoreError::LeaseLost(_))), "{late:?}");
     assert_eq!(t.store.read_output(&job.id, range(OutputFrom::Byte(0), 99)).await.unwrap().text, "kept");
 }
@@ -119,7 +119,7 @@ pub async fn a_late_note_does_not_cover_a_question(t: TestStore) {
 pub async fn what_a_run_said_goes_with_its_task(t: TestStore) {
     t.insert(run(&t)).await;
     let job = t.claim_one().await;
-    t.store.append_output(&lease(&job), vec![part(0, "said")]).await.unwrap();
+    t.store.append_output(&lease(&job), vec![part(0, "said")], 0).await.unwrap();
     t.finish(&lease(&job), completed()).await.unwrap();
     let now = t.pass(Duration::from_secs(8 * 86_400));
     let rule = ExpiryRule { now, read_before: now, finished_before: now, waits_before: now, tombstones_before: now };

@@ -74,107 +74,60 @@ fn said_so_far(client: &mut Client, task: &str) -> Option<String> {
     said["tail"].as_str().filter(|tail| !tail.is_empty()).map(str::to_owned)
 }
 
-#[test]
-fn b09_after_a_crash_the_run_reads_failed_and_no_process_is_left() {
-    let bench = Bench::new();
-    let mut client = bench.client();
-    let finished = start(&mut client, "echo kept");
-    assert_eq!(end_of(&mut client, &finished)["result"], "kept\n");
-    let nap = unique_sleep();
-    let task = start(&mut client, &stubborn(&nap));
-    until("three sleep", SOON, || (processes(&nap) == 3).then_some(()));
-    reaches(&mut client, &task, "running");
-    until("what it said is stored", SOON, || said_so_far(&mut client, &task));
-    let (pid, _) = bench.home.relayed();
-    kill(pid);
-    until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
-    let mut client = bench.client();
-    let end = end_of(&mut client, &task);
-    assert_eq!((end["status"].as_str(), end["error"].as_str()), (Some("failed"), Some("Server restarted")), "{end}");
-    assert_eq!(
-        (end["error_code"].as_str(), end["retryable"].as_bool()),
-        (Some("SERVER_RESTARTED"), Some(true)),
-        "{end}"
-    );
-    assert_eq!(end["result"], "begun\n", "what it had said is kept: {end}");
-    assert_eq!(end["session_id"].as_str(), Some(task.as_str()), "and can be resumed: {end}");
-    let kept = end_of(&mut client, &finished);
-    assert_eq!((kept["status"].as_str(), kept["result"].as_str()), (Some("completed"), Some("kept\n")), "{kept}");
-    let again = json!({ "session_id": task, "resume": true });
-    let resumed = start_with(&mut client, "echo \"$@\"", again);
-    let end = end_of(&mut client, &resumed);
-    assert!(end["result"].as_str().unwrap().starts_with("resume "), "{end}");
-}
-
-#[test]
-fn b10_a_daemon_that_is_told_to_end_ends_its_runs_first() {
-    let bench = Bench::new();
-    let mut client = bench.client();
-    let nap = unique_sleep();
-    let task = start(&mut client, &stubborn(&nap));
-    until("three sleep", SOON, || (processes(&nap) == 3).then_some(()));
-    let (pid, _) = bench.home.relayed();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
-    let end = end_of(&mut bench.client(), &task);
-    assert_eq!(
-        (end["status"].as_str(), end["error_code"].as_str()),
-        (Some("failed"), Some("SERVER_RESTARTED")),
-        "{end}"
-    );
-}
-
-/// A run of three that do not listen: its task, what they sleep for, and the process of its shim.
-fn start_and_find_its_shim(client: &mut Client) -> (String, String, u32) {
+/// A run of three that do not listen: its task, what they sleep for, and the process of its supervisor.
+fn start_and_find_its_supervisor(client: &mut Client) -> (String, String, u32) {
     let nap = unique_sleep();
     let task = start(client, &format!("echo begun\n{}", stubborn(&nap)));
     until("three sleep", SOON, || (processes(&nap) == 3).then_some(()));
     until("what it said is stored", SOON, || said_so_far(client, &task));
-    (task, nap.clone(), shim_above(&nap))
+    (task, nap.clone(), supervisor_above(&nap))
 }
 
-/// The shim above a process with this argument. The run itself cannot tell: it may have process ids of its own.
-fn shim_above(argument: &str) -> u32 {
+/// The supervisor above a process with this argument. The run itself cannot tell: it may have process ids of its own.
+fn supervisor_above(argument: &str) -> u32 {
     let words = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let has = |pid: u32, word: &str| words(pid).split(|byte| *byte == 0).any(|part| part == word.as_bytes());
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut pid = pids.find(|pid| has(*pid, argument)).unwrap();
-    while !has(pid, "__run") {
+    while !has(pid, "__supervise") {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         pid = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-        assert!(pid > 1, "no shim above {argument}");
+        assert!(pid > 1, "no supervisor above {argument}");
     }
     pid
 }
 
 #[test]
-fn what_a_killed_shim_leaves_behind_is_ended_too() {
+fn what_a_killed_supervisor_leaves_behind_is_ended_too() {
     let bench = Bench::new();
     let mut client = bench.client();
-    let (task, nap, shim) = start_and_find_its_shim(&mut client);
-    kill(shim);
+    let (task, nap, supervisor) = start_and_find_its_supervisor(&mut client);
+    kill(supervisor);
     until("its processes are gone", GONE, || (processes(&nap) == 0).then_some(()));
     let end = end_of(&mut client, &task);
-    assert_eq!((end["status"].as_str(), end["error_code"].as_str()), (Some("failed"), Some("AGENT_EXIT")), "{end}");
+    assert_eq!(
+        (end["status"].as_str(), end["error_code"].as_str()),
+        (Some("failed"), Some("SUPERVISOR_LOST")),
+        "{end}"
+    );
+    assert_eq!(end["result"], "begun\nbegun\n", "what it had said is kept: {end}");
 }
 
 #[test]
-fn what_a_daemon_and_a_shim_leave_that_were_both_killed_the_next_daemon_ends() {
+fn what_a_daemon_and_a_supervisor_leave_that_were_both_killed_the_next_daemon_ends() {
     let bench = Bench::new();
     let mut client = bench.client();
-    let (task, nap, shim) = start_and_find_its_shim(&mut client);
+    let (task, nap, supervisor) = start_and_find_its_supervisor(&mut client);
     let (daemon, _) = bench.home.relayed();
-    // Still, so that it does not notice what becomes of its shim.
+    // Still, so that it does not notice what becomes of the supervisor.
     let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     client.kill();
-    kill(shim);
+    kill(supervisor);
     kill(daemon);
-    assert_eq!(processes(&nap), 3, "nobody is left who could end them");
     let end = end_of(&mut bench.client(), &task);
-    assert_eq!((end["error_code"].as_str(), processes(&nap)), (Some("SERVER_RESTARTED"), 0), "{end}");
+    assert_eq!((end["error_code"].as_str(), processes(&nap)), (Some("SUPERVISOR_LOST"), 0), "{end}");
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! Taking up a run that another daemon has started: its supervisor is asked, or what it has left is read.
+
+use std::io;
+use std::time::Duration;
+
+use matsu_core::clock::Clock;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::RunId;
+use matsu_core::job::Lease;
+use matsu_core::ports::agent::StartError;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+use super::git::Git;
+use super::host::{CliHost, Way};
+use super::live::CliRun;
+use super::orphans;
+use super::runs_folder::{RunFolder, RunRecord, connect_in};
+use super::supervisor::order::{Hello, Notice, VERSION, Word};
+
+/// A supervisor answers at once, unless the machine is very busy.
+const WELCOME_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a run that is of no use any more may take to end.
+const END_WITHIN: Duration = Duration::from_secs(8);
+
+/// Higher than any attempt, for a run whose job is over.
+const LAST_ATTEMPT: i64 = i64::MAX;
+
+/// # Errors
+/// Nothing is left of the run, or its supervisor does not answer.
+pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> Result<CliRun, StartError> {
+    let lost = |message: String| StartError { code: ErrorCode::SupervisorLost, message };
+    let found = host.runs().of_job(&lease.job_id).into_iter().find(|(_, record)| record.run_id == *run);
+    let (folder, record) = found.ok_or_else(|| lost(format!("the folder of run {run} is gone")))?;
+    let definition = host.definition(&record.agent);
+    let definition = definition.ok_or_else(|| lost(format!("the definition of agent {} is gone", record.agent)))?;
+    let way = if folder.is_held() {
+        let said = connect(&folder, &record, lease.attempt).await;
+        // It may have ended meanwhile; then it has left a record.
+        match said {
+            Ok((control, ran_seconds)) => Way { control: Some(control), ran_seconds },
+            Err(_) if !folder.is_held() => Way::default(),
+            Err(error) => return Err(lost(format!("the supervisor of run {run} does not answer: {error}"))),
+        }
+    } else {
+        Way::default()
+    };
+    let worktree = match &record.place.worktree {
+        Some(path) => {
+            let options = host.options();
+            let git = Git::find(&options.environment).map_err(lost)?;
+            let marker = record.run_id.as_str();
+            git.reopen(
+                &options.data_dir,
+                path,
+                lease.job_id.as_str(),
+                marker,
+                host.confiner(),
+                options.bundle_bytes_max,
+            )
+        }
+        None => None,
+    };
+    let mut followed = host.follow(&definition, record, folder, worktree, way);
+    followed.replay(stored).map_err(|error| lost(format!("the output of run {run} cannot be read: {error}")))?;
+    Ok(followed)
+}
+
+/// Becomes the daemon of a supervisor, if no later attempt is.
+async fn connect(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Result<(UnixStream, u32)> {
+    let stream = connect_in(&folder.outside(), "control.sock")?;
+    stream.set_nonblocking(true)?;
+    let mut stream = UnixStream::from_std(stream)?;
+    let mut hello = serde_json::to_vec(&Hello { version: VERSION, secret: record.secret.clone(), attempt })
+        .map_err(io::Error::other)?;
+    hello.push(b'\n');
+    let exchange = async {
+        stream.write_all(&hello).await?;
+        // Byte by byte: what comes after the answer belongs to the one that follows.
+        let mut line = Vec::new();
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0_u8; 1];
+            stream.read_exact(&mut byte).await?;
+            line.extend(byte);
+        }
+        match serde_json::from_slice(&line).map_err(io::Error::other)? {
+            Notice::Welcome { ran_seconds, .. } => Ok(ran_seconds),
+            Notice::Refused { why } => Err(io::Error::other(why)),
+            Notice::Started | Notice::Grew { .. } | Notice::Ended => {
+                Err(io::Error::other("it did not answer the hello"))
+            }
+        }
+    };
+    let answered = Clock::system().within(WELCOME_WITHIN, exchange).await;
+    let ran_seconds = answered.unwrap_or_else(|| Err(io::Error::other("no answer within 10 s")))?;
+    Ok((stream, ran_seconds))
+}
+
+/// Ends a run that still works although its job is over.
+pub async fn end(folder: &RunFolder, record: &RunRecord, clock: Clock) {
+    if !folder.is_held() {
+        return;
+    }
+    let ended = async {
+        let (mut stream, _) = connect(folder, record, LAST_ATTEMPT).await?;
+        let mut word = serde_json::to_vec(&Word::End).map_err(io::Error::other)?;
+        word.push(b'\n');
+        stream.write_all(&word).await?;
+        // Until it closes the connection.
+        let mut lines = BufReader::new(stream).lines();
+        while lines.next_line().await?.is_some() {}
+        io::Result::Ok(())
+    };
+    if !matches!(clock.within(END_WITHIN, ended).await, Some(Ok(()))) {
+        tracing::warn!(run = %record.run_id, "a supervisor whose job is over did not end; its processes are killed");
+        drop(orphans::end(record.run_id.to_string(), clock).await);
+    }
+}

@@ -1,0 +1,171 @@
+//! Runs that outlive their daemon: killed, told to end, replaced. The program is started once, every byte is stored
+//! once, and the result reaches the client that waits.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Bench, SOON, end_of, processes, reaches, start, start_with, unique_sleep};
+use crate::home::{kill, until};
+use crate::stdio::Client;
+
+/// A program that prints numbered lines until it is told to go on, and then some more.
+fn counting(go_on: &Path, lines: u32) -> String {
+    let go_on = go_on.display();
+    format!(
+        "echo started
+         n=0
+         while [ ! -e {go_on} ]; do n=$((n+1)); echo line $n; sleep 0.01; done
+         echo after $n
+         seq 1 {lines}
+         echo the end"
+    )
+}
+
+/// A program that asks, and goes on when the answer is yes.
+const ASKS: &str = r#"echo '{"type":"text","text":"before"}'
+echo '{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}'
+read answer
+case "$answer" in *'"option":"yes"'*) echo '{"type":"text","text":" after"}'; echo '{"type":"result"}';; esac
+"#;
+
+/// What such a program must have said.
+#[track_caller]
+fn assert_whole(said: &str, lines: u32) {
+    let mut rest = said.lines();
+    assert_eq!(rest.next(), Some("started"), "it was started once");
+    let mut n = 0;
+    let after = loop {
+        let line = rest.next().unwrap_or_else(|| panic!("it ends early, after line {n}: {said}"));
+        if let Some(after) = line.strip_prefix("after ") {
+            break after;
+        }
+        n += 1;
+        assert_eq!(line, format!("line {n}"), "each line once, in order");
+    };
+    assert_eq!(after, n.to_string());
+    for n in 1..=lines {
+        assert_eq!(rest.next(), Some(n.to_string().as_str()));
+    }
+    assert_eq!((rest.next(), rest.next()), (Some("the end"), None));
+}
+
+/// The whole result, however long it is. A part that is not the last one ends with a note about the rest.
+fn whole_result(client: &mut Client, task: &str) -> String {
+    let mut text = String::new();
+    loop {
+        let said = client.call("get_task_status", &json!({ "task_id": task, "output_offset": text.len() }));
+        let part = said["result"].as_str().unwrap_or_else(|| panic!("{said}"));
+        let Some(next) = said["next_output_offset"].as_u64() else { return text + part };
+        let bytes = usize::try_from(next).unwrap() - text.len();
+        text.push_str(&part[..bytes]);
+    }
+}
+
+fn said_something(client: &mut Client, task: &str) {
+    until("it has said something that is stored", SOON, || {
+        let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 3 }));
+        said["tail"].as_str().filter(|tail| tail.contains("line ")).map(drop)
+    });
+}
+
+fn a_run_goes_on_without_its_daemon(end_daemon: impl Fn(u32)) {
+    let bench = Bench::new();
+    let go_on = bench.home.signal("go_on");
+    let mut client = bench.client();
+    let task = start(&mut client, &counting(&go_on, 30_000));
+    for _ in 0..3 {
+        said_something(&mut client, &task);
+        let (daemon, _) = bench.home.relayed();
+        end_daemon(daemon);
+        client = bench.client();
+        let said = client.call("get_task_status", &json!({ "task_id": task }));
+        assert_eq!(said["status"], "running", "{said}");
+        until("another daemon serves", SOON, || (bench.home.relayed().0 != daemon).then_some(()));
+    }
+    std::fs::write(&go_on, "").unwrap();
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["status"], "completed", "{end}");
+    assert_whole(&whole_result(&mut client, &task), 30_000);
+}
+
+#[test]
+fn a_run_goes_on_when_its_daemon_is_killed() {
+    a_run_goes_on_without_its_daemon(kill);
+}
+
+#[test]
+fn a_run_goes_on_when_its_daemon_is_told_to_end() {
+    a_run_goes_on_without_its_daemon(|daemon| {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        until("it has ended", SOON, || (!Path::new(&format!("/proc/{daemon}/exe")).exists()).then_some(()));
+    });
+}
+
+#[test]
+fn a_run_that_ended_while_no_daemon_lived_has_its_result() {
+    let bench = Bench::new();
+    let go_on = bench.home.signal("go_on");
+    let mut client = bench.client();
+    let task = start(&mut client, &counting(&go_on, 10));
+    said_something(&mut client, &task);
+    let (daemon, _) = bench.home.relayed();
+    client.kill();
+    kill(daemon);
+    std::fs::write(&go_on, "").unwrap();
+    until("its supervisor has ended", SOON, || (supervisors(&bench) == 0).then_some(()));
+    let mut client = bench.client();
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["status"], "completed", "{end}");
+    assert_whole(&whole_result(&mut client, &task), 10);
+    until("its folder is removed", SOON, || {
+        std::fs::read_dir(bench.home.path("data/runs")).map_or(true, |mut left| left.next().is_none()).then_some(())
+    });
+}
+
+/// How many supervisors of this home are at work.
+fn supervisors(bench: &Bench) -> usize {
+    let home = bench.home.path("").display().to_string();
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let lines = entries.filter_map(|path| std::fs::read(path.join("cmdline")).ok());
+    let is_one = |line: &Vec<u8>| {
+        let text = String::from_utf8_lossy(line);
+        text.contains("__supervise") && text.contains(&home)
+    };
+    lines.filter(is_one).count()
+}
+
+#[test]
+fn a_question_that_was_open_when_the_daemon_was_killed_is_answered_afterwards() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start_with(&mut client, ASKS, json!({ "cli_name": "events" }));
+    reaches(&mut client, &task, "input_required");
+    let (daemon, _) = bench.home.relayed();
+    kill(daemon);
+    let mut client = bench.client();
+    let said = reaches(&mut client, &task, "input_required");
+    assert_eq!(said["question"]["text"], "Go on?", "{said}");
+    let answer = json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } });
+    let said: Value = client.call("get_task_status", &answer);
+    assert_eq!(said["ok"], true, "{said}");
+    let end = end_of(&mut client, &task);
+    assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("before after")), "{end}");
+}
+
+#[test]
+fn a_run_is_cancelled_after_its_daemon_was_killed() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("echo line 1; sleep {nap}"));
+    said_something(&mut client, &task);
+    let (daemon, _) = bench.home.relayed();
+    kill(daemon);
+    assert_eq!(processes(&nap), 1, "it works on");
+    let mut client = bench.client();
+    client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+    assert_eq!(end_of(&mut client, &task)["status"], "cancelled");
+    until("no process is left", SOON, || (processes(&nap) == 0).then_some(()));
+}
