@@ -32,3 +32,4 @@ mod worktree;
 
 pub use confinement::ConfineOptions;
 pub use host::{CliHost, HostOptions};
+pub use supervisor::order::Restart;

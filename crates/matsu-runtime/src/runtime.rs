@@ -222,6 +222,12 @@ impl Runtime {
         self.inner.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Jobs whose work would end with this process. Runs of agents go on without it.
+    #[must_use]
+    pub fn bound_jobs(&self) -> usize {
+        self.inner.running.bound_here()
+    }
+
     /// How many bodies this process runs.
     #[must_use]
     pub fn running_jobs(&self) -> usize {

@@ -3,10 +3,12 @@
 mod chats;
 mod research;
 
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use anyhow::Result;
-use matsu_adapters::agents::{CliHost, HostOptions};
+use matsu_adapters::agents::{CliHost, HostOptions, Restart};
 use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
@@ -48,10 +50,53 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> 
     options.sessions = config.sessions();
     options.hold_max_progress = config.hold_max_progress();
     options.role = role.node;
-    options.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    options.host = host(config)?;
+    options.host_grace = config.host_grace();
     options.version = role.version;
     options.research = Some(Arc::new(research::kit(config)?));
     Ok(Runtime::new(options))
+}
+
+/// As a relay would start the next daemon.
+fn restart(config: &Config) -> Option<Restart> {
+    let path = |path: &std::path::Path| std::path::absolute(path).ok().map(|path| path.display().to_string());
+    let mut args = vec!["--data-dir".to_owned(), path(&config.paths.data_dir)?];
+    if let Some(file) = config.file.as_ref().filter(|file| file.exists()) {
+        args.extend(["--config".to_owned(), path(file)?]);
+    }
+    args.extend(["--store".to_owned(), config.store_url().to_owned()]);
+    args.extend(["serve", "--detach", "--idle-exit"].map(str::to_owned));
+    args.push(matsu_core::limits::IDLE_EXIT.as_secs().to_string());
+    Some(Restart {
+        program: std::env::current_exe().ok()?,
+        args,
+        env: config.environment.clone(),
+        socket: config.paths.socket(),
+        unless: config.paths.stopped(),
+        log: config.paths.daemon_log(),
+    })
+}
+
+/// The name of this machine, and of this data directory: what a run leaves behind lies in the one where it began.
+fn host(config: &Config) -> Result<String> {
+    let path = config.paths.host_id();
+    let read = || std::fs::read_to_string(&path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    let id = match read() {
+        Some(id) => id,
+        None => {
+            // Two processes may start at once: the one that comes second takes what the first has written.
+            let minted = matsu_core::id::NodeId::mint(Clock::system().now()).to_string();
+            let new = path.with_added_extension(&minted);
+            let mut options = std::fs::OpenOptions::new();
+            options.create_new(true).write(true).mode(0o600).open(&new)?.write_all(minted.as_bytes())?;
+            let _ = std::fs::hard_link(&new, &path);
+            let _ = std::fs::remove_file(&new);
+            read().unwrap_or(minted)
+        }
+    };
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let short = id.get(id.len().saturating_sub(6)..).unwrap_or(&id);
+    Ok(format!("{name}/{short}"))
 }
 
 /// The command lines of this machine.
@@ -67,6 +112,7 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         confine: config.confine(),
         socket: config.paths.socket(),
         clock: Clock::system(),
+        restart: restart(config),
         store: config.store_name(),
         bundle_bytes_max: config.agent_bundle_max(),
     }))

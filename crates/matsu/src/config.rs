@@ -297,6 +297,11 @@ impl Config {
         self.layers.number("agents.bundle_max").saturating_mul(1024 * 1024)
     }
 
+    /// How long a run waits for its machine to come back.
+    pub fn host_grace(&self) -> Duration {
+        Duration::from_secs(self.layers.number("agents.host_grace"))
+    }
+
     pub fn slots(&self) -> SlotLimits {
         let of = |slot: &str| u32::try_from(self.layers.number(slot)).unwrap_or(u32::MAX);
         SlotLimits {

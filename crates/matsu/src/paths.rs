@@ -24,6 +24,16 @@ impl Paths {
         self.data_dir.join("token")
     }
 
+    /// What this data directory is known by to the nodes of a shared store.
+    pub fn host_id(&self) -> PathBuf {
+        self.data_dir.join("host_id")
+    }
+
+    /// There while the last daemon was stopped by a person: nothing starts one by itself.
+    pub fn stopped(&self) -> PathBuf {
+        self.data_dir.join("stopped")
+    }
+
     /// The log of a daemon that a client started.
     pub fn daemon_log(&self) -> PathBuf {
         self.data_dir.join("daemon.log")

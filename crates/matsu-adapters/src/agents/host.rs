@@ -29,7 +29,7 @@ use super::registry::Registry;
 use super::runs_folder::{self, RunFolder, RunRecord, RunsFolder};
 use super::shim::order::{EndWord, Order, RunSocket, Stdin};
 use super::supervisor::exit_record::ExitRecord;
-use super::supervisor::order::{self as orders};
+use super::supervisor::order::{self as orders, Restart};
 use super::worktree::Worktree;
 use super::{adoption, decoders, environment, git, git_paths, orphans, probe, process};
 use tokio::net::UnixStream;
@@ -41,7 +41,7 @@ const THIS_PROGRAM: &str = "{matsu}";
 const BOOT_ID: &str = "MATSU_TEST_BOOT_ID";
 
 /// What a host is told about its machine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HostOptions {
     pub data_dir: PathBuf,
     /// Where the user's own definitions lie.
@@ -58,6 +58,8 @@ pub struct HostOptions {
     /// The daemon's socket, which runs reach by way of their own.
     pub socket: PathBuf,
     pub clock: Clock,
+    /// How a supervisor starts the next daemon. Absent: it does not.
+    pub restart: Option<Restart>,
     /// Which store the runs belong to: runs of another one are left alone.
     pub store: String,
     /// The largest bundle that is taken over from a run.
@@ -292,6 +294,7 @@ impl CliHost {
             attempt: order.lease.attempt,
             seconds_max: Some(order.input.timeout_seconds),
             ends_with_daemon: !order.outlives,
+            restart: self.options.restart.clone().filter(|_| order.outlives),
         };
         let text = serde_json::to_string(&supervision).map_err(|error| cannot(&error.to_string()))?;
         runs_folder::write_private(&folder.order(), &text).map_err(error)?;

@@ -19,6 +19,7 @@ use super::sandbox::Sandbox;
 use super::sandbox::step::{Step, StepOrder, StepReport};
 use super::sandbox::view::{Network, View};
 use super::shim::order::{Order, Stdin};
+use super::supervisor::order::Restart;
 
 /// This very program, even if its file was replaced since it started.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -71,6 +72,19 @@ pub fn start_supervisor(mark: (&str, &str), folder: &Path, lock: File) -> io::Re
     // Tokio collects it when it ends.
     drop(child);
     UnixStream::from_std(ours)
+}
+
+/// Starts a daemon, for a supervisor that has seen none for a while. A shell in between ends at once, and for that
+/// moment orphans do not come to this process: the daemon is not below it, and does not end with the run.
+pub fn start_daemon(order: &Restart) -> io::Result<()> {
+    let log = File::options().create(true).append(true).open(&order.log)?;
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", "\"$@\" &", "sh"]).arg(&order.program).args(&order.args);
+    command.env_clear().envs(&order.env).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    rustix::process::set_child_subreaper(None)?;
+    let started = command.status();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    started.map(drop)
 }
 
 /// What the program of a run reads from, and the other end of it where that is a pipe.

@@ -27,6 +27,7 @@ use tokio::net::unix::pipe::Sender;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+use super::process;
 use super::runs_folder::RunFolder;
 use super::sandbox::state;
 use super::shim::ending;
@@ -35,11 +36,14 @@ use super::shim::program::{Exit, Program};
 use super::shim::{socket, tree};
 use control::{Control, Heard};
 use exit_record::ExitRecord;
-use order::{Notice, RunOrder, Word};
+use order::{Notice, Restart, RunOrder, Word};
 use output::Output;
 
 /// After the last process is gone its streams end by themselves, unless it gave them to a process outside.
 const STREAMS_END_WITHIN: Duration = Duration::from_secs(2);
+
+/// Without a daemon for this many seconds, the supervisor starts one.
+const ALONE_TICKS_MAX: u32 = 10;
 
 /// What `matsu __supervise` does.
 #[must_use]
@@ -85,6 +89,8 @@ struct Supervisor<'a> {
     /// A person is asked; the program's time stands still.
     is_parked: bool,
     timed_out: bool,
+    /// Ticks since a daemon was last connected.
+    alone_ticks: u32,
 }
 
 impl<'a> Supervisor<'a> {
@@ -122,6 +128,7 @@ impl<'a> Supervisor<'a> {
             ending: None,
             is_parked: false,
             timed_out: false,
+            alone_ticks: 0,
         })
     }
 
@@ -186,6 +193,14 @@ impl<'a> Supervisor<'a> {
             tree::reap_adopted(self.process);
         }
         self.control.tick(!self.is_parked);
+        self.alone_ticks = if self.control.is_connected() { 0 } else { self.alone_ticks.saturating_add(1) };
+        if !self.folder.order().exists() {
+            // The folder was removed: no daemon will ever find this run, and its output goes nowhere.
+            self.end(None);
+        } else if self.alone_ticks >= ALONE_TICKS_MAX {
+            self.alone_ticks = 0;
+            restart(self.order.restart.as_ref());
+        }
         let is_late = self.order.seconds_max.is_some_and(|max| self.control.ran_seconds() > max);
         // A daemon counts by itself.
         if is_late && !self.control.is_connected() && self.program.is_some() {
@@ -232,6 +247,14 @@ async fn begin(folder: &RunFolder, order: &RunOrder) -> io::Result<(Program, Out
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     Ok((started?, Output::new(folder, out.into(), err.into())?))
+}
+
+/// Starts a daemon, unless one is there that has not come yet, or a person has stopped the last one.
+fn restart(order: Option<&Restart>) {
+    let Some(order) = order.filter(|order| !order.unless.exists()) else { return };
+    if std::os::unix::net::UnixStream::connect(&order.socket).is_err() {
+        let _ = process::start_daemon(order);
+    }
 }
 
 async fn ended(ending: &mut Option<Ending>) -> Report {

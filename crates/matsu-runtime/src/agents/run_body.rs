@@ -13,6 +13,7 @@ use matsu_core::run::{RunCheckpoint, RunInput};
 
 use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
+use crate::options::Expiry;
 
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
@@ -99,7 +100,7 @@ impl AgentRuns {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
             session_id: own.session().id.clone(),
-            outlives: true,
+            outlives: outlives(cx),
             socket_key: own.socket_key().clone(),
             task_id: cx.job.task_id.clone(),
             input: input.clone(),
@@ -121,6 +122,11 @@ impl AgentRuns {
             }
         }
     }
+}
+
+/// A store in memory is gone with its process, and no later one would know the run.
+fn outlives(cx: &JobContext) -> bool {
+    cx.runtime().expiry() == Expiry::Durable
 }
 
 /// What is to be done, and what earlier attempts have left.

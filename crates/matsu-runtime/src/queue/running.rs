@@ -118,6 +118,12 @@ impl Running {
         u32::try_from(holding).unwrap_or(u32::MAX)
     }
 
+    /// Bodies whose work would end with this process.
+    #[must_use]
+    pub fn bound_here(&self) -> usize {
+        self.lock().iter().filter(|job| !job.kind.outlives_owner()).count()
+    }
+
     /// Whether a body runs that does its work in this very process.
     #[must_use]
     pub fn any_inside(&self) -> bool {

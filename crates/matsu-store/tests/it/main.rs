@@ -129,6 +129,8 @@ on_every_backend! {
     }
     runs {
         output_is_read_in_parts_from_anywhere,
+        what_is_stored_says_up_to_where_the_program_was_read,
+        a_run_whose_host_stays_away_is_given_up,
         a_late_part_of_output_is_refused,
         a_conversation_belongs_to_one_agent_and_one_task_at_a_time,
         a_question_is_answered_once,

@@ -75,6 +75,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     logging::start(&config, global.verbose);
     let version = args.as_version.clone().unwrap_or_else(|| VERSION.to_owned());
     let Some(lock) = take_lock(&config, &version).await? else { return Ok(ExitCode::SUCCESS) };
+    let _ = std::fs::remove_file(config.paths.stopped());
 
     let opened = compose::open_store(&config).await?;
     let agents = compose::agents(&config);
@@ -119,6 +120,13 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let idle_exit = args.idle_exit.map(Duration::from_secs);
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
+    if matches!(ending, Ending::Signal(_)) {
+        let _ = announce::write_private(&config.paths.stopped(), "");
+        let runs = app.runtime().running_jobs() - app.runtime().bound_jobs();
+        if runs > 0 {
+            eprintln!("matsu: {runs} runs of agents go on; the next `matsu serve` takes them over");
+        }
+    }
     hosted.end(&app).await;
     close(&config, &app, doors, service).await;
     drop(lock);

@@ -157,6 +157,12 @@ pub const KEYS: &[Key] = &[
         meaning: "MiB that the changes of a run may have; of a larger one the folder stays and nothing is taken over",
     },
     Key {
+        name: "agents.host_grace",
+        kind: Kind::Number { min: 1, max: 604_800 },
+        default: |_| matsu_core::limits::HOST_GRACE.as_secs().to_string(),
+        meaning: "seconds that a run waits for its machine to come back to a shared store, before it fails as HOST_LOST",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),

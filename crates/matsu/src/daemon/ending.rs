@@ -66,15 +66,16 @@ fn answers(app: &App) -> usize {
 /// Whoever asked within this time is still there.
 const STILL_THERE: Duration = Duration::from_secs(1);
 
-/// Claims nothing more once asked, and returns at the first moment in which nothing runs. If whoever asked is gone,
-/// everything goes on as before.
+/// Claims nothing more once asked, and returns at the first moment in which nothing runs that would end with this
+/// process; runs of agents are taken over by the next one. If the process that asked is gone, everything goes on as
+/// before.
 async fn room_for_another(app: &App) -> String {
     let clock = app.runtime().clock();
     loop {
         app.hand_over().asked().await;
         let held_back = HeldBack::new(app);
         while let Some((version, age)) = app.hand_over().successor(clock.instant()) {
-            if app.runtime().running_jobs() == 0 && answers(app) == 0 && age < STILL_THERE {
+            if app.runtime().bound_jobs() == 0 && answers(app) == 0 && age < STILL_THERE {
                 held_back.for_good();
                 return version;
             }

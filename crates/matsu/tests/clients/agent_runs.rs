@@ -84,7 +84,7 @@ fn start_with(client: &mut Client, script: &str, more: Value) -> String {
 fn end_of(client: &mut Client, task: &str) -> Value {
     for _ in 0..20 {
         let said = client.call("get_task_status", &json!({ "task_id": task, "timeout": 20, "wait_for": "all" }));
-        if ["completed", "failed", "cancelled"].contains(&said["status"].as_str().unwrap()) {
+        if ["completed", "failed", "cancelled"].contains(&said["status"].as_str().unwrap_or_else(|| panic!("{said}"))) {
             return said;
         }
     }

@@ -1,6 +1,9 @@
 //! What a daemon and the supervisor of a run say to each other. The order is a file; everything after it is one JSON
 //! line each, over the control socket.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agents::shim::order::Order;
@@ -23,6 +26,22 @@ pub struct RunOrder {
     pub seconds_max: Option<u32>,
     /// The run is of no use without the daemon that started it.
     pub ends_with_daemon: bool,
+    /// How a daemon is started when none has been seen for a while. Absent: none is.
+    pub restart: Option<Restart>,
+}
+
+/// How to start a daemon. Not to be printed: its environment may hold secrets.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Restart {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    /// Where a daemon answers.
+    pub socket: PathBuf,
+    /// While this file exists, the last daemon was stopped by a person and none is started.
+    pub unless: PathBuf,
+    /// Where it writes its log.
+    pub log: PathBuf,
 }
 
 /// The first line of a daemon that was not there when the run began.

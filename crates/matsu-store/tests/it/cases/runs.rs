@@ -5,12 +5,12 @@ use std::time::Duration;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::{
-    ExpiryRule, JobUpdate, OutputFrom, OutputPart, OutputRange, OutputSlice, OutputStream, ProgressNote, SessionClaim,
-    SessionNote, StoreError,
+    ExpiryRule, JobUpdate, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream,
+    ProgressNote, SessionClaim, SessionNote, StoreError,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
-use matsu_core::task::{NewTask, TaskKind};
+use matsu_core::task::{NewTask, TaskKind, TaskStatus};
 
 use crate::harness::{TestStore, completed, lease};
 
@@ -46,6 +46,46 @@ pub async fn output_is_read_in_parts_from_anywhere(t: TestStore) {
     assert_eq!(read(OutputFrom::Byte(99), 4).await.text, "");
     let log = OutputRange { stream: OutputStream::Log, ..range(OutputFrom::Byte(0), 9) };
     assert_eq!(t.store.read_output(&job.id, log).await.unwrap(), OutputSlice::default());
+}
+
+pub async fn what_is_stored_says_up_to_where_the_program_was_read(t: TestStore) {
+    t.insert(run(&t)).await;
+    let dead = t.second_node().await;
+    let job = t.store.finish_and_claim(t.claim_request(&dead, 5, 5)).await.unwrap().claimed.remove(0);
+    let position = async |attempt| t.store.output_position(&job.id, attempt).await.unwrap();
+    assert_eq!(position(job.attempt).await, OutputPosition::default());
+    t.store.append_output(&lease(&job), vec![part(0, "待つ"), part(6, "abc")], 20).await.unwrap();
+    let log = OutputPart { stream: OutputStream::Log, ..part(0, "log") };
+    t.store.append_output(&lease(&job), vec![log], 31).await.unwrap();
+    assert_eq!(position(job.attempt).await, OutputPosition { result: 9, log: 3, read_to: 31 });
+
+    // The node goes; the next one appends under its own attempt, and the first one cannot any more.
+    t.store.reap_node(&dead, t.now()).await.unwrap();
+    let next = t.store.adopt_run(&lease(&job), &t.node, t.now()).await.unwrap().unwrap();
+    let late = t.store.append_output(&lease(&job), vec![part(9, "late")], 40).await;
+    assert!(matches!(late, Err(StoreError::LeaseLost(_))), "{late:?}");
+    t.store.append_output(&next, vec![part(9, "next")], 44).await.unwrap();
+    assert_eq!(position(job.attempt).await, OutputPosition { result: 13, log: 3, read_to: 44 });
+    assert_eq!(t.store.read_output(&job.id, range(OutputFrom::Byte(0), 99)).await.unwrap().text, "待つabcnext");
+    assert_eq!(position(next.attempt).await, OutputPosition { result: 13, log: 0, read_to: 44 }, "not of earlier ones");
+}
+
+pub async fn a_run_whose_host_stays_away_is_given_up(t: TestStore) {
+    let task = t.insert(run(&t)).await;
+    let dead = t.second_node().await;
+    let job = t.store.finish_and_claim(t.claim_request(&dead, 5, 5)).await.unwrap().claimed.remove(0);
+    t.store.reap_node(&dead, t.now()).await.unwrap();
+    let left = t.store.left_runs().await.unwrap().remove(0);
+    assert_eq!((left.lease.clone(), left.left_at), (lease(&job), t.now()));
+    assert!(t.store.lose_run(&left.lease, "it stays away", t.now()).await.unwrap());
+    assert!(!t.store.lose_run(&left.lease, "it stays away", t.now()).await.unwrap(), "once");
+    let job = t.job(&job.id).await;
+    assert_eq!((job.state, job.error_code.as_deref()), (JobState::Failed, Some("HOST_LOST")));
+    assert_eq!(job.error_message.as_deref(), Some("it stays away"));
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Failed);
+    assert_eq!(t.store.left_runs().await.unwrap(), []);
+    let late = t.store.adopt_run(&left.lease, &t.node, t.now()).await.unwrap();
+    assert_eq!(late, None, "a host that comes back late has lost it");
 }
 
 pub async fn a_late_part_of_output_is_refused(t: TestStore) {

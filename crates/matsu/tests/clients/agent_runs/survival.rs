@@ -96,11 +96,13 @@ fn a_run_goes_on_when_its_daemon_is_killed() {
 
 #[test]
 fn a_run_goes_on_when_its_daemon_is_told_to_end() {
-    a_run_goes_on_without_its_daemon(|daemon| {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        until("it has ended", SOON, || (!Path::new(&format!("/proc/{daemon}/exe")).exists()).then_some(()));
-    });
+    a_run_goes_on_without_its_daemon(end_politely);
+}
+
+fn end_politely(daemon: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    until("it has ended", SOON, || (!Path::new(&format!("/proc/{daemon}/exe")).exists()).then_some(()));
 }
 
 #[test]
@@ -152,6 +154,58 @@ fn a_question_that_was_open_when_the_daemon_was_killed_is_answered_afterwards() 
     assert_eq!(said["ok"], true, "{said}");
     let end = end_of(&mut client, &task);
     assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("before after")), "{end}");
+}
+
+#[test]
+fn a_supervisor_without_a_daemon_starts_one() {
+    let bench = Bench::new();
+    let go_on = bench.home.signal("go_on");
+    let mut client = bench.client();
+    let task = start(&mut client, &counting(&go_on, 10));
+    said_something(&mut client, &task);
+    let (daemon, _) = bench.home.relayed();
+    client.kill();
+    kill(daemon);
+    until("another daemon serves", 3 * SOON, || (bench.home.relayed().0 != daemon).then_some(()));
+    std::fs::write(&go_on, "").unwrap();
+    let mut client = bench.client();
+    assert_eq!(end_of(&mut client, &task)["status"], "completed");
+    assert_whole(&whole_result(&mut client, &task), 10);
+}
+
+#[test]
+fn a_daemon_that_was_told_to_end_is_not_started_by_a_run() {
+    let bench = Bench::new();
+    let go_on = bench.home.signal("go_on");
+    let mut client = bench.client();
+    let task = start(&mut client, &counting(&go_on, 10));
+    said_something(&mut client, &task);
+    let (daemon, _) = bench.home.relayed();
+    client.kill();
+    end_politely(daemon);
+    assert!(bench.home.data_dir().join("stopped").exists());
+    std::fs::write(&go_on, "").unwrap();
+    until("its supervisor has ended", SOON, || (supervisors(&bench) == 0).then_some(()));
+    let mut client = bench.client();
+    assert_eq!(end_of(&mut client, &task)["status"], "completed");
+    assert!(!bench.home.data_dir().join("stopped").exists(), "the next start removes the mark");
+}
+
+#[test]
+fn a_run_ends_when_its_folder_is_removed() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("echo line 1; sleep {nap}"));
+    said_something(&mut client, &task);
+    std::fs::remove_dir_all(bench.home.data_dir().join("runs")).unwrap();
+    until("no process is left", SOON, || (processes(&nap) == 0).then_some(()));
+    let end = end_of(&mut client, &task);
+    assert_eq!(
+        (end["status"].as_str(), end["error_code"].as_str()),
+        (Some("failed"), Some("SUPERVISOR_LOST")),
+        "{end}"
+    );
 }
 
 #[test]

@@ -114,8 +114,8 @@ fn another_run_cannot_be_spoken_for() {
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
         let marks = until("the victim runs", SOON, || {
             let names = std::fs::read_dir(&runs).ok()?.filter_map(name);
-            let marks: Vec<String> = names.map(|name| name.trim_end_matches(".lock").to_owned()).collect();
-            (marks.len() > 1).then_some(marks)
+            let marks: Vec<String> = names.collect();
+            (!marks.is_empty()).then_some(marks)
         });
         let report = r#"'{"status":"success","summary":"forged"}'"#;
         for mark in marks {
