@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for a bounded number of executions and writes the figures to docs/bench/fuzz.md.
+#   RUNS=1000000   executions of each target; PDF and HTML, which take longer, get a tenth
+#   SECONDS_MAX=1800  no target runs longer, whatever is left
+#   TARGETS="pdf sse" only these; the table is then printed and not written
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+RUNS=${RUNS:-1000000}
+SECONDS_MAX=${SECONDS_MAX:-1800}
+ALL=$(ls fuzz/fuzz_targets | sed 's/\.rs$//')
+export CARGO_TARGET_DIR=$PWD/fuzz/target
+
+if ! rustup run nightly rustc --version >/dev/null 2>&1; then
+  echo "fuzzing needs a nightly compiler: rustup toolchain install nightly" >&2
+  exit 1
+fi
+# Without a sanitizer: the code is safe Rust, and a build with one is several times slower (ADR 0039).
+RUSTUP_TOOLCHAIN=nightly cargo fuzz build --sanitizer none
+programs=$CARGO_TARGET_DIR/$(rustup run nightly rustc -vV | sed -n 's/^host: //p')/release
+
+# As much stack as a reader process gives its parser.
+ulimit -s 65536 2>/dev/null || true
+
+row() { # target
+  local name=$1 runs=$RUNS length=4096 log=$CARGO_TARGET_DIR/$1.log grown=$CARGO_TARGET_DIR/corpus/$1 status=0
+  local options=()
+  case $name in
+    pdf | html) runs=$((RUNS / 10)) length=16384 ;;
+  esac
+  if [ -f "fuzz/dictionaries/$name.dict" ]; then options+=("-dict=fuzz/dictionaries/$name.dict"); fi
+  mkdir -p "$grown" "fuzz/artifacts/$name"
+  # Only -max_total_time ends a run that is slow; -timeout and -rss_limit_mb make a finding of one slow or large input.
+  "$programs/$name" "$grown" "fuzz/corpus/$name" -runs="$runs" -max_len="$length" -timeout=10 -rss_limit_mb=1024 \
+    -max_total_time="$SECONDS_MAX" -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$name/" \
+    "${options[@]}" >"$log" 2>&1 || status=$?
+  local executions edges features inputs found
+  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
+  read -r edges features inputs < <(grep -oE 'cov: [0-9]+ ft: [0-9]+ corp: [0-9]+' "$log" | tail -1 | awk '{print $2, $4, $6}') || true
+  found=$(find "fuzz/artifacts/$name" -type f | wc -l)
+  echo "| $name | ${executions:-0} | ${edges:-0} | ${features:-0} | ${inputs:-0} | $(ls "fuzz/corpus/$name" | wc -l) | $found |"
+  if [ "$status" != 0 ]; then
+    echo "$name: ended with status $status; see $log and fuzz/artifacts/$name" >&2
+    return 1
+  fi
+}
+
+table() {
+  echo "| target | executions | edges | features | inputs grown | inputs kept | findings |"
+  echo "|---|---:|---:|---:|---:|---:|---:|"
+  local failed=0
+  for name in ${TARGETS:-$ALL}; do row "$name" || failed=1; done
+  return $failed
+}
+
+out=$(mktemp)
+status=0
+table | tee "$out" || status=$?
+if [ -z "${TARGETS:-}" ]; then
+  {
+    echo "# Fuzzing"
+    echo
+    echo "Written by \`make fuzz RUNS=$RUNS\`. Edges and features are what libFuzzer counts in the whole program of a target, libraries included; \"inputs kept\" are those in the repository, which \`make test\` runs. \"Findings\" are inputs that broke a property in this run; what was found and mended so far is in [fuzz/FINDINGS.md](../../fuzz/FINDINGS.md)."
+    echo
+    cat "$out"
+  } >docs/bench/fuzz.md
+fi
+rm "$out"
+exit "$status"
