@@ -16,9 +16,10 @@ endif
 
 DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
+FUZZ_VERSION := 0.13.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak newcomer remote-test
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak newcomer remote-test fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,6 +75,12 @@ chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 
 remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
 	scripts/remote.sh
+
+RUNS ?= 1000000
+fuzz: ## Fuzz every parser of foreign bytes (RUNS=10000 for less); needs a nightly compiler; writes docs/bench/fuzz.md
+	@cargo fuzz --version 2>/dev/null | grep -qF ' $(FUZZ_VERSION)' || \
+		cargo install --quiet --locked cargo-fuzz@$(FUZZ_VERSION)
+	RUNS=$(RUNS) scripts/fuzz.sh
 
 newcomer: ## A clean clone, `make run`, and the README's tour as it stands, timed
 	scripts/newcomer.sh

@@ -2,10 +2,10 @@
 //! profile, so nothing of one owner is ever there for another; it reaches the network through [`proxy`] alone, and it
 //! is gone when the visit is.
 
-mod frames;
+pub mod frames;
 mod process;
-mod protocol;
-mod proxy;
+pub mod protocol;
+pub mod proxy;
 pub mod running;
 
 use std::path::{Path, PathBuf};

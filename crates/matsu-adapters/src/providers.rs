@@ -10,6 +10,7 @@ mod refusal;
 mod schema;
 pub mod scripted;
 mod secret;
+mod sse;
 #[cfg(test)]
 mod tests;
 mod vendor;
@@ -21,8 +22,10 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::provider::Provider;
 
 pub use config::{KeySource, ProviderConfig};
+pub use exchange::pieces;
+pub use refusal::{Fault, in_stream, of_status};
 pub use secret::Secret;
-pub use wire::{WIRES, Wire};
+pub use wire::{Decoder, Framing, Progress, Reader, WIRES, Wire};
 
 /// The provider that a configuration describes.
 ///

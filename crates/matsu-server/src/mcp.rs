@@ -5,7 +5,7 @@ mod handler;
 pub mod http;
 mod http_sessions;
 mod instructions;
-mod lines;
+pub mod lines;
 pub mod native;
 pub mod socket;
 

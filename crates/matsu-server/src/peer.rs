@@ -163,6 +163,12 @@ async fn live_run(app: &App, id: &RunId) -> Option<RunSeat> {
     }
 }
 
+/// Whether the first line of a connection is that of a run's supervisor.
+#[must_use]
+pub fn is_of_supervisor(line: &str) -> bool {
+    serde_json::from_str::<Forward>(line).is_ok()
+}
+
 async fn first_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> io::Result<String> {
     let mut line = String::new();
     reader.take(FIRST_LINE_BYTES_MAX).read_line(&mut line).await?;

@@ -55,6 +55,12 @@ const RULES: &[Rule] = &[
         ours: &["matsu-core", "matsu-runtime", "matsu-store", "matsu-server"],
         never: DATABASES,
     },
+    // What the fuzzers run, and the test that runs their corpora.
+    Rule {
+        package: "matsu-fuzz",
+        ours: &["matsu-core", "matsu-runtime", "matsu-reader", "matsu-adapters", "matsu-server"],
+        never: DATABASES,
+    },
     Rule { package: TESTKIT, ours: &["matsu-core"], never: &[] },
     Rule { package: "xtask", ours: &[], never: &[] },
 ];

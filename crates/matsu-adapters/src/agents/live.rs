@@ -471,7 +471,8 @@ impl LiveRun for CliRun {
 }
 
 /// Letters, digits and a few signs, and not the beginning of a flag.
-fn is_session_id(id: &str) -> bool {
+#[must_use]
+pub fn is_session_id(id: &str) -> bool {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     (1..=200).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_good)
 }

@@ -8,13 +8,16 @@ use super::definition::QuotaPart;
 const FURTHEST_MS: i64 = 8 * 24 * 3600 * 1000;
 
 /// When to try again, if this is a quota message that says so.
+#[must_use]
 pub fn until(part: Option<&QuotaPart>, message: &str, now: Timestamp) -> Option<Timestamp> {
     let lower = message.to_lowercase();
     if !part?.patterns.iter().any(|pattern| lower.contains(&pattern.to_lowercase())) {
         return None;
     }
-    let at = epoch(message).or_else(|| date(message)).or_else(|| span(&lower).map(|ms| now.as_millis() + ms))?;
-    let ahead = at - now.as_millis();
+    let at = epoch(message)
+        .or_else(|| date(message))
+        .or_else(|| span(&lower).and_then(|ms| ms.checked_add(now.as_millis())))?;
+    let ahead = at.checked_sub(now.as_millis())?;
     (ahead > 0 && ahead <= FURTHEST_MS).then(|| Timestamp::from_millis(at))
 }
 
@@ -42,7 +45,7 @@ fn date(message: &str) -> Option<i64> {
 /// `in 2 hours 5 minutes`, `after 30s`, `in 1h 3m`.
 fn span(lower: &str) -> Option<i64> {
     let start = [" in ", " after "].iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
-    let mut total = 0;
+    let mut total = 0_i64;
     let mut number = String::new();
     let mut unit = String::new();
     // A blank at the end closes the last unit.
@@ -56,7 +59,7 @@ fn span(lower: &str) -> Option<i64> {
             continue;
         }
         if !number.is_empty() && !unit.is_empty() {
-            total += number.parse::<i64>().ok()? * unit_ms(&unit)?;
+            total = number.parse::<i64>().ok()?.checked_mul(unit_ms(&unit)?)?.checked_add(total)?;
             number.clear();
             unit.clear();
             if c.is_ascii_digit() {

@@ -55,7 +55,7 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin), bytes_max: usize) -> st
             127 => stream.read_u64().await?,
             short => u64::from(short),
         };
-        let length = usize::try_from(length).ok().filter(|length| message.len() + length <= bytes_max);
+        let length = usize::try_from(length).ok().filter(|length| message.len().saturating_add(*length) <= bytes_max);
         let length = length.ok_or(std::io::ErrorKind::InvalidData)?;
         let mut mask = [0; 4];
         if second & MASKED != 0 {

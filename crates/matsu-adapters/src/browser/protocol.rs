@@ -3,16 +3,16 @@
 
 use matsu_core::ports::fetcher::FetchError;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
 /// A page of eight million characters as JSON, with room.
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// One page of a browser.
-pub struct Session {
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+pub struct Session<W = ChildStdin, R = ChildStdout> {
+    input: W,
+    output: BufReader<R>,
     id: Option<String>,
     /// The page's own frame, which has its target's name; documents of frames inside it are not the page.
     frame: Option<String>,
@@ -24,8 +24,12 @@ pub struct Session {
     seen: Vec<String>,
 }
 
-impl Session {
-    pub async fn open(input: ChildStdin, output: ChildStdout) -> Result<Self, FetchError> {
+impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Session<W, R> {
+    /// A new page of the browser behind these two pipes.
+    ///
+    /// # Errors
+    /// The browser refused, or what it sent cannot be read.
+    pub async fn open(input: W, output: R) -> Result<Self, FetchError> {
         let output = BufReader::new(output);
         let mut session =
             Self { input, output, id: None, frame: None, last: 0, asked_for: None, status: None, seen: Vec::new() };
@@ -38,16 +42,21 @@ impl Session {
     }
 
     /// The address of the last document that was asked for, redirects included.
+    #[must_use]
     pub fn document_url(&self) -> Option<&str> {
         self.asked_for.as_deref()
     }
 
     /// The status that the last document came with.
+    #[must_use]
     pub fn document_status(&self) -> Option<u16> {
         self.status
     }
 
     /// Asks and waits for the answer; events on the way are noted.
+    ///
+    /// # Errors
+    /// As for [`Session::open`].
     pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, FetchError> {
         self.last += 1;
         let number = self.last;
@@ -70,6 +79,10 @@ impl Session {
         }
     }
 
+    /// Waits until an event of this name has come.
+    ///
+    /// # Errors
+    /// As for [`Session::open`].
     pub async fn wait_for(&mut self, event: &str) -> Result<(), FetchError> {
         while !self.seen.iter().any(|seen| seen == event) {
             self.hear().await?;
@@ -78,10 +91,14 @@ impl Session {
     }
 
     /// The value of an expression on the page; promises are waited for.
+    ///
+    /// # Errors
+    /// As for [`Session::open`].
     pub async fn evaluate(&mut self, expression: &str) -> Result<Value, FetchError> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut answer = self.ask("Runtime.evaluate", params).await?;
-        Ok(answer["result"]["value"].take())
+        // Not by `[…]`, which panics if the browser answers with something else than an object.
+        Ok(answer.pointer_mut("/result/value").map(Value::take).unwrap_or_default())
     }
 
     async fn hear(&mut self) -> Result<Value, FetchError> {

@@ -120,14 +120,16 @@ async fn read_head(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
 
 /// What a request to a proxy asks for.
 #[derive(Debug, PartialEq)]
-struct Wanted {
-    url: Url,
+pub struct Wanted {
+    pub url: Url,
     /// The head as the site shall see it; none for a tunnel.
-    forward: Option<String>,
+    pub forward: Option<String>,
 }
 
 impl Wanted {
-    fn parse(head: &str) -> Option<Self> {
+    /// `None`: it is no request to a proxy.
+    #[must_use]
+    pub fn parse(head: &str) -> Option<Self> {
         let (line, headers) = head.split_once("\r\n")?;
         let mut parts = line.split(' ');
         let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
-use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::stream::{Stream, StreamExt, unfold};
 use matsu_core::clock::Clock;
 use matsu_core::limits::{MODEL_ERROR_BYTES_MAX, MODEL_STREAM_BYTES_MAX};
@@ -15,6 +14,7 @@ use serde_json::Value;
 use super::config::ProviderConfig;
 use super::refusal::{Fault, of_status};
 use super::secret::Secret;
+use super::sse::Events;
 use super::wire::{Decoder, Framing, Progress, Wire};
 
 pub struct Exchange {
@@ -23,8 +23,8 @@ pub struct Exchange {
     pub clock: Clock,
 }
 
-type Bytes = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Fault>> + Send>>;
-type Pieces = Pin<Box<dyn Stream<Item = Result<String, Fault>> + Send>>;
+pub type Bytes = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Fault>> + Send>>;
+pub type Pieces = Pin<Box<dyn Stream<Item = Result<String, Fault>> + Send>>;
 
 impl Exchange {
     pub async fn begin(
@@ -36,10 +36,7 @@ impl Exchange {
         let voice = Voice { provider: config.name.clone(), key: config.key.clone() };
         let response = self.send(config, wire, body).await.map_err(|fault| voice.error(fault))?;
         let bytes = bounded(response);
-        let pieces = match wire.framing() {
-            Framing::ServerSentEvents => events(bytes),
-            Framing::Lines => lines(bytes),
-        };
+        let pieces = pieces(wire.framing(), bytes);
         Ok(decode(Reading {
             pieces,
             decoder: Some(wire.decoder()),
@@ -122,14 +119,29 @@ fn bounded(response: reqwest::Response) -> Bytes {
     }))
 }
 
+/// Bytes of an answer, however they were cut on the way, as the pieces that a decoder takes.
+#[must_use]
+pub fn pieces(framing: Framing, bytes: Bytes) -> Pieces {
+    match framing {
+        Framing::ServerSentEvents => events(bytes),
+        Framing::Lines => lines(bytes),
+    }
+}
+
 pub(super) fn events(bytes: Bytes) -> Pieces {
-    Box::pin(bytes.eventsource().filter_map(|event| async move {
-        match event {
-            Ok(event) if event.data.is_empty() => None,
-            Ok(event) => Some(Ok(event.data)),
-            Err(EventStreamError::Transport(fault)) => Some(Err(fault)),
-            Err(EventStreamError::Utf8(_)) => Some(Err(Fault::protocol("the event stream is not UTF-8"))),
-            Err(EventStreamError::Parser(_)) => Some(Err(Fault::protocol("the event stream cannot be read"))),
+    let state = (bytes, Events::default(), VecDeque::new());
+    Box::pin(unfold(Some(state), |state| async move {
+        let (mut bytes, mut events, mut ready) = state?;
+        loop {
+            match ready.pop_front() {
+                Some(Ok(data)) => return Some((Ok(data), Some((bytes, events, ready)))),
+                Some(Err(fault)) => return Some((Err(fault), None)),
+                None => {}
+            }
+            match bytes.next().await? {
+                Ok(chunk) => events.push(&chunk, &mut ready),
+                Err(fault) => return Some((Err(fault), None)),
+            }
         }
     }))
 }

@@ -46,6 +46,7 @@ const OVERFLOW: &[&str] = &[
 ];
 
 /// A refusal before the stream.
+#[must_use]
 pub fn of_status(status: u16, retry_after: Option<&str>, body: &str, now: Timestamp) -> Fault {
     let words = words_of(body);
     let after = retry_after.and_then(|text| pause(text, now));
@@ -65,6 +66,7 @@ pub fn of_status(status: u16, retry_after: Option<&str>, body: &str, now: Timest
 }
 
 /// An error that came inside a stream which had begun well. `null` is none.
+#[must_use]
 pub fn in_stream(error: &Value) -> Option<Fault> {
     if error.is_null() {
         return None;

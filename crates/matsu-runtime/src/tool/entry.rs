@@ -50,6 +50,7 @@ pub struct ToolEntry {
     input: Value,
     output: Value,
     call: for<'a> fn(&'a ToolContext, Value) -> Called<'a>,
+    reads: fn(Value) -> Result<(), ToolError>,
 }
 
 impl ToolEntry {
@@ -64,6 +65,7 @@ impl ToolEntry {
             input: with_token(schema::input::<T::Input>(), T::RULES),
             output: schema::output::<T::Output>(),
             call: |cx, arguments| Box::pin(call::<T>(cx, arguments)),
+            reads: |arguments| input::<T>(arguments).map(drop),
         }
     }
 
@@ -79,10 +81,23 @@ impl ToolEntry {
         &self.output
     }
 
+    /// Whether these arguments, which were checked against its schema, are an input of the tool.
+    ///
+    /// # Errors
+    /// What they lack.
+    pub fn reads(&self, arguments: Value) -> Result<(), ToolError> {
+        (self.reads)(arguments)
+    }
+
     /// Runs the tool on arguments that were checked against its schema.
     pub async fn call(&self, cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {
         (self.call)(cx, arguments).await
     }
+}
+
+/// The input that these arguments are.
+fn input<T: Tool>(arguments: Value) -> Result<T::Input, ToolError> {
+    serde_json::from_value(arguments).map_err(|error| ToolError::new(ErrorCode::InvalidParams, error.to_string()))
 }
 
 /// Every tool accepts the token of the session that calls; the dispatch takes it out before the tool sees anything.
@@ -96,9 +111,7 @@ fn with_token(mut schema: Value, rules: Rules) -> Value {
 }
 
 async fn call<T: Tool>(cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {
-    let input = serde_json::from_value(arguments)
-        .map_err(|error| ToolError::new(ErrorCode::InvalidParams, error.to_string()))?;
-    let answer = T::call(cx, input).await?;
+    let answer = T::call(cx, input::<T>(arguments)?).await?;
     Ok(answer.map(|output| match serde_json::to_value(output) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),

@@ -63,6 +63,25 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
     }
 }
 
+/// Reads frames until the stream ends: the messages among them as JSON, and the answers to what is none.
+///
+/// # Errors
+/// A message cannot be written as JSON.
+pub async fn read_all<R>(reader: R) -> io::Result<(Vec<Value>, Vec<u8>)>
+where
+    R: AsyncRead + Send + Unpin,
+{
+    let (mut messages, mut answers) = (Vec::new(), Vec::new());
+    let mut lines = Lines::new(reader, io::Cursor::new(Vec::new()));
+    while let Some(message) = lines.receive().await {
+        messages.push(serde_json::to_value(message)?);
+    }
+    if let Some(writer) = lines.writer.lock().await.take() {
+        answers.extend(writer.to.into_inner());
+    }
+    Ok((messages, answers))
+}
+
 /// What a line says.
 enum Heard {
     Message(Box<RxJsonRpcMessage<RoleServer>>),

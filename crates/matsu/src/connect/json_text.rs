@@ -31,11 +31,25 @@ pub struct Place {
     is_element: bool,
 }
 
+impl Place {
+    /// Where a piece begins that was put here and that nothing was put before since.
+    pub fn start_of(&self, text: &str, piece: &str) -> Option<usize> {
+        // A text without anything in it got the whole object.
+        if piece.starts_with('{') {
+            return text.find(piece);
+        }
+        let names: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let container = at_path(text, names.get(..names.len().checked_sub(self.made)?)?).ok()??;
+        let at = container.start + 1;
+        text.get(at..)?.starts_with(piece).then_some(at)
+    }
+}
+
 /// Puts `"key": value` first into the object at `path`, making what is missing on the way there.
 pub fn insert_member(text: &str, path: &[&str], key: &str, value: &Value) -> Result<Inserted> {
     let whole: Vec<&str> = path.iter().copied().chain([key]).collect();
     let placed = |made: usize| Some(Place { path: owned(&whole), made, value: value.clone(), is_element: false });
-    if text.trim().is_empty() {
+    if is_blank(text) {
         let piece = format!("{{\n  {}\n}}\n", nested(path, key, value));
         return Ok(Inserted { text: format!("{text}{piece}"), piece, place: placed(whole.len()) });
     }
@@ -101,7 +115,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 /// The value that stands under these names.
 fn at_path(text: &str, path: &[&str]) -> Result<Option<Span>> {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         return Ok(None);
     }
     let mut found = Some(root(text)?);
@@ -112,6 +126,11 @@ fn at_path(text: &str, path: &[&str]) -> Result<Option<Span>> {
         };
     }
     Ok(found)
+}
+
+/// Nothing but the white space of JSON.
+fn is_blank(text: &str) -> bool {
+    text.trim_matches([' ', '\t', '\r', '\n']).is_empty()
 }
 
 fn value_at(text: &str, span: Span) -> Option<Value> {
@@ -184,7 +203,8 @@ struct Item {
 
 /// The value of a member of the object.
 fn member(text: &str, object: Span, name: &str) -> Result<Option<Span>> {
-    let found = items(text, object)?.into_iter().find(|item| item.key.as_deref() == Some(name));
+    // Of a name that stands twice the last one counts, as for the parsers of all clients.
+    let found = items(text, object)?.into_iter().rfind(|item| item.key.as_deref() == Some(name));
     Ok(found.map(|item| item.value))
 }
 

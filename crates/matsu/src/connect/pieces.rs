@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::clients::{Client, Homes, Hooks, Servers, Timeout};
-use super::json_text::{Inserted, Place, insert_element, insert_member};
+use super::json_text::{Inserted, Place, insert_element, insert_member, take_out};
 
 /// What a person asked for.
 pub struct Wish {
@@ -33,6 +33,22 @@ pub struct Edit {
 pub struct Piece {
     pub text: String,
     pub place: Option<Place>,
+}
+
+impl Piece {
+    /// The text without this piece, `None` if it is not there any more. Letter for letter if it still stands where it
+    /// was put; else by its name, for clients write their files anew.
+    pub fn taken_out_of(&self, text: &str) -> Option<String> {
+        let at = match &self.place {
+            // The same letters may stand elsewhere too, and are another's there.
+            Some(place) => place.start_of(text, &self.text),
+            None => text.rfind(&self.text),
+        };
+        match at {
+            Some(at) => Some(format!("{}{}", &text[..at], &text[at + self.text.len()..])),
+            None => take_out(text, self.place.as_ref()?).ok().flatten(),
+        }
+    }
 }
 
 const BEGIN: &str = "<!-- matsu: begin -->";
@@ -88,10 +104,14 @@ fn server(client: &Client, homes: &Homes, wish: &Wish) -> Result<Edit> {
 }
 
 /// A table at the end belongs to nothing before it, so it can always be added.
-fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) -> Result<Inserted> {
+pub fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) -> Result<Inserted> {
     let parsed: toml::Table = text.parse().context("this is not TOML")?;
-    if parsed.get("mcp_servers").and_then(|servers| servers.get("matsu")).is_some() {
-        bail!("there is an [mcp_servers.matsu] already that is not ours; remove it first");
+    match parsed.get("mcp_servers") {
+        Some(toml::Value::Table(servers)) if servers.contains_key("matsu") => {
+            bail!("there is an [mcp_servers.matsu] already that is not ours; remove it first")
+        }
+        Some(toml::Value::Table(_)) | None => {}
+        Some(_) => bail!("mcp_servers is not a table"),
     }
     // JSON's strings and arrays of strings are TOML's too.
     let piece = format!(
@@ -107,7 +127,14 @@ fn insert_table(text: &str, program: &str, args: &[String], timeout: Timeout) ->
         Value::from(args),
         timeout.seconds(),
     );
-    Ok(Inserted { text: format!("{text}{piece}"), piece, place: None })
+    let text = format!("{text}{piece}");
+    // `mcp_servers = { … }` is a table that cannot be added to.
+    if text.parse::<toml::Table>().is_err() {
+        bail!(
+            "mcp_servers is written in one line; write each server as a table [mcp_servers.NAME], then connect again"
+        );
+    }
+    Ok(Inserted { text, piece, place: None })
 }
 
 fn rule_block(file: PathBuf) -> Result<Edit> {

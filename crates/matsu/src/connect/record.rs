@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::json_text::take_out;
 use super::pieces::{Edit, Piece};
 use crate::daemon::announce::{make_private_folder, write_private};
 
@@ -86,7 +85,7 @@ fn undo_one(entry: Entry) -> Result<Undone> {
     let Ok(mut text) = fs::read_to_string(&entry.file) else { return Ok(Undone::Gone(entry.file)) };
     let mut is_whole = true;
     for piece in &entry.pieces {
-        match without(&text, piece) {
+        match piece.taken_out_of(&text) {
             Some(left) => text = left,
             None => is_whole = false,
         }
@@ -102,14 +101,6 @@ fn undo_one(entry: Entry) -> Result<Undone> {
     }
     write_as_it_was(&entry.file, &text)?;
     Ok(if is_whole { Undone::Restored(entry.file) } else { Undone::Changed(entry.file) })
-}
-
-/// Letter for letter if it still stands so; else by its place, for clients write their files anew.
-fn without(text: &str, piece: &Piece) -> Option<String> {
-    if let Some(at) = text.find(&piece.text) {
-        return Some(format!("{}{}", &text[..at], &text[at + piece.text.len()..]));
-    }
-    take_out(text, piece.place.as_ref()?).ok().flatten()
 }
 
 /// Beside it and by rename, under the same permissions; a link keeps pointing where it did.

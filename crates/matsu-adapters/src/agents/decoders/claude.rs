@@ -145,7 +145,9 @@ impl Claude {
 fn usage(event: &Value) -> Usage {
     let of = |name: &str| event["usage"][name].as_u64().unwrap_or(0);
     Usage {
-        input_tokens: of("input_tokens") + of("cache_read_input_tokens") + of("cache_creation_input_tokens"),
+        input_tokens: of("input_tokens")
+            .saturating_add(of("cache_read_input_tokens"))
+            .saturating_add(of("cache_creation_input_tokens")),
         output_tokens: of("output_tokens"),
         cost_usd: event["total_cost_usd"].as_f64(),
     }

@@ -61,11 +61,12 @@ impl Decoder for Opencode {
 impl Opencode {
     fn step(&mut self, part: &Value) -> Vec<Said> {
         let reason = part["reason"].as_str().unwrap_or("unknown");
-        self.unknown = if reason == "unknown" { self.unknown + 1 } else { 0 };
+        self.unknown = if reason == "unknown" { self.unknown.saturating_add(1) } else { 0 };
         self.last_reason = Some(reason.to_owned());
         let of = |name: &str| part["tokens"][name].as_u64().unwrap_or(0);
-        self.usage.input_tokens += of("input") + part["tokens"]["cache"]["read"].as_u64().unwrap_or(0);
-        self.usage.output_tokens += of("output");
+        let cached = part["tokens"]["cache"]["read"].as_u64().unwrap_or(0);
+        self.usage.input_tokens = self.usage.input_tokens.saturating_add(of("input")).saturating_add(cached);
+        self.usage.output_tokens = self.usage.output_tokens.saturating_add(of("output"));
         if let Some(cost) = part["cost"].as_f64() {
             self.usage.cost_usd = Some(self.usage.cost_usd.unwrap_or(0.0) + cost);
         }

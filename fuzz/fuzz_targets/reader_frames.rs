@@ -1,0 +1,2 @@
+#![no_main]
+fuzz::target!("reader_frames");
