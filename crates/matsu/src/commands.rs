@@ -141,6 +141,9 @@ pub enum Command {
         #[arg(long)]
         no_network: bool,
     },
+    /// Tries namespaces inside those of a run; never started by hand
+    #[command(name = "__nest", hide = true)]
+    Nest,
     /// The first process in those namespaces; never started by hand
     #[command(name = "__init", hide = true)]
     Init,
@@ -187,6 +190,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         | Command::Supervise { .. }
         | Command::Read
         | Command::Seal { .. }
+        | Command::Nest
         | Command::Init
         | Command::Fence
         | Command::Mcp(_) => Ok(ExitCode::FAILURE),

@@ -17,6 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use tokio::net::UnixListener;
 
+use super::git::remove_folder;
 use super::place::Place;
 
 /// A folder without a record that is younger than this may belong to a run that is just starting.
@@ -222,7 +223,8 @@ impl RunFolder {
     }
 
     pub fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.path);
+        // The layers of an ordinary user hold a folder that its owner must open first.
+        let _ = remove_folder(&self.path);
     }
 }
 

@@ -50,7 +50,8 @@ fn waits(message: &str) {
 
 fn events(mut decoder: Box<dyn Decoder>, data: &[u8], size: usize) -> (Vec<Said>, Outcome) {
     let mut cutter = LineCutter::default();
-    let mut lines: Vec<String> = data.chunks(size.max(1)).flat_map(|chunk| cutter.push(chunk)).collect();
+    let pieces = data.chunks(size.max(1)).flat_map(|chunk| cutter.push(chunk));
+    let mut lines: Vec<String> = pieces.map(|(_, line)| line).collect();
     lines.extend(cutter.take());
     let mut all = Vec::new();
     for line in lines {
