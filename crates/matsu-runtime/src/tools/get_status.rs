@@ -22,18 +22,18 @@ pub struct GetStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// From create_task.
+    /// The research task, from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Seconds to wait for news; hold_max in the reply says where it was cut.
+    /// Seconds to wait for a change; the reply's hold_max is set if the server waited less.
     #[schemars(range(min = 0, max = 60))]
     wait: Option<u64>,
-    /// next.since of the last reply.
+    /// next.since of your last reply: changes after it count as new.
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// finished (default), all: nothing left unfinished, any: every change.
+    /// What ends the wait: finished (default) = one search ended; all = nothing is left to do; any = every change.
     wait_for: Option<Wanted>,
-    /// summary: under 1 KB. full (default).
+    /// summary: counts only, under 1 KB; full (default): every search.
     detail: Option<Detail>,
 }
 
@@ -114,11 +114,14 @@ struct Next {
 
 impl Tool for GetStatus {
     const NAME: &'static str = "get_status";
-    const DESCRIPTION: &'static str = "Research: where a task stands. With wait the call is held on the server until \
-        something is worth your turn; do not poll. wait_for all returns when every search and verification is done. \
-        Pass next.since back to hear only what is new.";
+    const TITLE: &'static str = "Status of a research task";
+    const DESCRIPTION: &'static str = "Research: progress of a research task: its searches, budget, warnings and what \
+        is still running. For agents use get_task_status. Do not poll: with wait the server answers when something \
+        changes, with wait_for=all when all searches and checks are done. Pass next.since back to get only what is \
+        new.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations::READS;
     type Input = Input;
     type Output = Output;
 

@@ -19,40 +19,43 @@ use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
 use crate::tasks::TaskError;
-use crate::tool::{Annotations, Answer, NativeTasks, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, NativeTasks, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetTaskStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// One task; with no id, your open tasks and unread results.
+    /// One task; leave out both ids to list yours.
     #[schemars(length(min = 1, max = 100))]
     task_id: Option<String>,
-    /// Several: returns when any has news.
+    /// Several tasks; a wait returns when any of them changes.
     #[schemars(length(min = 1, max = 50))]
     task_ids: Option<Vec<String>>,
-    /// Seconds to wait for news; hold_max in the reply says where it was cut.
+    /// Seconds to wait for a change (default 0); the reply's hold_max is set if the server waited less.
     #[schemars(range(min = 0, max = 3600))]
     timeout: Option<u64>,
-    /// next.since of the last reply.
+    /// next.since of your last reply: changes after it count as new.
     since: Option<Since>,
-    /// finished (default), all: nothing left unfinished, any: every change.
+    /// What ends the wait: finished (default) = a job ended or asks; all = every task ended; any = every change.
     wait_for: Option<Wanted>,
-    /// Read a long result on from this byte.
+    /// Byte to continue a long result from: next_output_offset of the reply.
     #[schemars(range(min = 0))]
     output_offset: Option<u64>,
-    /// Also this many last lines of output.
+    /// Also return this many last lines of the output so far.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
-    /// Answers a task's question: its id, and option or text.
+    /// Answer to the question of task_id.
     answer: Option<AnswerInput>,
 }
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerInput {
+    /// question.id of the reply that showed the question.
     id: String,
+    /// One of question.options.
     option: Option<String>,
+    /// Free text, where there are no options.
     text: Option<String>,
 }
 
@@ -169,12 +172,15 @@ impl Waited {
 
 impl Tool for GetTaskStatus {
     const NAME: &'static str = "get_task_status";
-    const DESCRIPTION: &'static str = "Agent: where tasks stand, at once or when something changes. Do not poll: do \
-        other work, then make one call with a long timeout; it returns the moment a result, a failure or a question \
-        comes. Takes one id, several (returns on the first news), or none: then it lists your open tasks and unread \
-        results, so a lost id is not lost.";
+    const TITLE: &'static str = "Status and result of any task";
+    const DESCRIPTION: &'static str = "Task: status and result of any task, agent or research id. Do not poll: do \
+        other work, then make one call with a long timeout; it returns as soon as a result, a failure or a question \
+        comes. Takes one id, several (returns at the first change), or none: then it lists your unfinished tasks and \
+        unread results, so a lost id can be found. A run that asks something waits for answer.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
+    const RULES: Rules = Rules { writes_with: Some("answer"), ..Rules::ORDINARY };
     type Input = Input;
     type Output = Output;
 

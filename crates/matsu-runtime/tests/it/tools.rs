@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
-use matsu_runtime::dispatch::{self, Reply, check};
+use matsu_runtime::dispatch::{self, Reply, reply_check};
 use matsu_runtime::native_task::{Arrived, NativeLookup};
 use matsu_runtime::tool::{NativeTasks, ToolContext};
 use matsu_runtime::tools::TOOLS;
@@ -27,7 +27,7 @@ async fn call(cx: &ToolContext, name: &str, arguments: Value) -> Value {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     match dispatch::call(entry, cx, arguments).await {
         Reply::Done { body, is_error } => {
-            if let Err(error) = check::arguments(entry.output_schema(), &body) {
+            if let Err(error) = reply_check::check(entry.output_schema(), &body) {
                 panic!("{name} answered {body}, which does not fit its schema: {error}");
             }
             assert_eq!(body["ok"], json!(!is_error));
@@ -289,15 +289,4 @@ async fn a_native_wait_that_nobody_asks_about_again_is_swept_away() {
     clock.sleep(Duration::from_secs(120)).await;
     let found = store.tasks(std::slice::from_ref(&wait)).await.unwrap();
     assert!(found.iter().all(|task| task.status == TaskStatus::Completed), "{found:?}");
-}
-
-#[test]
-fn the_default_offer_is_cheap_to_read() {
-    let offer = matsu_runtime::dispatch::presets::Offer::default();
-    let bytes: usize = offer
-        .tools()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema().to_string().len())
-        .sum();
-    // Four bytes are about one token.
-    assert!(bytes / 4 <= 2_500, "{bytes} bytes");
 }

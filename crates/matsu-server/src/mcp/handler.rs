@@ -17,13 +17,14 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
     ContentBlock, CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation,
     InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    RequestId, ServerCapabilities, Tool, ToolAnnotations, UpdateTaskParams,
+    RequestId, ServerCapabilities, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use super::instructions::INSTRUCTIONS;
+use super::listing::{described, not_offered, result};
 use super::native::TaskDesk;
 use crate::app::App;
 use crate::auth::open_calls::OpenCall;
@@ -34,7 +35,7 @@ use crate::doors::hung_up::Carried;
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
-/// A longer name is nobody's.
+/// A longer name of a call is ignored.
 const CALL_KEY_BYTES_MAX: usize = 200;
 
 /// What is answered here.
@@ -261,7 +262,10 @@ impl ServerHandler for McpHandler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.offer(&context)?.tools().map(described).collect()))
+        let offer = self.offer(&context)?;
+        // A caller with a session presents its token with the connection or the request; others get one from a tool.
+        let with_token = self.presented(&context).is_none() && offer.find("authenticate").is_some();
+        Ok(ListToolsResult::with_all_items(offer.tools().map(|entry| described(entry, with_token)).collect()))
     }
 
     async fn call_tool(
@@ -274,7 +278,7 @@ impl ServerHandler for McpHandler {
             return Ok(CallToolResponse::Complete(result(body, true)));
         }
         let Some(entry) = self.offer(&context)?.find(&request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
+            return Err(ErrorData::invalid_params(not_offered(&request.name), None));
         };
         let cx = self.tool_context(&context)?;
         let arguments = request.arguments.unwrap_or_default();
@@ -348,25 +352,4 @@ impl ServerHandler for McpHandler {
         self.check_writer(&context)?;
         self.desk(&context)?.cancel(&request.task_id).await
     }
-}
-
-/// Both halves carry the same: some clients show a model only one of them.
-pub(super) fn result(body: Value, is_error: bool) -> CallToolResult {
-    let text = vec![ContentBlock::text(body.to_string())];
-    let mut result = if is_error { CallToolResult::error(text) } else { CallToolResult::success(text) };
-    result.structured_content = Some(body);
-    result
-}
-
-fn described(entry: &ToolEntry) -> Tool {
-    let object = |schema: &Value| schema.as_object().cloned().unwrap_or_default();
-    let hints = entry.annotations;
-    let annotations = ToolAnnotations::new()
-        .read_only(hints.read_only)
-        .destructive(hints.destructive)
-        .idempotent(hints.idempotent)
-        .open_world(false);
-    Tool::new(entry.name, entry.description, object(entry.input_schema()))
-        .with_raw_output_schema(Arc::new(object(entry.output_schema())))
-        .with_annotations(annotations)
 }

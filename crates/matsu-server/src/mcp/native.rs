@@ -19,7 +19,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::handler::result;
+use super::listing::result;
 use crate::app::App;
 use crate::auth::Caller;
 

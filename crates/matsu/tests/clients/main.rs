@@ -12,6 +12,7 @@ mod agents;
 mod bad_frames;
 mod containment;
 mod doors;
+mod every_tool;
 mod handles;
 mod hold;
 mod home;
