@@ -21,7 +21,7 @@ import { encode } from "gpt-tokenizer/encoding/o200k_base";
 const [preset, limit] = process.argv.slice(2);
 let text = "";
 for await (const part of process.stdin) text += part;
-const line = text.split("\n").find((line) => line.includes('"tools"'));
+const line = text.split("\n").find((line) => line.includes('"inputSchema"'));
 const { tools } = JSON.parse(line).result;
 const read = JSON.stringify(tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })));
 const tokens = encode(read).length;

@@ -8,9 +8,6 @@ use serde_json::{Map, Value, json};
 /// How deep a listed output schema describes fields: those of a reply, and those of the objects in it.
 const OUTPUT_DEPTH_MAX: usize = 2;
 
-/// Longest bound on a text that a list does not mention: ids, names, domains.
-const UNLISTED_LENGTH_MAX: u64 = 300;
-
 /// The schema that arguments are checked against. Unknown fields are refused.
 pub fn input<T: JsonSchema>() -> Value {
     let mut schema = derived::<T>(SchemaSettings::draft2020_12());
@@ -23,25 +20,25 @@ pub fn input<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The input schema as clients list it: without the bounds on the length of ids and names.
+/// The input schema as clients list it: without lengths, and without bounds that say "not negative" or "not empty".
 pub fn listed_input(schema: &Value) -> Value {
     let mut listed = schema.clone();
-    drop_lengths(&mut listed);
+    drop_bounds(&mut listed);
     listed
 }
 
-fn drop_lengths(schema: &mut Value) {
+fn drop_bounds(schema: &mut Value) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(drop_lengths),
+        Value::Array(items) => items.iter_mut().for_each(drop_bounds),
         Value::Object(fields) => {
-            let is_short = fields.get("maxLength").and_then(Value::as_u64).is_none_or(|max| max <= UNLISTED_LENGTH_MAX);
-            if is_short {
-                fields.remove("maxLength");
+            fields.remove("minLength");
+            fields.remove("maxLength");
+            for name in ["minItems", "minimum"] {
+                if fields.get(name).and_then(Value::as_f64).is_some_and(|least| (0.0..=1.0).contains(&least)) {
+                    fields.remove(name);
+                }
             }
-            if fields.get("minLength") == Some(&json!(1)) {
-                fields.remove("minLength");
-            }
-            fields.values_mut().for_each(drop_lengths);
+            fields.values_mut().for_each(drop_bounds);
         }
         _ => {}
     }

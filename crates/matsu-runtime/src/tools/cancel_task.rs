@@ -15,10 +15,10 @@ pub struct CancelTask;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// The task to end, of any kind.
+    /// Any task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// graceful (default) or immediate, see above.
+    /// See above (default graceful).
     mode: Option<Mode>,
 }
 
@@ -54,9 +54,9 @@ struct Cancelled {
 impl Tool for CancelTask {
     const NAME: &'static str = "cancel_task";
     const TITLE: &'static str = "Cancel a task";
-    const DESCRIPTION: &'static str = "Task: end any task by its id, with everything it started. graceful (default) \
-        lets running work finish within 30 s and keeps its result; immediate ends it now. Returns the final status. \
-        Cancelling a finished task changes nothing. To end research and choose what is kept, use stop_task.";
+    const DESCRIPTION: &'static str = "Task: end any task with everything it started. graceful (default) lets running \
+        work finish within 30 s and keeps its result; immediate ends it now. Returns the final status, also of an \
+        ended task. For research, stop_task can also clean up.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =

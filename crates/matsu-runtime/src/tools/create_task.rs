@@ -21,9 +21,9 @@ pub struct Input {
     /// The question to answer.
     #[schemars(length(min = 1, max = 2000))]
     query: String,
-    /// Limits and preferences; all optional.
+    /// Optional settings.
     config: Option<Config>,
-    /// A repeated call with the same key returns the first task instead of a new one.
+    /// A repeated call with the same key returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
@@ -31,15 +31,15 @@ pub struct Input {
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// Limits for all searches of the task together.
+    /// Limits for all searches together.
     budget: Option<Budget>,
     /// Domains whose pages are read first.
     #[schemars(length(max = 50))]
     priority_domains: Option<Vec<String>>,
-    /// Language of the pages to search for, such as ja or pt-BR.
+    /// Language of pages, such as ja.
     #[schemars(length(min = 2, max = 35))]
     language: Option<String>,
-    /// Names of search engines; default: all configured ones.
+    /// Search engines to use (default all).
     #[schemars(length(max = 20))]
     engines: Option<Vec<String>>,
 }
@@ -47,10 +47,10 @@ struct Config {
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Budget {
-    /// Pages to read at most (default 120).
+    /// Pages (default 120).
     #[schemars(range(min = 0, max = 10000))]
     max_pages: Option<i64>,
-    /// Seconds of searching at most (default 1200).
+    /// Seconds (default 1200).
     #[schemars(range(min = 1, max = 86400))]
     max_seconds: Option<i64>,
 }
@@ -78,8 +78,7 @@ impl Tool for CreateTask {
     const NAME: &'static str = "create_task";
     const TITLE: &'static str = "Start a research task";
     const DESCRIPTION: &'static str = "Research: start a research task on a question; returns its task_id. It searches \
-        nothing by itself: next call queue_searches with your queries, then get_status(wait=60, wait_for=all), then \
-        get_materials. The budget limits pages and seconds of all its searches together.";
+        nothing by itself: next call queue_searches, then get_status(wait=60, wait_for=all), then get_materials.";
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::ADDS;

@@ -22,18 +22,18 @@ pub struct GetStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// The research task, from create_task.
+    /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Seconds to wait for a change; the reply's hold_max is set if the server waited less.
+    /// Seconds to wait for a change.
     #[schemars(range(min = 0, max = 60))]
     wait: Option<u64>,
-    /// next.since of your last reply: changes after it count as new.
+    /// next.since of your last reply.
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// What ends the wait: finished (default) = one search ended; all = nothing is left to do; any = every change.
+    /// Wait until: finished (default), a search ended; all, nothing is left to do; any, something changed.
     wait_for: Option<Wanted>,
-    /// summary: counts only, under 1 KB; full (default): every search.
+    /// summary: counts only; full (default): every search.
     detail: Option<Detail>,
 }
 
@@ -115,10 +115,9 @@ struct Next {
 impl Tool for GetStatus {
     const NAME: &'static str = "get_status";
     const TITLE: &'static str = "Status of a research task";
-    const DESCRIPTION: &'static str = "Research: progress of a research task: its searches, budget, warnings and what \
-        is still running. For agents use get_task_status. Do not poll: with wait the server answers when something \
-        changes, with wait_for=all when all searches and checks are done. Pass next.since back to get only what is \
-        new.";
+    const DESCRIPTION: &'static str = "Research: progress of a research task: searches, budget, warnings, what still \
+        runs. For agents use get_task_status. Do not poll: with wait the server answers when something changes; \
+        wait_for=all when all is done. Pass next.since back to get only what is new.";
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;

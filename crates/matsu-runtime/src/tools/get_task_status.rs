@@ -1,5 +1,7 @@
 //! `get_task_status`: where tasks stand, at once or when something changes. For none, one or many ids of any kind.
 
+mod list;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,12 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::TaskId;
-use matsu_core::limits::{INLINE_WAIT, OPEN_TASKS_LISTED_MAX, RESULT_KEPT_AFTER_READ};
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::TaskFilter;
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::limits::INLINE_WAIT;
 use matsu_core::run::Answer as Answered;
-use matsu_core::task::{Task, TaskKind};
+use matsu_core::task::Task;
 
 use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
@@ -25,37 +25,39 @@ pub struct GetTaskStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// One task; leave out both ids to list yours.
+    /// One task; without ids your tasks are listed.
     #[schemars(length(min = 1, max = 100))]
     task_id: Option<String>,
-    /// Several tasks; a wait returns when any of them changes.
+    /// Several tasks; returns when one changes.
     #[schemars(length(min = 1, max = 50))]
     task_ids: Option<Vec<String>>,
-    /// Seconds to wait for a change (default 0); the reply's hold_max is set if the server waited less.
+    /// Seconds to wait for a change (default 0); if the server waits less, the reply has hold_max.
     #[schemars(range(min = 0, max = 3600))]
     timeout: Option<u64>,
-    /// next.since of your last reply: changes after it count as new.
+    /// next.since of your last reply.
     since: Option<Since>,
-    /// What ends the wait: finished (default) = a job ended or asks; all = every task ended; any = every change.
+    /// Wait until: finished (default), a job ended or asks; all, every task ended; any, something changed.
     wait_for: Option<Wanted>,
-    /// Byte to continue a long result from: next_output_offset of the reply.
+    /// next_output_offset of the reply, to read a long result on.
     #[schemars(range(min = 0))]
     output_offset: Option<u64>,
-    /// Also return this many last lines of the output so far.
+    /// Also return this many last lines of output.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
-    /// Answer to the question of task_id.
+    /// Answer to a question of task_id.
     answer: Option<AnswerInput>,
 }
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerInput {
-    /// question.id of the reply that showed the question.
+    /// question.id.
     id: String,
+    /// question.job_id; needed if several ask.
+    job_id: Option<String>,
     /// One of question.options.
     option: Option<String>,
-    /// Free text, where there are no options.
+    /// Free text, without options.
     text: Option<String>,
 }
 
@@ -175,8 +177,8 @@ impl Tool for GetTaskStatus {
     const TITLE: &'static str = "Status and result of any task";
     const DESCRIPTION: &'static str = "Task: status and result of any task, agent or research id. Do not poll: do \
         other work, then make one call with a long timeout; it returns as soon as a result, a failure or a question \
-        comes. Takes one id, several (returns at the first change), or none: then it lists your unfinished tasks and \
-        unread results, so a lost id can be found. A run that asks something waits for answer.";
+        comes. Takes one id, several, or none: then it lists your unfinished tasks and unread results, so a lost id \
+        can be found. Answer a task's question with answer.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
@@ -239,7 +241,8 @@ impl Input {
 async fn give_answer(cx: &ToolContext, id: &TaskId, input: &Input) -> Result<(), ToolError> {
     let Some(answer) = &input.answer else { return Ok(()) };
     let (id_of_question, option, text) = (answer.id.clone(), answer.option.clone(), answer.text.clone());
-    Ok(cx.runtime.answer(&cx.principal, id, &Answered { id: id_of_question, option, text }).await?)
+    let job = answer.job_id.clone().map(JobId::from_text);
+    Ok(cx.runtime.answer(&cx.principal, id, job.as_ref(), &Answered { id: id_of_question, option, text }).await?)
 }
 
 /// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
@@ -363,25 +366,22 @@ async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Ve
     Ok(ids.into_iter().partition(is_own))
 }
 
-/// The caller's open tasks and unread results, newest first; with a timeout, when one of them has news.
+/// The caller's unfinished tasks, then unread results, then what was read lately; each newest first. With a timeout,
+/// when one of the first two kinds changes.
 async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolError> {
-    let recently = cx.runtime.clock().now().minus(RESULT_KEPT_AFTER_READ);
-    let filter = TaskFilter { open_or_unread_since: Some(recently), ..TaskFilter::default() };
-    let page = PageRequest::new(None, Some(matsu_core::limits::LIST_PAGE_MAX));
-    let mut tasks = cx.runtime.list(&cx.principal, filter, &page).await?.items;
-    tasks.retain(|task| task.kind != TaskKind::Wait);
-    let total = tasks.len();
-    tasks.truncate(OPEN_TASKS_LISTED_MAX as usize);
+    let (mut tasks, total) = list::read(cx).await?;
     let mut waited = Waited::default();
-    if input.timeout.unwrap_or(0) > 0 && !tasks.is_empty() {
-        let ids = tasks.iter().map(|task| task.id.clone()).collect();
-        match wait(cx, ids, input).await {
-            Ok(Answer::Done(reply)) => {
-                waited = Waited::of(&reply);
-                tasks = reply.tasks.iter().map(|view| (*view.task).clone()).collect();
+    let waits_for: Vec<TaskId> = tasks.iter().filter(|task| list::is_news(task)).map(|task| task.id.clone()).collect();
+    if input.timeout.unwrap_or(0) > 0 && !waits_for.is_empty() {
+        let reply = match wait(cx, waits_for, input).await? {
+            Answer::Done(reply) => reply,
+            Answer::Deferred(task) => return Ok(Answer::Deferred(task)),
+        };
+        waited = Waited::of(&reply);
+        for view in &reply.tasks {
+            if let Some(task) = tasks.iter_mut().find(|task| task.id == view.task.id) {
+                *task = (*view.task).clone();
             }
-            Ok(Answer::Deferred(task)) => return Ok(Answer::Deferred(task)),
-            Err(error) => return Err(error),
         }
     }
     stage(cx, &tasks.iter().collect::<Vec<_>>());
@@ -397,7 +397,7 @@ fn overview(task: &Task) -> Line {
         unread: Some(task.finished_at.is_some() && task.first_read_at.is_none()),
         report: TaskReport {
             task_id: task.id.to_string(),
-            status: task.status.to_string(),
+            status: TaskReport::status_of(task),
             revision: Some(task.revision),
             ..TaskReport::default()
         },

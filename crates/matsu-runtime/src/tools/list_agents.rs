@@ -17,9 +17,9 @@ pub struct ListAgents;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// true: also ask each program whether it is logged in; makes no model call.
+    /// true: also check logins, without a model call.
     check_auth: Option<bool>,
-    /// false: start no program, so no version is returned (default true).
+    /// false: start no program; versions are missing then.
     probe: Option<bool>,
 }
 
@@ -73,9 +73,9 @@ struct Broken {
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "List agents";
-    const DESCRIPTION: &'static str = "Agent: lists the AI command-line programs that use_agent can start on this \
-        machine: whether each is installed, its version, permission modes (the first is the default and the safest), \
-        features, and how many run now. Finds versions by starting each program with --version.";
+    const DESCRIPTION: &'static str = "Agent: lists the AI command-line programs that use_agent can start: installed \
+        or not, version, modes (the first is the default and the safest), features, how many run now. Versions are \
+        found by starting the programs.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;

@@ -19,23 +19,23 @@ pub struct QueueSearches;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// The research task, from create_task.
+    /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
     /// Search queries, each of 1 to 500 characters.
     #[schemars(length(min = 1, max = 100))]
     queries: Vec<String>,
-    /// Settings for these searches; all optional.
+    /// Optional settings.
     options: Option<Options>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// Use only these search engines.
+    /// Search engines to use.
     #[schemars(length(min = 1, max = 20))]
     engines: Option<Vec<String>>,
-    /// Pages to read for each search (default 15).
+    /// Pages per search (default 15).
     #[schemars(range(min = 1, max = 200))]
     max_pages: Option<u32>,
     /// Order in the queue (default medium).
@@ -71,9 +71,9 @@ struct Skipped {
 impl Tool for QueueSearches {
     const NAME: &'static str = "queue_searches";
     const TITLE: &'static str = "Queue searches";
-    const DESCRIPTION: &'static str = "Research: queue up to 100 searches for a research task; returns their ids at \
-        once, before they run. If one query is invalid, none is queued. A query that is already queued or running is \
-        skipped and listed. Then do other work, or wait with one get_status(wait=60, wait_for=all).";
+    const DESCRIPTION: &'static str = "Research: queue searches for a research task; returns their ids at once, before \
+        they run. If one query is invalid, none is queued; one that is already queued or running is skipped and \
+        listed. Then do other work, or wait with one get_status(wait=60, wait_for=all).";
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations { open_world: true, ..Annotations::ADDS };

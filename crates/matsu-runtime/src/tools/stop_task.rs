@@ -16,14 +16,14 @@ pub struct StopTask;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// The research task, from create_task.
+    /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Why it ends; sets its final status (default completed).
+    /// Sets the final status (default completed).
     reason: Option<Reason>,
-    /// graceful (default) or immediate, see above.
+    /// See above (default graceful).
     mode: Option<Mode>,
-    /// What to delete: none (default), soft = the task's claims, orphans = also pages that no task uses any more.
+    /// Delete: none (default); soft: its claims; orphans: also pages that no task uses.
     cleanup: Option<Cleanup>,
 }
 
@@ -108,9 +108,8 @@ impl Tool for StopTask {
     const NAME: &'static str = "stop_task";
     const TITLE: &'static str = "Stop a research task";
     const DESCRIPTION: &'static str = "Research: end a research task; for agents use cancel_task. graceful (default) \
-        cancels queued searches, waits up to 30 s for running ones and keeps their results; immediate stops everything \
-        now and deletes the task's claims. Call get_materials first. Stopping an ended task changes nothing and \
-        returns how it ended.";
+        cancels queued searches and waits up to 30 s for running ones; immediate stops all now and deletes the task's \
+        claims. Call get_materials first. Returns the final status, also of an ended task.";
     const TOOLSET: Toolset = Toolset::Research;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =

@@ -17,36 +17,36 @@ pub struct Input {
     /// Name of the agent, from list_agents.
     #[schemars(length(min = 1, max = 64))]
     cli_name: String,
-    /// The task, as a complete prompt: the agent sees nothing else of your conversation.
+    /// The complete prompt; the agent sees nothing else.
     #[schemars(length(min = 1))]
     message: String,
-    /// true: return a task_id at once; false (default): wait for the result.
+    /// true: return a task_id at once; false (default): wait.
     run_async: Option<bool>,
-    /// A name of your choice for this conversation, to continue it later.
+    /// Your name for this conversation, to resume it later.
     #[schemars(length(min = 1, max = 128))]
     session_id: Option<String>,
-    /// true: continue the conversation session_id.
+    /// true: continue conversation session_id.
     resume: Option<bool>,
-    /// Extra system prompt, if the agent supports one.
+    /// Extra system prompt, if supported.
     #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
-    /// Model name as the agent knows it; default: its own.
+    /// The agent's name of a model.
     model: Option<String>,
-    /// Reasoning effort as the agent names it, such as low or high.
+    /// The agent's word for effort, such as high.
     effort: Option<String>,
-    /// Extra command-line flags, if the agent's definition allows them.
+    /// Extra flags, if its definition allows them.
     #[schemars(length(max = 100))]
     args: Option<Vec<String>>,
-    /// Seconds the agent may run (default 1800).
+    /// Seconds it may run (default 1800).
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u32>,
-    /// Folder to work in, inside your project (default: the project).
+    /// Folder inside your project.
     working_directory: Option<String>,
-    /// What it may change (default: the agent's safest mode).
+    /// What it may change (default: the safest).
     mode: Option<ModeWord>,
-    /// worktree: work on a git branch of its own (default if it may write); none: in the folder itself.
+    /// worktree: on a git branch of its own (default if it may write); none: in the folder.
     isolation: Option<IsolationWord>,
-    /// Environment variables for the agent.
+    /// Environment variables.
     env: Option<BTreeMap<String, String>>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
@@ -58,11 +58,11 @@ pub struct Input {
 impl Tool for UseAgent {
     const NAME: &'static str = "use_agent";
     const TITLE: &'static str = "Give work to an agent";
-    const DESCRIPTION: &'static str = "Agent: give a task to another AI command-line program on this machine (see \
+    const DESCRIPTION: &'static str = "Agent: give work to another AI command-line program on this machine (see \
         list_agents). With run_async=true (recommended) it returns a task_id at once: do other work, then get the \
         result with one get_task_status(task_id, timeout=600). Without it the call waits, and returns the task_id if \
-        the work takes longer. The work continues if you disconnect. Read-only unless mode allows more. To ask several \
-        agents the same, use use_agents.";
+        the work takes longer. The work continues if you disconnect. Read-only unless mode allows more. For several \
+        agents use use_agents.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
     const ANNOTATIONS: Annotations =

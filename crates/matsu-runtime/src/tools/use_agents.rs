@@ -29,7 +29,7 @@ pub struct Input {
     /// Seconds each agent may run (default 1800).
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u32>,
-    /// Folder to work in, inside your project (default: the project).
+    /// Folder inside your project.
     working_directory: Option<String>,
     /// What they may change (default: each agent's safest mode); those that write get a git branch each.
     mode: Option<ModeWord>,

@@ -10,6 +10,7 @@
 mod agent_runs;
 mod agents;
 mod bad_frames;
+mod calls;
 mod containment;
 mod doors;
 mod every_tool;

@@ -43,11 +43,11 @@ fn an_optional_parameter_is_described_by_its_own_type() {
 }
 
 #[test]
-fn a_list_leaves_the_length_of_ids_out() {
+fn a_list_leaves_lengths_out() {
     let listed = listed_input(&input::<Example>());
     assert_eq!(listed["properties"]["id"], json!({ "type": "string" }));
-    assert_eq!(listed["properties"]["text"], json!({ "type": "string", "maxLength": 2000 }));
-    assert_eq!(listed["properties"]["wait"]["maximum"], 60);
+    assert_eq!(listed["properties"]["text"], json!({ "type": "string" }));
+    assert_eq!(listed["properties"]["wait"], json!({ "type": "integer", "maximum": 60, "description": "How long." }));
 }
 
 #[derive(serde::Serialize, JsonSchema)]
