@@ -132,9 +132,10 @@ impl Client {
         let (clock, socket) = (Clock::system(), config.paths.socket());
         let deadline = clock.instant() + DAEMON_START_MAX;
         while clock.instant() < deadline {
-            // Its first answer, not its socket: the token is written shortly after that.
-            if let Ok(daemon) = Self::daemon(config).await
-                && daemon.get("/control/info").await.is_ok()
+            // In a new data directory the token is written shortly before or after the socket is there.
+            if token(config).is_some()
+                && let Ok(daemon) = Self::daemon(config).await
+                && daemon.get("/api/v1/session").await.is_ok()
             {
                 return Ok(daemon);
             }

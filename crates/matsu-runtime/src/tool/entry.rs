@@ -70,7 +70,7 @@ pub struct ToolEntry {
 impl ToolEntry {
     #[must_use]
     pub fn of<T: Tool>() -> Self {
-        let (input, reply) = (schema::input::<T::Input>(), schema::reply::<T::Output>());
+        let (takes, reply) = (schema::input::<T::Input>(), schema::reply::<T::Output>());
         Self {
             name: T::NAME,
             title: T::TITLE,
@@ -79,8 +79,8 @@ impl ToolEntry {
             core: T::CORE,
             annotations: T::ANNOTATIONS,
             rules: T::RULES,
-            listed_input: schema::listed_input(&input),
-            input,
+            listed_input: schema::listed_input(&takes),
+            input: takes,
             output: schema::listed_output(&reply),
             reply,
             call: |cx, arguments| Box::pin(call::<T>(cx, arguments)),

@@ -49,9 +49,9 @@ impl Tool for Authenticate {
     const NAME: &'static str = "authenticate";
     const TITLE: &'static str = "Begin a session";
     const DESCRIPTION: &'static str = "Session: begin your session as an agent; returns the session_token to pass with \
-        every later call. The server chooses what the session is for: a task that waits for you, else an open chat. \
-        Then call get_next_action and follow it. If this fails with details.action=exit, end: a retry cannot succeed. \
-        An agent that Matsu started has its session already.";
+        every later call. The server chooses a task that waits for you, else an open chat. Then call get_next_action. \
+        If this fails with details.action=exit, end: a retry cannot succeed. An agent that Matsu started has its \
+        session already.";
     const TOOLSET: Toolset = Toolset::Sessions;
     const ANNOTATIONS: Annotations = Annotations::ADDS;
     const RULES: Rules = Rules::WITHOUT_SESSION;

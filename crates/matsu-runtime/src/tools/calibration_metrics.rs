@@ -118,10 +118,9 @@ struct BinReport {
 impl Tool for CalibrationMetrics {
     const NAME: &'static str = "calibration_metrics";
     const TITLE: &'static str = "How reliable confidence values are";
-    const DESCRIPTION: &'static str = "Research: how reliable the probabilities of a judge are. get_stats lists \
-        judges, versions and Brier scores; evaluate compares predictions with labels and stores the result; \
-        get_evaluations lists stored results; get_diagram_data returns one result's bins for a reliability diagram. \
-        Admins only.";
+    const DESCRIPTION: &'static str = "Research: how reliable a judge's probabilities are. get_stats lists judges, \
+        versions and Brier scores; evaluate compares predictions with labels and stores the result; get_evaluations \
+        lists results; get_diagram_data returns one result's bins. Admins only.";
     const TOOLSET: Toolset = Toolset::Research;
     const ANNOTATIONS: Annotations = Annotations::ADDS;
     const RULES: Rules = Rules::ADMIN;

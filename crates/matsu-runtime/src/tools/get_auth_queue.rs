@@ -77,8 +77,7 @@ impl Tool for GetAuthQueue {
     const TITLE: &'static str = "Pages that need a person";
     const DESCRIPTION: &'static str = "Research: lists pages that a search could not read because they need a person: \
         a login, a CAPTCHA or another challenge. Tell the user which; never ask for passwords or cookies. The person \
-        logs in on Matsu's page or with `matsu auth`; call resolve_auth when the user says that it is done or should \
-        be skipped.";
+        logs in on Matsu's page or with `matsu auth`; then call resolve_auth.";
     const TOOLSET: Toolset = Toolset::Research;
     const ANNOTATIONS: Annotations = Annotations::READS;
     type Input = Input;

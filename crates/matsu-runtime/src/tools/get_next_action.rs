@@ -99,9 +99,9 @@ impl Tool for GetNextAction {
     const NAME: &'static str = "get_next_action";
     const TITLE: &'static str = "Wait for the next action";
     const DESCRIPTION: &'static str = "Session: what to do next; the server waits until there is something, so do not \
-        poll: call it, do what action and instruction say, call it again. respond: answer messages with send_message, \
-        then pass the last seq as after_seq. work: do the task, then call report_completed. wait: nothing came, call \
-        again. end_session: end. Messages that you do not acknowledge are returned again, marked redelivered.";
+        poll: do what action and instruction say, then call again. respond: answer with send_message, then pass the \
+        last seq as after_seq. work: do the task, then call report_completed. wait: call again. end_session: end. \
+        Messages that you do not acknowledge are returned again, marked redelivered.";
     const TOOLSET: Toolset = Toolset::Sessions;
     const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
     const RULES: Rules = Rules::NAMED_SESSION;

@@ -71,7 +71,7 @@ fn a_question_reaches_the_clients_own_user_as_a_native_task() {
     let asked = get(true);
     assert_eq!(asked["status"], "input_required", "{asked}");
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
-    assert!(key.starts_with("job_") && key.ends_with(":q1"), "{key}");
+    assert!(key.starts_with("j_") && key.ends_with(":q1"), "{key}");
     let form = &asked["inputRequests"][&key];
     assert_eq!(
         (&form["method"], &form["params"]["message"]),
