@@ -18,7 +18,7 @@ pub struct Input {
     /// The task, as a complete prompt: the agents see nothing else of your conversation.
     #[schemars(length(min = 1))]
     message: String,
-    /// Names of agents, from list_agents; default: every installed one.
+    /// Names from list_agents (default: all installed).
     #[schemars(length(min = 1, max = 10))]
     cli_names: Option<Vec<String>>,
     /// true: return a task_id at once; false (default): wait for the results.
