@@ -19,7 +19,7 @@ MACHETE_VERSION := 0.9.2
 FUZZ_VERSION := 0.13.2
 POSTGRES := scripts/postgres.sh run
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance test-agents setup soak newcomer remote-test fuzz
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -99,6 +99,9 @@ schemathesis: setup ## Property tests of the REST API against its own descriptio
 
 deploy: ## What can be checked of deploy/ without a cluster; says what was not
 	scripts/deploy.sh
+
+tool-tokens: setup ## Tokens that a model reads of the lists of tools, against their limits
+	scripts/tool-tokens.sh
 
 conformance: setup ## The official MCP suite, the Inspector and the TypeScript SDK; writes docs/conformance.md
 	scripts/conformance.sh

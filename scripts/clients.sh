@@ -2,6 +2,8 @@
 # Stock MCP clients for tests, installed once below the target folder and nowhere else.
 #
 #   scripts/clients.sh python   make sure of the official Python SDK, and print the Python that has it
+#   scripts/clients.sh typescript  make sure of the official TypeScript SDK, and print the folder it is in
+#   scripts/clients.sh tokens   make sure of a tokenizer with the vocabulary o200k, and print the folder it is in
 #   scripts/clients.sh node     make sure of the conformance suite, the Inspector and the TypeScript SDK, and print
 #                               the folder they are in; `node` in its node_modules/.bin is new enough for them
 #   scripts/clients.sh servers  make sure of some MCP servers of others, and print the folder whose bin/ has them:
@@ -15,6 +17,7 @@ PYTHON_SDK=2.3.0
 CONFORMANCE=0.2.0-alpha.12
 INSPECTOR=2.12.0
 TYPESCRIPT_SDK=2.4.0
+TOKENIZER=4.0.0
 NODE=22
 SERVER_TIME=2026.10.19
 SERVERS_NODE=2026.8.31
@@ -81,6 +84,25 @@ node() {
   echo "$npm"
 }
 
+# npm_folder FOLDER PACKAGE…: packages in a folder of their own, which is printed.
+npm_folder() {
+  local place=$1
+  shift
+  if [ ! -e "$place/.complete" ]; then
+    command -v npm >/dev/null || install_packages nodejs npm
+    rm -rf "$place"
+    mkdir -p "$place"
+    echo '{"private":true,"type":"module"}' >"$place/package.json"
+    quietly npm install --prefix "$place" --no-audit --no-fund --loglevel=error "$@"
+    touch "$place/.complete"
+  fi
+  echo "$place"
+}
+
+typescript() { npm_folder "$folder/typescript-$TYPESCRIPT_SDK" "@modelcontextprotocol/client@$TYPESCRIPT_SDK"; }
+
+tokens() { npm_folder "$folder/tokens-$TOKENIZER" "gpt-tokenizer@$TOKENIZER"; }
+
 servers() {
   local place="$folder/servers-$SERVER_TIME-$SERVERS_NODE"
   if [ ! -e "$place/.complete" ]; then
@@ -122,11 +144,13 @@ exec 9>"$folder/.lock"
 flock 9
 case "${1:-}" in
   python) python ;;
+  typescript) typescript ;;
+  tokens) tokens ;;
   node) node ;;
   servers) servers ;;
   vendors) vendors ;;
   *)
-    say "usage: scripts/clients.sh python|node|servers|vendors"
+    say "usage: scripts/clients.sh python|typescript|tokens|node|servers|vendors"
     exit 2
     ;;
 esac

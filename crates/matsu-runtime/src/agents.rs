@@ -13,7 +13,7 @@ mod run;
 mod run_body;
 mod submit;
 
-pub use answers::question_of;
+pub use answers::OpenQuestion;
 pub use chat_body::ChatRuns;
 pub(crate) use chat_lines::failed as could_not_answer;
 pub use live_runs::{LiveRuns, RunSeat};

@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod presets;
+pub mod reply_check;
 pub mod rights;
 pub mod schema;
 pub mod signal;
@@ -69,7 +70,23 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
         Err(error) => (refuse(entry, cx, &error), true),
     };
     signal::add(cx, &mut body).await;
+    let (body, is_error) = checked(entry, cx, body, is_error);
     Reply::Done { body, is_error }
+}
+
+/// In debug builds a reply that does not fit its schema becomes an error, so that no test passes over it.
+fn checked(entry: &ToolEntry, cx: &ToolContext, body: Value, is_error: bool) -> (Value, bool) {
+    if !cfg!(debug_assertions) {
+        return (body, is_error);
+    }
+    let fits = reply_check::check(entry.reply_schema(), &body);
+    match fits.and_then(|()| reply_check::check(entry.output_schema(), &body)) {
+        Ok(()) => (body, is_error),
+        Err(misfit) => {
+            let error = ToolError::new(ErrorCode::InternalError, format!("the reply breaks its schema: {misfit}"));
+            (refuse(entry, cx, &error), true)
+        }
+    }
 }
 
 /// An outcome in its envelope, and whether it is an error.
@@ -81,7 +98,7 @@ pub(crate) fn envelope(
     match outcome {
         Ok(mut fields) => {
             fields.insert("ok".to_owned(), Value::Bool(true));
-            (Value::Object(fields), false)
+            checked(entry, cx, Value::Object(fields), false)
         }
         Err(error) => (refuse(entry, cx, &error), true),
     }
@@ -91,7 +108,7 @@ pub(crate) fn envelope(
 async fn admitted(
     entry: &ToolEntry,
     who: &Who,
-    arguments: Value,
+    mut arguments: Value,
     bytes: usize,
 ) -> Result<Answer<Map<String, Value>>, ToolError> {
     let cx = &who.cx;
@@ -106,6 +123,7 @@ async fn admitted(
         let message = format!("the arguments have {bytes} bytes; at most {ARGUMENT_BYTES_MAX} are taken");
         return Err(ToolError::new(ErrorCode::LimitExceeded, message));
     }
+    check::whole_numbers(entry.input_schema(), &mut arguments);
     check::arguments(entry.input_schema(), &arguments)?;
     // Its waits end with the session, whatever else it has begun.
     let waits = cx.caller.child_token();
@@ -162,7 +180,7 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
     let error_id = ErrorId::mint(cx.runtime.clock().now());
     let message = if error.code == ErrorCode::InternalError {
         tracing::error!(error.id = %error_id, tool = entry.name, detail = %error.message, "tool call failed");
-        "something went wrong inside; the log has it under this error_id"
+        "internal error; the log of the server has the cause under this error_id"
     } else if cx.caller.is_cancelled() {
         // Not an outage, whatever the answer calls it that nobody reads.
         tracing::debug!(error.id = %error_id, tool = entry.name, "the caller has left");

@@ -22,9 +22,14 @@ pub use rules::Rules;
 pub trait Tool: Send + Sync + 'static {
     /// The name on the wire; also the name of its file.
     const NAME: &'static str;
-    /// What the model reads: at most 600 characters, beginning with its domain.
+    /// What a person reads in a list of tools.
+    const TITLE: &'static str;
+    /// What the model reads, at most 600 characters, beginning with the domain: what the tool does, when to use it
+    /// and which tool instead, what comes back.
     const DESCRIPTION: &'static str;
     const TOOLSET: Toolset;
+    /// Whether the default preset `core` has it.
+    const CORE: bool = false;
     const ANNOTATIONS: Annotations;
     /// What it asks of its caller.
     const RULES: Rules = Rules::ORDINARY;

@@ -92,7 +92,7 @@ pub async fn run_is_over(cx: &ToolContext, task: &Task) -> (Value, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::check;
+    use crate::dispatch::reply_check::check;
     use matsu_core::id::TaskId;
 
     #[test]
@@ -102,11 +102,11 @@ mod tests {
         for (name, ids) in [("get_task_status", one.clone()), ("get_task_status", two), ("get_status", one)] {
             let tool = TOOLS.iter().find(|tool| tool.name == name).unwrap();
             let mut said = wait_is_over(&Arrived::Tasks { tool: name.to_owned(), ids });
-            check::arguments(tool.output_schema(), &said).unwrap_or_else(|error| panic!("{error}: {said}"));
+            check(tool.reply_schema(), &said).unwrap_or_else(|error| panic!("{error}: {said}"));
             said["arrived"] = Value::Null;
-            assert!(check::arguments(tool.output_schema(), &said).is_err(), "the check says something");
+            assert!(check(tool.output_schema(), &said).is_err(), "the check says something");
         }
         let tool = TOOLS.iter().find(|tool| tool.name == "get_next_action").unwrap();
-        check::arguments(tool.output_schema(), &wait_is_over(&Arrived::NextAction)).unwrap();
+        check(tool.reply_schema(), &wait_is_over(&Arrived::NextAction)).unwrap();
     }
 }

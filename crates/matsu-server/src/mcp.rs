@@ -6,6 +6,7 @@ pub mod http;
 mod http_sessions;
 mod instructions;
 pub mod lines;
+mod listing;
 pub mod native;
 pub mod socket;
 

@@ -14,6 +14,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
+use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
 use matsu_runtime::{Service, Workers};
 use matsu_server::{App, AppOptions, Door, router};
@@ -23,11 +24,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::cli::Global;
 use crate::compose::{self, Role, VERSION};
 use crate::config::Config;
 use crate::daemon::lock::ServeLock;
+use crate::process;
 
 pub use events::Events;
+
+/// How often a daemon that was just started is looked for.
+const AFTER_START: Duration = Duration::from_millis(50);
 
 pub enum Client {
     /// The daemon answers.
@@ -109,6 +115,38 @@ impl Client {
     pub async fn at_work(config: &Config) -> Result<Self> {
         let client = Self::connect(config).await?;
         if client.has_daemon() { Ok(client) } else { Self::here(config, Workers::All).await }
+    }
+
+    /// The daemon, which is started if none runs. For commands whose work goes on after they have ended.
+    pub async fn with_daemon(config: &Config, global: &Global) -> Result<Self> {
+        let client = Self::connect(config).await?;
+        if client.has_daemon() {
+            return Ok(client);
+        }
+        drop(client);
+        // A store in memory is this process's own; no daemon could see it.
+        if config.store_url().starts_with("memory:") {
+            return Self::here(config, Workers::All).await;
+        }
+        process::start_daemon(&config.paths, &process::daemon_arguments(config, global, false))?;
+        let (clock, socket) = (Clock::system(), config.paths.socket());
+        let deadline = clock.instant() + DAEMON_START_MAX;
+        while clock.instant() < deadline {
+            // In a new data directory the token is written shortly before or after the socket is there.
+            if token(config).is_some()
+                && let Ok(daemon) = Self::daemon(config).await
+                && daemon.get("/api/v1/session").await.is_ok()
+            {
+                return Ok(daemon);
+            }
+            clock.sleep(AFTER_START).await;
+        }
+        bail!(
+            "no daemon answers at {} within {} s of its start; see {}",
+            socket.display(),
+            DAEMON_START_MAX.as_secs(),
+            config.paths.daemon_log().display()
+        )
     }
 
     /// The daemon, for what only it can do.

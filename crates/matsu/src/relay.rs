@@ -6,14 +6,14 @@
 mod frames;
 mod patience;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
-use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX, IDLE_EXIT};
+use matsu_core::limits::{DAEMON_START_MAX, FRAME_BYTES_MAX};
 use matsu_server::mcp::bounded_lines::{BoundedLines, Line};
 use matsu_server::mcp::socket::{Greeting, Preamble};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -55,6 +55,9 @@ enum Unmet {
     Gone(anyhow::Error),
 }
 
+/// How long a relay whose client has closed its output waits for open answers.
+const LAST_ANSWERS_MAX: Duration = Duration::from_millis(500);
+
 /// How long after a refusal the token is read once more.
 const AFTER_REFUSAL: Duration = Duration::from_millis(300);
 
@@ -63,7 +66,11 @@ type Daemon = (BoundedLines<OwnedReadHalf>, OwnedWriteHalf);
 impl Relay {
     pub fn new(config: &Config, global: &Global, args: &Mcp) -> Self {
         let preamble = preamble(args);
-        Self { config: config.clone(), preamble, daemon_arguments: daemon_arguments(config, global, args) }
+        Self {
+            config: config.clone(),
+            preamble,
+            daemon_arguments: process::daemon_arguments(config, global, args.test_jobs),
+        }
     }
 
     pub async fn run(&self) -> Result<Ended> {
@@ -98,10 +105,13 @@ impl Relay {
                         }
                     }
                     Line::TooLong => {
-                        tracing::warn!(bytes_max = FRAME_BYTES_MAX, "a frame of the client is too long");
+                        tracing::warn!(bytes_max = FRAME_BYTES_MAX, "a message of the client is too long");
                         send(&mut client_out, frames::too_long()).await.context("cannot write to the client")?;
                     }
-                    Line::End => return Ok(Ended::ClientLeft),
+                    Line::End => {
+                        last_answers(&mut frames, &mut daemon, &mut client_out).await;
+                        return Ok(Ended::ClientLeft);
+                    }
                 },
                 line = daemon.0.next() => match line {
                     Ok(Line::Whole(line)) => {
@@ -130,16 +140,16 @@ impl Relay {
         client: &mut BoundedLines<impl AsyncRead + Unpin>,
         client_out: &mut (impl AsyncWrite + Unpin),
     ) -> Result<Option<Daemon>> {
-        tracing::info!("the daemon has ended; looking for another");
+        tracing::info!("the daemon ended; connecting to another");
         for answer in frames.give_up() {
             send(client_out, answer).await.context("cannot write to the client")?;
         }
         if self.is_of_session() {
             return self.await_daemon(frames, client, client_out).await;
         }
-        let mut daemon = self.reach().await?.context("the daemon has ended and no other could be started")?;
+        let mut daemon = self.reach().await?.context("the daemon ended and another could not be started")?;
         for line in frames.handshake() {
-            send(&mut daemon.1, line).await.context("the new daemon hung up")?;
+            send(&mut daemon.1, line).await.context("the new daemon closed the connection")?;
         }
         Ok(Some(daemon))
     }
@@ -168,12 +178,12 @@ impl Relay {
                         anyhow::bail!("the daemon refuses this client: {why}");
                     }
                     Err(Unmet::Refused(_)) => clock.sleep(AFTER_REFUSAL).await,
-                    Err(Unmet::Gone(error)) => tracing::debug!(%error, "a daemon did not greet"),
+                    Err(Unmet::Gone(error)) => tracing::debug!(%error, "the daemon did not accept the connection"),
                 }
             }
             if !started && !self.is_of_session() {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
-                    tracing::warn!(error = format!("{error:#}"), "no daemon was started");
+                    tracing::warn!(error = format!("{error:#}"), "the daemon could not be started");
                     return Ok(None);
                 }
                 started = true;
@@ -194,7 +204,7 @@ impl Relay {
         send(&mut writer, preamble).await.map_err(|error| Unmet::Gone(error.into()))?;
         let mut lines = BoundedLines::new(reader);
         let Line::Whole(line) = lines.next().await.map_err(|error| Unmet::Gone(error.into()))? else {
-            return Err(Unmet::Gone(anyhow::anyhow!("the daemon hung up")));
+            return Err(Unmet::Gone(anyhow::anyhow!("the daemon closed the connection")));
         };
         let greeting: Greeting = serde_json::from_slice(&line).map_err(|error| Unmet::Gone(error.into()))?;
         match greeting.error {
@@ -228,9 +238,23 @@ impl Relay {
     async fn ask_for_room(&self) {
         let body = serde_json::json!({ "version": VERSION });
         if let Err(error) = crate::client::control(&self.config, Method::POST, "/control/hand-over", Some(body)).await {
-            tracing::warn!(error = format!("{error:#}"), "the daemon of another version was not asked to make room");
+            tracing::warn!(error = format!("{error:#}"), "asking the daemon of another version to hand over failed");
         }
     }
+}
+
+/// A client may close its output and still read: `echo … | matsu mcp`. Answers that come at once reach it; a wait does
+/// not keep the relay alive.
+async fn last_answers(frames: &mut Frames, daemon: &mut Daemon, client_out: &mut (impl AsyncWrite + Unpin)) {
+    let answers = async {
+        while frames.has_open() {
+            let Ok(Line::Whole(line)) = daemon.0.next().await else { return };
+            if frames.heard_from_daemon(&line) && send(client_out, line).await.is_err() {
+                return;
+            }
+        }
+    };
+    let _ = Clock::system().within(LAST_ANSWERS_MAX, answers).await;
 }
 
 /// In one piece: whoever reads it is woken once.
@@ -249,29 +273,20 @@ pub fn preamble(args: &Mcp) -> Preamble {
         instance: NodeId::mint(Clock::system().now()).to_string(),
         tools: args.tools.clone(),
         hold: args.hold,
-        roots: args.root.iter().map(absolute).collect(),
+        roots: args.root.iter().filter(|root| !is_whole_disk(root)).map(absolute).collect(),
         cwd: std::env::current_dir().ok(),
         session_token: crate::config::session_token(),
         token: None,
     }
 }
 
-/// The same store and settings as ours, in a process of its own.
-fn daemon_arguments(config: &Config, global: &Global, args: &Mcp) -> Vec<String> {
-    let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
-    let mut arguments = vec!["--data-dir".to_owned(), path(&config.paths.data_dir)];
-    if let Some(file) = &global.config {
-        arguments.extend(["--config".to_owned(), path(file)]);
+/// `--root .` in a client that was started in `/` would open the whole disk.
+fn is_whole_disk(root: &Path) -> bool {
+    let is_whole = !root.is_absolute() && std::path::absolute(root).is_ok_and(|root| root.parent().is_none());
+    if is_whole {
+        tracing::warn!("the client was started in /, so --root {} is ignored; name a folder", root.display());
     }
-    if global.store.is_some() {
-        arguments.extend(["--store".to_owned(), config.store_url().to_owned()]);
-    }
-    arguments.extend(["serve", "--detach", "--idle-exit"].map(str::to_owned));
-    arguments.push(IDLE_EXIT.as_secs().to_string());
-    if args.test_jobs {
-        arguments.push("--test-jobs".to_owned());
-    }
-    arguments
+    is_whole
 }
 
 /// A client that ends us by signal instead of closing our input.

@@ -1,7 +1,7 @@
 //! Questions of runs: waiting for the answer, and giving it.
 
 use matsu_core::change::Topic;
-use matsu_core::id::{ChatId, TaskId};
+use matsu_core::id::{ChatId, JobId, TaskId};
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
 use matsu_core::ports::store::ChatCall;
@@ -12,9 +12,15 @@ use crate::context::JobContext;
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
 
+/// A question that waits for its answer. Two jobs of a task may ask under the same id: it is known by both.
+#[derive(Clone, Debug)]
+pub struct OpenQuestion {
+    pub job: Job,
+    pub question: Question,
+}
+
 /// The question a parked job has asked.
-#[must_use]
-pub fn question_of(job: &Job) -> Option<Question> {
+fn question_of(job: &Job) -> Option<Question> {
     let is_parked = job.state == JobState::AwaitingInput;
     job.progress_json.as_deref().filter(|_| is_parked).and_then(|text| serde_json::from_str(text).ok())
 }
@@ -42,23 +48,40 @@ pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
 
 fn check(answer: &Answer) -> Result<(), TaskError> {
     if answer.option.is_some() == answer.text.is_some() {
-        return Err(TaskError::Invalid("an answer has either option or text".to_owned()));
+        let given = if answer.option.is_some() { "both" } else { "neither" };
+        return Err(TaskError::Invalid(format!("an answer has either option or text, got {given}")));
     }
     Ok(())
 }
 
 impl Runtime {
-    /// Answers a question that one of the task's runs has asked.
+    /// Answers a question that one of the task's runs has asked. The job may be left out where only one asks under
+    /// that id.
     ///
     /// # Errors
-    /// `NotFound` for a foreign task; `Invalid` if nothing of that id is being asked.
-    pub async fn answer(&self, owner: &Principal, task: &TaskId, answer: &Answer) -> Result<(), TaskError> {
+    /// `NotFound` for a foreign task; `Invalid` if nothing of that id is being asked, or by several jobs.
+    pub async fn answer(
+        &self,
+        owner: &Principal,
+        task: &TaskId,
+        job: Option<&JobId>,
+        answer: &Answer,
+    ) -> Result<(), TaskError> {
         self.read(owner, task).await?;
         check(answer)?;
         let jobs = self.jobs_of(task).await?;
-        let asking = jobs.iter().find(|job| question_of(job).is_some_and(|question| question.id == answer.id));
+        let is_meant = |asking: &&Job| job.is_none_or(|job| asking.id == *job);
+        let asks = |job: &&Job| question_of(job).is_some_and(|question| question.id == answer.id);
+        let asking: Vec<&Job> = jobs.iter().filter(is_meant).filter(asks).collect();
+        if asking.len() > 1 {
+            let ids = asking.iter().map(|job| job.id.as_str()).collect::<Vec<_>>().join(", ");
+            let message =
+                format!("{} jobs ask under the id {}: name one as answer.job_id: {ids}", asking.len(), answer.id);
+            return Err(TaskError::Invalid(message));
+        }
         // The answer to a question that was answered before is for the store to compare.
-        let job = asking.or(jobs.last()).ok_or_else(|| TaskError::Invalid("nothing is being asked".to_owned()))?;
+        let job = asking.first().copied().or_else(|| jobs.iter().rfind(is_meant));
+        let job = job.ok_or_else(|| TaskError::Invalid("no job of this task asks anything".to_owned()))?;
         Ok(self.store().answer_question(&job.id, answer, self.clock().now()).await?)
     }
 
@@ -73,11 +96,26 @@ impl Runtime {
         Ok(self.store().answer_question(&job, answer, self.clock().now()).await?)
     }
 
-    /// What the runs of a task ask at the moment.
+    /// What the runs of a task ask at the moment, without what was answered already.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn open_questions(&self, task: &TaskId) -> Result<Vec<Question>, TaskError> {
-        Ok(self.jobs_of(task).await?.iter().filter_map(question_of).collect())
+    pub async fn open_questions(&self, task: &TaskId) -> Result<Vec<OpenQuestion>, TaskError> {
+        let jobs = self.jobs_of(task).await?;
+        self.still_open(&jobs).await
+    }
+
+    /// The questions of these jobs that have no answer yet. A job that was answered stays parked until it has a permit
+    /// again.
+    pub(crate) async fn still_open(&self, jobs: &[Job]) -> Result<Vec<OpenQuestion>, TaskError> {
+        let mut open = Vec::new();
+        for job in jobs {
+            if let Some(question) = question_of(job)
+                && self.store().answer_to(&job.id, &question.id).await?.is_none()
+            {
+                open.push(OpenQuestion { job: job.clone(), question });
+            }
+        }
+        Ok(open)
     }
 }

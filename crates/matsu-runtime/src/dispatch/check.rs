@@ -9,7 +9,37 @@ use crate::tool::ToolError;
 /// How much of a received value an answer repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// Checks an object of arguments; a reply can be checked against its schema as well.
+/// Up to here a float holds every whole number exactly.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Writes `5.0` as `5` where the schema asks for an integer: JSON has one kind of number, and some clients send it so.
+pub fn whole_numbers(schema: &Value, given: &mut Value) {
+    let choices = schema["anyOf"].as_array();
+    match given {
+        Value::Number(number) => {
+            let is_integer = |schema: &Value| schema["type"] == "integer";
+            let wanted = is_integer(schema) || choices.is_some_and(|choices| choices.iter().any(is_integer));
+            if wanted
+                && number.is_f64()
+                && let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < WHOLE_MAX)
+            {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+                let whole = float as i64;
+                *given = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| whole_numbers(&schema["items"], item)),
+        Value::Object(fields) => {
+            let open = choices.into_iter().flatten().find(|choice| choice["type"] == "object").unwrap_or(schema);
+            for (name, value) in fields {
+                whole_numbers(open["properties"].get(name).unwrap_or(&open["additionalProperties"]), value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks an object of arguments.
 ///
 /// # Errors
 /// The first field that does not fit.
@@ -44,7 +74,7 @@ fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
     let known = schema["properties"].as_object().unwrap_or(&none);
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let is_there = match fields.get(required) {
-            Some(Value::Null) => known.get(required).is_some_and(is_nullable),
+            Some(Value::Null) => false,
             given => given.is_some(),
         };
         if !is_there {
@@ -65,11 +95,6 @@ fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
         }
     }
     Ok(())
-}
-
-/// A schema that says nothing about the type says that null will do.
-fn is_nullable(schema: &Value) -> bool {
-    ["type", "anyOf", "enum", "const"].iter().all(|keyword| schema[*keyword].is_null())
 }
 
 fn array(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {

@@ -6,19 +6,6 @@ use super::rights;
 use crate::tool::{ToolEntry, Toolset};
 use crate::tools::TOOLS;
 
-/// What most clients need, in the order they are listed.
-pub(super) const CORE: &[&str] = &[
-    "create_task",
-    "queue_searches",
-    "get_status",
-    "get_materials",
-    "stop_task",
-    "list_agents",
-    "use_agent",
-    "get_task_status",
-    "cancel_task",
-];
-
 /// The tools of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
@@ -96,15 +83,13 @@ impl Offer {
     }
 
     fn offers(&self, tool: &ToolEntry) -> bool {
-        if self.limit.as_ref().is_some_and(|limit| !limit.offers(tool))
-            || (self.reads_only && !tool.annotations.read_only)
-        {
+        if self.limit.as_ref().is_some_and(|limit| !limit.offers(tool)) || (self.reads_only && !tool.is_for_viewers()) {
             return false;
         }
         if let Some(grants) = &self.granted {
             return rights::allows(Some(grants), tool);
         }
-        self.sets.contains(&tool.toolset) || (self.core && CORE.contains(&tool.name))
+        self.sets.contains(&tool.toolset) || (self.core && tool.core)
     }
 }
 
@@ -121,7 +106,9 @@ mod tests {
     #[test]
     fn each_preset_offers_what_it_says() {
         let names = |text: &str| Offer::parse(text).unwrap().tools().map(|tool| tool.name).collect::<Vec<_>>();
-        assert!(names("core").iter().all(|name| CORE.contains(name)));
+        let core = TOOLS.iter().filter(|tool| tool.core).map(|tool| tool.name).collect::<Vec<_>>();
+        assert_eq!(names("core"), core);
+        assert_eq!(core.len(), 9, "{core:?}");
         assert_eq!(names("all"), TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>());
         assert!(names("agents").contains(&"cancel_task"));
         assert!(!names("research").contains(&"cancel_task"));

@@ -6,11 +6,8 @@ use matsu_core::access::Rights;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::session::Session;
 
-use super::presets::{self, Offer};
+use super::presets::Offer;
 use crate::tool::{ToolEntry, ToolError, Toolset};
-
-/// A person's judgement: for a session only if it was granted by name.
-const PEOPLES: &[&str] = &["feedback", "resolve_auth", "calibration_metrics", "calibration_rollback"];
 
 /// Whether the session may call the tool.
 ///
@@ -26,14 +23,14 @@ pub fn check(entry: &ToolEntry, session: &Session) -> Result<(), ToolError> {
         return Err(ToolError { details, ..ToolError::new(ErrorCode::WrongPurpose, message) });
     }
     if !allows(session.grants.as_deref(), entry) {
-        let message = format!("this session was not granted {}; a person can do it", entry.name);
+        let message = format!(
+            "this session was not granted {}; only a person, or a session that was granted it, may call it",
+            entry.name
+        );
         return Err(ToolError::new(ErrorCode::Forbidden, message));
     }
     Ok(())
 }
-
-/// Judgements that hold for everybody who uses the store.
-const ADMINS: &[&str] = &["calibration_metrics", "calibration_rollback"];
 
 /// Whether a caller in this role may call the tool with these arguments.
 ///
@@ -46,13 +43,15 @@ pub fn check_role(entry: &ToolEntry, rights: &Rights, arguments: &Value) -> Resu
     {
         return forbidden(format!("this token is limited to the tools {tools}; {} is not among them", entry.name));
     }
-    if ADMINS.contains(&entry.name) && !rights.is_admin() {
+    if entry.rules.admin_only && !rights.is_admin() {
         return forbidden(format!("{} is for admins: what it changes holds for every user", entry.name));
     }
-    // The one argument that makes a read-only tool write.
-    let answers = arguments.get("answer").is_some_and(|answer| !answer.is_null());
-    if !rights.may_write() && (!entry.annotations.read_only || answers) {
-        let message = format!("a viewer reads only; {} needs a token with the role member or admin", entry.name);
+    let writes = |name: &str| arguments.get(name).is_some_and(|value| !value.is_null());
+    if !rights.may_write() && (!entry.is_for_viewers() || entry.rules.writes_with.is_some_and(writes)) {
+        let message = format!(
+            "this token has the role viewer, which may only read; {} needs a token with the role member or admin",
+            entry.name
+        );
         return forbidden(message);
     }
     Ok(())
@@ -66,9 +65,8 @@ pub fn allows(grants: Option<&str>, entry: &ToolEntry) -> bool {
     if entry.toolset == Toolset::Sessions || granted(entry.name) {
         return true;
     }
-    let is_peoples = PEOPLES.contains(&entry.name);
-    let of_core = granted("core") && presets::CORE.contains(&entry.name);
-    !is_peoples && (grants.is_none() || granted(entry.toolset.as_str()) || granted("all") || of_core)
+    let of_core = granted("core") && entry.core;
+    !entry.rules.person_only && (grants.is_none() || granted(entry.toolset.as_str()) || granted("all") || of_core)
 }
 
 #[cfg(test)]
@@ -109,8 +107,8 @@ mod tests {
     fn a_session_calls_what_it_was_granted() {
         for tool in TOOLS.iter() {
             let may = |grants| allows(grants, tool);
-            assert!(may(Some("all")) || PEOPLES.contains(&tool.name), "{}", tool.name);
-            assert_eq!(may(None), !PEOPLES.contains(&tool.name), "{}", tool.name);
+            assert!(may(Some("all")) || tool.rules.person_only, "{}", tool.name);
+            assert_eq!(may(None), !tool.rules.person_only, "{}", tool.name);
             assert_eq!(may(Some("")), tool.toolset == Toolset::Sessions, "{}", tool.name);
             assert!(may(Some(tool.name)), "{}", tool.name);
         }

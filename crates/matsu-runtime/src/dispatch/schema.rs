@@ -1,12 +1,17 @@
-//! Schemas derived from types, made small: no titles, no nulls, nothing a model does not need to read.
+//! Schemas derived from types: complete ones, which arguments and replies are checked against, and what of them clients
+//! list. A listed schema is made from the complete one by leaving out, so it allows whatever the complete one allows.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+/// How deep a listed output schema describes fields: those of a reply, and those of the objects in it.
+const OUTPUT_DEPTH_MAX: usize = 2;
+
 /// The schema that arguments are checked against. Unknown fields are refused.
 pub fn input<T: JsonSchema>() -> Value {
     let mut schema = derived::<T>(SchemaSettings::draft2020_12());
+    without_null(&mut schema);
     if let Value::Object(fields) = &mut schema {
         fields.entry("type").or_insert_with(|| json!("object"));
         fields.entry("properties").or_insert_with(|| json!({}));
@@ -15,17 +20,41 @@ pub fn input<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The schema of every reply: the tool's own fields with `ok`, or the error envelope.
-pub fn output<T: JsonSchema>() -> Value {
+/// The input schema as clients list it: without lengths, and without bounds that say "not negative" or "not empty".
+pub fn listed_input(schema: &Value) -> Value {
+    let mut listed = schema.clone();
+    drop_bounds(&mut listed);
+    listed
+}
+
+fn drop_bounds(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(drop_bounds),
+        Value::Object(fields) => {
+            fields.remove("minLength");
+            fields.remove("maxLength");
+            for name in ["minItems", "minimum"] {
+                if fields.get(name).and_then(Value::as_f64).is_some_and(|least| (0.0..=1.0).contains(&least)) {
+                    fields.remove(name);
+                }
+            }
+            fields.values_mut().for_each(drop_bounds);
+        }
+        _ => {}
+    }
+}
+
+/// The complete schema of every reply: the tool's own fields with `ok`, or the error envelope, or an interrupt.
+pub fn reply<T: JsonSchema>() -> Value {
     // As it is written, where what is empty may be left out.
     let mut own = derived::<T>(SchemaSettings::draft2020_12().for_serialize());
+    only_required_may_be_null(&mut own);
     if let Value::Object(fields) = &mut own {
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         if let Value::Object(properties) = properties {
             properties.insert("ok".to_owned(), json!({ "const": true }));
         }
         fields.remove("type");
-        fields.remove("description");
     }
     let error = json!({
         "properties": {
@@ -58,9 +87,66 @@ pub fn output<T: JsonSchema>() -> Value {
     })
 }
 
-/// For a field that is written as null where there is nothing to say: any type will do.
-pub fn nullable(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({})
+/// The output schema as clients list it: one flat list of fields, and which of them come together. Descriptions,
+/// bounds and what lies deeper are left out: clients check replies with it, and models do not get to see it.
+pub fn listed_output(reply: &Value) -> Value {
+    let mut fields = Map::from_iter([("ok".to_owned(), json!({ "type": "boolean" }))]);
+    let mut shapes = Vec::new();
+    let own = &reply["anyOf"][0];
+    let variants = own["anyOf"].as_array().cloned().unwrap_or_default();
+    for shape in std::iter::once(own).chain(&variants) {
+        for (name, schema) in shape["properties"].as_object().into_iter().flatten() {
+            add_field(&mut fields, name, bare(schema, 1));
+        }
+    }
+    let always = own["required"].as_array().cloned().unwrap_or_default();
+    for variant in if variants.is_empty() { &[Value::Null][..] } else { &variants[..] } {
+        let more = variant["required"].as_array().cloned().unwrap_or_default();
+        let required = [always.clone(), more].concat();
+        shapes.push(json!({ "required": required }));
+    }
+    for name in ["error_code", "error"] {
+        add_field(&mut fields, name, json!({ "type": "string" }));
+    }
+    shapes.push(json!({ "required": ["error_code", "error", "error_id", "details"] }));
+    shapes.push(json!({ "required": ["interrupted", "notification"] }));
+    json!({ "type": "object", "properties": fields, "required": ["ok"], "anyOf": shapes })
+}
+
+/// Two shapes may use a name for different things: then the list says what both have in common.
+fn add_field(fields: &mut Map<String, Value>, name: &str, schema: Value) {
+    match fields.get(name) {
+        None => drop(fields.insert(name.to_owned(), schema)),
+        Some(_) if name == "ok" => {}
+        Some(known) if *known == schema => {}
+        Some(known) => {
+            let common = if known["type"] == schema["type"] { json!({ "type": schema["type"] }) } else { json!({}) };
+            fields.insert(name.to_owned(), common);
+        }
+    }
+}
+
+/// A schema with types only, and without what is required below the first level.
+fn bare(schema: &Value, depth: usize) -> Value {
+    let Value::Object(given) = schema else { return schema.clone() };
+    let mut kept = Map::new();
+    for (keyword, value) in given {
+        match keyword.as_str() {
+            "type" | "const" | "enum" => drop(kept.insert(keyword.clone(), value.clone())),
+            "anyOf" => {
+                let choices = value.as_array().into_iter().flatten().map(|choice| bare(choice, depth)).collect();
+                kept.insert(keyword.clone(), Value::Array(choices));
+            }
+            "items" | "additionalProperties" => drop(kept.insert(keyword.clone(), bare(value, depth))),
+            "properties" if depth < OUTPUT_DEPTH_MAX => {
+                let fields = value.as_object().into_iter().flatten();
+                let fields = fields.map(|(name, schema)| (name.clone(), bare(schema, depth + 1))).collect();
+                kept.insert(keyword.clone(), Value::Object(fields));
+            }
+            _ => {}
+        }
+    }
+    Value::Object(kept)
 }
 
 fn derived<T: JsonSchema>(settings: SchemaSettings) -> Value {
@@ -73,7 +159,7 @@ fn derived<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema
 }
 
-/// Takes out what only says "may be absent", and what repeats the name.
+/// Takes out what repeats the name or the type.
 fn shrink(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(shrink),
@@ -86,29 +172,59 @@ fn shrink(schema: &mut Value) {
             if fields.get("default") == Some(&Value::Null) {
                 fields.remove("default");
             }
-            if let Some(Value::Array(words)) = fields.get_mut("enum") {
-                words.retain(|word| !word.is_null());
-            }
-            drop_null_type(fields);
-            drop_null_choice(fields);
             fields.values_mut().for_each(shrink);
         }
         _ => {}
     }
 }
 
-/// `["string", "null"]` is a string that may be absent.
-fn drop_null_type(fields: &mut Map<String, Value>) {
-    let Some(Value::Array(types)) = fields.get_mut("type") else { return };
-    types.retain(|name| name != "null");
-    if types.len() == 1 {
-        let only = types.remove(0);
-        fields.insert("type".to_owned(), only);
+/// In arguments an optional field is one that may be absent.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Object(fields) => {
+            drop_null(fields);
+            fields.values_mut().for_each(without_null);
+        }
+        _ => {}
     }
 }
 
-/// Likewise `anyOf: [X, null]`.
-fn drop_null_choice(fields: &mut Map<String, Value>) {
+/// In replies a field that is always written is null where there is nothing to say; others are left out then.
+fn only_required_may_be_null(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(only_required_may_be_null),
+        Value::Object(fields) => {
+            let required: Vec<String> = fields
+                .get("required")
+                .and_then(Value::as_array)
+                .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+                .unwrap_or_default();
+            for (name, field) in fields.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+                if let Value::Object(field) = field
+                    && !required.contains(name)
+                {
+                    drop_null(field);
+                }
+            }
+            fields.values_mut().for_each(only_required_may_be_null);
+        }
+        _ => {}
+    }
+}
+
+/// `["string", "null"]` without the null, likewise `anyOf: [X, null]`.
+fn drop_null(fields: &mut Map<String, Value>) {
+    if let Some(Value::Array(words)) = fields.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    if let Some(Value::Array(types)) = fields.get_mut("type") {
+        types.retain(|name| name != "null");
+        if types.len() == 1 {
+            let only = types.remove(0);
+            fields.insert("type".to_owned(), only);
+        }
+    }
     let Some(Value::Array(choices)) = fields.get_mut("anyOf") else { return };
     choices.retain(|choice| choice != &json!({ "type": "null" }));
     if choices.len() == 1
@@ -122,38 +238,4 @@ fn drop_null_choice(fields: &mut Map<String, Value>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Example {
-        /// How long.
-        #[schemars(range(min = 0, max = 60))]
-        wait: Option<u32>,
-        word: Option<Word>,
-    }
-
-    #[derive(JsonSchema)]
-    #[schemars(rename_all = "lowercase")]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    enum Word {
-        One,
-        Two,
-    }
-
-    #[test]
-    fn an_optional_field_is_described_by_its_own_type() {
-        assert_eq!(
-            input::<Example>(),
-            json!({
-                "type": "object",
-                "properties": {
-                    "wait": { "type": "integer", "minimum": 0, "maximum": 60, "description": "How long." },
-                    "word": { "type": "string", "enum": ["one", "two"] },
-                },
-                "additionalProperties": false,
-            })
-        );
-    }
-}
+mod tests;

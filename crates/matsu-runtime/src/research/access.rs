@@ -16,7 +16,9 @@ pub async fn research_task(cx: &ToolContext, id: &str) -> Result<Task, ToolError
     if task.kind == TaskKind::Research {
         return Ok(task);
     }
-    let message = format!("{id} is a task of kind {}; use get_task_status for it", task.kind);
+    let kind = task.kind;
+    let message =
+        format!("{id} is a task of kind {kind}, not research; read it with get_task_status, end it with cancel_task");
     Err(ToolError::param("task_id", "id of a research task", id.as_str(), message))
 }
 

@@ -37,7 +37,6 @@ pub struct SearchView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub engines_failed: Vec<String>,
     /// Why it failed or fell short, as a code; null if it did neither.
-    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
     pub error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -60,9 +59,7 @@ pub struct QueueItem {
     /// high, medium, low
     pub priority: String,
     pub created_at: String,
-    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
     pub started_at: Option<String>,
-    #[schemars(schema_with = "crate::dispatch::schema::nullable")]
     pub completed_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,

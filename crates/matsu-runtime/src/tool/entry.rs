@@ -31,23 +31,37 @@ impl Toolset {
     }
 }
 
-/// Hints for whoever approves calls.
+/// Hints for clients that decide which calls need approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotations {
+    /// Changes nothing that a later call or a person could notice.
     pub read_only: bool,
+    /// May change or remove what exists. False: it only adds.
     pub destructive: bool,
+    /// A repeated call with the same arguments changes nothing more.
     pub idempotent: bool,
+    /// Reaches beyond Matsu: web sites, or agents that reach them.
+    pub open_world: bool,
+}
+
+impl Annotations {
+    pub const READS: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: false };
+    pub const ADDS: Self = Self { read_only: false, idempotent: false, ..Self::READS };
 }
 
 type Called<'a> = Pin<Box<dyn Future<Output = Result<Answer<Map<String, Value>>, ToolError>> + Send + 'a>>;
 
 pub struct ToolEntry {
     pub name: &'static str,
+    pub title: &'static str,
     pub description: &'static str,
     pub toolset: Toolset,
+    pub core: bool,
     pub annotations: Annotations,
     pub rules: Rules,
     input: Value,
+    listed_input: Value,
+    reply: Value,
     output: Value,
     call: for<'a> fn(&'a ToolContext, Value) -> Called<'a>,
     reads: fn(Value) -> Result<(), ToolError>,
@@ -56,26 +70,46 @@ pub struct ToolEntry {
 impl ToolEntry {
     #[must_use]
     pub fn of<T: Tool>() -> Self {
+        let (takes, reply) = (schema::input::<T::Input>(), schema::reply::<T::Output>());
         Self {
             name: T::NAME,
+            title: T::TITLE,
             description: T::DESCRIPTION,
             toolset: T::TOOLSET,
+            core: T::CORE,
             annotations: T::ANNOTATIONS,
             rules: T::RULES,
-            input: with_token(schema::input::<T::Input>(), T::RULES),
-            output: schema::output::<T::Output>(),
+            listed_input: schema::listed_input(&takes),
+            input: takes,
+            output: schema::listed_output(&reply),
+            reply,
             call: |cx, arguments| Box::pin(call::<T>(cx, arguments)),
             reads: |arguments| input::<T>(arguments).map(drop),
         }
     }
 
-    /// What arguments must look like.
+    /// What arguments are checked against.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
         &self.input
     }
 
-    /// What every reply and every error looks like.
+    /// The input schema as clients list it: without bounds that no model needs to read, and with `session_token` for
+    /// callers that get such a token from `authenticate`.
+    #[must_use]
+    pub fn listed_input(&self, with_token: bool) -> Value {
+        let mut schema = self.listed_input.clone();
+        if with_token
+            && self.rules.session != SessionNeed::Ignored
+            && let Some(properties) = schema["properties"].as_object_mut()
+        {
+            let token = json!({ "type": "string", "description": "From authenticate." });
+            properties.insert("session_token".to_owned(), token);
+        }
+        schema
+    }
+
+    /// What every reply and every error looks like, as clients list it.
     #[must_use]
     pub fn output_schema(&self) -> &Value {
         &self.output
@@ -89,6 +123,18 @@ impl ToolEntry {
         (self.reads)(arguments)
     }
 
+    /// The complete schema of replies. The listed one is made from it by leaving out.
+    #[must_use]
+    pub fn reply_schema(&self) -> &Value {
+        &self.reply
+    }
+
+    /// Whether a caller that may only read may call it, apart from the argument that writes.
+    #[must_use]
+    pub fn is_for_viewers(&self) -> bool {
+        self.annotations.read_only || self.rules.writes_with.is_some()
+    }
+
     /// Runs the tool on arguments that were checked against its schema.
     pub async fn call(&self, cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {
         (self.call)(cx, arguments).await
@@ -98,16 +144,6 @@ impl ToolEntry {
 /// The input that these arguments are.
 fn input<T: Tool>(arguments: Value) -> Result<T::Input, ToolError> {
     serde_json::from_value(arguments).map_err(|error| ToolError::new(ErrorCode::InvalidParams, error.to_string()))
-}
-
-/// Every tool accepts the token of the session that calls; the dispatch takes it out before the tool sees anything.
-fn with_token(mut schema: Value, rules: Rules) -> Value {
-    if rules.session != SessionNeed::Ignored
-        && let Some(properties) = schema["properties"].as_object_mut()
-    {
-        properties.insert("session_token".to_owned(), json!({ "type": "string" }));
-    }
-    schema
 }
 
 async fn call<T: Tool>(cx: &ToolContext, arguments: Value) -> Result<Answer<Map<String, Value>>, ToolError> {

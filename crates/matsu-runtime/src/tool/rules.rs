@@ -14,6 +14,12 @@ pub struct Rules {
     pub after_end: bool,
     /// A call of it shows that earlier notifications have arrived.
     pub acknowledges: bool,
+    /// The one argument with which an otherwise reading tool writes.
+    pub writes_with: Option<&'static str>,
+    /// A person's judgement: a session may call it only if it was granted by name.
+    pub person_only: bool,
+    /// Its effect holds for every user of the store.
+    pub admin_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +34,19 @@ pub enum SessionNeed {
 }
 
 impl Rules {
-    /// Tools for everybody.
-    pub const ORDINARY: Self =
-        Self { session: SessionNeed::Optional, purpose: None, exempt: false, after_end: false, acknowledges: true };
+    /// Tools for every caller.
+    pub const ORDINARY: Self = Self {
+        session: SessionNeed::Optional,
+        purpose: None,
+        exempt: false,
+        after_end: false,
+        acknowledges: true,
+        writes_with: None,
+        person_only: false,
+        admin_only: false,
+    };
+    pub const PERSON: Self = Self { person_only: true, ..Self::ORDINARY };
+    pub const ADMIN: Self = Self { admin_only: true, ..Self::PERSON };
     pub const SESSION: Self = Self { session: SessionNeed::Required, ..Self::ORDINARY };
     pub const NAMED_SESSION: Self = Self { session: SessionNeed::RequiredOrNamed, ..Self::ORDINARY };
     pub const READS_NOTIFICATIONS: Self = Self { exempt: true, acknowledges: false, ..Self::SESSION };

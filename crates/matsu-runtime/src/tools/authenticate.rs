@@ -13,13 +13,13 @@ pub struct Authenticate;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Who you are.
+    /// Your agent id.
     #[schemars(length(min = 1, max = 64))]
     agent_id: String,
-    /// The key that was shown when the agent was made.
+    /// Your key; it was shown once, when the agent was created.
     #[schemars(length(min = 1, max = 200), extend("writeOnly" = true))]
     passkey: String,
-    /// Where you work.
+    /// The project you work in.
     #[schemars(length(min = 1, max = 64))]
     project_id: String,
 }
@@ -47,12 +47,13 @@ pub struct Output {
 
 impl Tool for Authenticate {
     const NAME: &'static str = "authenticate";
-    const DESCRIPTION: &'static str = "Session: begin your session with agent_id, passkey and project_id. The server \
-        chooses what it is for: a task that waits for you, else an open chat. Then call get_next_action with the \
-        session_token and do what it says. If this fails with action exit, end: trying again changes nothing. An \
-        agent that Matsu started already has its session and need not call this.";
+    const TITLE: &'static str = "Begin a session";
+    const DESCRIPTION: &'static str = "Session: begin your session as an agent; returns the session_token to pass with \
+        every later call. The server chooses a task that waits for you, else an open chat. Then call get_next_action. \
+        If this fails with details.action=exit, end: a retry cannot succeed. An agent that Matsu started has its \
+        session already.";
     const TOOLSET: Toolset = Toolset::Sessions;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const ANNOTATIONS: Annotations = Annotations::ADDS;
     const RULES: Rules = Rules::WITHOUT_SESSION;
     type Input = Input;
     type Output = Output;

@@ -13,7 +13,7 @@ use matsu_core::research::calibration::{
     expected_calibration_error,
 };
 
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
 /// Predictions of one evaluation.
 const PREDICTIONS_MAX: usize = 10_000;
@@ -22,7 +22,9 @@ pub struct CalibrationMetrics;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
+    /// What to do, see above.
     action: Action,
+    /// Parameters of the action.
     data: Option<Data>,
 }
 
@@ -38,19 +40,19 @@ enum Action {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Data {
-    /// The judge, as named in get_stats; needed to evaluate and for a diagram.
+    /// Name of the judge, from get_stats; required for evaluate and get_diagram_data.
     #[schemars(length(min = 1, max = 100))]
     source: Option<String>,
-    /// evaluate: probabilities from 0 to 1.
-    #[schemars(length(min = 1, max = 10000))]
+    /// evaluate: probabilities, each from 0 to 1.
+    #[schemars(length(min = 1, max = 10000), inner(range(min = 0.0, max = 1.0)))]
     predictions: Option<Vec<f64>>,
-    /// evaluate: 1 where the prediction came true, else 0; as many as predictions.
-    #[schemars(length(min = 1, max = 10000))]
+    /// evaluate: for each prediction 1 if it came true, else 0.
+    #[schemars(length(min = 1, max = 10000), inner(range(min = 0, max = 1)))]
     labels: Option<Vec<u8>>,
-    /// get_evaluations: at most this many (50).
+    /// get_evaluations: number of results (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// get_diagram_data: this evaluation; the latest of the source if left out.
+    /// get_diagram_data: id of a result; default: the judge's latest.
     #[schemars(length(min = 1, max = 100))]
     evaluation_id: Option<String>,
 }
@@ -115,11 +117,13 @@ struct BinReport {
 
 impl Tool for CalibrationMetrics {
     const NAME: &'static str = "calibration_metrics";
-    const DESCRIPTION: &'static str = "Research: how far a judge's probabilities can be trusted. get_stats lists judges, \
-        versions and Brier scores; evaluate scores predictions against labels and stores it; get_evaluations lists \
-        those; get_diagram_data gives the bins of a reliability diagram.";
+    const TITLE: &'static str = "How reliable confidence values are";
+    const DESCRIPTION: &'static str = "Research: how reliable a judge's probabilities are. get_stats lists judges, \
+        versions and Brier scores; evaluate compares predictions with labels and stores the result; get_evaluations \
+        lists results; get_diagram_data returns one result's bins. Admins only.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const ANNOTATIONS: Annotations = Annotations::ADDS;
+    const RULES: Rules = Rules::ADMIN;
     type Input = Input;
     type Output = Output;
 

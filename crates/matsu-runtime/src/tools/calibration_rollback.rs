@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::store::{RollBack, StoreError};
 
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct CalibrationRollback;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// The judge, as named by calibration_metrics get_stats.
+    /// Name of the judge, from calibration_metrics get_stats.
     #[schemars(length(min = 1, max = 100))]
     source: String,
-    /// The one before the version in force if left out.
+    /// Version to restore; default: the one before the active version.
     #[schemars(range(min = 1))]
     version: Option<u32>,
-    /// Why; kept in the log.
+    /// Why; stored.
     #[schemars(length(min = 1, max = 1000))]
     reason: Option<String>,
 }
@@ -35,10 +35,14 @@ pub struct Output {
 
 impl Tool for CalibrationRollback {
     const NAME: &'static str = "calibration_rollback";
-    const DESCRIPTION: &'static str = "Research: go back to an earlier calibration of a judge. New judgements use it at \
-        once; later versions stay in the history and can be put in force again the same way.";
+    const TITLE: &'static str = "Restore an earlier calibration";
+    const DESCRIPTION: &'static str = "Research: make an earlier calibration of a judge active again, for every user. \
+        New judgements use it at once; later versions are kept and can be restored in the same way. See \
+        calibration_metrics for versions. Admins only.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: true, idempotent: false };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: false, open_world: false };
+    const RULES: Rules = Rules::ADMIN;
     type Input = Input;
     type Output = Output;
 

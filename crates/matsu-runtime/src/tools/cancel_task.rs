@@ -15,10 +15,10 @@ pub struct CancelTask;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// The task's id.
+    /// Any task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// graceful (default): running work may end within 30 s and keeps its result. immediate: everything ends now.
+    /// See above (default graceful).
     mode: Option<Mode>,
 }
 
@@ -53,11 +53,14 @@ struct Cancelled {
 
 impl Tool for CancelTask {
     const NAME: &'static str = "cancel_task";
-    const DESCRIPTION: &'static str = "Agent: end a task by its id, with everything it started. Graceful lets running \
-        work finish within 30 s and keep its result; immediate ends it now. Cancelling a finished task is harmless \
-        and says how it ended.";
+    const TITLE: &'static str = "Cancel a task";
+    const DESCRIPTION: &'static str = "Task: end any task with everything it started. graceful (default) lets running \
+        work finish within 30 s and keeps its result; immediate ends it now. Returns the final status, also of an \
+        ended task. For research, stop_task can also clean up.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: true, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: true, open_world: false };
     type Input = Input;
     type Output = Output;
 

@@ -18,11 +18,12 @@ pub struct CreateTask;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Input {
-    /// The question to be researched.
+    /// The question to answer.
     #[schemars(length(min = 1, max = 2000))]
     query: String,
+    /// Optional settings.
     config: Option<Config>,
-    /// The same key returns the same task.
+    /// A repeated call with the same key returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
@@ -30,14 +31,15 @@ pub struct Input {
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
+    /// Limits for all searches together.
     budget: Option<Budget>,
-    /// These are read first.
+    /// Domains whose pages are read first.
     #[schemars(length(max = 50))]
     priority_domains: Option<Vec<String>>,
-    /// Language of results, such as ja.
+    /// Language of pages, such as ja.
     #[schemars(length(min = 2, max = 35))]
     language: Option<String>,
-    /// Engines; all configured ones by default.
+    /// Search engines to use (default all).
     #[schemars(length(max = 20))]
     engines: Option<Vec<String>>,
 }
@@ -45,10 +47,10 @@ struct Config {
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Budget {
-    /// Pages in all (120).
+    /// Pages (default 120).
     #[schemars(range(min = 0, max = 10000))]
     max_pages: Option<i64>,
-    /// Seconds in all (1200).
+    /// Seconds (default 1200).
     #[schemars(range(min = 1, max = 86400))]
     max_seconds: Option<i64>,
 }
@@ -74,11 +76,12 @@ struct Granted {
 
 impl Tool for CreateTask {
     const NAME: &'static str = "create_task";
-    const DESCRIPTION: &'static str = "Research: begin a research task on a question and get its task_id. Nothing is \
-        searched yet: call queue_searches with the queries you choose, then one get_status with wait_for all, then \
-        get_materials. The budget bounds pages and seconds over all its searches.";
+    const TITLE: &'static str = "Start a research task";
+    const DESCRIPTION: &'static str = "Research: start a research task on a question; returns its task_id. It searches \
+        nothing by itself: next call queue_searches, then get_status(wait=60, wait_for=all), then get_materials.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations::ADDS;
     type Input = Input;
     type Output = Output;
 

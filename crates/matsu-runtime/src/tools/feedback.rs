@@ -10,25 +10,26 @@ use matsu_core::research::domain_rule::{DomainPattern, RuleDecision};
 use matsu_core::research::evidence::{Adoption, Relation};
 
 use crate::research::recalibration::recalibrate;
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct Feedback;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
+    /// What to correct; decides which other parameters are required.
     action: Action,
-    /// For the domain actions: example.com, or *.example.com with everything below it.
+    /// For domain actions: example.com, or *.example.com for it and its subdomains.
     #[schemars(length(min = 1, max = 253))]
     domain_pattern: Option<String>,
-    /// For claim_reject and claim_restore.
+    /// For claim_reject and claim_restore: id of the claim, from get_materials.
     #[schemars(length(min = 1, max = 100))]
     claim_id: Option<String>,
-    /// For edge_correct.
+    /// For edge_correct: edge_id of the evidence, from get_materials.
     #[schemars(length(min = 1, max = 100))]
     edge_id: Option<String>,
     /// For edge_correct: what the passage really says about the claim.
     correct_relation: Option<Said>,
-    /// Why; kept in the log. Needed for the domain actions and claim_reject.
+    /// Why; stored. Required for domain actions and claim_reject.
     #[schemars(length(min = 1, max = 1000))]
     reason: Option<String>,
 }
@@ -101,11 +102,15 @@ impl Output {
 
 impl Tool for Feedback {
     const NAME: &'static str = "feedback";
-    const DESCRIPTION: &'static str = "Research: pass on what the user corrects. Block or unblock a domain for all your \
-        searches, reject or restore a claim, or correct what a passage says about a claim (edge_correct), which scores \
-        the claim anew and teaches the judge. Takes effect at once and survives restarts.";
+    const TITLE: &'static str = "Correct research results";
+    const DESCRIPTION: &'static str = "Research: store a correction that the user made. Blocks or unblocks a domain \
+        for all your searches, rejects or restores a claim, or corrects what a passage says about a claim \
+        (edge_correct), which recomputes the claim's confidence and trains the judge. Takes effect at once; returns \
+        what changed.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: true, open_world: false };
+    const RULES: Rules = Rules::PERSON;
     type Input = Input;
     type Output = Output;
 

@@ -17,12 +17,12 @@ pub struct GetAuthQueue;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Only pages that hold up this task; all your tasks if left out.
+    /// Only pages of this research task; default: of all your tasks.
     #[schemars(length(min = 1, max = 100))]
     task_id: Option<String>,
-    /// none (default), domain or type.
+    /// Group the pages by domain or by type of obstacle (default none).
     group_by: Option<GroupBy>,
-    /// all (default), high, medium or low.
+    /// Only pages of searches with this priority (default all).
     priority_filter: Option<Rank>,
 }
 
@@ -74,11 +74,12 @@ struct Blocked {
 
 impl Tool for GetAuthQueue {
     const NAME: &'static str = "get_auth_queue";
-    const DESCRIPTION: &'static str = "Research: pages that need a person: a login, a CAPTCHA, a challenge. Tell the \
-        user which they are; never ask for passwords or cookies. The person logs in and settles them on the page or \
-        with matsu auth; or call resolve_auth when they say it is done or to be skipped.";
+    const TITLE: &'static str = "Pages that need a person";
+    const DESCRIPTION: &'static str = "Research: lists pages that a search could not read because they need a person: \
+        a login, a CAPTCHA or another challenge. Tell the user which; never ask for passwords or cookies. The person \
+        logs in on Matsu's page or with `matsu auth`; then call resolve_auth.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations = Annotations::READS;
     type Input = Input;
     type Output = Output;
 

@@ -20,14 +20,14 @@ pub struct GetNextAction;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Instead of a token: a session that you began.
+    /// Instead of session_token: the id of a session that you began.
     #[schemars(length(min = 1, max = 100))]
     #[expect(dead_code, reason = "read by the dispatch, which finds out who is calling")]
     session_id: Option<String>,
-    /// Seconds to wait if there is nothing to do; 30 if absent.
+    /// Seconds to wait if there is nothing to do (default 30).
     #[schemars(range(min = 0))]
     timeout_seconds: Option<u64>,
-    /// The seq of the last message you have; acknowledges it and everything before.
+    /// seq of the last message you received; acknowledges it and all before.
     #[schemars(range(min = 0))]
     after_seq: Option<i64>,
 }
@@ -97,13 +97,13 @@ pub fn arrived() -> Output {
 
 impl Tool for GetNextAction {
     const NAME: &'static str = "get_next_action";
-    const DESCRIPTION: &'static str = "Session: what to do next; waits on the server until there is something, so do \
-        not poll: call it, do what action and instruction say, call it again. respond: answer messages with \
-        send_message, then pass the last seq as after_seq. work: do the task, then call report_completed. wait: \
-        nothing came, call again. end_session: you are done, end. Messages you do not acknowledge come again, marked \
-        redelivered.";
+    const TITLE: &'static str = "Wait for the next action";
+    const DESCRIPTION: &'static str = "Session: what to do next; the server waits until there is something, so do not \
+        poll: do what action and instruction say, then call again. respond: answer with send_message, then pass the \
+        last seq as after_seq. work: do the task, then call report_completed. wait: call again. end_session: end. \
+        Messages that you do not acknowledge are returned again, marked redelivered.";
     const TOOLSET: Toolset = Toolset::Sessions;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
     const RULES: Rules = Rules::NAMED_SESSION;
     type Input = Input;
     type Output = Output;

@@ -15,9 +15,9 @@ pub struct GetNotifications;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// false: only look. true (default): your next call acknowledges what this one returned.
+    /// false: do not acknowledge; true (default): your next call acknowledges what this one returned.
     mark_as_read: Option<bool>,
-    /// Notifications to acknowledge at once.
+    /// Ids of notifications to acknowledge now.
     #[schemars(length(max = 50))]
     ack_ids: Option<Vec<String>>,
 }
@@ -58,11 +58,12 @@ impl NotificationBody {
 
 impl Tool for GetNotifications {
     const NAME: &'static str = "get_notifications";
-    const DESCRIPTION: &'static str = "Session: read what people want you to know: orders to stop, messages, changes \
-        of your task. Call it whenever a reply says there is a notification, and follow each instruction. Your next \
-        other call acknowledges what you were given; until then an order to stop replaces every other reply.";
+    const TITLE: &'static str = "Read notifications";
+    const DESCRIPTION: &'static str = "Session: unread notifications from people: orders to stop, messages, changes of \
+        your task. Call it when a reply's notification field says that there are some, and follow each instruction. \
+        Your next call of another tool acknowledges them; until then an order to stop replaces every other reply.";
     const TOOLSET: Toolset = Toolset::Sessions;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
     const RULES: Rules = Rules::READS_NOTIFICATIONS;
     type Input = Input;
     type Output = Output;

@@ -22,18 +22,18 @@ pub struct GetStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// From create_task.
+    /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Seconds to wait for news; hold_max in the reply says where it was cut.
+    /// Seconds to wait for a change.
     #[schemars(range(min = 0, max = 60))]
     wait: Option<u64>,
-    /// next.since of the last reply.
+    /// next.since of your last reply.
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// finished (default), all: nothing left unfinished, any: every change.
+    /// Wait until: finished (default), a search ended; all, nothing is left to do; any, something changed.
     wait_for: Option<Wanted>,
-    /// summary: under 1 KB. full (default).
+    /// summary: counts only; full (default): every search.
     detail: Option<Detail>,
 }
 
@@ -114,11 +114,13 @@ struct Next {
 
 impl Tool for GetStatus {
     const NAME: &'static str = "get_status";
-    const DESCRIPTION: &'static str = "Research: where a task stands. With wait the call is held on the server until \
-        something is worth your turn; do not poll. wait_for all returns when every search and verification is done. \
-        Pass next.since back to hear only what is new.";
+    const TITLE: &'static str = "Status of a research task";
+    const DESCRIPTION: &'static str = "Research: progress of a research task: searches, budget, warnings, what still \
+        runs. For agents use get_task_status. Do not poll: with wait the server answers when something changes; \
+        wait_for=all when all is done. Pass next.since back to get only what is new.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations::READS;
     type Input = Input;
     type Output = Output;
 

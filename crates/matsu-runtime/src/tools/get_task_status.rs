@@ -1,5 +1,7 @@
 //! `get_task_status`: where tasks stand, at once or when something changes. For none, one or many ids of any kind.
 
+mod list;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,51 +10,54 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::TaskId;
-use matsu_core::limits::{INLINE_WAIT, OPEN_TASKS_LISTED_MAX, RESULT_KEPT_AFTER_READ};
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::TaskFilter;
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::limits::INLINE_WAIT;
 use matsu_core::run::Answer as Answered;
-use matsu_core::task::{Task, TaskKind};
+use matsu_core::task::Task;
 
 use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
 use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
 use crate::tasks::TaskError;
-use crate::tool::{Annotations, Answer, NativeTasks, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, NativeTasks, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetTaskStatus;
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub struct Input {
-    /// One task; with no id, your open tasks and unread results.
+    /// One task; without ids your tasks are listed.
     #[schemars(length(min = 1, max = 100))]
     task_id: Option<String>,
-    /// Several: returns when any has news.
+    /// Several tasks; returns when one changes.
     #[schemars(length(min = 1, max = 50))]
     task_ids: Option<Vec<String>>,
-    /// Seconds to wait for news; hold_max in the reply says where it was cut.
+    /// Seconds to wait for a change (default 0); if the server waits less, the reply has hold_max.
     #[schemars(range(min = 0, max = 3600))]
     timeout: Option<u64>,
-    /// next.since of the last reply.
+    /// next.since of your last reply.
     since: Option<Since>,
-    /// finished (default), all: nothing left unfinished, any: every change.
+    /// Wait until: finished (default), a job ended or asks; all, every task ended; any, something changed.
     wait_for: Option<Wanted>,
-    /// Read a long result on from this byte.
+    /// next_output_offset of the reply, to read a long result on.
     #[schemars(range(min = 0))]
     output_offset: Option<u64>,
-    /// Also this many last lines of output.
+    /// Also return this many last lines of output.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
-    /// Answers a task's question: its id, and option or text.
+    /// Answer to a question of task_id.
     answer: Option<AnswerInput>,
 }
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerInput {
+    /// question.id.
     id: String,
+    /// question.job_id; needed if several ask.
+    job_id: Option<String>,
+    /// One of question.options.
     option: Option<String>,
+    /// Free text, without options.
     text: Option<String>,
 }
 
@@ -169,12 +174,15 @@ impl Waited {
 
 impl Tool for GetTaskStatus {
     const NAME: &'static str = "get_task_status";
-    const DESCRIPTION: &'static str = "Agent: where tasks stand, at once or when something changes. Do not poll: do \
-        other work, then make one call with a long timeout; it returns the moment a result, a failure or a question \
-        comes. Takes one id, several (returns on the first news), or none: then it lists your open tasks and unread \
-        results, so a lost id is not lost.";
+    const TITLE: &'static str = "Status and result of any task";
+    const DESCRIPTION: &'static str = "Task: status and result of any task, agent or research id. Do not poll: do \
+        other work, then make one call with a long timeout; it returns as soon as a result, a failure or a question \
+        comes. Takes one id, several, or none: then it lists your unfinished tasks and unread results, so a lost id \
+        can be found. Answer a task's question with answer.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
+    const RULES: Rules = Rules { writes_with: Some("answer"), ..Rules::ORDINARY };
     type Input = Input;
     type Output = Output;
 
@@ -233,7 +241,8 @@ impl Input {
 async fn give_answer(cx: &ToolContext, id: &TaskId, input: &Input) -> Result<(), ToolError> {
     let Some(answer) = &input.answer else { return Ok(()) };
     let (id_of_question, option, text) = (answer.id.clone(), answer.option.clone(), answer.text.clone());
-    Ok(cx.runtime.answer(&cx.principal, id, &Answered { id: id_of_question, option, text }).await?)
+    let job = answer.job_id.clone().map(JobId::from_text);
+    Ok(cx.runtime.answer(&cx.principal, id, job.as_ref(), &Answered { id: id_of_question, option, text }).await?)
 }
 
 /// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
@@ -357,25 +366,22 @@ async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Ve
     Ok(ids.into_iter().partition(is_own))
 }
 
-/// The caller's open tasks and unread results, newest first; with a timeout, when one of them has news.
+/// The caller's unfinished tasks, then unread results, then what was read lately; each newest first. With a timeout,
+/// when one of the first two kinds changes.
 async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolError> {
-    let recently = cx.runtime.clock().now().minus(RESULT_KEPT_AFTER_READ);
-    let filter = TaskFilter { open_or_unread_since: Some(recently), ..TaskFilter::default() };
-    let page = PageRequest::new(None, Some(matsu_core::limits::LIST_PAGE_MAX));
-    let mut tasks = cx.runtime.list(&cx.principal, filter, &page).await?.items;
-    tasks.retain(|task| task.kind != TaskKind::Wait);
-    let total = tasks.len();
-    tasks.truncate(OPEN_TASKS_LISTED_MAX as usize);
+    let (mut tasks, total) = list::read(cx).await?;
     let mut waited = Waited::default();
-    if input.timeout.unwrap_or(0) > 0 && !tasks.is_empty() {
-        let ids = tasks.iter().map(|task| task.id.clone()).collect();
-        match wait(cx, ids, input).await {
-            Ok(Answer::Done(reply)) => {
-                waited = Waited::of(&reply);
-                tasks = reply.tasks.iter().map(|view| (*view.task).clone()).collect();
+    let waits_for: Vec<TaskId> = tasks.iter().filter(|task| list::is_news(task)).map(|task| task.id.clone()).collect();
+    if input.timeout.unwrap_or(0) > 0 && !waits_for.is_empty() {
+        let reply = match wait(cx, waits_for, input).await? {
+            Answer::Done(reply) => reply,
+            Answer::Deferred(task) => return Ok(Answer::Deferred(task)),
+        };
+        waited = Waited::of(&reply);
+        for view in &reply.tasks {
+            if let Some(task) = tasks.iter_mut().find(|task| task.id == view.task.id) {
+                *task = (*view.task).clone();
             }
-            Ok(Answer::Deferred(task)) => return Ok(Answer::Deferred(task)),
-            Err(error) => return Err(error),
         }
     }
     stage(cx, &tasks.iter().collect::<Vec<_>>());
@@ -391,7 +397,7 @@ fn overview(task: &Task) -> Line {
         unread: Some(task.finished_at.is_some() && task.first_read_at.is_none()),
         report: TaskReport {
             task_id: task.id.to_string(),
-            status: task.status.to_string(),
+            status: TaskReport::status_of(task),
             revision: Some(task.revision),
             ..TaskReport::default()
         },

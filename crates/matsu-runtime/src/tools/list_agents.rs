@@ -17,9 +17,9 @@ pub struct ListAgents;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Also ask each program whether it is logged in. Costs no model call.
+    /// true: also check logins, without a model call.
     check_auth: Option<bool>,
-    /// false: start no program.
+    /// false: start no program; versions are missing then.
     probe: Option<bool>,
 }
 
@@ -75,11 +75,13 @@ struct Broken {
 
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
-    const DESCRIPTION: &'static str = "Agent: which other AI command lines can be given work here: installed or not, \
-        version, the modes they may run in (the first is the default and the safest), what they support, and how many \
-        run at the moment.";
+    const TITLE: &'static str = "List agents";
+    const DESCRIPTION: &'static str = "Agent: lists the AI command-line programs that use_agent can start: installed \
+        or not, version, modes (the first is the default and the safest), features, how many run now. Versions are \
+        found by starting the programs.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations::READS;
     type Input = Input;
     type Output = Output;
 

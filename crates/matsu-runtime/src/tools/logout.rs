@@ -22,10 +22,12 @@ pub struct Output {
 
 impl Tool for Logout {
     const NAME: &'static str = "logout";
-    const DESCRIPTION: &'static str = "Session: end your session. A task that you have not reported on waits for the \
-        next agent; a chat stays open. Calling it again is harmless.";
+    const TITLE: &'static str = "End the session";
+    const DESCRIPTION: &'static str = "Session: end your session. A task that you did not report stays open for the \
+        next agent; a chat stays open. To finish a task use report_completed instead. A repeated call changes nothing; \
+        returns why the session ended.";
     const TOOLSET: Toolset = Toolset::Sessions;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
     const RULES: Rules = Rules::ENDS_SESSION;
     type Input = Input;
     type Output = Output;

@@ -19,25 +19,26 @@ pub struct QueueSearches;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// From create_task.
+    /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Each of 1 to 500 characters.
+    /// Search queries, each of 1 to 500 characters.
     #[schemars(length(min = 1, max = 100))]
     queries: Vec<String>,
+    /// Optional settings.
     options: Option<Options>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// Only these engines.
+    /// Search engines to use.
     #[schemars(length(min = 1, max = 20))]
     engines: Option<Vec<String>>,
-    /// Pages for each search (15).
+    /// Pages per search (default 15).
     #[schemars(range(min = 1, max = 200))]
     max_pages: Option<u32>,
-    /// medium by default.
+    /// Order in the queue (default medium).
     priority: Option<Rank>,
 }
 
@@ -69,11 +70,13 @@ struct Skipped {
 
 impl Tool for QueueSearches {
     const NAME: &'static str = "queue_searches";
-    const DESCRIPTION: &'static str = "Research: queue up to 100 searches for a task; returns at once with their ids. \
-        All are checked before any is queued. A query that is already queued or running is skipped and named. \
-        Afterwards do something else, or make one long get_status(wait=60, wait_for=all).";
+    const TITLE: &'static str = "Queue searches";
+    const DESCRIPTION: &'static str = "Research: queue searches for a research task; returns their ids at once, before \
+        they run. If one query is invalid, none is queued; one that is already queued or running is skipped and \
+        listed. Then do other work, or wait with one get_status(wait=60, wait_for=all).";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations = Annotations { open_world: true, ..Annotations::ADDS };
     type Input = Input;
     type Output = Output;
 

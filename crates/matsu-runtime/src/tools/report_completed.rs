@@ -14,10 +14,12 @@ pub struct ReportCompleted;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
+    /// How the task ended.
     result: Result_,
-    /// What came out, or why it did not.
+    /// The result, or why there is none.
     #[schemars(length(max = 100_000))]
     summary: Option<String>,
+    /// What remains to be done.
     #[schemars(length(max = 100_000))]
     next_steps: Option<String>,
 }
@@ -41,11 +43,12 @@ pub struct Output {
 
 impl Tool for ReportCompleted {
     const NAME: &'static str = "report_completed";
-    const DESCRIPTION: &'static str = "Session: end your task: result success, failed or blocked, with a summary of \
-        what came out. The session ends with it; the reply says where the task stands. Calling it again is harmless. \
-        Also the answer to an order to stop. For task sessions only.";
+    const TITLE: &'static str = "Report the end of your task";
+    const DESCRIPTION: &'static str = "Session: report the result of your task and end the session: success, failed or \
+        blocked, with a summary. Also the answer to an order to stop. Returns the task's status. A repeated call \
+        changes nothing. Only for sessions with the purpose task; to end a chat session use logout.";
     const TOOLSET: Toolset = Toolset::Sessions;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
     const RULES: Rules = Rules::ENDS_TASK;
     type Input = Input;
     type Output = Output;

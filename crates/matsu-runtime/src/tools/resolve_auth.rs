@@ -1,4 +1,4 @@
-//! `resolve_auth`: a person has opened a door, or will not. Cookies never pass through here.
+//! `resolve_auth`: a person has logged in at a page, or will not. Cookies are never an argument.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,23 +8,23 @@ use matsu_core::id::AuthItemId;
 use matsu_core::limits::AUTH_LISTED_MAX;
 use matsu_core::ports::store::{AuthFilter, AuthOutcome, AuthTarget, ResolveAuth as Resolve, StoreError};
 
-use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
+use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct ResolveAuth;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// item (default) or domain.
+    /// What to settle: one page, item (default), or all pages of a domain.
     target: Option<Target>,
-    /// From get_auth_queue, for target item.
+    /// The page, from get_auth_queue; required for target item.
     #[schemars(length(min = 1, max = 100))]
     queue_id: Option<String>,
-    /// For target domain: all pages of this domain.
+    /// The domain; required for target domain.
     #[schemars(length(min = 1, max = 253))]
     domain: Option<String>,
-    /// complete: the person is done, try again. skip: leave those pages out.
+    /// complete: the person is done, read the page again; skip: leave it out.
     action: Action,
-    /// With complete: whether the person got in (true).
+    /// With complete: false if the person could not log in (default true).
     success: Option<bool>,
 }
 
@@ -58,11 +58,13 @@ pub struct Output {
 
 impl Tool for ResolveAuth {
     const NAME: &'static str = "resolve_auth";
-    const DESCRIPTION: &'static str = "Research: settle a page of the auth queue after the person has logged in \
-        (complete) or does not want to (skip). The searches it held up go on by themselves. target domain settles all \
-        pages of a domain at once.";
+    const TITLE: &'static str = "Settle a page that needed a person";
+    const DESCRIPTION: &'static str = "Research: report what became of a page from get_auth_queue: complete after the \
+        person has logged in, skip if the page shall be left out. Waiting searches continue at once; their ids are \
+        returned. With target=domain it settles all pages of a domain.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const ANNOTATIONS: Annotations = Annotations { open_world: true, ..Annotations::ADDS };
+    const RULES: Rules = Rules::PERSON;
     type Input = Input;
     type Output = Output;
 

@@ -148,13 +148,16 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
     let task = started.inserted.task.clone();
     if shared.run_async {
         stage(cx, &task);
-        return Ok(Answer::Done(Started::handle(cx, &started, &task, "Task started asynchronously")));
+        return Ok(Answer::Done(Started::handle(cx, &started, &task, STARTED)));
     }
     if cx.tasks == NativeTasks::Understood {
         return Ok(Answer::Deferred(task.id));
     }
     wait(cx, &started, &task.id).await
 }
+
+/// Said once the task is stored; it waits in the queue until an agent's slot is free.
+const STARTED: &str = "Task queued; get its result with get_task_status";
 
 /// A start tells its client the task as well.
 fn stage(cx: &ToolContext, task: &Task) {
@@ -187,20 +190,24 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<An
     if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
         return Err(run_failed(&report));
     }
-    let message = match task.status {
-        TaskStatus::Completed => "Done.".to_owned(),
-        TaskStatus::InputRequired => format!(
-            "It asks something. Answer with get_task_status {{\"task_id\":\"{id}\",\"answer\":{{\"id\":…,\"option\":…}}}}."
-        ),
-        _ => format!(
-            "Still at work. Go on with something else, then make one call get_task_status \
-             {{\"task_id\":\"{id}\",\"timeout\":600}}."
-        ),
-    };
+    let message = message(task, &report);
     let waited_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
     Ok(Answer::Done(
         Started { waited_ms: Some(waited_ms), ..Started::handle(cx, started, task, &message) }.with(report),
     ))
+}
+
+/// What the caller does next.
+fn message(task: &Task, report: &TaskReport) -> String {
+    let id = &task.id;
+    if let Some(question) = &report.question {
+        let answer = json!({ "task_id": id, "answer": question.example() });
+        return format!("The agent asks a question and waits for the answer. Answer with get_task_status {answer}.");
+    }
+    if task.status == TaskStatus::Completed {
+        return "Done.".to_owned();
+    }
+    format!("Still running. Do other work, then call get_task_status {{\"task_id\":\"{id}\",\"timeout\":600}} once.")
 }
 
 /// A wait that comes from inside a run lends the run's permit to what it waits for.
@@ -283,7 +290,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
     let started = Started {
         task_id: task.id.to_string(),
         status: task.status.to_string(),
-        message: "Done.".to_owned(),
+        message: message(task, &report),
         working_directory: word("working_directory"),
         mode: word("mode"),
         isolation: word("isolation"),

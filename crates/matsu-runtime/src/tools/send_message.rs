@@ -14,10 +14,10 @@ pub struct SendMessage;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// What to say.
+    /// The text of the message.
     #[schemars(length(min = 1, max = 4000))]
     content: String,
-    /// The id of the message this answers; acknowledges it and everything before.
+    /// Id of the message that this answers.
     #[schemars(length(min = 1, max = 100))]
     reply_to: Option<String>,
 }
@@ -31,11 +31,12 @@ pub struct Output {
 
 impl Tool for SendMessage {
     const NAME: &'static str = "send_message";
-    const DESCRIPTION: &'static str = "Session: say something to the person in the chat, 1 to 4000 characters. Name \
-        the message you answer in reply_to; that acknowledges it and what came before. Without reply_to what this \
-        session was last handed counts as read. Also works while you do a task, if a chat with you is open.";
+    const TITLE: &'static str = "Send a chat message";
+    const DESCRIPTION: &'static str = "Session: send a message of 1 to 4000 characters to the person in your chat. \
+        reply_to acknowledges that message and all before it; without reply_to everything that this session received \
+        counts as read. Also works during a task, if a chat with you is open. Returns the message's id and seq.";
     const TOOLSET: Toolset = Toolset::Sessions;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const ANNOTATIONS: Annotations = Annotations::ADDS;
     const RULES: Rules = Rules::SESSION;
     type Input = Input;
     type Output = Output;

@@ -16,14 +16,14 @@ pub struct StopTask;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// From create_task.
+    /// Id from create_task.
     #[schemars(length(min = 1, max = 100))]
     task_id: String,
-    /// Decides the status it ends in; completed by default.
+    /// Sets the final status (default completed).
     reason: Option<Reason>,
-    /// graceful by default.
+    /// See above (default graceful).
     mode: Option<Mode>,
-    /// soft removes its claims; orphans also pages no task reaches.
+    /// Delete: none (default); soft: its claims; orphans: also pages that no task uses.
     cleanup: Option<Cleanup>,
 }
 
@@ -106,11 +106,14 @@ impl Cleaned {
 
 impl Tool for StopTask {
     const NAME: &'static str = "stop_task";
-    const DESCRIPTION: &'static str = "Research: end a task. graceful cancels what is queued and waits up to 30 s for \
-        running searches, whose results are kept; immediate ends everything now and removes its claims. Stopping an \
-        ended task is harmless and says how it ended. Collect get_materials before you clean up.";
+    const TITLE: &'static str = "Stop a research task";
+    const DESCRIPTION: &'static str = "Research: end a research task; for agents use cancel_task. graceful (default) \
+        cancels queued searches and waits up to 30 s for running ones; immediate stops all now and deletes the task's \
+        claims. Call get_materials first. Returns the final status, also of an ended task.";
     const TOOLSET: Toolset = Toolset::Research;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: true, idempotent: true };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: true, open_world: false };
     type Input = Input;
     type Output = Output;
 

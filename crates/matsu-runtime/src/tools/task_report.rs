@@ -1,5 +1,7 @@
 //! One task in the words of `get_task_status`: what it is, how far it is, what came out.
 
+mod parts;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -8,11 +10,13 @@ use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::limits::{RESULT_HEAD_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
-use matsu_core::run::{Changes, LeftWork, RunInput, RunOutput};
-use matsu_core::task::{Task, TaskStatus};
+use matsu_core::run::{RunInput, RunOutput};
+use matsu_core::task::{Task, TaskKind, TaskStatus};
 
-use crate::agents::question_of;
+use crate::agents::OpenQuestion;
 use crate::tool::{ToolContext, ToolError};
+
+pub use parts::{ChangesReport, LeftWorkReport, QuestionReport, UsageReport};
 
 /// Jobs whose outcome one reply lists.
 const RESULTS_MAX: u32 = 50;
@@ -23,7 +27,8 @@ const EACH_RESULT_BYTES_MAX: usize = 4_000;
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TaskReport {
     pub task_id: String,
-    /// queued, running, input_required, paused, blocked, completed, failed, cancelled; not_found if there is none.
+    /// queued, running, input_required, paused, blocked, completed, failed, cancelled; idle for research with nothing
+    /// queued; not_found if there is none.
     pub status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
@@ -83,78 +88,13 @@ pub struct TaskReport {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct QuestionReport {
-    id: String,
-    text: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    options: Vec<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct UsageReport {
-    input_tokens: u64,
-    output_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangesReport {
-    base: String,
-    branch: String,
-    files: u64,
-    insertions: u64,
-    deletions: u64,
-    uncommitted_at_start: u64,
-    /// Submodules and repositories inside the tree that the run changed: not on the branch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    left_out: Vec<String>,
-    /// Ignored files that the run wrote: not on the branch, and gone with its folder.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ignored: Vec<String>,
-    /// How to read and apply the patch.
-    how: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct LeftWorkReport {
-    folder: String,
-    why: String,
-}
-
-impl LeftWorkReport {
-    fn of(left: &LeftWork) -> Self {
-        Self { folder: left.folder.clone(), why: left.why.clone() }
-    }
-}
-
-impl ChangesReport {
-    fn of(task: &TaskId, changes: &Changes) -> Self {
-        let how = if changes.base == changes.head {
-            "It changed no file, so there is no branch.".to_owned()
-        } else {
-            format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head)
-        };
-        Self {
-            base: changes.base.clone(),
-            branch: changes.branch.clone(),
-            files: changes.files,
-            insertions: changes.insertions,
-            deletions: changes.deletions,
-            uncommitted_at_start: changes.uncommitted_at_start,
-            left_out: changes.left_out.clone(),
-            ignored: changes.ignored.clone(),
-            how,
-        }
-    }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
 pub struct JobReport {
     job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     cli_name: Option<String>,
     status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,24 +141,39 @@ impl TaskReport {
         let jobs = cx.runtime.store().list_jobs(&filter, &page).await?.items;
         let mut report = Self {
             task_id: task.id.to_string(),
-            status: task.status.to_string(),
+            status: Self::status_of(task),
             status_message: task.status_message.clone(),
             revision: Some(task.revision),
             ..Self::default()
         };
+        if task.kind == TaskKind::Research {
+            report.status_message = Some(research_message(task));
+            return Ok(report);
+        }
         if matches!(task.status, TaskStatus::Running | TaskStatus::InputRequired) {
             let started = jobs.iter().filter_map(|job| job.started_at).min().unwrap_or(task.created_at);
             let elapsed = cx.runtime.clock().now().since(started).as_secs_f64();
             report.elapsed_time = Some((elapsed * 10.0).round() / 10.0);
             report.progress = jobs.iter().find(|job| job.state == JobState::Running).and_then(progress);
         }
-        let question = jobs.iter().find_map(question_of);
-        report.question =
-            question.map(|asked| QuestionReport { id: asked.id, text: asked.text, options: asked.options });
+        let asked = cx.runtime.still_open(&jobs).await?;
+        report.question = asked.first().map(QuestionReport::of);
+        // An answer is stored, and its run continues as soon as it has a permit.
+        if task.status == TaskStatus::InputRequired && asked.is_empty() {
+            report.status = TaskStatus::Running.to_string();
+        }
         if detail == Detail::Full || wish.tail_lines.is_some() {
-            report.add_outcome(cx, task, &jobs, detail, wish).await?;
+            report.add_outcome(cx, task, &jobs, &asked, detail, wish).await?;
         }
         Ok(report)
+    }
+
+    /// The status in a reply. A research task is `idle` when nothing is queued: nothing will change by itself.
+    pub fn status_of(task: &Task) -> String {
+        if task.kind == TaskKind::Research && !task.status.is_terminal() && task.is_idle() {
+            return "idle".to_owned();
+        }
+        task.status.to_string()
     }
 
     async fn add_outcome(
@@ -226,6 +181,7 @@ impl TaskReport {
         cx: &ToolContext,
         task: &Task,
         jobs: &[Job],
+        asked: &[OpenQuestion],
         detail: Detail,
         wish: OutputWish,
     ) -> Result<(), ToolError> {
@@ -246,7 +202,8 @@ impl TaskReport {
             several => {
                 self.failed_count = (!several.is_empty()).then_some(task.counts.failed);
                 for job in several {
-                    self.results.push(JobReport::of(cx, task, job).await?);
+                    let question = asked.iter().find(|asked| asked.job.id == job.id).map(QuestionReport::of);
+                    self.results.push(JobReport { question, ..JobReport::of(cx, task, job).await? });
                 }
             }
         }
@@ -338,6 +295,21 @@ fn marked(part: String, end: u64, total: u64, next: &mut Option<u64>) -> String 
     format!("{part}\n[… {} more bytes: call again with output_offset {end}]", total - end)
 }
 
+/// A research task has its own tools for results; this says what to do next.
+fn research_message(task: &Task) -> String {
+    let counts = &task.counts;
+    let (total, unfinished) = (counts.total(), counts.unfinished());
+    let done = format!("{} of {total} jobs done", total - unfinished);
+    match (task.status.is_terminal(), unfinished, total) {
+        (true, ..) => format!("{done}; call get_materials for the results"),
+        (false, 0, 0) => "nothing is queued: call queue_searches".to_owned(),
+        (false, 0, _) => format!(
+            "{done}, nothing is queued: call get_materials for the results, queue_searches for more, stop_task to end"
+        ),
+        (false, ..) => format!("{done}; get_status has the details"),
+    }
+}
+
 fn progress(job: &Job) -> Option<String> {
     let text = job.progress_json.clone()?;
     let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -407,6 +379,7 @@ impl JobReport {
             job_id: job.id.to_string(),
             cli_name: input.map(|input| input.agent),
             status: job.state.to_string(),
+            question: None,
             result,
             error: job.error_message.clone(),
             error_code: job.error_code.clone(),

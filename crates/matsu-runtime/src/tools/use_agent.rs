@@ -14,50 +14,59 @@ pub struct UseAgent;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Input {
-    /// Which agent; see list_agents.
+    /// Name of the agent, from list_agents.
     #[schemars(length(min = 1, max = 64))]
     cli_name: String,
-    /// What it shall do.
+    /// The complete prompt; the agent sees nothing else.
     #[schemars(length(min = 1))]
     message: String,
-    /// true: a task_id at once. false (default): waits as long as a call can be held.
+    /// true: return a task_id at once; false (default): wait.
     run_async: Option<bool>,
-    /// Your name for a conversation, to resume it later.
+    /// Your name for this conversation, to resume it later.
     #[schemars(length(min = 1, max = 128))]
     session_id: Option<String>,
-    /// Go on with the conversation session_id.
+    /// true: continue conversation session_id.
     resume: Option<bool>,
+    /// Extra system prompt, if supported.
     #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
+    /// The agent's name of a model.
     model: Option<String>,
+    /// The agent's word for effort, such as high.
     effort: Option<String>,
-    /// More flags, if its definition allows.
+    /// Extra flags, if its definition allows them.
     #[schemars(length(max = 100))]
     args: Option<Vec<String>>,
-    /// Seconds it may run (1800).
+    /// Seconds it may run (default 1800).
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u32>,
-    /// A directory inside your project.
+    /// Folder inside your project.
     working_directory: Option<String>,
-    /// The safest by default.
+    /// What it may change (default: the safest).
     mode: Option<ModeWord>,
-    /// worktree: on a git branch of its own; the default where it writes.
+    /// worktree: on a git branch of its own (default if it may write); none: in the folder.
     isolation: Option<IsolationWord>,
+    /// Environment variables.
     env: Option<BTreeMap<String, String>>,
+    /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
-    /// The same key returns the same task.
+    /// A repeated call with the same key returns the first task.
     #[schemars(length(min = 1, max = 200))]
     idempotency_key: Option<String>,
 }
 
 impl Tool for UseAgent {
     const NAME: &'static str = "use_agent";
-    const DESCRIPTION: &'static str = "Agent: hand work to another AI command line on this machine (see list_agents). \
-        With run_async you get a task_id at once: go on with other work, and collect the answer with one long \
-        get_task_status(timeout=600). Without it the call waits, and returns the handle if it takes longer. \
-        The work outlives your connection. Read-only unless mode allows more.";
+    const TITLE: &'static str = "Give work to an agent";
+    const DESCRIPTION: &'static str = "Agent: give work to another AI command-line program on this machine (see \
+        list_agents). With run_async=true (recommended) it returns a task_id at once: do other work, then get the \
+        result with one get_task_status(task_id, timeout=600). Without it the call waits, and returns the task_id if \
+        the work takes longer. The work continues if you disconnect. Read-only unless mode allows more. For several \
+        agents use use_agents.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const CORE: bool = true;
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
     type Input = Input;
     type Output = Started;
 

@@ -15,23 +15,25 @@ pub struct UseAgents;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Input {
-    /// What they shall do.
+    /// The task, as a complete prompt: the agents see nothing else of your conversation.
     #[schemars(length(min = 1))]
     message: String,
-    /// Which agents; without it every installed one.
+    /// Names from list_agents (default: all installed).
     #[schemars(length(min = 1, max = 10))]
     cli_names: Option<Vec<String>>,
-    /// true: return a task_id at once. false (default): wait for the answers as long as a call can be held.
+    /// true: return a task_id at once; false (default): wait for the results.
     run_async: Option<bool>,
+    /// Extra system prompt, for agents that support one.
     #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
-    /// Seconds each may run (1800).
+    /// Seconds each agent may run (default 1800).
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u32>,
-    /// A directory inside your project.
+    /// Folder inside your project.
     working_directory: Option<String>,
-    /// What they may touch; the safest is the default. Each that writes gets a git worktree of its own.
+    /// What they may change (default: each agent's safest mode); those that write get a git branch each.
     mode: Option<ModeWord>,
+    /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
     /// A repeated call with the same key returns the first task.
     #[schemars(length(min = 1, max = 200))]
@@ -40,10 +42,13 @@ pub struct Input {
 
 impl Tool for UseAgents {
     const NAME: &'static str = "use_agents";
-    const DESCRIPTION: &'static str = "Agent: ask several AI command lines the same at once. One task, one result per \
-        agent; a slow or failing one does not keep back the others' answers, which get_task_status shows as they come.";
+    const TITLE: &'static str = "Give the same work to several agents";
+    const DESCRIPTION: &'static str = "Agent: give the same task to several AI command-line programs at once, as one \
+        task with one result per agent. A slow or failing agent does not delay the others: get_task_status returns \
+        each result as it comes. For one agent, or to choose model or conversation, use use_agent.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
     type Input = Input;
     type Output = Started;
 

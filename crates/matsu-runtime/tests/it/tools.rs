@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
-use matsu_runtime::dispatch::{self, Reply, check};
+use matsu_runtime::dispatch::{self, Reply, reply_check};
 use matsu_runtime::native_task::{Arrived, NativeLookup};
 use matsu_runtime::tool::{NativeTasks, ToolContext};
 use matsu_runtime::tools::TOOLS;
@@ -27,7 +27,7 @@ async fn call(cx: &ToolContext, name: &str, arguments: Value) -> Value {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     match dispatch::call(entry, cx, arguments).await {
         Reply::Done { body, is_error } => {
-            if let Err(error) = check::arguments(entry.output_schema(), &body) {
+            if let Err(error) = reply_check::check(entry.output_schema(), &body) {
                 panic!("{name} answered {body}, which does not fit its schema: {error}");
             }
             assert_eq!(body["ok"], json!(!is_error));
@@ -127,6 +127,52 @@ async fn without_ids_open_tasks_and_unread_results_are_listed_and_waited_for() {
     clock.sleep(Duration::from_secs(3_700)).await;
     let later = call(&cx, "get_task_status", json!({})).await;
     assert_eq!(later["total"], 1, "what was read an hour ago is not listed any more: {later}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_shows_what_runs_and_what_is_unread_before_what_was_read() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let cx = context(&runtime, NativeTasks::Unknown);
+    let _service = runtime.start();
+    let running = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 20_000)]).await;
+    let unread = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 0)]).await;
+    finished(&runtime, &unread.id).await;
+    for _ in 0..25 {
+        let read = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 0)]).await;
+        finished(&runtime, &read.id).await;
+        call(&cx, "get_task_status", json!({ "task_id": read.id })).await;
+    }
+    let list = call(&cx, "get_task_status", json!({})).await;
+    let ids: Vec<_> = list["tasks"].as_array().unwrap().iter().map(|line| &line["task_id"]).collect();
+    assert_eq!((ids.len(), &ids[..2]), (20, &[&json!(running.id), &json!(unread.id)][..]), "{list}");
+    assert_eq!(list["total"], 2, "{list}");
+    // A wait over the list ends with the task that runs, not with those that have ended long ago.
+    let waited = call(&cx, "get_task_status", json!({ "timeout": 40, "since": list["next"]["since"] })).await;
+    assert!(waited["waited_ms"].as_u64().unwrap() > 10_000, "{waited}");
+    assert_eq!(
+        (&waited["tasks"][0]["task_id"], &waited["tasks"][0]["status"]),
+        (&json!(running.id), &json!("completed"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_research_task_says_that_nothing_is_queued() {
+    let (store, clock) = memory().await;
+    let runtime = runtime(&store, clock);
+    let cx = context(&runtime, NativeTasks::Unknown);
+    let _service = runtime.start();
+    let task = submit(&runtime, TaskKind::Research, Vec::new()).await;
+    let said = call(&cx, "get_task_status", json!({ "task_id": task.id, "timeout": 40 })).await;
+    assert_eq!((&said["status"], &said["returned_because"]), (&json!("idle"), &json!("idle")), "{said}");
+    assert!(said["status_message"].as_str().unwrap().contains("nothing is queued"), "{said}");
+    let searched = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 0)]).await;
+    finished(&runtime, &searched.id).await;
+    let said = call(&cx, "get_task_status", json!({ "task_id": searched.id })).await;
+    assert!(said["status_message"].as_str().unwrap().starts_with("1 of 1 jobs done, nothing is queued"), "{said}");
+    assert!(said.get("result").is_none(), "the output of a job is no result of a research task: {said}");
+    let list = call(&cx, "get_task_status", json!({})).await;
+    assert!(list["tasks"].as_array().unwrap().iter().all(|line| line["status"] == "idle"), "{list}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -289,15 +335,4 @@ async fn a_native_wait_that_nobody_asks_about_again_is_swept_away() {
     clock.sleep(Duration::from_secs(120)).await;
     let found = store.tasks(std::slice::from_ref(&wait)).await.unwrap();
     assert!(found.iter().all(|task| task.status == TaskStatus::Completed), "{found:?}");
-}
-
-#[test]
-fn the_default_offer_is_cheap_to_read() {
-    let offer = matsu_runtime::dispatch::presets::Offer::default();
-    let bytes: usize = offer
-        .tools()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema().to_string().len())
-        .sum();
-    // Four bytes are about one token.
-    assert!(bytes / 4 <= 2_500, "{bytes} bytes");
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::TaskId;
+use matsu_core::id::{JobId, TaskId};
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::{Answer, Changes};
@@ -25,7 +25,7 @@ pub fn routes() -> Resource {
     let log = says("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
     let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<RunQuery>();
     let apply = says("apply_task_diff", "Puts that patch into the tree it came from.").query::<RunQuery>();
-    let answer = says("answer_task", "Answers the question of a run.").body::<AnswerBody>();
+    let answer = says("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
     Resource::default()
         .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
         .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)
@@ -157,12 +157,26 @@ impl From<AnswerBody> for Answer {
     }
 }
 
+/// An answer to one of a task's jobs.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskAnswerBody {
+    /// The question's id.
+    id: String,
+    /// The job that asks; may be left out where only one asks under that id.
+    job_id: Option<String>,
+    option: Option<String>,
+    text: Option<String>,
+}
+
 async fn give_answer(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Json(body): Json<AnswerBody>,
+    Json(body): Json<TaskAnswerBody>,
 ) -> Result<Json<Value>, Problem> {
-    app.runtime().answer(&caller.principal, &TaskId::from_text(id), &body.into()).await?;
+    let job = body.job_id.map(JobId::from_text);
+    let answer = Answer { id: body.id, option: body.option, text: body.text };
+    app.runtime().answer(&caller.principal, &TaskId::from_text(id), job.as_ref(), &answer).await?;
     Ok(Json(json!({ "ok": true })))
 }

@@ -57,10 +57,9 @@ described! {
     AuthFields = fields("get_auth_queue");
 }
 
-/// What a tool takes; the token of a session goes with tools alone.
+/// What a tool takes.
 fn fields(tool: &str) -> Value {
-    let schema = TOOLS.iter().find(|entry| entry.name == tool).map(|entry| entry.input_schema().clone());
-    without(schema.unwrap_or_default(), "session_token")
+    TOOLS.iter().find(|entry| entry.name == tool).map(|entry| entry.input_schema().clone()).unwrap_or_default()
 }
 
 fn without(mut schema: Value, field: &str) -> Value {

@@ -31,9 +31,12 @@ async fn list(caller: Caller) -> Json<Value> {
     let items = offer.tools().map(|tool| {
         json!({
             "name": tool.name,
+            "title": tool.title,
             "toolset": tool.toolset.as_str(),
+            "core": tool.core,
             "description": tool.description,
             "input_schema": tool.input_schema(),
+            "output_schema": tool.output_schema(),
         })
     });
     Json(json!({ "items": items.collect::<Vec<_>>() }))

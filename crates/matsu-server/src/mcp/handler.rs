@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::request::Parts;
+use matsu_core::id::ErrorId;
 use matsu_runtime::InstanceId;
 use matsu_runtime::agents::RunSeat;
 use matsu_runtime::dispatch::presets::Offer;
@@ -15,15 +16,18 @@ use matsu_runtime::sessions::Delivery;
 use matsu_runtime::tool::{NativeTasks, ToolContext, ToolEntry, Workplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation,
-    InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    RequestId, ServerCapabilities, Tool, ToolAnnotations, UpdateTaskParams,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    RequestId, ServerCapabilities, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use super::instructions::INSTRUCTIONS;
+use super::listing::{described, not_offered, result};
 use super::native::TaskDesk;
 use crate::app::App;
 use crate::auth::open_calls::OpenCall;
@@ -34,12 +38,15 @@ use crate::doors::hung_up::Carried;
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
-/// A longer name is nobody's.
+/// A longer name of a call is ignored.
 const CALL_KEY_BYTES_MAX: usize = 200;
 
 /// What is answered here.
 const METHODS: &[&str] =
     &["initialize", "ping", "server/discover", "tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"];
+
+/// Of these what the modern protocol has no more.
+const LEGACY_METHODS: &[&str] = &["initialize", "ping"];
 
 /// What a connection brings along. Over HTTP the caller comes with each request instead.
 #[derive(Clone)]
@@ -216,7 +223,7 @@ fn call_key(context: &RequestContext<RoleServer>) -> Option<String> {
 pub fn caller_of(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let caller = parts.and_then(|parts| parts.extensions.get::<Caller>()).cloned();
-    let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("nobody is known to have asked", None))?;
+    let mut caller = caller.ok_or_else(|| ErrorData::invalid_request("the request was not authenticated", None))?;
     // A legacy session is an instance of its own; without one the token is.
     if let Some(session) = legacy_session(context) {
         caller.instance = InstanceId::from_text(format!("{}/{session}", caller.instance));
@@ -235,11 +242,15 @@ fn legacy_session(context: &RequestContext<RoleServer>) -> Option<&str> {
     context.extensions.get::<Parts>().and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok())
 }
 
+/// Whether this very request says that it is of the modern protocol.
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
 /// Whether a reply may be a task. Only if this very request is of the modern era and says so itself; what a handshake once declared does not count.
 #[must_use]
 pub fn follows_tasks(context: &RequestContext<RoleServer>) -> bool {
-    let modern = context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    modern && context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+    is_modern(context) && context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
 impl ServerHandler for McpHandler {
@@ -261,7 +272,10 @@ impl ServerHandler for McpHandler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.offer(&context)?.tools().map(described).collect()))
+        let offer = self.offer(&context)?;
+        // A caller with a session presents its token with the connection or the request; others get one from a tool.
+        let with_token = self.presented(&context).is_none() && offer.find("authenticate").is_some();
+        Ok(ListToolsResult::with_all_items(offer.tools().map(|entry| described(entry, with_token)).collect()))
     }
 
     async fn call_tool(
@@ -270,11 +284,15 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(refusal) = self.connection.refusal {
-            let body = json!({ "ok": false, "error_code": "UNAUTHORIZED", "error": refusal });
+            let error_id = ErrorId::mint(self.app.runtime().clock().now());
+            let details = json!({ "retryable": false });
+            let body = json!({
+                "ok": false, "error_code": "UNAUTHORIZED", "error": refusal, "error_id": error_id.as_str(), "details": details,
+            });
             return Ok(CallToolResponse::Complete(result(body, true)));
         }
         let Some(entry) = self.offer(&context)?.find(&request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
+            return Err(ErrorData::invalid_params(not_offered(&request.name), None));
         };
         let cx = self.tool_context(&context)?;
         let arguments = request.arguments.unwrap_or_default();
@@ -327,17 +345,53 @@ impl ServerHandler for McpHandler {
         }
     }
 
-    /// What the SDK knows no other place for: methods nobody has, and params of ours that cannot be read.
+    /// Unknown methods, and methods of ours whose params have the wrong shape.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        if METHODS.contains(&method.as_str()) {
-            return Err(ErrorData::invalid_params(format!("the params of {method} cannot be read"), None));
+        let is_legacy_only = LEGACY_METHODS.contains(&method.as_str()) && is_modern(&context);
+        if METHODS.contains(&method.as_str()) && !is_legacy_only {
+            return Err(ErrorData::invalid_params(format!("the params of {method} have the wrong shape"), None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+    }
+
+    // Prompts, resources and completions are not declared, so their methods do not exist; the SDK would answer them
+    // with empty lists.
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     async fn cancel_task(
@@ -348,25 +402,4 @@ impl ServerHandler for McpHandler {
         self.check_writer(&context)?;
         self.desk(&context)?.cancel(&request.task_id).await
     }
-}
-
-/// Both halves carry the same: some clients show a model only one of them.
-pub(super) fn result(body: Value, is_error: bool) -> CallToolResult {
-    let text = vec![ContentBlock::text(body.to_string())];
-    let mut result = if is_error { CallToolResult::error(text) } else { CallToolResult::success(text) };
-    result.structured_content = Some(body);
-    result
-}
-
-fn described(entry: &ToolEntry) -> Tool {
-    let object = |schema: &Value| schema.as_object().cloned().unwrap_or_default();
-    let hints = entry.annotations;
-    let annotations = ToolAnnotations::new()
-        .read_only(hints.read_only)
-        .destructive(hints.destructive)
-        .idempotent(hints.idempotent)
-        .open_world(false);
-    Tool::new(entry.name, entry.description, object(entry.input_schema()))
-        .with_raw_output_schema(Arc::new(object(entry.output_schema())))
-        .with_annotations(annotations)
 }

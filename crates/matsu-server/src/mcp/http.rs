@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
@@ -12,13 +13,13 @@ use matsu_runtime::dispatch::presets::Offer;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::http_sessions::{HttpSessions, belong};
 use super::{Connection, McpHandler};
 use crate::app::App;
 
-/// `/mcp` behind the guard of the TCP door, which has checked Host, Origin and token before.
+/// `/mcp` behind the guard of the TCP listener, which has checked Host, Origin and token before.
 pub fn routes(app: &App) -> Router<App> {
     let connection = Connection {
         caller: None,
@@ -41,7 +42,30 @@ pub fn serving<H: ServerHandler>(app: &App, handler: impl Fn() -> H + Send + Syn
     let owned = HttpSessions::new(Arc::clone(&manager), *app.runtime().clock());
     let service = StreamableHttpService::new(move || Ok(handler()), manager, settings(app));
     let routes = Router::new().route_service("/mcp", service).layer(from_fn_with_state(owned, belong));
-    routes.layer(from_fn(say_what_cannot_be_read))
+    routes.layer(from_fn(name_the_task)).layer(from_fn(say_what_cannot_be_read))
+}
+
+/// Clients of others leave `Mcp-Name` out on `tasks/…`, where it repeats the task's id. A header that is there is
+/// checked as ever.
+async fn name_the_task(request: Request, next: Next) -> Response {
+    if !lacks_the_name(request.headers()) {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let message: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let id = message["params"]["taskId"].as_str().and_then(|id| HeaderValue::from_str(id).ok());
+    if let Some(id) = id {
+        parts.headers.insert("mcp-name", id);
+    }
+    next.run(Request::from_parts(parts, Body::from(bytes))).await
+}
+
+fn lacks_the_name(headers: &HeaderMap) -> bool {
+    let method = headers.get("mcp-method").and_then(|value| value.to_str().ok());
+    !headers.contains_key("mcp-name") && method.is_some_and(|method| method.starts_with("tasks/"))
 }
 
 /// The SDK calls a body that is no JSON a wrong media type; the protocol has a word of its own for it.

@@ -108,7 +108,11 @@ pub async fn belong(State(sessions): State<Arc<HttpSessions>>, request: Request,
         },
         None => None,
     };
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    // Ended at once, not later: the Python SDK takes 202 for a failure.
+    if ends && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     let busy = match (named, id_in(response.headers())) {
         (Some(id), _) => {
             if ends && response.status().is_success() {

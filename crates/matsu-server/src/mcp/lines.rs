@@ -102,7 +102,7 @@ fn hear(line: &[u8]) -> Heard {
 }
 
 fn too_long() -> TxJsonRpcMessage<RoleServer> {
-    let message = format!("a frame may have at most {FRAME_BYTES_MAX} bytes");
+    let message = format!("the message is too long: at most {FRAME_BYTES_MAX} bytes are accepted");
     TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(message, None), None)
 }
 
@@ -111,13 +111,16 @@ fn refusal(text: &[u8], error: &serde_json::Error) -> Option<TxJsonRpcMessage<Ro
     // Only the head is looked at: what a frame nests too deeply to be read is skipped over, not followed.
     let head = serde_json::from_slice::<Head>(text).ok();
     let (id, method) = head.map_or((None, None), |head| (head.id, head.method));
-    tracing::warn!(%error, method, bytes = text.len(), "a frame cannot be read");
+    tracing::warn!(%error, method, bytes = text.len(), "a message from the client is not valid");
     if id.is_none() && method.is_some() {
         return None;
     }
     let is_json = error.is_data() || id.is_some() || serde_json::from_slice::<Value>(text).is_ok();
     let code = if is_json { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
-    Some(TxJsonRpcMessage::<RoleServer>::error(ErrorData::new(code, format!("cannot be read: {error}"), None), id))
+    Some(TxJsonRpcMessage::<RoleServer>::error(
+        ErrorData::new(code, format!("the message is not a JSON-RPC request: {error}"), None),
+        id,
+    ))
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>
@@ -151,7 +154,7 @@ where
                 Ok(Line::TooLong) => Heard::Refused(Box::new(too_long())),
                 Ok(Line::End) => return None,
                 Err(error) => {
-                    tracing::debug!(%error, "a stream broke");
+                    tracing::debug!(%error, "reading from the client failed");
                     return None;
                 }
             };

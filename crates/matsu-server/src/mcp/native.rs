@@ -5,8 +5,10 @@ mod questions;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::limits::RESULT_KEPT_UNREAD;
+use matsu_core::limits::{RESULT_KEPT_AFTER_READ, RESULT_KEPT_UNREAD};
 use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::native_task::{NativeLookup, NativeTask};
@@ -19,7 +21,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::handler::result;
+use super::listing::result;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -85,24 +87,31 @@ impl TaskDesk {
             (TaskStatus::Completed, Some(arrived)) => {
                 TaskPayload::Completed { result: body(wait_is_over(arrived), false) }
             }
-            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => {
-                let own = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
-                let cx = ToolContext { rights: Arc::clone(&self.caller.rights), ..own };
-                let (structured, is_error) = run_is_over(&cx, task).await;
-                TaskPayload::Completed { result: body(structured, is_error) }
-            }
+            (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => self.of_run(task).await,
             (TaskStatus::Completed | TaskStatus::Failed, _) => TaskPayload::Completed { result: see(task) },
             (TaskStatus::Cancelled, _) => TaskPayload::Cancelled,
-            (TaskStatus::InputRequired, _) if self.can_ask => self.open_questions(task).await,
+            (TaskStatus::InputRequired, _) => self.open_questions(task).await,
             _ => TaskPayload::Working,
         }
     }
 
-    /// A question that was answered meanwhile is asked no more.
+    /// What the tool that started a run would answer now.
+    async fn of_run(&self, task: &Task) -> TaskPayload {
+        let own = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
+        let cx = ToolContext { rights: Arc::clone(&self.caller.rights), ..own };
+        let (structured, is_error) = run_is_over(&cx, task).await;
+        TaskPayload::Completed { result: body(structured, is_error) }
+    }
+
+    /// A question that was answered meanwhile is asked no more. A client that cannot ask its user gets the question as
+    /// the result, as a call without a task would: otherwise it waits for an answer that it cannot give.
     async fn open_questions(&self, task: &Task) -> TaskPayload {
-        let input_requests =
-            self.app.runtime().open_questions(&task.id).await.map(|asked| questions::asked(&asked)).unwrap_or_default();
-        if input_requests.is_empty() { TaskPayload::Working } else { TaskPayload::InputRequired { input_requests } }
+        let open = self.app.runtime().open_questions(&task.id).await.unwrap_or_default();
+        match (open.is_empty(), self.can_ask) {
+            (true, _) => TaskPayload::Working,
+            (false, true) => TaskPayload::InputRequired { input_requests: questions::asked(&open) },
+            (false, false) => self.of_run(task).await,
+        }
     }
 
     /// Hands answers to the run that asked. What answers no open question is ignored, as the extension says.
@@ -113,8 +122,8 @@ impl TaskDesk {
         self.find(id).await?;
         let (runtime, id) = (self.app.runtime(), TaskId::from_text(id));
         let open = runtime.open_questions(&id).await.map_err(|error| refused(&error))?;
-        for answer in questions::answers(&open, responses) {
-            runtime.answer(&self.caller.principal, &id, &answer).await.map_err(|error| refused(&error))?;
+        for (job, answer) in questions::answers(&open, responses) {
+            runtime.answer(&self.caller.principal, &id, Some(&job), &answer).await.map_err(|error| refused(&error))?;
         }
         Ok(())
     }
@@ -140,7 +149,10 @@ impl TaskDesk {
         let native =
             rmcp::model::Task::new(task.id.as_str(), status, task.created_at.to_string(), task.updated_at.to_string());
         let native = native.with_poll_interval_ms(millis(poll)).with_status_message(words(task));
-        if task.status.is_terminal() { native.with_ttl_ms(millis(RESULT_KEPT_UNREAD)) } else { native }
+        match kept_until(task) {
+            Some(until) => native.with_ttl_ms(millis(until.since(task.created_at))),
+            None => native,
+        }
     }
 
     /// A client polls an unknown id for ever, so one that was known ends for good.
@@ -154,19 +166,27 @@ impl TaskDesk {
     }
 }
 
+/// When a finished task is removed, as far as is known; reading it brings that forward.
+fn kept_until(task: &Task) -> Option<Timestamp> {
+    let finished = task.finished_at.filter(|_| task.status.is_terminal())?;
+    let unread = finished.plus(RESULT_KEPT_UNREAD);
+    Some(task.first_read_at.map_or(unread, |read| read.plus(RESULT_KEPT_AFTER_READ).min(unread)))
+}
+
 /// What a person or a model may read about a task under way.
 fn words(task: &Task) -> String {
     if let Some(message) = &task.status_message {
         return message.clone();
     }
     if task.status == TaskStatus::InputRequired {
-        return "it asks something: get_task_status shows the question and takes the answer".to_owned();
+        return "waits for the answer to a question: get_task_status shows it and takes the answer".to_owned();
     }
     let counts = &task.counts;
     let ended = counts.total() - counts.unfinished();
-    match counts.total() {
-        0 => task.status.to_string(),
-        total => format!("{}: {ended} of {total} jobs done", task.status),
+    match (task.status.is_terminal(), counts.total()) {
+        (_, 0) | (true, 1) => task.status.to_string(),
+        (true, total) => format!("{}: {} of {total} jobs failed", task.status, counts.failed),
+        (false, total) => format!("{}: {ended} of {total} jobs done", task.status),
     }
 }
 
@@ -192,8 +212,8 @@ fn millis(span: Duration) -> u64 {
 }
 
 fn refused(error: &TaskError) -> ErrorData {
-    match error {
-        TaskError::NotFound(_) | TaskError::Invalid(_) => ErrorData::invalid_params(error.to_string(), None),
+    match error.code() {
+        ErrorCode::TaskNotFound | ErrorCode::InvalidParams => ErrorData::invalid_params(error.to_string(), None),
         _ => ErrorData::internal_error(error.to_string(), None),
     }
 }

@@ -1,6 +1,7 @@
 //! `matsu connect`: tells AI clients about Matsu, in user scope, and takes it back.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
@@ -8,6 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Context, print_json};
+use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::{CLIENTS, Client, Undone, Wish, record};
 
@@ -15,7 +17,8 @@ use crate::connect::{CLIENTS, Client, Undone, Wish, record};
 pub struct Connect {
     /// claude, codex, cursor, gemini or vscode; all that are installed, if none is named
     pub client: Option<String>,
-    /// Also install hooks: unread results keep a turn going once, and a prompt brings one line of news
+    /// Also install hooks, where the client has them: unread results keep a turn going once, and a prompt brings one
+    /// line of news
     #[arg(long)]
     pub hooks: bool,
     /// Take everything out again
@@ -26,7 +29,7 @@ pub struct Connect {
     pub yes: bool,
 }
 
-pub fn run(cx: &Context, args: &Connect) -> Result<ExitCode> {
+pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
     let homes = cx.config.homes()?;
     let clients = match &args.client {
         Some(name) => vec![Client::named(name).with_context(|| {
@@ -43,7 +46,7 @@ pub fn run(cx: &Context, args: &Connect) -> Result<ExitCode> {
         bail!("no AI client was found; name one to set it up anyway, for instance `matsu connect claude`");
     }
     let program = std::env::current_exe().context("cannot find this program on disk")?;
-    let wish = Wish { program, hooks: args.hooks };
+    let wish = Wish { program, options: options(global)?, hooks: args.hooks };
     // Once more is again from the start: what an earlier version put there goes first.
     let again: Vec<&&Client> = clients.iter().filter(|client| is_connected(cx, client)).collect();
     for client in &again {
@@ -58,8 +61,29 @@ pub fn run(cx: &Context, args: &Connect) -> Result<ExitCode> {
     for (client, edits) in &plans {
         record::apply(&cx.config.paths.data_dir, client.name, edits)?;
     }
-    report(cx, &plans);
+    report(cx, &plans, args.hooks);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was passed here to choose a store, for the client to pass as well.
+fn options(global: &Global) -> Result<Vec<String>> {
+    let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let mut options = Vec::new();
+    if let Some(folder) = &global.data_dir {
+        options.extend(["--data-dir".to_owned(), path(folder)]);
+    }
+    if let Some(file) = &global.config {
+        options.extend(["--config".to_owned(), path(file)]);
+    }
+    match &global.store {
+        Some(url) if url.starts_with("postgres") => bail!(
+            "--store {}: a client's file shall hold no password; set store.url in the configuration file instead",
+            crate::config::without_password(url)
+        ),
+        Some(url) => options.extend(["--store".to_owned(), url.clone()]),
+        None => {}
+    }
+    Ok(options)
 }
 
 fn is_connected(cx: &Context, client: &Client) -> bool {
@@ -74,7 +98,7 @@ fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
         }
     }
     if !std::io::stdin().is_terminal() {
-        bail!("nobody is there to ask; pass --yes to go ahead");
+        bail!("stdin is not a terminal, so this cannot be confirmed; pass --yes to go ahead");
     }
     print!("Go ahead? [y/N] ");
     std::io::stdout().flush()?;
@@ -83,7 +107,7 @@ fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)]) {
+fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
     if cx.json {
         let clients = plans.iter().map(|(client, edits)| {
             json!({
@@ -91,6 +115,7 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)]) {
                 "files": edits.iter().map(|edit| json!({ "file": edit.file, "what": edit.what })).collect::<Vec<_>>(),
                 "tool_timeout_seconds": client.timeout.seconds(),
                 "hold_seconds": client.timeout.hold(),
+                "hooks": hooks && client.hooks.is_some(),
                 "after": client.after,
             })
         });
@@ -101,6 +126,9 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)]) {
         say!("{}: connected", client.title);
         for edit in edits {
             say!("  {} in {}", edit.what, edit.file.display());
+        }
+        if hooks && client.hooks.is_none() {
+            say!("  no hooks: Matsu knows none for {}", client.title);
         }
         say!("  a wait is held up to {} s; {}", client.timeout.hold(), client.after);
     }
@@ -114,7 +142,7 @@ fn undo(cx: &Context, clients: &[&Client]) -> Result<ExitCode> {
             let (file, word) = match undone {
                 Undone::Restored(file) => (file, "restored"),
                 Undone::Removed(file) => (file, "removed"),
-                Undone::Changed(file) => (file, "changed by somebody else; look for matsu in it"),
+                Undone::Changed(file) => (file, "changed by another program; look for matsu in it"),
                 Undone::Gone(file) => (file, "gone"),
             };
             if !cx.json {

@@ -13,6 +13,8 @@ use super::json_text::{Inserted, Place, insert_element, insert_member, take_out}
 pub struct Wish {
     /// The program that the client starts.
     pub program: PathBuf,
+    /// Options before the subcommand, so that the client uses the store that was set up here.
+    pub options: Vec<String>,
     pub hooks: bool,
 }
 
@@ -65,17 +67,16 @@ pub fn edits(client: &Client, homes: &Homes, wish: &Wish) -> Result<Vec<Edit>> {
     if let Some(rule) = client.rule {
         edits.push(rule_block(rule(homes))?);
     }
-    match client.hooks {
-        Some(hooks) if wish.hooks => add_hooks(&mut edits, &hooks(homes), wish)?,
-        None if wish.hooks => bail!("{} has no hooks that Matsu knows; run this without --hooks", client.title),
-        _ => {}
+    if let Some(hooks) = client.hooks.filter(|_| wish.hooks) {
+        add_hooks(&mut edits, &hooks(homes), wish)?;
     }
     Ok(edits)
 }
 
-fn arguments(timeout: Timeout) -> Vec<String> {
+fn arguments(wish: &Wish, timeout: Timeout) -> Vec<String> {
     // The client starts the server in the project it works on.
-    ["mcp", "--root", ".", "--hold", &timeout.hold().to_string()].map(str::to_owned).to_vec()
+    let own = ["mcp", "--root", ".", "--hold", &timeout.hold().to_string()].map(str::to_owned);
+    [wish.options.clone(), own.to_vec()].concat()
 }
 
 fn server(client: &Client, homes: &Homes, wish: &Wish) -> Result<Edit> {
@@ -83,7 +84,7 @@ fn server(client: &Client, homes: &Homes, wish: &Wish) -> Result<Edit> {
     let before = read(servers.file())?;
     let text = before.clone().unwrap_or_default();
     let program = wish.program.to_string_lossy();
-    let args = arguments(client.timeout);
+    let args = arguments(wish, client.timeout);
     let inserted = match &servers {
         Servers::Json { key, kind, timeout, .. } => {
             let mut entry = json!({ "command": program, "args": args });
@@ -167,7 +168,9 @@ fn add_hooks(edits: &mut Vec<Edit>, hooks: &Hooks, wish: &Wish) -> Result<()> {
         }
     };
     for (event, verb) in [(hooks.at_end, "stop"), (hooks.at_prompt, "prompt")] {
-        let command = format!("{} hook {verb}", shell_word(&wish.program.to_string_lossy()));
+        let program = wish.program.to_string_lossy();
+        let words = std::iter::once(&*program).chain(wish.options.iter().map(String::as_str));
+        let command = format!("{} hook {verb}", words.map(shell_word).collect::<Vec<_>>().join(" "));
         let group = json!({ "hooks": [{ "type": "command", "command": command, "timeout": hooks.timeout }] });
         let inserted = insert_element(&edit.after, &["hooks", event], &group);
         let inserted = inserted.with_context(|| format!("{} was left as it is", hooks.file.display()))?;

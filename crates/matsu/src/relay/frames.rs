@@ -37,6 +37,11 @@ impl Frames {
         }
     }
 
+    /// Whether a request has no answer yet.
+    pub fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Whether the client shall see this.
     pub fn heard_from_daemon(&mut self, line: &[u8]) -> bool {
         let Ok(Head { id, method }) = serde_json::from_slice(line) else { return true };
@@ -57,7 +62,8 @@ impl Frames {
             .open
             .extract_if(|id, _| greeting.as_ref() != Some(id))
             .map(|(_, id)| {
-                let message = "the daemon ended during this call; its work goes on. Call again.";
+                let message = "the Matsu daemon ended during this call, so the call has no result. Tasks are stored: call \
+                               get_task_status without arguments to see how yours stand, then call again.";
                 let error = json!({ "code": -32603, "message": message, "data": { "retryable": true } });
                 json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
             })
@@ -89,7 +95,7 @@ impl Frames {
 
 /// The answer to a frame that was not read to its end. Its id is not known.
 pub fn too_long() -> String {
-    let message = format!("a frame may have at most {FRAME_BYTES_MAX} bytes");
+    let message = format!("the message is too long: at most {FRAME_BYTES_MAX} bytes are accepted");
     json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } }).to_string()
 }
 

@@ -30,10 +30,10 @@ impl Relay {
             tokio::select! {
                 reached = self.reach() => if let Some(mut daemon) = reached? {
                     for line in frames.handshake() {
-                        send(&mut daemon.1, line).await.context("the daemon hung up")?;
+                        send(&mut daemon.1, line).await.context("the daemon closed the connection")?;
                     }
                     for line in held.into_iter().filter(|line| !is_handshake(line)) {
-                        send(&mut daemon.1, line).await.context("the daemon hung up")?;
+                        send(&mut daemon.1, line).await.context("the daemon closed the connection")?;
                     }
                     return Ok(Some(daemon));
                 },

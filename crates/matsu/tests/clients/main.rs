@@ -10,8 +10,10 @@
 mod agent_runs;
 mod agents;
 mod bad_frames;
+mod calls;
 mod containment;
 mod doors;
+mod every_tool;
 mod handles;
 mod hold;
 mod home;

@@ -59,3 +59,45 @@ fn a_wait_as_a_task_outlives_the_daemon_and_ends_alone() {
     assert_eq!(ended["result"]["structuredContent"]["arrived"], json!([task]), "{ended}");
     assert!(ended["result"]["content"][0]["text"].as_str().unwrap().contains("Something arrived"), "{ended}");
 }
+
+/// Some clients leave the header out on `tasks/…`, where it repeats what the body says.
+#[test]
+fn a_task_is_found_without_the_header_that_names_it() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let http = daemon.http();
+    let task = http.submit(0);
+    let mut body = modern("tasks/get", json!({ "taskId": task }));
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let found = http.mcp(&body, &[("Mcp-Name", "")]).json();
+    assert_eq!(found["result"]["taskId"], json!(task), "{found}");
+    let wrong = http.mcp(&body, &[("Mcp-Name", "task_other")]);
+    assert_eq!((wrong.status, &wrong.json()["error"]["code"]), (400, &json!(-32020)), "a wrong one is refused");
+    let mut call = modern("tools/call", json!({ "name": "list_agents", "arguments": { "probe": false } }));
+    assert_eq!(http.mcp(&call, &[("Mcp-Name", "")]).status, 400, "a call is refused without it");
+    call["params"]["name"] = json!("use_agents");
+    let elsewhere = http.mcp(&call, &[]).json();
+    assert!(elsewhere["error"]["message"].as_str().is_some_and(|why| why.contains("tools=agents")), "{elsewhere}");
+}
+
+#[test]
+fn methods_that_are_not_declared_do_not_exist() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let methods =
+        ["initialize", "ping", "prompts/list", "resources/list", "resources/templates/list", "completion/complete"];
+    for method in methods {
+        let params = match method {
+            "initialize" => {
+                json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } })
+            }
+            "completion/complete" => {
+                json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } })
+            }
+            _ => json!({}),
+        };
+        let reply = daemon.http().mcp(&modern(method, params), &[]);
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!(-32601)), "{method}: {reply:?}");
+    }
+}

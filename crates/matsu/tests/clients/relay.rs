@@ -1,5 +1,7 @@
 //! Relays outlive their daemon, share it, and leave work alone when their client dies.
 
+use std::io::Write;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -100,4 +102,20 @@ fn a_client_that_dies_loses_nothing() {
     let since = &listed["next"]["since"][&task];
     let ended = next.call("get_task_status", &json!({ "task_id": task, "timeout": 20, "since": since }));
     assert_eq!(ended["status"], "completed", "{ended}");
+}
+
+#[test]
+fn a_client_that_closes_its_output_gets_the_answers_that_come_at_once() {
+    let home = Home::new();
+    let _daemon = home.serve();
+    let mut relay = home.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } },
+    });
+    let mut input = relay.stdin.take().unwrap();
+    writeln!(input, "{hello}").unwrap();
+    drop(input);
+    let said = String::from_utf8(relay.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.contains("\"serverInfo\""), "{said:?}");
 }

@@ -40,3 +40,4 @@ mod soak;
 mod stores;
 mod strangers;
 mod suspend;
+mod tool_calls;

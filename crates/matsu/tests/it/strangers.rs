@@ -222,6 +222,28 @@ fn sessions_of_mcp_over_http_are_bounded() {
 }
 
 #[test]
+fn a_session_of_mcp_over_http_is_its_principals_alone() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let api = &daemon.api;
+    home.run(&["user", "add", "bob"]).good();
+    let secret = home.run_json(&["token", "new", "bobs", "--user", "bob"])["secret"].as_str().unwrap().to_owned();
+    let session = format!("Mcp-Session-Id: {}", begin(api));
+    let accept = "Accept: application/json, text/event-stream";
+    let ask = |token: &str, method: &str, body: &str| {
+        let auth = format!("Authorization: Bearer {token}");
+        api.send_raw(method, "/mcp", &[&auth, &session, accept], body.as_bytes()).unwrap().status
+    };
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }).to_string();
+    for (method, body) in [("POST", ping.as_str()), ("GET", ""), ("DELETE", "")] {
+        assert_eq!(ask(&secret, method, body), 404, "{method}");
+    }
+    assert_eq!(ask(&api.token, "POST", &ping), 200, "it still lives");
+    assert_eq!(ask(&api.token, "DELETE", ""), 204, "its own principal may end it");
+    assert_eq!(ask(&api.token, "POST", &ping), 404);
+}
+
+#[test]
 fn a_refusal_says_how_to_come_in_and_schemes_have_no_case() {
     let home = Home::sqlite();
     let daemon = home.serve();

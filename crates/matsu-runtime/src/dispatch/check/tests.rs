@@ -85,6 +85,16 @@ fn each_refusal_names_the_field_what_was_expected_and_what_came() {
 }
 
 #[test]
+fn a_whole_number_may_be_written_with_a_point() {
+    let mut given = json!({ "task_id": "t", "timeout": 5.0, "since": { "a": 2.0 }, "other": 1.0 });
+    whole_numbers(&schema(), &mut given);
+    assert_eq!(given, json!({ "task_id": "t", "timeout": 5, "since": { "a": 2 }, "other": 1.0 }));
+    let mut broken = json!({ "task_id": "t", "timeout": 5.5 });
+    whole_numbers(&schema(), &mut broken);
+    assert!(arguments(&schema(), &broken).is_err());
+}
+
+#[test]
 fn a_long_value_is_not_repeated_whole() {
     let (_, _, received, _) = refusal(json!({ "task_id": "x".repeat(10_000) }));
     assert_eq!(received.chars().count(), SHOWN_CHARS_MAX);

@@ -9,7 +9,7 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::store::Store;
 use matsu_core::principal::Principal;
 use matsu_core::slot::SlotLimits;
-use matsu_runtime::dispatch::{self, Reply, check};
+use matsu_runtime::dispatch::{self, Reply, reply_check};
 use matsu_runtime::research::{ResearchKit, ResearchSettings, SearchJob, VerifyJob};
 use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::TOOLS;
@@ -85,7 +85,7 @@ impl Client {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         match dispatch::call(entry, &self.cx, arguments).await {
             Reply::Done { body, is_error } => {
-                if let Err(error) = check::arguments(entry.output_schema(), &body) {
+                if let Err(error) = reply_check::check(entry.output_schema(), &body) {
                     panic!("{name} answered {body}, which does not fit its schema: {error}");
                 }
                 assert_eq!(body["ok"], json!(!is_error));

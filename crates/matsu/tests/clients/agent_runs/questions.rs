@@ -17,7 +17,9 @@ fn a_question_parks_the_run_frees_its_place_and_its_answer_goes_on() {
     let mut client = bench.client();
     let task = start_with(&mut client, ASKS, json!({ "cli_name": "events", "timeout": 2 }));
     let asking = reaches(&mut client, &task, "input_required");
-    assert_eq!(asking["question"], json!({ "id": "q1", "text": "Go on?", "options": ["yes", "no"] }), "{asking}");
+    let question = &asking["question"];
+    assert_eq!((&question["id"], &question["text"]), (&json!("q1"), &json!("Go on?")), "{asking}");
+    assert_eq!((&question["options"], &question["cli_name"]), (&json!(["yes", "no"]), &json!("events")), "{asking}");
     // With a limit of one: its place is free while it waits, and its two seconds stand still.
     let other = start(&mut client, "sleep 3; echo other");
     assert_eq!(end_of(&mut client, &other)["result"], "other\n");
@@ -66,12 +68,11 @@ fn a_question_reaches_the_clients_own_user_as_a_native_task() {
     reaches(&mut client, &task, "input_required");
     let (_, http) = bench.home.relayed();
     let get = |can_ask| native(&http, "tasks/get", json!({ "taskId": task }), can_ask)["result"].clone();
-    let mute = get(false);
-    assert_eq!(mute["status"], "working", "who cannot ask is asked nothing: {mute}");
-    assert!(mute["statusMessage"].as_str().is_some_and(|words| words.contains("get_task_status")), "{mute}");
     let asked = get(true);
     assert_eq!(asked["status"], "input_required", "{asked}");
-    let form = &asked["inputRequests"]["q1"];
+    let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    assert!(key.starts_with("j_") && key.ends_with(":q1"), "{key}");
+    let form = &asked["inputRequests"][&key];
     assert_eq!(
         (&form["method"], &form["params"]["message"]),
         (&json!("elicitation/create"), &json!("Go on?")),
@@ -81,14 +82,101 @@ fn a_question_reaches_the_clients_own_user_as_a_native_task() {
 
     let update =
         |responses: Value| native(&http, "tasks/update", json!({ "taskId": task, "inputResponses": responses }), true);
-    let said = |answer: &str| json!({ "q1": { "action": "accept", "content": { "answer": answer } } });
+    let said = |answer: &str| json!({ &key: { "action": "accept", "content": { "answer": answer } } });
     assert!(update(json!({ "q9": { "action": "accept", "content": {} } }))["result"].is_object());
-    assert!(update(json!({ "q1": { "action": "decline" } }))["result"].is_object());
+    assert!(update(json!({ &key: { "action": "decline" } }))["result"].is_object());
     assert_eq!(get(true)["status"], "input_required", "declined here, it is open for others");
     let refused = update(said("perhaps"));
     assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("one of yes, no")), "{refused}");
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let taken = update(said("yes"));
     assert!(taken["result"].is_object(), "{taken}");
     let ended = until("the run goes on", SOON, || Some(get(true)).filter(|now| now["status"] == "completed"));
     assert!(ended["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("went on")), "{ended}");
+}
+
+/// A client that follows tasks and cannot ask its user would wait for ever otherwise.
+#[test]
+fn a_native_task_of_a_client_without_forms_completes_with_the_question() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start_with(&mut client, ASKS, json!({ "cli_name": "events" }));
+    reaches(&mut client, &task, "input_required");
+    let (_, http) = bench.home.relayed();
+    let ended = native(&http, "tasks/get", json!({ "taskId": task }), false)["result"].clone();
+    assert_eq!(ended["status"], "completed", "{ended}");
+    let said = &ended["result"]["structuredContent"];
+    assert_eq!((&said["status"], &said["question"]["text"]), (&json!("input_required"), &json!("Go on?")), "{said}");
+    assert!(said["message"].as_str().is_some_and(|text| text.contains("\"id\":\"q1\"")), "{said}");
+}
+
+#[test]
+fn an_answered_question_is_gone_from_the_next_read() {
+    let bench = Bench::with("[slots]\nagent_cli = 1\n");
+    let mut client = bench.client();
+    let task = start_with(&mut client, ASKS, json!({ "cli_name": "events" }));
+    reaches(&mut client, &task, "input_required");
+    // It has the only slot, so the answered run cannot continue yet.
+    let (began, may_end) = (bench.home.signal("began"), bench.home.signal("may_end"));
+    let waits = format!("echo > {}; until [ -e {} ]; do sleep 0.05; done", began.display(), may_end.display());
+    let other = start(&mut client, &waits);
+    reaches(&mut client, &other, "running");
+    let said = client.call("get_task_status", &json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } }));
+    assert_eq!((&said["status"], said.get("question")), (&json!("running"), None), "{said}");
+    let (_, http) = bench.home.relayed();
+    let get = native(&http, "tasks/get", json!({ "taskId": task }), true)["result"].clone();
+    assert_eq!((&get["status"], get.get("inputRequests")), (&json!("working"), None), "{get}");
+    std::fs::write(may_end, "").unwrap();
+    assert_eq!(end_of(&mut client, &task)["result"], "went on");
+}
+
+#[test]
+fn two_agents_that_ask_under_the_same_id_get_their_own_answers() {
+    let bench = Bench::new();
+    let agents = bench.home.path(".config/matsu/agents");
+    let definition = std::fs::read_to_string(agents.join("events.toml")).unwrap();
+    std::fs::write(agents.join("second.toml"), definition.replace("\"events\"\ncommand", "\"second\"\ncommand"))
+        .unwrap();
+    let mut client = bench.client();
+    for answers in ["plain", "native"] {
+        let names = json!({ "cli_names": ["events", "second"], "message": ASKS, "run_async": true });
+        let task = client.call("use_agents", &names)["task_id"].as_str().unwrap().to_owned();
+        let asking = until("both ask", SOON, || {
+            let said = client.call("get_task_status", &json!({ "task_id": task }));
+            let both = said["results"].as_array()?.iter().filter(|job| job["question"]["id"] == "q1").count() == 2;
+            both.then_some(said)
+        });
+        let job_of = |name: &str| {
+            let job = asking["results"].as_array().unwrap().iter().find(|job| job["cli_name"] == name).unwrap();
+            assert_eq!(job["question"]["job_id"], job["job_id"], "{job}");
+            job["job_id"].as_str().unwrap().to_owned()
+        };
+        let (first, second) = (job_of("events"), job_of("second"));
+        if answers == "plain" {
+            let answer = |more: Value| {
+                let mut answer = json!({ "id": "q1", "option": "yes" });
+                answer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                json!({ "task_id": task, "answer": answer })
+            };
+            let unclear = client.call("get_task_status", &answer(json!({})));
+            let why = unclear["error"].as_str().unwrap();
+            assert!(why.contains(&first) && why.contains(&second), "{unclear}");
+            assert_eq!(client.call("get_task_status", &answer(json!({ "job_id": second })))["ok"], true);
+            assert_eq!(client.call("get_task_status", &answer(json!({ "job_id": first, "option": "no" })))["ok"], true);
+        } else {
+            let (_, http) = bench.home.relayed();
+            let asked = native(&http, "tasks/get", json!({ "taskId": task }), true)["result"].clone();
+            assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 2, "{asked}");
+            let said = |answer: &str| json!({ "action": "accept", "content": { "answer": answer } });
+            let responses = json!({ format!("{second}:q1"): said("yes"), format!("{first}:q1"): said("no") });
+            native(&http, "tasks/update", json!({ "taskId": task, "inputResponses": responses }), true);
+        }
+        let end = end_of(&mut client, &task);
+        let of = |name: &str| {
+            let results = end["results"].as_array().unwrap();
+            results.iter().find(|job| job["cli_name"] == name).unwrap().clone()
+        };
+        assert_eq!(of("second")["result"], "went on", "{end}");
+        assert_eq!(of("events")["status"], "failed", "{end}");
+    }
 }
