@@ -10,10 +10,14 @@ Made by `make test-agents`. The programs are those their vendors publish on npm,
 models are played by the test kit's scripted server on loopback. Each was run by a Matsu daemon as `use_agent` runs it.
 
 HEAD
+log=$(cat)
+printf 'Every row about runs was tried: '
+grep -o '^place: [^:]*\|place: [a-z]* as [a-z ]*' <<<"$log" | sed 's/.*place: //' | sort -u | paste -sd, | sed 's/,/, /g; s/$/./'
+echo
 printf 'Versions: '
 sed -n 's/^  \(@\{0,1\}[a-z].*\)@\([0-9][0-9.]*\)$/`\1` \2/p' "$here/agents.sh" | grep -v node-linux | paste -sd, | sed 's/,/, /g; s/$/./'
 echo
-grep -o 'result: .* | .*' | sed 's/^result: //' | awk -F ' [|] ' '
+grep -o 'result: .* | .*' <<<"$log" | sed 's/^result: //' | awk -F ' [|] ' '
   { if (!($1 in seen)) { seen[$1] = 1; rows[++n] = $1 } if (!($2 in who)) { who[$2] = 1; columns[++m] = $2 } cell[$1, $2] = $3 }
   END {
     line = "| |"; rule = "|---|"
@@ -32,6 +36,7 @@ A dash is a thing that was not asked of that program:
 - **A wait that wakes an idle session** needs a client that knows MCP's native tasks; of the five that is Claude Code.
 - **Set up by `matsu connect`**: of the five it knows Claude Code, Codex and Gemini CLI.
 - **A question that parks** needs a program that can be answered while it runs. Claude Code takes answers on its input; the others are run unattended, and what they may not do is refused.
-- **A renewed login**: Codex alone can be told where its tokens are renewed, so it alone can be led to a server on loopback. The others have their vendor's address built in. They are run no differently: in the user's own directory, never with a copy of it ("the user's login used, not copied"), so what they write there is the user's own file.
+- **A renewed login**: a proxy on loopback plays the vendors' servers, with a certificate that the program is told to trust. Qwen Code has keys only, which are not renewed: its login with tokens ended with its free tier.
+- **Its own sandbox**: of the five only Codex has one that is on by itself.
 - **Answered by wait, and a block at a tool call of its own**: with `delivery = "wait"` an agent stays between two messages; it is shown with the two programs that have a hook after every tool call, which is how a block reaches an agent that makes no call of ours.
 TAIL

@@ -27,6 +27,7 @@ pub mod text;
 mod verdict;
 mod worktree;
 
+pub use command_line::MARKER;
 pub use confinement::ConfineOptions;
 pub use definition::QuotaPart;
 pub use host::{CliHost, HostOptions};

@@ -51,6 +51,12 @@ words! {
     }
 }
 
+/// A level and what it does not cover, in the words that every report uses.
+#[must_use]
+pub fn show_confinement(level: &str, not_covered: &[String]) -> String {
+    format!("{level}; not covered: {}", not_covered.join("; "))
+}
+
 /// One run as it was checked and accepted: everything but the definition of its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInput {

@@ -138,6 +138,9 @@ pub enum Command {
         #[arg(long)]
         no_network: bool,
     },
+    /// Tries namespaces inside those of a run; never started by hand
+    #[command(name = "__nest", hide = true)]
+    Nest,
     /// The first process in those namespaces; never started by hand
     #[command(name = "__init", hide = true)]
     Init,
@@ -180,9 +183,13 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         Command::User(what) => user::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Shim | Command::Read | Command::Seal { .. } | Command::Init | Command::Fence | Command::Mcp(_) => {
-            Ok(ExitCode::FAILURE)
-        }
+        Command::Shim
+        | Command::Read
+        | Command::Seal { .. }
+        | Command::Nest
+        | Command::Init
+        | Command::Fence
+        | Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, args).await,

@@ -78,6 +78,7 @@ impl Config {
 
         let mut layers = Layers::defaults(&paths);
         match &file {
+            Some(file) if global.config.is_none() && is_kept_from_run(file) => {}
             Some(file) if file.exists() || global.config.is_some() => layers.read_file(file)?,
             _ => {}
         }
@@ -349,6 +350,12 @@ impl Config {
         };
         Ok(McpConfig { servers, environment: environment.collect() })
     }
+}
+
+/// A confined run may not read its user's configuration. Its relay needs none: all it uses is in its arguments.
+fn is_kept_from_run(file: &Path) -> bool {
+    let is_in_run = std::env::var_os(matsu_adapters::agents::MARKER).is_some();
+    is_in_run && std::fs::File::open(file).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 fn password_in(address: &str) -> Option<&str> {

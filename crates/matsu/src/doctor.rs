@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
-use matsu_core::ports::agent::ProbeDepth;
+use matsu_core::ports::agent::{MachineConfinement, ProbeDepth};
+use matsu_core::run::{Confinement, Mode, show_confinement};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -87,7 +88,8 @@ impl Findings {
 pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     let (store, daemon, port, agents, servers) =
         tokio::join!(store(config), daemon(config), port(config), agents(config, depth), models::servers(config));
-    Findings(vec![store, daemon, port, agents, secrets(config), clock(), models::providers(config), servers])
+    let runs = runs(config);
+    Findings(vec![store, daemon, port, agents, runs, secrets(config), clock(), models::providers(config), servers])
 }
 
 async fn store(config: &Config) -> Finding {
@@ -158,6 +160,24 @@ async fn agents(config: &Config, depth: ProbeDepth) -> Finding {
         return note("agents", "none is installed", "install one of the command lines that `matsu agents` lists");
     }
     good("agents", words.join(", "))
+}
+
+/// How runs are confined, in the words of `matsu agents` and of the reply to a start.
+fn runs(config: &Config) -> Finding {
+    let MachineConfinement { level, not_covered, weaker_because } = compose::agents(config).confinement();
+    let level = match level {
+        Ok(level) => level,
+        Err(why) => return bad("runs", "none can be started", why),
+    };
+    let mut detail = show_confinement(level.as_str(), &not_covered);
+    if config.agent_mode_max() == Mode::Full && level != Confinement::Open {
+        detail.push_str("; runs in the mode full are open (agents.mode_max)");
+    }
+    match (level, weaker_because) {
+        (Confinement::Open, _) => note("runs", detail, "set agents.confine to \"auto\" to confine them"),
+        (_, Some(why)) => note("runs", detail, why),
+        (_, None) => good("runs", detail),
+    }
 }
 
 /// What others must not read.

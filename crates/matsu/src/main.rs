@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         commands::Command::Shim => return shim::run(),
         commands::Command::Seal { no_network: false } => return sandbox::run_seal(Network::Shared),
         commands::Command::Seal { no_network: true } => return sandbox::run_seal(Network::None),
+        commands::Command::Nest => return sandbox::run_nest(),
         commands::Command::Init => return sandbox::run_init(),
         commands::Command::Fence => return sandbox::run_fence(),
         _ => {}

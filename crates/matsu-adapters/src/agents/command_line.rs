@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use matsu_core::ports::agent::{Login, Resume};
-use matsu_core::run::{Confinement, RunInput};
+use matsu_core::run::RunInput;
 use matsu_core::secret::Token;
 use toml::Value;
 
@@ -28,7 +28,8 @@ pub struct Facts<'a> {
     pub data_dir: &'a Path,
     pub matsu: &'a Path,
     pub login: Login,
-    pub level: Confinement,
+    /// A sandbox of the program's own works inside ours.
+    pub can_nest: bool,
     /// Matsu's own environment.
     pub own: &'a BTreeMap<String, String>,
     /// Opens the run's own session, for a program that can find its way back.
@@ -93,7 +94,7 @@ pub fn build(facts: &Facts<'_>) -> CommandLine {
 fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (definition, input) = (facts.definition, facts.input);
     let mut parts: Vec<Part> =
-        definition.modes.get(&input.mode).map(|part| part.part(facts.level)).into_iter().collect();
+        definition.modes.get(&input.mode).map(|part| part.part(facts.can_nest)).into_iter().collect();
     if facts.login == Login::Key {
         parts.extend(definition.login.as_ref().map(|login| login.private.clone()));
     }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use matsu_core::ports::agent::Login;
+use matsu_core::ports::agent::{Login, MachineConfinement};
 use matsu_core::run::{Confinement, Mode};
 
 use super::definition::Definition;
+use super::environment;
 use super::runs_folder::{RunFolder, make_private};
 use super::sandbox::fence::Fence;
 use super::sandbox::reach::{Folders, Machine, Reach};
-use super::sandbox::state::{Keep, State, StatePaths};
+use super::sandbox::state::{Keep, Original, Sessions, State, StatePaths};
 use super::sandbox::trial::{self, Offer};
 use super::sandbox::view::{Entry, Network, View};
 use super::sandbox::{Sandbox, program};
@@ -81,13 +82,14 @@ impl Confiner {
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let home = environment.get("HOME").filter(|home| home.starts_with('/')).map(PathBuf::from);
         let home = real(home.unwrap_or_else(|| PathBuf::from("/nonexistent")));
-        let read = options.read.iter().map(|path| real(expand(path, &home, &home))).collect();
+        let certificates = environment::CERTIFICATES.iter().filter_map(|name| environment.get(*name)).cloned();
+        let read = options.read.iter().cloned().chain(certificates).map(|path| real(expand(&path, &home, &home)));
         let opened = opened(&options.allow, environment);
         let machine = Machine {
             data_dir: real(data_dir.to_owned()),
             config_dir: options.config_dir.clone().map(real),
             matsu: real(matsu.to_owned()),
-            read,
+            read: read.collect(),
             sockets: opened.iter().map(|opened| opened.socket.clone()).collect(),
             path: environment.get("PATH").cloned().unwrap_or_default(),
             home,
@@ -103,7 +105,7 @@ impl Confiner {
 
     /// What the machine offers; tried at the first use.
     fn offer(&self) -> &Offer {
-        self.offer.get_or_init(|| trial::try_all(&self.machine.data_dir))
+        self.offer.get_or_init(|| trial::try_all(&self.machine.data_dir, &self.machine.matsu))
     }
 
     /// The level of runs in a mode.
@@ -125,12 +127,41 @@ impl Confiner {
             }
         }
         let reasons = reasons.join("; ");
-        Err(format!("{reasons}. Set agents.confine to \"open\" to run agents without confinement"))
+        // A level that was asked for by name is not replaced by a weaker one.
+        let other = match self.options.level {
+            Some(Confinement::Sealed) if offer.fenced.is_none() => "to \"fenced\" for the level that it offers, or ",
+            Some(Confinement::Fenced) if offer.sealed.is_none() => "to \"sealed\" for the level that it offers, or ",
+            _ => "",
+        };
+        Err(format!("{reasons}. Set agents.confine {other}to \"open\" to run agents without confinement"))
     }
 
-    /// What a level does not cover on this machine, in plain words.
+    /// The level of runs on this machine, and why it is not a stronger one.
     #[must_use]
-    pub fn not_covered(&self, level: Confinement, definition: &Definition) -> Vec<String> {
+    pub fn machine(&self) -> MachineConfinement {
+        let level = self.level(Mode::ReadOnly);
+        let not_covered = level.as_ref().map(|level| self.not_covered(*level, None)).unwrap_or_default();
+        // A level that the user chose needs no reason.
+        let is_weaker = self.options.level.is_none() && level == Ok(Confinement::Fenced);
+        let weaker_because = self.offer().sealed.as_ref().filter(|_| is_weaker);
+        let weaker_because = weaker_because.map(|why| format!("runs cannot be sealed here: {why}"));
+        MachineConfinement { level, not_covered, weaker_because }
+    }
+
+    /// Whether a sandbox of a program's own works inside a level.
+    #[must_use]
+    pub fn can_nest(&self, level: Confinement) -> bool {
+        match level {
+            Confinement::Sealed => self.offer().can_nest,
+            // Landlock's rules for files keep a program from mounting.
+            Confinement::Fenced => false,
+            Confinement::Open => true,
+        }
+    }
+
+    /// What a level does not cover on this machine, in plain words; for runs of one agent or of any.
+    #[must_use]
+    pub fn not_covered(&self, level: Confinement, definition: Option<&Definition>) -> Vec<String> {
         let mut gaps = vec!["the network, loopback included"];
         match level {
             Confinement::Sealed if self.offer().scopes => {}
@@ -146,8 +177,9 @@ impl Confiner {
             Confinement::Open => gaps = vec!["anything that the user who runs Matsu can do"],
         }
         let opened = self.opened.iter().map(|opened| format!("{} (agents.allow)", opened.name));
-        let lost = definition.modes.values().any(|mode| !mode.args_when_fenced.is_empty());
-        let lost = (lost && level == Confinement::Fenced).then(|| {
+        let has_own =
+            |definition: &&Definition| definition.modes.values().any(|mode| !mode.args_without_sandbox.is_empty());
+        let lost = definition.filter(has_own).filter(|_| !self.can_nest(level)).map(|definition| {
             format!("what the sandbox of {} itself would stop; it cannot work here and is off", definition.name)
         });
         gaps.into_iter().map(str::to_owned).chain(lost).chain(opened).collect()
@@ -198,11 +230,8 @@ impl Confiner {
         env.extend(self.opened.iter().map(|opened| opened.variable.clone()));
         let is_sealed = level == Confinement::Sealed;
         let paths = self.state_paths(run);
-        let state = if is_sealed {
-            State::prepare(&paths, &run.folder.outside(), run.session)
-        } else {
-            Ok(State::plain(&paths))
-        };
+        let state =
+            if is_sealed { State::prepare(&paths, &run.folder.outside(), run.session) } else { State::plain(&paths) };
         let state =
             state.map_err(|error| format!("the state of {} cannot be prepared: {error}", run.definition.name))?;
         let folders = Folders { root: run.folder.root(), tmp: run.folder.tmp(), home: run.folder.home() };
@@ -233,15 +262,18 @@ impl Confiner {
         let Some(login) = &run.definition.login else { return StatePaths::default() };
         // A run with a key has a configuration of its own and does not see the user's.
         let is_private = run.login == Login::Key;
-        let paths = |names: &[String]| -> Vec<PathBuf> {
-            let names = names.iter().filter(|name| name.starts_with("{home}") == is_private);
-            names.map(|name| expand(name, &self.machine.home, run.home)).collect()
-        };
-        let mut state = paths(&login.state);
+        let path = |name: &str| expand(name, &self.machine.home, run.home);
+        let is_meant = |name: &&String| name.starts_with("{home}") || !is_private;
+        let mut state: Vec<PathBuf> = login.state.iter().filter(is_meant).map(|name| path(name)).collect();
         if is_private {
             state.push(run.home.to_owned());
         }
-        StatePaths { state, originals: paths(&login.originals), sessions: paths(&login.sessions) }
+        let originals = login.originals.iter().filter(is_meant).map(|name| match name.strip_suffix('/') {
+            Some(folder) => Original::Folder(path(folder)),
+            None => Original::File(path(name)),
+        });
+        let sessions = login.sessions.iter().filter(is_meant).map(|name| Sessions::parse(&path(name)));
+        StatePaths { state, originals: originals.collect(), sessions: sessions.collect() }
     }
 
     /// The sandbox of a short command on files that a run could write: no network, no login, and of the machine only

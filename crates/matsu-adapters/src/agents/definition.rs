@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use matsu_core::limits::RUN_REQUESTS_MAX;
 use matsu_core::ports::agent::{ConnectBack, Delivery, ReportRule};
-use matsu_core::run::{Confinement, Mode};
+use matsu_core::run::Mode;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -124,7 +124,7 @@ pub struct ModePart {
     pub args: Vec<String>,
     /// Instead of `args` where a sandbox of the program's own cannot work inside ours: they switch it off.
     #[serde(default)]
-    pub args_when_fenced: Vec<String>,
+    pub args_without_sandbox: Vec<String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     #[serde(default)]
@@ -138,9 +138,10 @@ pub struct ModePart {
 }
 
 impl ModePart {
-    pub fn part(&self, level: Confinement) -> Part {
-        let is_off = level == Confinement::Fenced && !self.args_when_fenced.is_empty();
-        let args = if is_off { &self.args_when_fenced } else { &self.args };
+    /// `can_nest`: whether a sandbox of the program's own works inside ours.
+    pub fn part(&self, can_nest: bool) -> Part {
+        let is_off = !can_nest && !self.args_without_sandbox.is_empty();
+        let args = if is_off { &self.args_without_sandbox } else { &self.args };
         Part { args: args.clone(), env: self.env.clone(), files: self.files.clone() }
     }
 }
@@ -233,11 +234,12 @@ pub struct LoginPart {
     /// Where the program keeps its own state. A sealed run reads it; what it writes there is thrown away.
     #[serde(default)]
     pub state: Vec<String>,
-    /// Login files below `state` that a run writes in place, for a login that is renewed; also folders that cannot be
-    /// split.
+    /// Login files below `state` that a run writes in place, for a login that is renewed. With a `/` at its end: a
+    /// folder that cannot be split, such as that of a database.
     #[serde(default)]
     pub originals: Vec<String>,
-    /// Folders below `state` in which it keeps its conversations. Those of the run are kept.
+    /// Files below `state` in which it keeps its conversations; those of the run's own are kept. `*` stands for any part
+    /// of a name, `{session}` for the vendor's id of the conversation, `{session_start}` for its first eight characters.
     #[serde(default)]
     pub sessions: Vec<String>,
     /// What makes the program say, by its exit code and without a model call, whether it is logged in.

@@ -259,9 +259,10 @@ fn version_of(text: &str) -> Option<(u32, u32)> {
 }
 
 /// How a repository names its objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
+    #[default]
     Sha1,
     Sha256,
 }

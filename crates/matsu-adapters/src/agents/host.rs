@@ -9,8 +9,8 @@ use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Lease;
 use matsu_core::ports::agent::{
-    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, Probe, ProbeDepth, RefusedParam, RunEvent,
-    RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
+    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, MachineConfinement, Probe, ProbeDepth,
+    RefusedParam, RunEvent, RunOrder, RunRefusal, RunWish, Say, StartError, Supports,
 };
 use matsu_core::run::{Changes, Confinement, Mode};
 
@@ -121,14 +121,16 @@ impl CliHost {
     fn describe(&self, definition: &Definition) -> Agent {
         let modes: Vec<Mode> =
             definition.mode_list().into_iter().filter(|mode| *mode <= self.options.mode_max).collect();
-        let confinement = self.confiner.level(modes.first().copied().unwrap_or(Mode::ReadOnly)).ok();
+        let level = self.confiner.level(modes.first().copied().unwrap_or(Mode::ReadOnly));
+        let not_covered = level.as_ref().map(|level| self.confiner.not_covered(*level, Some(definition)));
         let takes_answers = modes.iter().any(|mode| definition.listens(*mode));
         Agent {
             name: definition.name.clone(),
             command: definition.command.replace(THIS_PROGRAM, "matsu"),
             mode: modes.first().copied().unwrap_or(Mode::ReadOnly),
-            confinement,
-            not_covered: confinement.map(|level| self.confiner.not_covered(level, definition)).unwrap_or_default(),
+            not_covered: not_covered.unwrap_or_default(),
+            confinement: level.as_ref().ok().copied(),
+            confinement_error: level.err(),
             modes,
             login: self.login(definition),
             supports: Supports {
@@ -209,7 +211,7 @@ impl CliHost {
             data_dir: &confined.data_dir,
             matsu: &self.options.matsu,
             login,
-            level: confined.level,
+            can_nest: self.confiner.can_nest(confined.level),
             own: &self.options.environment,
             token: &order.token,
             marker: &marker,
@@ -300,6 +302,10 @@ impl AgentHost for CliHost {
         self.registry.definitions.values().map(|definition| self.describe(definition)).collect()
     }
 
+    fn confinement(&self) -> MachineConfinement {
+        self.confiner.machine()
+    }
+
     fn broken(&self) -> Vec<BrokenDefinition> {
         self.registry.broken.clone()
     }
@@ -324,7 +330,7 @@ impl AgentHost for CliHost {
             message,
             param: None,
         })?;
-        let not_covered = self.confiner.not_covered(level, definition);
+        let not_covered = self.confiner.not_covered(level, Some(definition));
         Ok(CheckedRun { confinement: Some(level), not_covered, ..checked })
     }
 

@@ -119,8 +119,8 @@ pub fn start_in_view(order: &StepOrder, stdin: OwnedFd) -> io::Result<u32> {
     program_command(order, stdin).spawn().map(|child| child.id())
 }
 
-/// Starts a program that does nothing in a view. Blocks for some milliseconds.
-pub fn try_view(view: View) -> Result<(), String> {
+/// Starts a short program in a view, which must succeed. Blocks for some milliseconds.
+pub fn try_view(view: View, program: &Path, args: &[&str]) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(text)?;
     ours.set_read_timeout(Some(TRIAL_MAX)).map_err(text)?;
@@ -128,9 +128,9 @@ pub fn try_view(view: View) -> Result<(), String> {
     command.arg("__seal").env_clear().current_dir("/").stdin(OwnedFd::from(theirs));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(text)?;
     drop(command);
-    let program = PathBuf::from("/bin/true");
+    let (program, args) = (program.to_owned(), args.iter().map(|arg| (*arg).to_owned()).collect());
     let sandbox = Sandbox::Sealed(view);
-    let order = StepOrder { sandbox, program, args: Vec::new(), env: BTreeMap::new(), directory: PathBuf::from("/") };
+    let order = StepOrder { sandbox, program, args, env: BTreeMap::new(), directory: PathBuf::from("/") };
     let sent = File::open("/dev/null").and_then(|null| order.send(&ours, &null.into()));
     let found = sent.map_err(text).and_then(|()| trial_report(&ours));
     let _ = child.kill();

@@ -10,6 +10,8 @@ use std::time::Duration;
 use matsu_core::id::JobId;
 use matsu_core::job::Lease;
 
+use super::git::remove_folder;
+
 /// Leftovers younger than this may belong to a run that is just starting.
 const LEFT_FOR: Duration = Duration::from_secs(600);
 
@@ -49,7 +51,7 @@ impl RunsFolder {
         for (path, lease) in self.locks() {
             if !is_held(&path) && is_old(&path) {
                 let _ = fs::remove_file(&path);
-                let _ = fs::remove_dir_all(self.root.join(format!("{}.{}", lease.job_id, lease.attempt)));
+                let _ = remove_folder(&self.root.join(format!("{}.{}", lease.job_id, lease.attempt)));
             }
         }
     }
@@ -125,7 +127,8 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        // The layers of an ordinary user hold a folder that its owner must open first.
+        let _ = remove_folder(&self.path);
     }
 }
 

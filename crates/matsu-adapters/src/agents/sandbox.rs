@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fence::run as run_fence;
 pub use init::run as run_init;
-pub use seal::run as run_seal;
+pub use seal::{nest as run_nest, run as run_seal};
 
 /// How the supervisor confines the program of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ use harvest::{By, Harvest, Harvester, RESULT};
 pub use open::{Earlier, OpenWish};
 
 /// What must be known about a tree and must not come from it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Note {
     /// The top of the user's tree.
     pub repository: PathBuf,

@@ -23,7 +23,7 @@ use matsu_core::research::address::domain_of;
 use matsu_core::research::merge::Hit;
 use tokio::runtime::Handle;
 
-pub use folders::media_type;
+pub use folders::{media_type, open_inside};
 use freshness::{Freshness, Step};
 use index::Index;
 use scan::{Scan, Scanned};

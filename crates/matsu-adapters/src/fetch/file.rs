@@ -1,7 +1,6 @@
 //! Documents in the owner's folders, as the fetcher reads them: only inside a folder the request names, after every
 //! link was followed, so that no name and no link leads out.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +32,8 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
     }
     // It may have grown since.
     let mut body = Vec::new();
-    let read = File::open(&real).and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut body));
+    let read =
+        local::open_inside(&folder, &real).and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut body));
     read.map_err(|error| FetchError::Failed(error.kind().to_string()))?;
     if body.len() > bytes_max {
         return Err(FetchError::TooLarge);

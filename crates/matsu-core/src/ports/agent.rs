@@ -22,6 +22,9 @@ pub trait AgentHost: Send + Sync {
     /// Every agent with a readable definition, in the order of their names.
     fn agents(&self) -> Vec<Agent>;
 
+    /// How runs are confined on this machine, whatever their agent.
+    fn confinement(&self) -> MachineConfinement;
+
     /// Definitions that could not be read, by file.
     fn broken(&self) -> Vec<BrokenDefinition>;
 
@@ -56,6 +59,20 @@ pub trait AgentHost: Send + Sync {
     async fn apply(&self, changes: &Changes) -> Result<(), String>;
 }
 
+/// How a machine confines runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineConfinement {
+    /// The level of runs in every mode but `full`.
+    ///
+    /// # Errors
+    /// Why there is none, and the setting that allows runs without one.
+    pub level: Result<Confinement, String>,
+    /// What that does not cover, in plain words.
+    pub not_covered: Vec<String>,
+    /// Why a stronger level cannot be had here.
+    pub weaker_because: Option<String>,
+}
+
 /// An agent as its definition describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Agent {
@@ -67,6 +84,8 @@ pub struct Agent {
     pub modes: Vec<Mode>,
     /// How its runs are confined in that mode. Absent: they cannot be, and none is started.
     pub confinement: Option<Confinement>,
+    /// Why they cannot be, and the setting that allows them without.
+    pub confinement_error: Option<String>,
     /// What that does not cover, in plain words.
     pub not_covered: Vec<String>,
     pub login: Login,

@@ -48,6 +48,9 @@ struct AgentReport {
     confined: bool,
     /// How its runs are confined: sealed, fenced or open. null: this machine cannot confine them, and none is started.
     confinement: Option<String>,
+    /// Why they cannot be confined, and the setting that allows them without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confinement_error: Option<String>,
     /// What that confinement does not cover.
     not_covered: Vec<String>,
     running: usize,
@@ -132,6 +135,7 @@ fn report(agent: Agent, probe: Probe, running: usize, limit: u32) -> AgentReport
         modes: agent.modes.iter().map(ToString::to_string).collect(),
         confined: agent.confinement.is_some_and(|level| level != Confinement::Open),
         confinement: agent.confinement.map(|level| level.to_string()),
+        confinement_error: agent.confinement_error,
         not_covered: agent.not_covered,
         running,
         limit,

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use matsu_core::run::show_confinement;
 use serde_json::Value;
 
 use super::{Context, field, print_json, print_table};
@@ -44,14 +45,35 @@ fn show(said: &Value, broken: &[Value], checked: bool) {
                 if agent["installed"] == true { field(agent, "version") } else { "not installed".to_owned() },
                 if checked { yes(&agent["authenticated"]).to_owned() } else { field(agent, "login") },
                 modes.collect::<Vec<_>>().join(", "),
-                yes(&agent["confined"]).to_owned(),
+                agent["confinement"].as_str().unwrap_or("none").to_owned(),
                 format!("{} of {}", agent["running"], agent["limit"]),
             ]
         })
         .collect();
     let login = if checked { "LOGGED IN" } else { "LOGIN" };
-    print_table(&["AGENT", "VERSION", login, "MODES", "CONFINED", "RUNNING"], &rows);
+    print_table(&["AGENT", "VERSION", login, "MODES", "CONFINEMENT", "RUNNING"], &rows);
+    for (names, text) in confinements(&agents) {
+        say!("{}: {text}", names.join(", "));
+    }
     for broken in broken {
         say!("cannot be read: {}: {}", field(broken, "file"), field(broken, "error"));
     }
+}
+
+/// How runs are confined and what that does not cover, once for all agents that share it.
+fn confinements(agents: &[Value]) -> Vec<(Vec<String>, String)> {
+    let mut shared: Vec<(Vec<String>, String)> = Vec::new();
+    for agent in agents {
+        let gaps = agent["not_covered"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let gaps: Vec<String> = gaps.map(str::to_owned).collect();
+        let text = match agent["confinement"].as_str() {
+            Some(level) => show_confinement(level, &gaps),
+            None => format!("no run is started: {}", field(agent, "confinement_error")),
+        };
+        match shared.iter_mut().find(|(_, known)| *known == text) {
+            Some((names, _)) => names.push(field(agent, "name")),
+            None => shared.push((vec![field(agent, "name")], text)),
+        }
+    }
+    shared
 }

@@ -2,7 +2,7 @@
 
 mod arguments;
 mod built_in;
-mod connect_back;
+pub mod connect_back;
 mod definitions;
 mod endings;
 pub mod figures;

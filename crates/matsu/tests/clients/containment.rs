@@ -3,6 +3,8 @@
 //! in the table of SECURITY.md and in these tests.
 
 mod files;
+mod identity;
+mod machines;
 mod processes;
 mod state;
 mod view;
@@ -16,17 +18,18 @@ use crate::home::Home;
 use crate::stdio::Client;
 
 /// No user of any machine; the tests become it where they run as root.
-const ORDINARY: u32 = 54_321;
+pub const ORDINARY: u32 = 54_321;
 
 const SECRET: &str = "the secret of somebody else";
 
 /// A home with a daemon at one level, a project, and secrets beside it.
 pub struct Yard {
+    // Goes first: it would start a daemon again after the home has ended its own.
+    client: Client,
     pub home: Home,
     pub project: PathBuf,
     pub level: &'static str,
     pub is_root: bool,
-    client: Client,
 }
 
 impl Yard {

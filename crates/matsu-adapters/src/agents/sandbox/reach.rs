@@ -38,6 +38,9 @@ const CREDENTIALS: &[&str] = &[
     ".python_history",
 ];
 
+/// Below a home folder: settings of git, without its logins.
+const GIT_SETTINGS: &[&str] = &[".gitconfig", ".config/git/config", ".config/git/ignore"];
+
 /// Below a home folder: toolchains that projects are built with. The default of `agents.read`.
 pub const TOOLCHAINS: &[&str] = &[
     "~/.cargo/bin",
@@ -112,8 +115,7 @@ impl Reach<'_> {
     pub fn view(&self) -> View {
         let machine = self.machine;
         let mut entries = vec![Entry::Place { source: self.folders.home.clone(), target: machine.home.clone() }];
-        let settings = [".gitconfig", ".config/git/config", ".config/git/ignore"];
-        entries.extend(settings.map(|name| Entry::Read(machine.home.join(name))));
+        entries.extend(GIT_SETTINGS.iter().map(|name| Entry::Read(machine.home.join(name))));
         entries.extend(machine.read.iter().cloned().map(Entry::Read));
         entries.extend(program::needs(self.program, &machine.path, &machine.home));
         let (hidden, is_hidden) = (self.hidden(), |path: &Path| self.is_hidden(path));
@@ -151,8 +153,7 @@ impl Reach<'_> {
     #[must_use]
     pub fn fence(&self) -> Fence {
         let machine = self.machine;
-        let settings = [".gitconfig", ".config/git/config", ".config/git/ignore"];
-        let mut read: Vec<PathBuf> = settings.iter().map(|name| machine.home.join(name)).collect();
+        let mut read: Vec<PathBuf> = GIT_SETTINGS.iter().map(|name| machine.home.join(name)).collect();
         read.extend(machine.read.iter().cloned());
         read.push(machine.matsu.clone());
         for entry in program::needs(self.program, &machine.path, &machine.home) {

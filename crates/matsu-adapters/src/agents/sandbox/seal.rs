@@ -36,25 +36,38 @@ pub fn run(network: Network) -> ExitCode {
     }
 }
 
+/// What `matsu __nest` does: enters one more set of namespaces, as a program with a sandbox of its own would.
+#[must_use]
+pub fn nest() -> ExitCode {
+    match enter(UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
 fn seal(network: Network) -> io::Result<ExitCode> {
     // Before anything else: a sealed process must not outlive its supervisor.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut spaces = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     if network == Network::None {
         spaces |= UnshareFlags::NEWNET;
     }
+    enter(spaces)?;
+    keep_over_exec(NEEDED)?;
+    // A change of capabilities may have cleared it.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    process::start_init()
+}
+
+fn enter(spaces: UnshareFlags) -> io::Result<()> {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     #[expect(deprecated, reason = "the replacement is unsafe because of one flag, which is not used here")]
     rustix::thread::unshare(spaces)?;
     // Ids stay what they are. Groups beyond the first cannot be changed from inside.
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    keep_over_exec(NEEDED)?;
-    // A change of capabilities may have cleared it.
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    process::start_init()
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
 /// A user other than root loses capabilities with the next program, unless they are ambient.

@@ -24,11 +24,44 @@ const KEPT_DEPTH_MAX: usize = 16;
 pub struct StatePaths {
     /// Folders and files of the command line.
     pub state: Vec<PathBuf>,
-    /// Its login files; also folders that cannot be split.
-    pub originals: Vec<PathBuf>,
-    /// Folders below `state` in which it keeps its conversations.
-    pub sessions: Vec<PathBuf>,
+    /// Its login files; also folders that cannot be split, which are made if they are missing.
+    pub originals: Vec<Original>,
+    /// Files below `state` in which it keeps its conversations.
+    pub sessions: Vec<Sessions>,
 }
+
+/// What a run writes in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Original {
+    File(PathBuf),
+    Folder(PathBuf),
+}
+
+/// Session files as a definition names them: a folder, and what lies below it name by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sessions {
+    pub folder: PathBuf,
+    pub names: Vec<String>,
+}
+
+impl Sessions {
+    /// Splits `~/.cli/projects/*/{session}*` at the first name with a wildcard.
+    #[must_use]
+    pub fn parse(path: &Path) -> Self {
+        let names: Vec<String> = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        let is_wild = |name: &String| name.contains('*') || name.contains(SESSION) || name.contains(SESSION_START);
+        let fixed = names.iter().position(is_wild).unwrap_or(names.len());
+        Self { folder: names[..fixed].iter().collect(), names: names[fixed..].to_vec() }
+    }
+}
+
+/// In a name: the vendor's id of the conversation.
+const SESSION: &str = "{session}";
+
+/// In a name: the first eight characters of that id.
+const SESSION_START: &str = "{session_start}";
+
+const SESSION_START_CHARS: usize = 8;
 
 /// The state of one run.
 #[derive(Clone, Debug, Default)]
@@ -49,11 +82,13 @@ struct LayerFolders {
     target: PathBuf,
 }
 
-/// Session files of a run that are kept when it has ended: new ones, and those that name the conversation.
+/// Session files of a run that are kept when it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keep {
     pub from: PathBuf,
     pub to: PathBuf,
+    /// How files below these folders are named, folder by folder; what lies deeper belongs to the same conversation.
+    pub names: Vec<String>,
     /// The vendor's id of the conversation, where it is known.
     pub session: Option<String>,
 }
@@ -76,21 +111,34 @@ impl State {
                 state.copies.push((copy, target));
                 continue;
             }
-            if paths.originals.contains(&target) {
-                make_private(&target)?;
-                state.originals.push(target);
-                continue;
-            }
             state.add_layer(&own, &target, paths, session)?;
         }
-        state.originals.extend(paths.originals.iter().filter(|path| path.is_file()).cloned());
+        for original in &paths.originals {
+            match original {
+                Original::Folder(path) => {
+                    make_private(path)?;
+                    state.originals.push(path.clone());
+                }
+                Original::File(path) if path.is_file() => state.originals.push(path.clone()),
+                // Without a login there is nothing to renew.
+                Original::File(_) => {}
+            }
+        }
         Ok(state)
     }
 
     /// Without layers: for a run that is not sealed.
-    #[must_use]
-    pub fn plain(paths: &StatePaths) -> Self {
-        Self { paths: paths.state.clone(), ..Self::default() }
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn plain(paths: &StatePaths) -> io::Result<Self> {
+        let folders = paths.originals.iter().filter_map(|original| match original {
+            Original::Folder(path) => Some(path.clone()),
+            Original::File(_) => None,
+        });
+        let folders: Vec<PathBuf> = folders.collect();
+        folders.iter().try_for_each(|path| make_private(path))?;
+        Ok(Self { paths: paths.state.iter().cloned().chain(folders).collect(), ..Self::default() })
     }
 
     fn add_layer(&mut self, own: &Path, target: &Path, paths: &StatePaths, session: Option<&str>) -> io::Result<()> {
@@ -99,10 +147,10 @@ impl State {
         make_private(&work)?;
         let lower = if target.is_dir() { target.to_owned() } else { own.join("empty") };
         make_private(&lower)?;
-        for sessions in &paths.sessions {
-            if let Ok(below) = sessions.strip_prefix(target) {
-                let session = session.map(str::to_owned);
-                self.keep.push(Keep { from: upper.join(below), to: sessions.clone(), session });
+        for Sessions { folder, names } in &paths.sessions {
+            if let Ok(below) = folder.strip_prefix(target) {
+                let (names, session) = (names.clone(), session.map(str::to_owned));
+                self.keep.push(Keep { from: upper.join(below), to: folder.clone(), names, session });
             }
         }
         self.layers.push(LayerFolders { lower, upper, work, target: target.to_owned() });
@@ -163,11 +211,31 @@ pub fn keep_sessions(keep: &Keep) {
     }
 }
 
-/// Files of other conversations stay as they are.
+/// Files of other conversations stay as they are, and so does everything that is no session file.
 fn is_kept(keep: &Keep, path: &Path) -> bool {
-    let is_new = keep.to.join(path).symlink_metadata().is_err();
-    let named = |session: &String| path.to_string_lossy().contains(session.as_str());
-    is_new || keep.session.as_ref().is_some_and(named)
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    let is_session = parts.len() >= keep.names.len()
+        && keep.names.iter().zip(&parts).all(|(name, part)| is_named(name, part, keep.session.as_deref()));
+    let names_session = keep.names.iter().any(|name| name.contains(SESSION) || name.contains(SESSION_START));
+    let is_own = |session: &String| names_session || path.to_string_lossy().contains(session.as_str());
+    is_session && (keep.session.as_ref().is_some_and(is_own) || keep.to.join(path).symlink_metadata().is_err())
+}
+
+/// Whether one part of a path is named so; `*` stands for anything. A conversation whose id is not known yet may have any.
+fn is_named(name: &str, part: &str, session: Option<&str>) -> bool {
+    let start: Option<String> = session.map(|session| session.chars().take(SESSION_START_CHARS).collect());
+    let name = name.replace(SESSION, session.unwrap_or("*")).replace(SESSION_START, start.as_deref().unwrap_or("*"));
+    let Some((first, rest)) = name.split_once('*') else { return name == part };
+    let Some(mut left) = part.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        match left.find(piece) {
+            Some(at) => left = &left[at + piece.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(last)
 }
 
 /// In one step, so that a reader never sees half of it.
@@ -192,20 +260,49 @@ mod tests {
     }
 
     #[test]
-    fn new_session_files_and_those_of_the_conversation_are_kept_and_no_others() {
+    fn the_files_of_the_conversation_are_kept_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("upper"), folder.path().join("sessions"));
-        for (name, text) in [("a/new.jsonl", "new"), ("a/abc-1.jsonl", "more"), ("a/other.jsonl", "changed")] {
-            write(from.join(name), text);
+        let mine = ["a/abc-1.jsonl", "a/abc-1/sub/new.jsonl"];
+        let not_mine = ["a/other.jsonl", "a/new.jsonl", "a/memory/MEMORY.md", "abc-1.jsonl"];
+        for name in mine.iter().chain(&not_mine) {
+            write(from.join(name), "written by the run");
         }
-        std::os::unix::fs::symlink("/etc/passwd", from.join("a/link")).unwrap();
-        for (name, text) in [("a/abc-1.jsonl", "old"), ("a/other.jsonl", "old")] {
-            write(to.join(name), text);
+        std::os::unix::fs::symlink("/etc/passwd", from.join("a/abc-1-link")).unwrap();
+        for name in ["a/abc-1.jsonl", "a/other.jsonl"] {
+            write(to.join(name), "old");
         }
-        keep_sessions(&Keep { from, to: to.clone(), session: Some("abc-1".to_owned()) });
-        let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
-        assert_eq!((read("a/new.jsonl"), read("a/abc-1.jsonl")), ("new".to_owned(), "more".to_owned()));
-        assert_eq!(read("a/other.jsonl"), "old", "another conversation");
-        assert!(to.join("a/link").symlink_metadata().is_err());
+        let names = vec!["*".to_owned(), "{session}*".to_owned()];
+        keep_sessions(&Keep { from, to: to.clone(), names, session: Some("abc-1".to_owned()) });
+        let read = |name: &str| fs::read_to_string(to.join(name)).ok();
+        assert!(mine.iter().all(|name| read(name).as_deref() == Some("written by the run")));
+        assert_eq!(read("a/other.jsonl").as_deref(), Some("old"), "another conversation");
+        assert!(not_mine[1..].iter().all(|name| read(name).is_none()));
+        assert!(to.join("a/abc-1-link").symlink_metadata().is_err());
+    }
+
+    #[test]
+    fn a_conversation_without_a_known_id_keeps_new_files_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("upper"), folder.path().join("sessions"));
+        for name in ["01/roll-new.jsonl", "01/roll-old.jsonl", "01/hooks.json"] {
+            write(from.join(name), "written by the run");
+        }
+        write(to.join("01/roll-old.jsonl"), "old");
+        let names = vec!["*".to_owned(), "roll-*{session}.jsonl".to_owned()];
+        keep_sessions(&Keep { from, to: to.clone(), names, session: None });
+        let read = |name: &str| fs::read_to_string(to.join(name)).ok();
+        assert_eq!(read("01/roll-new.jsonl").as_deref(), Some("written by the run"));
+        assert_eq!(read("01/roll-old.jsonl").as_deref(), Some("old"));
+        assert_eq!(read("01/hooks.json"), None);
+    }
+
+    #[test]
+    fn a_path_is_split_where_names_begin_to_vary() {
+        let sessions = Sessions::parse(Path::new("/home/u/.cli/projects/*/{session}*"));
+        assert_eq!(sessions.folder, Path::new("/home/u/.cli/projects"));
+        assert_eq!(sessions.names, ["*", "{session}*"]);
+        assert!(is_named("session-*-{session_start}.jsonl", "session-2026-01-12345678.jsonl", Some("12345678-90")));
+        assert!(!is_named("session-*-{session_start}.jsonl", "session-2026-01-12345678.md", Some("12345678-90")));
     }
 }

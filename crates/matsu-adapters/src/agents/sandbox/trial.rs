@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::fence;
-use super::view::{Entry, Network, View};
+use super::view::{Entry, Network, SYSTEM, View};
 use crate::agents::process;
 use crate::agents::runs_folder::make_private;
 
@@ -16,16 +16,19 @@ pub struct Offer {
     pub fenced: Option<String>,
     /// Signals and abstract sockets are restricted too.
     pub scopes: bool,
+    /// A program in a view can make one of its own: Codex does.
+    pub can_nest: bool,
 }
 
 /// Starts `/bin/true` in a view with all kinds of entries, on the file system that runs will use.
-pub fn try_all(data_dir: &Path) -> Offer {
-    let sealed = try_sealed(data_dir).err();
-    let fenced = (!fence::is_available()).then(|| "the kernel has no Landlock".to_owned());
-    Offer { sealed, fenced, scopes: fence::has_scopes() }
+pub fn try_all(data_dir: &Path, matsu: &Path) -> Offer {
+    let sealed = try_sealed(data_dir, Path::new("/bin/true"), &[]).err();
+    let can_nest = sealed.is_none() && try_sealed(data_dir, matsu, &["__nest"]).is_ok();
+    let fenced = fence::try_files().err().map(|error| format!("the kernel refuses Landlock: {error}"));
+    Offer { sealed, fenced, scopes: fence::has_scopes(), can_nest }
 }
 
-fn try_sealed(data_dir: &Path) -> Result<(), String> {
+fn try_sealed(data_dir: &Path, program: &Path, args: &[&str]) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     make_private(data_dir).map_err(text)?;
     let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(data_dir).map_err(text)?;
@@ -35,7 +38,9 @@ fn try_sealed(data_dir: &Path) -> Result<(), String> {
     }
     let target = path("home");
     let layer = Entry::Layer { lower: path("lower"), upper: path("upper"), work: path("work"), target };
-    let entries = vec![Entry::Write(path("home")), layer, Entry::Cover(path("home"))];
+    let mut entries = vec![Entry::Write(path("home")), layer, Entry::Cover(path("home"))];
+    let is_system = SYSTEM.iter().any(|name| program.starts_with(Path::new("/").join(name)));
+    entries.extend((!is_system).then(|| Entry::Read(program.to_owned())));
     let view = View { root: path("root"), tmp: path("tmp"), entries, network: Network::Shared };
-    process::try_view(view)
+    process::try_view(view, program, args)
 }

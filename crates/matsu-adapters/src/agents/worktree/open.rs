@@ -310,6 +310,21 @@ fn refs_of(wish: &OpenWish<'_>) -> String {
     format!("refs/matsu/{}", name::reference_part(wish.task.unwrap_or(wish.job)))
 }
 
+impl Note {
+    /// What is this run's own, whatever its tree comes from.
+    fn begun(self, source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Self {
+        Self {
+            earlier: None,
+            branch: name::branch(wish.message, wish.job),
+            longer_branch: name::longer_branch(wish.message, wish.job),
+            refs: refs_of(wish),
+            uncommitted: source.uncommitted,
+            inside,
+            ..self
+        }
+    }
+}
+
 fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Note {
     Note {
         repository: source.top.clone(),
@@ -318,17 +333,12 @@ fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Note {
         format: source.format,
         base: source.head.clone().unwrap_or_default(),
         known: source.head.clone(),
-        earlier: None,
-        branch: name::branch(wish.message, wish.job),
-        longer_branch: name::longer_branch(wish.message, wish.job),
-        refs: refs_of(wish),
-        uncommitted: source.uncommitted,
-        inside,
         shallow: source.shallow.clone(),
         settings: source.settings.clone(),
         excludes: source.excludes.clone(),
-        caller: None,
+        ..Note::default()
     }
+    .begun(source, inside, wish)
 }
 
 /// Everything about the user's repository comes from what was noted for the calling run; of what its tree says only the
@@ -344,17 +354,7 @@ fn from_caller(
     if !theirs.format.is_object(&head) {
         return Err("the tree of the calling run names its objects in another way than its repository".to_owned());
     }
-    Ok(Note {
-        base: head,
-        earlier: None,
-        branch: name::branch(wish.message, wish.job),
-        longer_branch: name::longer_branch(wish.message, wish.job),
-        refs: refs_of(wish),
-        uncommitted: source.uncommitted,
-        inside,
-        caller: Some(tree.to_owned()),
-        ..theirs.clone()
-    })
+    Ok(Note { base: head, caller: Some(tree.to_owned()), ..theirs.clone() }.begun(source, inside, wish))
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Which files of a folder are documents. Hidden files, what builds leave behind, and links are not.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 const SKIPPED: [&str; 8] = ["node_modules", "target", "__pycache__", "venv", "dist", "build", "vendor", "CVS"];
 
@@ -29,10 +32,25 @@ pub struct Found {
     pub changed_ns: i64,
 }
 
-/// A file, if it has no more than this many bytes.
-pub fn read_whole(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+/// Opens a plain file below a folder. No link on the way is followed, also none that a run which may write there put in
+/// place of a file or a folder after it was looked at.
+///
+/// # Errors
+/// There is a link on the way, it is no plain file, or it cannot be read.
+pub fn open_inside(folder: &Path, path: &Path) -> io::Result<File> {
+    let below = path.strip_prefix(folder).map_err(io::Error::other)?;
+    let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    // Not blocking: a pipe would wait for somebody who writes.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    let file = File::from(rustix::fs::openat2(folder, below, flags, Mode::empty(), resolve)?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
+}
+
+/// A file below a folder, if it has no more than this many bytes.
+pub fn read_whole(folder: &Path, path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let mut body = Vec::new();
-    std::fs::File::open(path).ok()?.take(bytes_max + 1).read_to_end(&mut body).ok()?;
+    open_inside(folder, path).ok()?.take(bytes_max + 1).read_to_end(&mut body).ok()?;
     (body.len() as u64 <= bytes_max).then_some(body)
 }
 
@@ -72,4 +90,28 @@ pub fn stat(path: PathBuf) -> Option<Found> {
     let data = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
     let changed_ns = data.mtime().saturating_mul(1_000_000_000).saturating_add(data.mtime_nsec());
     Some(Found { path, size: i64::try_from(data.len()).unwrap_or(i64::MAX), changed_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_link_leads_out_and_no_pipe_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["in/sub", "out"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+        }
+        std::fs::write(path("in/sub/a.txt"), "mine").unwrap();
+        std::fs::write(path("out/b.txt"), "not mine").unwrap();
+        std::os::unix::fs::symlink("../out/b.txt", path("in/b.txt")).unwrap();
+        std::os::unix::fs::symlink("../out", path("in/folder")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("in/pipe.txt"), rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let inside = path("in");
+        assert_eq!(read_whole(&inside, &path("in/sub/a.txt"), 100).as_deref(), Some(&b"mine"[..]));
+        for name in ["in/b.txt", "in/folder/b.txt", "in/../out/b.txt", "in/pipe.txt", "out/b.txt", "in/sub"] {
+            assert!(open_inside(&inside, &path(name)).is_err(), "{name}");
+        }
+    }
 }

@@ -77,7 +77,8 @@ impl<'a> Scan<'a> {
     fn read_whole(&mut self, folder: &Path, found: &Found, media_type: &str) -> rusqlite::Result<()> {
         // Bounded twice: it may have grown since it was looked at.
         let bytes_max = u64::try_from(WHOLE_BYTES_MAX).unwrap_or(0);
-        let body = if found.size <= WHOLE_BYTES_MAX { folders::read_whole(&found.path, bytes_max) } else { None };
+        let body =
+            if found.size <= WHOLE_BYTES_MAX { folders::read_whole(folder, &found.path, bytes_max) } else { None };
         let body = body.unwrap_or_default();
         let Some(document) = self.document(found, body, media_type) else { return Ok(()) };
         let domain = super::domain_of_document(folder, document.declared_url.as_deref());
@@ -92,7 +93,7 @@ impl<'a> Scan<'a> {
         use std::io::{BufRead, Read};
         let domain = super::domain_of_folder(folder);
         let title = file_title(&found.path);
-        let Ok(file) = std::fs::File::open(&found.path) else { return Ok(()) };
+        let Ok(file) = folders::open_inside(folder, &found.path) else { return Ok(()) };
         let bytes_max = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
         let mut lines = std::io::BufReader::new(file.take(bytes_max));
         let mut number = 0;

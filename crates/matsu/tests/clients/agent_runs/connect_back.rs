@@ -162,14 +162,14 @@ fn a_run_has_no_say_in_its_folders() {
     let said = lines(&run(&mut client, "back", &way_back(&words)));
     assert_eq!(said[0]["ok"], true, "{}", said[0]);
     assert_eq!(said[1]["error_code"], "FORBIDDEN", "{}", said[1]);
-    let stored = folders_of(&bench, said[0]["task_id"].as_str().unwrap());
+    let stored = folders_of(&bench.home, said[0]["task_id"].as_str().unwrap());
     assert_eq!(stored, json!([bench.root.canonicalize().unwrap()]), "its own directory alone");
 }
 
 /// The folders that a research task was stored with.
-fn folders_of(bench: &Bench, task: &str) -> Value {
+pub fn folders_of(home: &crate::home::Home, task: &str) -> Value {
     use matsu_core::ports::store::TaskLookup;
-    let url = format!("sqlite:{}", bench.home.data_dir().join("matsu.db").display());
+    let url = format!("sqlite:{}", home.data_dir().join("matsu.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let clock = matsu_core::clock::Clock::system();

@@ -27,6 +27,10 @@ pub struct Case {
     pub shell: fn(command: &str, tools: &[String]) -> Option<ToolCall>,
     /// What it calls a tool of ours.
     pub ours: fn(tool: &str) -> String,
+    /// Lines of a definition that let its shell do anything in the mode `workspace-write`: only our confinement holds it.
+    pub unbound: &'static str,
+    /// Where it keeps its state: below the user's home with a login, below Matsu's data directory with a key.
+    pub state: &'static [&'static str],
 }
 
 pub const CASES: &[Case] = &[CLAUDE, CODEX, GEMINI, QWEN, OPENCODE];
@@ -44,6 +48,9 @@ const CLAUDE: Case = Case {
     },
     shell: |command, tools| offered(tools, "Bash", json!({ "command": command, "description": "sleeps" })),
     ours: |tool| format!("mcp__matsu__{tool}"),
+    unbound: "[modes.workspace-write]\nargs = [\"--permission-mode\", \"bypassPermissions\", \"--input-format\", \
+              \"stream-json\", \"--permission-prompt-tool\", \"stdio\"]\nenv = { IS_SANDBOX = \"1\" }\n",
+    state: &[".claude", "data/agents/claude"],
 };
 
 const CODEX: Case = Case {
@@ -58,6 +65,8 @@ const CODEX: Case = Case {
             .or_else(|| offered(tools, "shell", json!({ "command": ["bash", "-lc", command], "timeout_ms": 600_000 })))
     },
     ours: |tool| format!("mcp__matsu/{tool}"),
+    unbound: "[modes.workspace-write]\nargs = [\"-s\", \"danger-full-access\"]\n",
+    state: &[".codex", "data/agents/codex"],
 };
 
 fn codex(url: &str, login: &str) -> String {
@@ -86,6 +95,8 @@ const GEMINI: Case = Case {
     },
     shell: |command, tools| offered(tools, "run_shell_command", json!({ "command": command })),
     ours: |tool| format!("mcp_matsu_{tool}"),
+    unbound: "[modes.workspace-write]\nargs = [\"--approval-mode\", \"yolo\"]\n",
+    state: &[".gemini", "data/agents/gemini/.gemini"],
 };
 
 const QWEN: Case = Case {
@@ -102,9 +113,11 @@ const QWEN: Case = Case {
     },
     shell: |command, tools| offered(tools, "run_shell_command", json!({ "command": command, "is_background": false })),
     ours: |tool| format!("mcp__matsu__{tool}"),
+    unbound: "[modes.workspace-write]\nargs = [\"--approval-mode\", \"yolo\"]\n",
+    state: &[".qwen", "data/agents/qwen"],
 };
 
-const OPENCODE: Case = Case {
+pub const OPENCODE: Case = Case {
     name: "opencode",
     key: "OPENCODE_API_KEY",
     definition: |url| opencode(url, ", apiKey = \"{env:OPENCODE_API_KEY}\""),
@@ -120,6 +133,9 @@ const OPENCODE: Case = Case {
         offered(tools, "bash", json!({ "command": command, "description": "sleeps", "timeout": 600_000 }))
     },
     ours: |tool| format!("matsu_{tool}"),
+    unbound: "[modes.workspace-write.files.\"opencode.json\".permission]\nbash = \"allow\"\n\
+              external_directory = \"allow\"\n",
+    state: &[".local/share/opencode", ".config/opencode", "data/agents/opencode/data/opencode"],
 };
 
 fn opencode(url: &str, key: &str) -> String {

@@ -1,7 +1,6 @@
 //! The real command lines in chats and on tasks: a person's words reach them by resume and by wait, their answer comes
 //! back, and a block lands at their next tool call.
 
-use std::path::Path;
 use std::time::Duration;
 
 use matsu_testkit::model_server::{Asked, ModelServer, Reply};
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::cases::Case;
 use super::five::{Bed, for_each_of};
+use super::places::Place;
 use crate::home::until;
 use crate::sessions::stage::{Stage, text};
 
@@ -30,11 +30,11 @@ struct Talk {
 impl Talk {
     fn new(
         case: &'static Case,
-        programs: &Path,
+        place: &Place,
         keys: &str,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
-        let Bed { case, model, daemon, home } = Bed::with_keys(case, programs, false, keys, "", reply);
+        let Bed { case, model, daemon, home, .. } = Bed::with_keys(case, place, false, keys, "", reply);
         Self { case, model, stage: Stage { home, daemon } }
     }
 }
@@ -53,8 +53,8 @@ fn a_message_starts_it_and_the_next_one_resumes_it() {
     for_each_of(
         "a person's message answered by resume",
         |_| true,
-        |case, programs| {
-            let bed = Talk::new(case, programs, "", |asked| {
+        |case, place| {
+            let bed = Talk::new(case, place, "", |asked| {
                 match asked.messages.iter().any(|text| text.contains("second-question")) {
                     true => Reply::text("the second answer"),
                     false => Reply::text("the first answer"),
@@ -99,8 +99,8 @@ fn obeys(case: &Case, asked: &Asked) -> Reply {
 
 #[test]
 fn it_waits_for_its_messages_itself() {
-    for_each_of("a person's message answered by wait", is_meant, |case, programs| {
-        let bed = Talk::new(case, programs, "delivery = \"wait\"\n", move |asked| obeys(case, asked));
+    for_each_of("a person's message answered by wait", is_meant, |case, place| {
+        let bed = Talk::new(case, place, "delivery = \"wait\"\n", move |asked| obeys(case, asked));
         let chat = bed.stage.started("ada", case.name);
         for (n, words) in ["the word is alpha", "the word is beta"].into_iter().enumerate() {
             bed.stage.say(&chat, words);
@@ -121,8 +121,8 @@ fn own_tool(case: &Case, tools: &[String]) -> Reply {
 
 #[test]
 fn a_block_lands_at_its_next_tool_call() {
-    for_each_of("a block lands at a tool call of its own", is_meant, |case, programs| {
-        let bed = Talk::new(case, programs, "", move |asked| obeys_a_block(case, asked));
+    for_each_of("a block lands at a tool call of its own", is_meant, |case, place| {
+        let bed = Talk::new(case, place, "", move |asked| obeys_a_block(case, asked));
         bed.stage.good("POST", "/agents", &json!({ "id": "ada", "name": "ada", "definition": case.name }));
         let task = bed.stage.task("ada");
         until("it works with its own tools", SOON, || {

@@ -8,7 +8,7 @@ use matsu_testkit::model_server::{Asked, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use super::cases::{CASES, Case, KEY, SECRET, carries};
-use super::programs;
+use super::places::{Place, places};
 use crate::home::{Daemon, Home, until};
 
 const RUN_MAX: Duration = Duration::from_secs(120);
@@ -18,68 +18,83 @@ const GONE_MAX: Duration = Duration::from_secs(5);
 /// One agent with a daemon and a model of its own.
 pub struct Bed {
     pub case: &'static Case,
+    pub level: &'static str,
     pub model: ModelServer,
     pub daemon: Daemon,
     pub home: Home,
 }
 
 impl Bed {
-    fn new(
+    pub fn new(
         case: &'static Case,
-        programs: &Path,
+        place: &Place,
         is_logged_in: bool,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
-        Self::with(case, programs, is_logged_in, "", reply)
+        Self::with(case, place, is_logged_in, "", reply)
     }
 
     /// With more lines in the user's definition.
     pub fn with(
         case: &'static Case,
-        programs: &Path,
+        place: &Place,
         is_logged_in: bool,
         more: &str,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
-        Self::with_keys(case, programs, is_logged_in, "", more, reply)
+        Self::with_keys(case, place, is_logged_in, "", more, reply)
     }
 
     /// With more keys at the top of the user's definition, and more lines at its end.
     pub fn with_keys(
         case: &'static Case,
-        programs: &Path,
+        place: &Place,
         is_logged_in: bool,
         keys: &str,
         more: &str,
         reply: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> Self {
-        let home = Home::new();
+        let home = place.user.map_or_else(Home::new, Home::of_user);
         let model = ModelServer::with(Box::new(reply)).unwrap();
+        let programs = &place.programs;
         case.configure(home.folder(), programs, &model.url(), is_logged_in, keys, more);
         let work = home.folder().join("work");
         std::fs::create_dir_all(&work).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
         let roots = work.display().to_string();
-        let mut settings =
-            vec![("PATH", path.as_str()), ("MATSU_AGENTS_ROOTS", &roots), ("MATSU_AGENTS_MODE_MAX", "full")];
+        home.give_away();
+        let mut settings = vec![
+            ("PATH", path.as_str()),
+            ("MATSU_AGENTS_ROOTS", &roots),
+            ("MATSU_AGENTS_MODE_MAX", "full"),
+            ("MATSU_AGENTS_CONFINE", place.level),
+        ];
+        settings.extend(place.environment.iter().map(|(name, value)| (*name, value.as_str())));
         if !is_logged_in {
             settings.push((case.key, KEY));
         }
         let daemon = home.serve_with(&settings);
-        Self { case, model, daemon, home }
+        Self { case, level: place.level, model, daemon, home }
     }
 
     /// Starts a run; its task.
     pub fn start(&self, more: Value) -> String {
+        let begun = self.begin(more);
+        begun["task_id"].as_str().unwrap_or_else(|| panic!("{}: {begun}", self.case.name)).to_owned()
+    }
+
+    /// Starts a run, which must be confined as this place asks; the whole reply.
+    pub fn begin(&self, more: Value) -> Value {
         let mut arguments = json!({ "cli_name": self.case.name, "run_async": true, "timeout": 300 });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let said = self.daemon.http().call("use_agent", &arguments);
-        let task = said["result"]["structuredContent"]["task_id"].as_str();
-        task.unwrap_or_else(|| panic!("{}: {said}", self.case.name)).to_owned()
+        let begun = said["result"]["structuredContent"].clone();
+        assert_eq!(begun["confinement"], self.level, "{}: {said}", self.case.name);
+        begun
     }
 
     /// How a run ended.
-    fn ended(&self, task: &str) -> Value {
+    pub fn ended(&self, task: &str) -> Value {
         until("the run has ended", RUN_MAX, || {
             let said = self
                 .daemon
@@ -112,65 +127,77 @@ impl Bed {
 }
 
 /// Runs a check for every agent and says for each how it went; the first failure is the test's own.
-fn for_each(what: &str, check: impl Fn(&'static Case, &Path)) {
+pub fn for_each(what: &str, check: impl Fn(&'static Case, &Place)) {
     for_each_of(what, |_| true, check);
 }
 
 /// As [`for_each`], for those that can do it at all.
-pub fn for_each_of(what: &str, can: impl Fn(&Case) -> bool, check: impl Fn(&'static Case, &Path)) {
-    let Some(programs) = programs(what) else { return };
+pub fn for_each_of(what: &str, can: impl Fn(&Case) -> bool, check: impl Fn(&'static Case, &Place)) {
+    let places = places(what);
+    if places.is_empty() {
+        return;
+    }
     let wanted = std::env::var("MATSU_TEST_AGENT").ok();
     let mut failed = Vec::new();
     let is_wanted = |case: &&Case| can(case) && wanted.as_ref().is_none_or(|wanted| wanted == case.name);
     for case in CASES.iter().filter(is_wanted) {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case, &programs)));
-        println!("result: {what} | {} | {}", case.name, if outcome.is_ok() { "yes" } else { "**no**" });
-        if outcome.is_err() {
-            failed.push(case.name);
+        let before = failed.len();
+        for place in &places {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case, place)));
+            println!("place: {}: {what}: {}: {}", place.show(), case.name, if outcome.is_ok() { "yes" } else { "no" });
+            if outcome.is_err() {
+                failed.push(format!("{} {}", case.name, place.show()));
+            }
         }
+        println!("result: {what} | {} | {}", case.name, if failed.len() == before { "yes" } else { "**no**" });
     }
     assert!(failed.is_empty(), "{what}: {failed:?}");
 }
 
 #[test]
 fn a_prompt_goes_in_and_the_text_comes_out_and_the_conversation_goes_on() {
-    for_each("prompt in, text out, session resumed", |case, programs| {
-        let bed = Bed::new(case, programs, false, |asked| {
-            match asked.messages.iter().any(|text| text.contains("second-question")) {
-                true => Reply::text("the second answer"),
-                false => Reply::text("the first answer"),
+    for_each("prompt in, text out, session resumed twice", |case, place| {
+        let bed = Bed::new(case, place, false, |asked| {
+            let knows = |words: &str| asked.messages.iter().any(|text| text.contains(words));
+            match (knows("third-question"), knows("second-question")) {
+                (true, _) => Reply::text("the third answer"),
+                (false, true) => Reply::text("the second answer"),
+                (false, false) => Reply::text("the first answer"),
             }
         });
         bed.completes(&bed.start(json!({ "message": "the first-question", "session_id": "talk" })), "the first answer");
-        let again = json!({ "message": "the second-question", "session_id": "talk", "resume": true });
-        bed.completes(&bed.start(again), "the second answer");
-        let both = bed.model.wait_for(Duration::ZERO, |request| {
+        // What a resumed run adds to its conversation is kept as well, so the third run knows both.
+        for (question, answer) in [("second", "the second answer"), ("third", "the third answer")] {
+            let again = json!({ "message": format!("the {question}-question"), "session_id": "talk", "resume": true });
+            bed.completes(&bed.start(again), answer);
+        }
+        let all = bed.model.wait_for(Duration::ZERO, |request| {
             let knows = |words: &str| {
                 request.asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(words)))
             };
-            knows("first-question") && knows("second-question")
+            knows("first-question") && knows("second-question") && knows("third-question")
         });
-        assert!(both.is_some(), "{}: the second run does not know the first", case.name);
+        assert!(all.is_some(), "{}: the third run does not know the others", case.name);
         assert!(bed.model.asked().iter().all(|request| carries(request, KEY)), "{}: another key", case.name);
     });
 }
 
 #[test]
 fn a_run_that_is_cancelled_leaves_no_process() {
-    for_each("cancelled in mid-run, no process left", |case, programs| {
+    for_each("cancelled in mid-run, no process left", |case, place| {
         // Somebody's own sleep is never the same length.
         let nap = format!("{}.{}", 70_000 + std::process::id() % 10_000, case.name.len());
         let command = format!("setsid sleep {nap} & sleep {nap}");
         let tools = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&tools);
-        let bed = Bed::new(case, programs, false, move |asked| {
+        let bed = Bed::with(case, place, false, case.unbound, move |asked| {
             seen.lock().unwrap().clone_from(&asked.tools);
             match (case.shell)(&command, &asked.tools) {
                 Some((name, arguments)) if asked.results.is_empty() => Reply::tool(&name, arguments),
                 _ => Reply::text("no shell"),
             }
         });
-        let task = bed.start(json!({ "message": "sleep", "mode": "full" }));
+        let task = bed.start(json!({ "message": "sleep", "mode": "workspace-write" }));
         until("the shell runs", RUN_MAX, || {
             let naps = naps(&nap);
             assert_ne!(bed.daemon.http().status_of(&task), "completed", "{}: {:?}", case.name, tools.lock().unwrap());
@@ -194,10 +221,10 @@ fn naps(length: &str) -> Vec<String> {
 
 #[test]
 fn a_tool_of_ours_is_called_from_inside_a_run() {
-    for_each("a tool call back into Matsu", |case, programs| {
+    for_each("a tool call back into Matsu", |case, place| {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = Arc::clone(&heard);
-        let bed = Bed::new(case, programs, false, move |asked| {
+        let bed = Bed::new(case, place, false, move |asked| {
             if asked.results.is_empty() {
                 return Reply::tool(&(case.ours)("get_next_action"), json!({}));
             }
@@ -214,8 +241,8 @@ fn a_tool_of_ours_is_called_from_inside_a_run() {
 
 #[test]
 fn a_login_is_used_where_it_lies() {
-    for_each("the user's login used, not copied", |case, programs| {
-        let bed = Bed::new(case, programs, true, |_| Reply::text("logged in"));
+    for_each("the user's login used, not copied", |case, place| {
+        let bed = Bed::new(case, place, true, |_| Reply::text("logged in"));
         bed.completes(&bed.start(json!({ "message": "who am I" })), "logged in");
         assert!(
             bed.model.asked().iter().any(|request| carries(request, SECRET)),
@@ -227,7 +254,7 @@ fn a_login_is_used_where_it_lies() {
     });
 }
 
-fn files_with(folder: &Path, text: &str) -> Vec<String> {
+pub fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

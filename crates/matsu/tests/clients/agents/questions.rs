@@ -36,8 +36,8 @@ fn a_question_parks_and_its_answer_goes_on() {
     for_each_of(
         "a question parks, its answer goes on",
         |case| case.name == "claude",
-        |case, programs| {
-            let bed = Bed::with(case, programs, false, "", |asked| match asked.results.is_empty() {
+        |case, place| {
+            let bed = Bed::with(case, place, false, "", |asked| match asked.results.is_empty() {
                 true => Reply::tool("Bash", json!({ "command": COMMAND, "description": "counts" })),
                 false => Reply::text("finished"),
             });
