@@ -56,13 +56,10 @@ fn become_program(order: &StepOrder, stdin: OwnedFd) -> String {
 }
 
 /// Whether this kernel can restrict files at all.
-///
-/// # Errors
-/// Why not: it has no Landlock, or it is switched off.
-pub fn try_files() -> Result<(), String> {
+#[must_use]
+pub fn is_available() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let made = ruleset.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create);
-    made.map(drop).map_err(|error| error.to_string())
+    ruleset.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
 }
 
 /// Whether this kernel also restricts signals and abstract sockets.

@@ -24,7 +24,7 @@ pub struct Offer {
 pub fn try_all(data_dir: &Path, matsu: &Path) -> Offer {
     let sealed = try_sealed(data_dir, Path::new("/bin/true"), &[]).err();
     let can_nest = sealed.is_none() && try_sealed(data_dir, matsu, &["__nest"]).is_ok();
-    let fenced = fence::try_files().err().map(|error| format!("the kernel refuses Landlock: {error}"));
+    let fenced = (!fence::is_available()).then(|| "the kernel has no Landlock, or it is switched off".to_owned());
     Offer { sealed, fenced, scopes: fence::has_scopes(), can_nest }
 }
 
