@@ -18,7 +18,7 @@ use crate::home::Home;
 use crate::stdio::Client;
 
 /// No user of any machine; the tests become it where they run as root.
-pub const ORDINARY: u32 = 54_321;
+const ORDINARY: u32 = 54_321;
 
 const SECRET: &str = "the secret of somebody else";
 
