@@ -4,20 +4,11 @@
 //! libFuzzer makes up; the test of this crate gives it every input of `fuzz/corpus/`, so that what was found once stays
 //! mended. Never part of the product.
 
+mod connect;
 pub mod input;
 pub mod targets;
 
 pub use targets::{TARGETS, Target};
-
-/// Files of the binary, which is no library.
-#[path = "../../matsu/src/connect"]
-mod connect {
-    #[expect(dead_code, reason = "the binary uses the rest")]
-    pub mod clients;
-    pub mod json_text;
-    #[expect(dead_code, reason = "the binary uses the rest")]
-    pub mod pieces;
-}
 
 #[expect(dead_code, reason = "the binary uses the rest")]
 #[path = "../../matsu/src/relay/frames.rs"]

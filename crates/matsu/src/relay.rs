@@ -28,7 +28,7 @@ use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::{process, stdio};
 
-use frames::Frames;
+use frames::{Afterwards, Frames};
 
 const RETRY_EVERY: Duration = Duration::from_millis(30);
 
@@ -77,7 +77,7 @@ impl Relay {
         // Bytes, not text: what is no text is the daemon's to refuse.
         let mut client = BoundedLines::new(stdio::stdin());
         let mut client_out = stdio::stdout();
-        let mut frames = Frames::default();
+        let mut frames = Frames::named(&self.preamble.instance);
         let mut daemon = if self.is_of_session() {
             match self.await_daemon(&mut frames, &mut client, &mut client_out).await? {
                 Some(daemon) => daemon,
@@ -96,7 +96,7 @@ impl Relay {
             tokio::select! {
                 line = client.next() => match line.context("cannot read from the client")? {
                     Line::Whole(line) => {
-                        frames.heard_from_client(&line);
+                        let line = frames.heard_from_client(line);
                         if send(&mut daemon.1, line).await.is_err() {
                             match self.replace(&mut frames, &mut client, &mut client_out).await? {
                                 Some(next) => daemon = next,
@@ -119,8 +119,11 @@ impl Relay {
                             send(&mut client_out, line).await.context("cannot write to the client")?;
                         }
                     }
-                    // Whose answer the long one was is not known any more: all that are open are answered for it.
-                    Ok(Line::TooLong | Line::End) | Err(_) => {
+                    ended => {
+                        if let Ok(Line::TooLong) = ended {
+                            // Which request it answers is not known, so all that are open are answered.
+                            self.answer(frames.give_up(), &mut client_out).await?;
+                        }
                         match self.replace(&mut frames, &mut client, &mut client_out).await? {
                             Some(next) => daemon = next,
                             None => return Ok(Ended::ClientLeft),
@@ -132,7 +135,7 @@ impl Relay {
         }
     }
 
-    /// The daemon died under us: open requests are answered, and the next one is told who we speak for.
+    /// The daemon ended: open requests are sent again to the next one, or answered where that could do harm.
     /// `None`: the client has left meanwhile.
     async fn replace(
         &self,
@@ -141,17 +144,33 @@ impl Relay {
         client_out: &mut (impl AsyncWrite + Unpin),
     ) -> Result<Option<Daemon>> {
         tracing::info!("the daemon ended; connecting to another");
-        for answer in frames.give_up() {
-            send(client_out, answer).await.context("cannot write to the client")?;
-        }
-        if self.is_of_session() {
-            return self.await_daemon(frames, client, client_out).await;
-        }
-        let mut daemon = self.reach().await?.context("the daemon ended and another could not be started")?;
-        for line in frames.handshake() {
-            send(&mut daemon.1, line).await.context("the new daemon closed the connection")?;
+        let Afterwards { again, answers } = frames.daemon_ended();
+        self.answer(answers, client_out).await?;
+        let mut daemon = if self.is_of_session() {
+            let Some(daemon) = self.await_daemon(frames, client, client_out).await? else { return Ok(None) };
+            daemon
+        } else {
+            let Some(mut daemon) = self.reach().await? else {
+                self.answer(frames.give_up(), client_out).await?;
+                anyhow::bail!("the daemon ended and another could not be started");
+            };
+            for line in frames.handshake() {
+                send(&mut daemon.1, line).await.context("the new daemon closed the connection")?;
+            }
+            daemon
+        };
+        // One that ends meanwhile is noticed by the next read; the requests are still open.
+        for (_, line) in again.into_iter().filter(|(id, _)| frames.is_open(id)) {
+            let _ = send(&mut daemon.1, line).await;
         }
         Ok(Some(daemon))
+    }
+
+    async fn answer(&self, answers: Vec<String>, client_out: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
+        for answer in answers {
+            send(client_out, answer).await.context("cannot write to the client")?;
+        }
+        Ok(())
     }
 
     /// An agent's way back to the daemon that its session is from: no other daemon would know it, and whatever its

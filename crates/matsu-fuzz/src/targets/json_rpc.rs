@@ -35,7 +35,7 @@ fn relay(data: &[u8]) {
         if nth % 3 == 2 {
             frames.heard_from_daemon(line);
         } else {
-            frames.heard_from_client(line);
+            frames.heard_from_client(line.to_vec());
         }
     }
     for line in frames.give_up().iter().chain(&frames.handshake()) {

@@ -212,8 +212,10 @@ impl McpHandler {
 
 /// A client that names its own calls repeats the name when it repeats the call.
 fn call_key(context: &RequestContext<RoleServer>) -> Option<String> {
-    let key = context.meta.get("claudecode/toolUseId")?.as_str()?;
-    (1..=CALL_KEY_BYTES_MAX).contains(&key.len()).then(|| format!("claudecode/{key}"))
+    let named = |name: &str| context.meta.get(name).and_then(Value::as_str).map(str::to_owned);
+    let clients = named("claudecode/toolUseId").map(|key| format!("claudecode/{key}"));
+    let relays = || named("matsu/call").map(|key| format!("relay/{key}"));
+    clients.or_else(relays).filter(|key| key.len() <= CALL_KEY_BYTES_MAX)
 }
 
 /// Whose token came with this request.

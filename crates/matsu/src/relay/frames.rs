@@ -1,4 +1,7 @@
 //! What a relay must remember of the frames that pass: which requests are open, and how the client said hello.
+//!
+//! When the daemon ends, a request that can be sent twice without harm is sent again to the next one: a read, a wait, or
+//! the start of a run, which carries a key so that the daemon finds the run it has started already.
 
 use std::collections::HashMap;
 
@@ -8,21 +11,92 @@ use serde_json::{Value, json};
 /// The id of a handshake that the relay repeats; its answer is not for the client.
 const OWN_ID: &str = "matsu-relay-handshake";
 
+/// Where the key of a call is, in its `_meta`. A client's own key is left as it is.
+const CALL_KEY: &str = "matsu/call";
+const CLIENTS_KEY: &str = "claudecode/toolUseId";
+
+/// A request is sent this often at most: one that ends every daemon must not be sent for ever.
+const SENT_MAX: u8 = 3;
+
+const REPEATABLE_METHODS: &[&str] =
+    &["ping", "server/discover", "tasks/get", "tasks/list", "tasks/result", "tools/list"];
+const REPEATABLE_TOOLS: &[&str] = &[
+    "cancel_task",
+    "get_auth_queue",
+    "get_materials",
+    "get_status",
+    "get_task_status",
+    "list_agents",
+    "stop_task",
+    "use_agent",
+    "use_agents",
+];
+
+/// Tools whose calls get a key.
+const STARTING_TOOLS: &[&str] = &["use_agent", "use_agents"];
+
+/// A request without an answer.
+struct Open {
+    id: Value,
+    /// Kept if it can be sent again.
+    line: Option<Vec<u8>>,
+    sent: u8,
+}
+
+/// What becomes of the open requests when the daemon has ended.
+#[derive(Default)]
+pub struct Afterwards {
+    /// Sent to the next daemon, if they are still open then; by their id.
+    pub again: Vec<(String, Vec<u8>)>,
+    /// Sent to the client.
+    pub answers: Vec<String>,
+}
+
 #[derive(Default)]
 pub struct Frames {
+    /// Makes the keys of calls different from those of other relays.
+    name: String,
+    calls: u64,
     /// Open requests, by their id as it was written.
-    open: HashMap<String, Value>,
+    open: HashMap<String, Open>,
     /// A legacy client's `initialize`; modern clients have none.
     initialize: Option<Value>,
     initialized: bool,
 }
 
 impl Frames {
-    pub fn heard_from_client(&mut self, line: &[u8]) {
-        let Ok(Head { id, method }) = serde_json::from_slice(line) else { return };
-        match (method.as_deref(), id) {
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Takes a frame of the client and returns it as the daemon shall get it.
+    pub fn heard_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
+        let Ok(head) = serde_json::from_slice::<Head>(&line) else { return line };
+        let tool = head.params.and_then(|params| params.name).filter(|_| head.method.as_deref() == Some("tools/call"));
+        let is_starting = tool.as_deref().is_some_and(|tool| STARTING_TOOLS.contains(&tool));
+        let line = if is_starting { self.with_key(line) } else { line };
+        self.note(head.method.as_deref(), head.id, tool.as_deref(), &line);
+        line
+    }
+
+    fn with_key(&mut self, line: Vec<u8>) -> Vec<u8> {
+        let Ok(mut frame) = serde_json::from_slice::<Value>(&line) else { return line };
+        let meta = &mut frame["params"]["_meta"];
+        if !(meta.is_null() || meta.is_object()) || meta.get(CLIENTS_KEY).is_some() {
+            return line;
+        }
+        self.calls += 1;
+        meta[CALL_KEY] = json!(format!("{}/{}", self.name, self.calls));
+        frame.to_string().into_bytes()
+    }
+
+    fn note(&mut self, method: Option<&str>, id: Option<Value>, tool: Option<&str>, line: &[u8]) {
+        match (method, id) {
             (Some(method), Some(id)) => {
-                self.open.insert(id.to_string(), id);
+                let is_repeatable =
+                    REPEATABLE_METHODS.contains(&method) || tool.is_some_and(|tool| REPEATABLE_TOOLS.contains(&tool));
+                let kept = is_repeatable.then(|| line.to_vec());
+                self.open.insert(id.to_string(), Open { id, line: kept, sent: 1 });
                 if method == "initialize" {
                     self.initialize = serde_json::from_slice(line).ok();
                 }
@@ -44,7 +118,7 @@ impl Frames {
 
     /// Whether the client shall see this.
     pub fn heard_from_daemon(&mut self, line: &[u8]) -> bool {
-        let Ok(Head { id, method }) = serde_json::from_slice(line) else { return true };
+        let Ok(Head { id, method, .. }) = serde_json::from_slice(line) else { return true };
         match id {
             Some(id) if method.is_none() => {
                 self.open.remove(&id.to_string());
@@ -54,14 +128,37 @@ impl Frames {
         }
     }
 
-    /// Answers for all open requests: the daemon is gone, and trying again is right. Not for an open handshake, which
-    /// clients do not try again: the next daemon answers it.
+    /// The daemon has ended: what can be sent again is, the rest is answered.
+    pub fn daemon_ended(&mut self) -> Afterwards {
+        let mut again: Vec<(String, Vec<u8>)> = Vec::new();
+        for (id, open) in &mut self.open {
+            if let Some(line) = open.line.as_ref().filter(|_| open.sent < SENT_MAX) {
+                open.sent += 1;
+                again.push((id.clone(), line.clone()));
+            }
+        }
+        again.sort_unstable();
+        let answers = self.answer_for(|id| !again.iter().any(|(kept, _)| kept == id));
+        Afterwards { again, answers }
+    }
+
+    /// Whether a request has no answer yet.
+    pub fn is_open(&self, id: &str) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// Answers for all open requests: none of them will get another answer.
     pub fn give_up(&mut self) -> Vec<String> {
+        self.answer_for(|_| true)
+    }
+
+    /// Not for an open handshake, which clients do not try again: the next daemon answers it.
+    fn answer_for(&mut self, is_lost: impl Fn(&String) -> bool) -> Vec<String> {
         let greeting = self.open_initialize();
         let mut answers: Vec<String> = self
             .open
-            .extract_if(|id, _| greeting.as_ref() != Some(id))
-            .map(|(_, id)| {
+            .extract_if(|id, _| greeting.as_ref() != Some(id) && is_lost(id))
+            .map(|(_, Open { id, .. })| {
                 let message = "the Matsu daemon ended during this call, so the call has no result. Tasks are stored: call \
                                get_task_status without arguments to see how yours stand, then call again.";
                 let error = json!({ "code": -32603, "message": message, "data": { "retryable": true } });
@@ -104,6 +201,12 @@ pub fn too_long() -> String {
 struct Head {
     id: Option<Value>,
     method: Option<String>,
+    params: Option<HeadParams>,
+}
+
+#[derive(serde::Deserialize)]
+struct HeadParams {
+    name: Option<String>,
 }
 
 #[cfg(test)]
@@ -112,7 +215,9 @@ mod tests {
 
     fn seen(lines: &[&str]) -> Frames {
         let mut frames = Frames::default();
-        lines.iter().for_each(|line| frames.heard_from_client(line.as_bytes()));
+        for line in lines {
+            frames.heard_from_client(line.as_bytes().to_vec());
+        }
         frames
     }
 
@@ -130,6 +235,38 @@ mod tests {
         let answer: Value = serde_json::from_str(&answers[0]).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["data"]["retryable"]), (&json!("b"), &json!(true)));
         assert_eq!(frames.give_up(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn reads_waits_and_starts_are_sent_again_and_the_rest_is_answered() {
+        let call = |id: u32, tool: &str| {
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": {} } })
+                .to_string()
+        };
+        let lines = [call(1, "get_task_status"), call(2, "queue_searches"), call(3, "use_agent")];
+        let mut frames = Frames::named("relay-1");
+        let sent: Vec<Vec<u8>> = lines.iter().map(|line| frames.heard_from_client(line.clone().into_bytes())).collect();
+        assert_eq!(sent[0], lines[0].as_bytes(), "a frame is passed on as it is");
+        let start: Value = serde_json::from_slice(&sent[2]).unwrap();
+        assert_eq!(start["params"]["_meta"][CALL_KEY], "relay-1/1");
+        for _ in 1..SENT_MAX {
+            let after = frames.daemon_ended();
+            let again: Vec<Vec<u8>> = after.again.into_iter().map(|(_, line)| line).collect();
+            assert_eq!(again, [sent[0].clone(), sent[2].clone()], "the same frames, with the same key");
+            assert!(after.answers.iter().all(|answer| answer.contains("\"id\":2")));
+        }
+        let after = frames.daemon_ended();
+        assert!(after.again.is_empty() && after.answers.len() == 2, "a request that ends every daemon is given up");
+    }
+
+    #[test]
+    fn the_key_of_a_client_is_kept() {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "use_agent", "_meta": { CLIENTS_KEY: "toolu_1" } } });
+        let line = line.to_string().into_bytes();
+        assert_eq!(Frames::named("relay-1").heard_from_client(line.clone()), line);
+        let odd = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"use_agent","_meta":7}}"#.to_vec();
+        assert_eq!(Frames::named("relay-1").heard_from_client(odd.clone()), odd);
     }
 
     #[test]

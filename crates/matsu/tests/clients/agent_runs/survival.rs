@@ -106,6 +106,41 @@ fn end_politely(daemon: u32) {
 }
 
 #[test]
+fn calls_that_wait_get_their_result_although_the_daemon_is_killed() {
+    let bench = Bench::new();
+    let go_on = bench.home.signal("go_on");
+    let mut client = bench.client();
+    let task = start(&mut client, &counting(&go_on, 10));
+    said_something(&mut client, &task);
+    // One call waits for a task, another has started its own and waits for the result.
+    let wait = json!({ "task_id": task, "timeout": 40, "wait_for": "all", "since": 99 });
+    let waiting = client.request("tools/call", &json!({ "name": "get_task_status", "arguments": wait }));
+    let script = counting(&go_on, 10);
+    let own = json!({ "cli_name": "script", "message": script });
+    let starting = client.request("tools/call", &json!({ "name": "use_agent", "arguments": own }));
+    until("both run", SOON, || (supervisors(&bench) == 2).then_some(()));
+    for _ in 0..2 {
+        let (daemon, _) = bench.home.relayed();
+        kill(daemon);
+        until("another daemon serves", SOON, || (bench.home.relayed().0 != daemon).then_some(()));
+    }
+    std::fs::write(&go_on, "").unwrap();
+    let mut replies = std::collections::HashMap::new();
+    while replies.len() < 2 {
+        let frame = client.next();
+        if let Some(id) = frame["id"].as_u64().filter(|_| frame.get("method").is_none()) {
+            replies.insert(id, frame["result"]["structuredContent"].clone());
+        }
+    }
+    let (started, ended) = (&replies[&starting], &replies[&waiting]);
+    assert_eq!(started["status"], "completed", "{started}");
+    assert_whole(started["result"].as_str().unwrap(), 10);
+    assert_eq!(ended["status"], "completed", "{ended}");
+    let all = client.call("get_task_status", &json!({}));
+    assert_eq!(all["tasks"].as_array().map(Vec::len), Some(2), "no call was taken for two: {all}");
+}
+
+#[test]
 fn a_run_that_ended_while_no_daemon_lived_has_its_result() {
     let bench = Bench::new();
     let go_on = bench.home.signal("go_on");
