@@ -3,8 +3,6 @@
 mod chats;
 mod research;
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -21,6 +19,7 @@ use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
 use crate::config::Config;
+use crate::daemon::announce;
 
 pub use chats::chats;
 
@@ -50,7 +49,7 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> 
     options.sessions = config.sessions();
     options.hold_max_progress = config.hold_max_progress();
     options.role = role.node;
-    options.host = host(config)?;
+    options.host = host(config);
     options.host_grace = config.host_grace();
     options.version = role.version;
     options.research = Some(Arc::new(research::kit(config)?));
@@ -78,25 +77,27 @@ fn restart(config: &Config) -> Option<Restart> {
 }
 
 /// The name of this machine, and of this data directory: what a run leaves behind lies in the one where it began.
-fn host(config: &Config) -> Result<String> {
+fn host(config: &Config) -> String {
     let path = config.paths.host_id();
-    let read = || std::fs::read_to_string(&path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
-    let id = match read() {
-        Some(id) => id,
-        None => {
-            // Two processes may start at once: the one that comes second takes what the first has written.
-            let minted = matsu_core::id::NodeId::mint(Clock::system().now()).to_string();
-            let new = path.with_added_extension(&minted);
-            let mut options = std::fs::OpenOptions::new();
-            options.create_new(true).write(true).mode(0o600).open(&new)?.write_all(minted.as_bytes())?;
+    let id = read_id(&path).unwrap_or_else(|| {
+        // Two processes may start at once: the one that comes second takes what the first has written. Without a data
+        // directory there are no runs that could be found again, and any name will do.
+        let minted = matsu_core::id::NodeId::mint(Clock::system().now()).to_string();
+        let new = path.with_added_extension(&minted);
+        if announce::write_private(&new, &minted).is_ok() {
             let _ = std::fs::hard_link(&new, &path);
             let _ = std::fs::remove_file(&new);
-            read().unwrap_or(minted)
         }
-    };
+        read_id(&path).unwrap_or(minted)
+    });
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let short = id.get(id.len().saturating_sub(6)..).unwrap_or(&id);
-    Ok(format!("{name}/{short}"))
+    format!("{name}/{short}")
+}
+
+fn read_id(path: &std::path::Path) -> Option<String> {
+    let id = std::fs::read_to_string(path).ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
 /// The command lines of this machine.

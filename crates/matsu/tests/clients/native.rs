@@ -90,7 +90,7 @@ fn methods_that_are_not_declared_do_not_exist() {
     for method in methods {
         let params = match method {
             "initialize" => {
-                json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } })
+                json!({ "protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } })
             }
             "completion/complete" => {
                 json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } })

@@ -33,6 +33,12 @@ fn the_socket_asks_for_a_token() {
     let home = Home::sqlite();
     let _daemon = home.serve();
     let socket = home.data("matsu.sock");
+    for path in ["/healthz", "/control/info"] {
+        assert_eq!(over_socket_with(&socket, "GET", path, &[], None).unwrap().status, 200, "{path}");
+    }
+    // Commands read the token from the data directory.
+    assert_eq!(home.run(&["tasks"]).code, 0);
+    // The last one ends the daemon.
     for (method, path) in [("GET", "/api/v1/tasks"), ("POST", "/control/login-code"), ("POST", "/control/hand-over")] {
         let body = (method == "POST").then(|| json!({ "version": "99.0.0" }));
         for headers in [&[][..], &["Authorization: Bearer wrong"][..]] {
@@ -42,11 +48,6 @@ fn the_socket_asks_for_a_token() {
         let admitted = over_socket(&socket, method, path, body.as_ref()).unwrap();
         assert_eq!(admitted.status, 200, "{path}: {admitted:?}");
     }
-    for path in ["/healthz", "/control/info"] {
-        assert_eq!(over_socket_with(&socket, "GET", path, &[], None).unwrap().status, 200, "{path}");
-    }
-    // Commands read the token from the data directory.
-    assert_eq!(home.run(&["tasks"]).code, 0);
 }
 
 #[test]

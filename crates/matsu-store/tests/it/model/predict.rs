@@ -83,9 +83,9 @@ impl World {
         started
     }
 
-    /// `None`: the lease is lost.
+    /// `None`: the lease is lost. A job that is parked already stays so: its next owner asks again.
     pub fn park(&mut self, lease: &Lease) -> Option<()> {
-        let at = self.held(lease).filter(|at| self.jobs[*at].state == JobState::Running)?;
+        let at = self.held(lease)?;
         self.jobs[at].state = JobState::AwaitingInput;
         self.jobs[at].permit = Permit::None;
         Some(())

@@ -77,10 +77,11 @@ impl World {
         state
     }
 
-    /// Takes everything from a node. Returns the jobs that were settled.
+    /// Takes everything from a node but the runs, which wait to be taken over. Returns the jobs that were settled.
     pub fn reap(&mut self, node: &NodeId, now: Timestamp) -> Vec<usize> {
         let held: Vec<usize> = (0..self.jobs.len())
             .filter(|at| self.jobs[*at].owner.as_ref() == Some(node) && self.jobs[*at].state.is_held())
+            .filter(|at| !self.jobs[*at].kind.outlives_owner())
             .collect();
         for at in &held {
             self.jobs[*at].attempt += 1;
