@@ -58,6 +58,12 @@ enum Unmet {
 /// How long a relay whose client has closed its output waits for open answers.
 const LAST_ANSWERS_MAX: Duration = Duration::from_millis(500);
 
+/// A daemon that was started answers within this time, or another one is started.
+const START_AGAIN: Duration = Duration::from_secs(1);
+
+/// A client that has calls open waits longer for the next daemon than for the first.
+const RECONNECT_MAX: Duration = Duration::from_secs(30);
+
 /// How long after a refusal the token is read once more.
 const AFTER_REFUSAL: Duration = Duration::from_millis(300);
 
@@ -84,7 +90,7 @@ impl Relay {
                 None => return Ok(Ended::ClientLeft),
             }
         } else {
-            match self.reach().await? {
+            match self.reach(DAEMON_START_MAX).await? {
                 Some(daemon) => daemon,
                 None => return Ok(Ended::NoDaemon),
             }
@@ -150,7 +156,7 @@ impl Relay {
             let Some(daemon) = self.await_daemon(frames, client, client_out).await? else { return Ok(None) };
             daemon
         } else {
-            let Some(mut daemon) = self.reach().await? else {
+            let Some(mut daemon) = self.reach(RECONNECT_MAX).await? else {
                 self.answer(frames.give_up(), client_out).await?;
                 anyhow::bail!("the daemon ended and another could not be started");
             };
@@ -180,11 +186,11 @@ impl Relay {
     }
 
     /// A daemon that has greeted us; started if none lives. `None`: not within the time a client waits.
-    async fn reach(&self) -> Result<Option<Daemon>> {
+    async fn reach(&self, within: Duration) -> Result<Option<Daemon>> {
         let clock = Clock::system();
-        let deadline = clock.instant() + DAEMON_START_MAX;
+        let deadline = clock.instant() + within;
         let socket = self.config.paths.socket();
-        let (mut started, mut refused) = (false, None);
+        let (mut start_at, mut refused) = (clock.instant(), None);
         loop {
             if let Ok(stream) = UnixStream::connect(&socket).await {
                 if !self.is_of_session() {
@@ -200,12 +206,13 @@ impl Relay {
                     Err(Unmet::Gone(error)) => tracing::debug!(%error, "the daemon did not accept the connection"),
                 }
             }
-            if !started && !self.is_of_session() {
+            if clock.instant() >= start_at && !self.is_of_session() {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
                     tracing::warn!(error = format!("{error:#}"), "the daemon could not be started");
                     return Ok(None);
                 }
-                started = true;
+                // One that was started may have been killed meanwhile. A second one beside it ends by itself.
+                start_at = clock.instant() + START_AGAIN;
             }
             if clock.instant() >= deadline {
                 return Ok(None);

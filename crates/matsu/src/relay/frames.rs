@@ -16,7 +16,7 @@ const CALL_KEY: &str = "matsu/call";
 const CLIENTS_KEY: &str = "claudecode/toolUseId";
 
 /// A request is sent this often at most: one that ends every daemon must not be sent for ever.
-const SENT_MAX: u8 = 3;
+const SENT_MAX: u8 = 200;
 
 const REPEATABLE_METHODS: &[&str] =
     &["ping", "server/discover", "tasks/get", "tasks/list", "tasks/result", "tools/list"];

@@ -28,7 +28,7 @@ impl Relay {
         let (mut held, mut answer_at): (Vec<Vec<u8>>, Option<Instant>) = (Vec::new(), None);
         loop {
             tokio::select! {
-                reached = self.reach() => if let Some(mut daemon) = reached? {
+                reached = self.reach(matsu_core::limits::DAEMON_START_MAX) => if let Some(mut daemon) = reached? {
                     for line in frames.handshake() {
                         send(&mut daemon.1, line).await.context("the daemon closed the connection")?;
                     }

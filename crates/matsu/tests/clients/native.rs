@@ -85,13 +85,9 @@ fn a_task_is_found_without_the_header_that_names_it() {
 fn methods_that_are_not_declared_do_not_exist() {
     let home = Home::new();
     let daemon = home.serve();
-    let methods =
-        ["initialize", "ping", "prompts/list", "resources/list", "resources/templates/list", "completion/complete"];
+    let methods = ["ping", "prompts/list", "resources/list", "resources/templates/list", "completion/complete"];
     for method in methods {
         let params = match method {
-            "initialize" => {
-                json!({ "protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } })
-            }
             "completion/complete" => {
                 json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } })
             }

@@ -129,7 +129,9 @@ fn calls_that_wait_get_their_result_although_the_daemon_is_killed() {
     while replies.len() < 2 {
         let frame = client.next();
         if let Some(id) = frame["id"].as_u64().filter(|_| frame.get("method").is_none()) {
-            replies.insert(id, frame["result"]["structuredContent"].clone());
+            let said = frame["result"]["structuredContent"].clone();
+            assert!(said.is_object(), "{waiting} waits, {starting} starts: {frame}");
+            replies.insert(id, said);
         }
     }
     let (started, ended) = (&replies[&starting], &replies[&waiting]);
