@@ -69,6 +69,7 @@ async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
         DROP TABLE users; ALTER TABLE tokens DROP COLUMN role, DROP COLUMN tools, DROP COLUMN expires_at; \
         ALTER TABLE transcripts DROP COLUMN run_id; DROP INDEX sessions_by_owner; ALTER TABLE sessions DROP COLUMN run_id; \
         DROP INDEX jobs_alone; ALTER TABLE jobs DROP COLUMN deaths; \
+        ALTER TABLE nodes DROP COLUMN left_at; ALTER TABLE run_output DROP COLUMN read_to; \
         DROP INDEX jobs_in_line, jobs_delayed, jobs_aside, jobs_parked; \
         CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0; \
         CREATE INDEX jobs_delayed ON jobs (slot, run_at) WHERE state = 'queued' AND hold = 1; \
