@@ -243,7 +243,7 @@ mod tests {
         assert!(made.lock().is_err(), "it is locked once");
         let inherited = lock.try_clone().unwrap();
         drop(lock);
-        assert!(made.is_held(), "whoever inherits it holds it");
+        assert!(made.is_held(), "a process that inherits it holds it");
         drop(inherited);
         assert!(!made.is_held());
         runs.sweep();

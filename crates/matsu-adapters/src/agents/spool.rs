@@ -105,7 +105,7 @@ impl SpoolWriter {
             }
         };
         if let Err(error) = segment.write_all_at(&frames, self.segment_bytes) {
-            // A part may have been written; whoever reads must not take it for the beginning of a frame.
+            // A part may have been written; a reader must not take it for the beginning of a frame.
             let _ = segment.set_len(self.segment_bytes);
             return Err(error);
         }

@@ -111,9 +111,9 @@ impl AgentRuns {
         match self.host.start(order).await {
             Ok(live) => {
                 seat.works_in(live.directory());
-                let (cx, host, stored) = (cx.clone(), Arc::clone(&self.host), OutputPosition::default());
-                let begin =
-                    Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: true, stored, host };
+                let (host, stored, outlives) = (Arc::clone(&self.host), OutputPosition::default(), outlives(cx));
+                let cx = cx.clone();
+                let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives, stored, host };
                 Ok(Run::new(begin))
             }
             Err(error) => {
