@@ -140,8 +140,8 @@ async fn admitted(
         None => call.await,
         Some(session) => {
             waits.cancel();
-            let _ = call.await;
-            Err(who::ended(&session))
+            // It may have answered in the same moment, with the end of the session itself: what it did, it says.
+            call.await.map_err(|_| who::ended(&session))
         }
     }
 }
@@ -158,8 +158,7 @@ async fn interrupted(cx: &ToolContext, entry: &ToolEntry) -> Option<Session> {
     let topics = [Topic::agent(&session.agent_id, &session.project_id)];
     let over = Mutex::new(None);
     let mut look = async || match runtime.plain_store().standing(&key, clock.now()).await {
-        // Tools that answer after the end see to it themselves.
-        Ok(Some(standing)) if !entry.rules.after_end && !standing.session.is_live(clock.now()) => {
+        Ok(Some(standing)) if !entry.rules.answers_the_end() && !standing.session.is_live(clock.now()) => {
             *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(standing.session);
             Check::Ready(())
         }

@@ -12,6 +12,8 @@ pub struct Rules {
     pub exempt: bool,
     /// Answers although the session has ended, so that a repeated call is harmless.
     pub after_end: bool,
+    /// Its own answer says that the session has ended, so a wait of it is not cut short by the end.
+    pub tells_end: bool,
     /// A call of it shows that earlier notifications have arrived.
     pub acknowledges: bool,
     /// The one argument with which an otherwise reading tool writes.
@@ -40,6 +42,7 @@ impl Rules {
         purpose: None,
         exempt: false,
         after_end: false,
+        tells_end: false,
         acknowledges: true,
         writes_with: None,
         person_only: false,
@@ -48,9 +51,15 @@ impl Rules {
     pub const PERSON: Self = Self { person_only: true, ..Self::ORDINARY };
     pub const ADMIN: Self = Self { admin_only: true, ..Self::PERSON };
     pub const SESSION: Self = Self { session: SessionNeed::Required, ..Self::ORDINARY };
-    pub const NAMED_SESSION: Self = Self { session: SessionNeed::RequiredOrNamed, ..Self::ORDINARY };
+    pub const NAMED_SESSION: Self = Self { session: SessionNeed::RequiredOrNamed, tells_end: true, ..Self::ORDINARY };
     pub const READS_NOTIFICATIONS: Self = Self { exempt: true, acknowledges: false, ..Self::SESSION };
     pub const ENDS_SESSION: Self = Self { exempt: true, after_end: true, ..Self::SESSION };
     pub const ENDS_TASK: Self = Self { purpose: Some(Purpose::Task), ..Self::ENDS_SESSION };
     pub const WITHOUT_SESSION: Self = Self { session: SessionNeed::Ignored, ..Self::ORDINARY };
+
+    /// Whether the tool itself answers a session that ends while it is called.
+    #[must_use]
+    pub const fn answers_the_end(&self) -> bool {
+        self.after_end || self.tells_end
+    }
 }
