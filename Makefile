@@ -18,6 +18,8 @@ DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 FUZZ_VERSION := 0.13.2
 POSTGRES := scripts/postgres.sh run
+# Most tests wait for another process, so two run on each core.
+TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test fuzz
 
@@ -31,7 +33,7 @@ run: ui ## Build the release binary and start the server (cargo run --release -p
 	cargo run --release --locked -p matsu -- serve
 
 test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
-	$(POSTGRES) cargo test --workspace --locked
+	RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) cargo test --workspace --locked
 	scripts/page-tests.sh
 
 check: fmt clippy test doc deny machete tidy ## Everything a change must pass
@@ -71,7 +73,7 @@ bench: setup ## The figures, measured on this machine (see bench/)
 
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 	@scripts/setup.sh chaos
-	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it chaos:: -- --nocapture --test-threads=1
+	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it --test clients chaos:: -- --nocapture --test-threads=1
 
 remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
 	scripts/remote.sh

@@ -73,7 +73,7 @@ limits! {
     RUN_SECONDS: u32 = 1_800, "how long a run of an agent may take if nothing is said, in seconds";
     HOST_GRACE: Duration = Duration::from_secs(600), "a run whose machine has left the store waits this long for it (configurable: agents.host_grace)";
     RUN_RESTARTS_MAX: u32 = 3, "a run is resumed this often after a restart of its machine";
-    RUN_OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024, "bytes that are kept of what a run says; more is dropped, and said so";
+    RUN_OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024, "bytes of a run's result, and of its log, that are kept: the first and the last half; the text says how much of the middle was cut";
     RUN_PART_BYTES_MAX: usize = 32 * 1024, "bytes of a run's output that are stored at a time";
     RUN_FLUSH_AFTER: Duration = Duration::from_millis(200), "what a run says is stored this long after it was said";
     RUN_LINE_BYTES_MAX: usize = 4 * 1024 * 1024, "bytes of one line of an agent's stream; a longer one is skipped";

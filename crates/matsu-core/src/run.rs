@@ -83,9 +83,23 @@ pub struct RunInput {
     /// Goes on with what the conversation's last run left.
     #[serde(default)]
     pub resume: bool,
+    /// Where an earlier run of the same work ended; this one goes on from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continues>,
     /// Absent: it works as nobody in particular, and only its own task is its business.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<RunPresence>,
+}
+
+/// What an earlier run has left for the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continues {
+    /// The vendor's name for the conversation. Absent: it begins anew, in the same files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vendor_session: Option<String>,
+    /// What the host needs to find the files; opaque to everybody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// The named agent that a run works as.

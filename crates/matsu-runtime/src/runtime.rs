@@ -228,6 +228,12 @@ impl Runtime {
         self.inner.running.bound_here()
     }
 
+    /// Whether this process follows a run of an agent.
+    #[must_use]
+    pub fn has_runs(&self) -> bool {
+        !self.inner.running.tasks_that_outlive().is_empty()
+    }
+
     /// How many bodies this process runs.
     #[must_use]
     pub fn running_jobs(&self) -> usize {

@@ -62,6 +62,7 @@ struct Inner {
     addresses: OnceLock<Addresses>,
     bounds: OnceLock<Bounds>,
     hand_over: HandOver,
+    end: CancellationToken,
     presence: Presence,
 }
 
@@ -85,6 +86,7 @@ impl App {
                 bounds: OnceLock::new(),
                 presence,
                 hand_over: HandOver::default(),
+                end: CancellationToken::new(),
                 options,
             }),
         }
@@ -189,6 +191,12 @@ impl App {
     #[must_use]
     pub fn hand_over(&self) -> &HandOver {
         &self.inner.hand_over
+    }
+
+    /// Cancelled when a person has asked this process to end.
+    #[must_use]
+    pub fn end(&self) -> &CancellationToken {
+        &self.inner.end
     }
 
     #[must_use]

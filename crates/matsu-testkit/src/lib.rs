@@ -1,5 +1,6 @@
 //! Scripted fakes for every port. A dev-dependency only.
 
+pub mod dice;
 pub mod fake_agents;
 pub mod fake_model;
 pub mod fake_tools;

@@ -34,6 +34,8 @@ mod research;
 mod retry;
 mod run;
 mod serve;
+mod service;
+mod shutdown;
 mod status;
 mod stop;
 mod tasks;
@@ -74,6 +76,11 @@ pub enum Command {
     Status(status::Status),
     /// Stop a task
     Stop(stop::Stop),
+    /// End the daemon; runs of agents go on without it
+    Shutdown(shutdown::Shutdown),
+    /// Start the daemon with the machine
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
     /// Run a task again, as a new task
     Retry(retry::Retry),
     /// Call a tool and print its answer
@@ -166,6 +173,8 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
         Command::Status(args) => status::run(&quiet(&global)?, args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
+        Command::Shutdown(args) => shutdown::run(&quiet(&global)?, &args).await,
+        Command::Service(what) => service::run(&quiet(&global)?, &global, &what),
         Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, &global, args).await,
         Command::Demo => demo::run(&global).await,

@@ -25,6 +25,7 @@ use matsu_store::Synchronous;
 
 use crate::cli::Global;
 use crate::connect::Homes;
+use crate::daemon::keep_awake::KeepAwake;
 use crate::paths::Paths;
 
 pub use layers::Layers;
@@ -296,6 +297,15 @@ impl Config {
     /// Bytes of the largest result of a run.
     pub fn agent_bundle_max(&self) -> u64 {
         self.layers.number("agents.bundle_max").saturating_mul(1024 * 1024)
+    }
+
+    /// When runs keep the machine from sleeping.
+    pub fn keep_awake(&self) -> KeepAwake {
+        match self.layers.text("agents.keep_awake") {
+            "always" => KeepAwake::Always,
+            "on_power" => KeepAwake::OnPower,
+            _ => KeepAwake::Off,
+        }
     }
 
     /// How long a run waits for its machine to come back.

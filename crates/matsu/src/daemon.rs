@@ -3,5 +3,6 @@
 pub mod announce;
 pub mod chats;
 pub mod ending;
+pub mod keep_awake;
 pub mod lock;
 pub mod socket;

@@ -45,6 +45,57 @@ pub fn daemon_arguments(config: &Config, global: &Global, test_jobs: bool) -> Ve
     arguments
 }
 
+/// A daemon that a service manager keeps: the same store and settings, and no end by itself.
+pub fn service_arguments(config: &Config, global: &Global) -> Vec<String> {
+    let arguments = daemon_arguments(config, global, false);
+    let until_serve = arguments.iter().take_while(|word| *word != "serve").cloned();
+    until_serve.chain(["serve".to_owned()]).collect()
+}
+
+/// Runs a short command of the system: whether it succeeded, and what it said. `None`: there is no such program.
+pub fn answer(arguments: &[&str]) -> Option<(bool, String)> {
+    let (program, arguments) = arguments.split_first()?;
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    Some((output.status.success(), String::from_utf8_lossy(&said).trim().to_owned()))
+}
+
+/// The program that keeps the machine awake until its input ends.
+pub const INHIBITOR: &str = if cfg!(target_os = "macos") { "caffeinate" } else { "systemd-inhibit" };
+
+/// Keeps the machine awake while it lives. The program reads from this process, and ends when it does.
+pub struct Inhibitor(std::process::Child);
+
+impl Inhibitor {
+    pub fn lives(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Inhibitor {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        // Its own child, which still exists: it cannot be another process by now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn inhibit_sleep() -> Option<Inhibitor> {
+    let arguments: &[&str] = if cfg!(target_os = "macos") {
+        &["-i", "cat"]
+    } else {
+        &["--what=sleep:idle", "--who=Matsu", "--why=A run of an agent is at work", "--mode=block", "cat"]
+    };
+    let started = Command::new(INHIBITOR)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    started.ok().map(Inhibitor)
+}
+
 /// Starts a daemon that outlives us: no terminal, its log in the data directory.
 pub fn start_daemon(paths: &Paths, arguments: &[String]) -> Result<()> {
     make_private_folder(&paths.data_dir)?;

@@ -67,6 +67,14 @@ const RECONNECT_MAX: Duration = Duration::from_secs(30);
 /// How long after a refusal the token is read once more.
 const AFTER_REFUSAL: Duration = Duration::from_millis(300);
 
+/// Whether a relay starts a daemon where none answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Always,
+    /// Not after a person has ended the last one.
+    UnlessShutDown,
+}
+
 type Daemon = (BoundedLines<OwnedReadHalf>, OwnedWriteHalf);
 
 impl Relay {
@@ -90,7 +98,7 @@ impl Relay {
                 None => return Ok(Ended::ClientLeft),
             }
         } else {
-            match self.reach(DAEMON_START_MAX).await? {
+            match self.reach(DAEMON_START_MAX, Start::Always).await? {
                 Some(daemon) => daemon,
                 None => return Ok(Ended::NoDaemon),
             }
@@ -152,11 +160,11 @@ impl Relay {
         tracing::info!("the daemon ended; connecting to another");
         let Afterwards { again, answers } = frames.daemon_ended();
         self.answer(answers, client_out).await?;
-        let mut daemon = if self.is_of_session() {
+        let mut daemon = if self.is_of_session() || self.is_shut_down() {
             let Some(daemon) = self.await_daemon(frames, client, client_out).await? else { return Ok(None) };
             daemon
         } else {
-            let Some(mut daemon) = self.reach(RECONNECT_MAX).await? else {
+            let Some(mut daemon) = self.reach(RECONNECT_MAX, Start::UnlessShutDown).await? else {
                 self.answer(frames.give_up(), client_out).await?;
                 anyhow::bail!("the daemon ended and another could not be started");
             };
@@ -185,8 +193,17 @@ impl Relay {
         self.preamble.session_token.is_some()
     }
 
+    /// Whether a person has ended the daemon. Only a client that starts afterwards starts another one.
+    fn is_shut_down(&self) -> bool {
+        self.config.paths.stopped().exists()
+    }
+
+    fn may_start(&self, start: Start) -> bool {
+        !self.is_of_session() && (start == Start::Always || !self.is_shut_down())
+    }
+
     /// A daemon that has greeted us; started if none lives. `None`: not within the time a client waits.
-    async fn reach(&self, within: Duration) -> Result<Option<Daemon>> {
+    async fn reach(&self, within: Duration, start: Start) -> Result<Option<Daemon>> {
         let clock = Clock::system();
         let deadline = clock.instant() + within;
         let socket = self.config.paths.socket();
@@ -206,7 +223,7 @@ impl Relay {
                     Err(Unmet::Gone(error)) => tracing::debug!(%error, "the daemon did not accept the connection"),
                 }
             }
-            if clock.instant() >= start_at && !self.is_of_session() {
+            if clock.instant() >= start_at && self.may_start(start) {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
                     tracing::warn!(error = format!("{error:#}"), "the daemon could not be started");
                     return Ok(None);

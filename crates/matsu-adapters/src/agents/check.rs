@@ -56,6 +56,7 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
         timeout_seconds,
         session: wish.session.unwrap_or_default(),
         resume: wish.resume,
+        continues: None,
         presence: wish.presence,
     };
     // Said at once: afterwards it is too late to commit.

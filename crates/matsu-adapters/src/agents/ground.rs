@@ -28,8 +28,9 @@ impl Ground {
         order: &RunOrder,
         marker: &str,
     ) -> Result<Self, StartError> {
-        let earlier: Option<Place> =
-            order.resume.as_ref().and_then(|resume| serde_json::from_str(resume.place.as_deref()?).ok());
+        let resumed = order.resume.as_ref().and_then(|resume| resume.place.as_deref());
+        let place = resumed.or(order.input.continues.as_ref().and_then(|continues| continues.place.as_deref()));
+        let earlier: Option<Place> = place.and_then(|place| serde_json::from_str(place).ok());
         let usage = earlier.as_ref().and_then(|place| place.usage);
         let wished = order.input.directory.as_ref().map(PathBuf::from);
         let job = order.lease.job_id.as_str();

@@ -69,7 +69,7 @@ async fn answered(cx: &JobContext, turn: &Turn, output_json: &str) -> Result<Tur
     } else {
         let bytes_max = (CHAT_ANSWER_MESSAGES_MAX + 1) * MESSAGE_CHARS_MAX * 4;
         let wish = OutputRange { stream: OutputStream::Result, from: OutputFrom::Byte(0), bytes_max };
-        cx.runtime().store().read_output(&cx.lease.job_id, wish).await?.text
+        cx.runtime().store().read_output(&cx.lease.job_id, wish).await?.marked()
     };
     let (mut said, is_cut) = split_content(&text, CHAT_ANSWER_MESSAGES_MAX);
     if is_cut {

@@ -21,7 +21,6 @@ pub struct OutputWriter {
     /// Bytes so far, of the result and of the log.
     written: [u64; 2],
     flush_at: Option<Instant>,
-    is_truncated: bool,
     is_lost: bool,
 }
 
@@ -30,17 +29,7 @@ impl OutputWriter {
     pub fn new(runtime: Runtime, lease: Lease, written: [u64; 2]) -> Self {
         let clock = *runtime.clock();
         let pending = Vec::new();
-        Self {
-            runtime,
-            lease,
-            clock,
-            pending,
-            pending_bytes: 0,
-            written,
-            flush_at: None,
-            is_truncated: false,
-            is_lost: false,
-        }
+        Self { runtime, lease, clock, pending, pending_bytes: 0, written, flush_at: None, is_lost: false }
     }
 
     /// Bytes of the result so far.
@@ -49,7 +38,7 @@ impl OutputWriter {
     }
 
     pub fn is_truncated(&self) -> bool {
-        self.is_truncated
+        self.written.iter().any(|bytes| *bytes > RUN_OUTPUT_BYTES_MAX as u64)
     }
 
     /// When what waits wants to be stored.
@@ -64,11 +53,7 @@ impl OutputWriter {
 
     /// Takes what was said. All of it is stored in one transaction, so that it is there once or not at all.
     pub fn push(&mut self, stream: OutputStream, text: &str) {
-        let count = &mut self.written[usize::from(stream == OutputStream::Log)];
-        let room = (RUN_OUTPUT_BYTES_MAX as u64).saturating_sub(*count);
-        let kept = &text[..text.floor_char_boundary(usize::try_from(room).unwrap_or(usize::MAX).min(text.len()))];
-        self.is_truncated |= kept.len() < text.len();
-        let mut rest = kept;
+        let mut rest = text;
         while !rest.is_empty() {
             let (part, after) = rest.split_at(rest.floor_char_boundary(RUN_PART_BYTES_MAX.min(rest.len())));
             self.take(stream, part);

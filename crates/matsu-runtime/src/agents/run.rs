@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::error_code::ErrorCode;
+use matsu_core::id::TaskId;
 use matsu_core::job::end::{clip, pause_before_retry};
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::RUN_RESTARTS_MAX;
@@ -247,14 +248,19 @@ impl Run {
     /// Writes down where the conversation can go on.
     async fn remember(&mut self) {
         let place = self.live.place();
-        let Some(vendor_session) = self.checkpoint.vendor_session.clone() else { return };
         if self.is_remembered && self.checkpoint.place == place {
             return;
         }
         self.checkpoint.place = place;
-        let session = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
         let runtime = self.cx.runtime();
-        let noted = runtime.store().note_session(&self.cx.lease, session, runtime.clock().now()).await;
+        let noted = match self.checkpoint.vendor_session.clone() {
+            Some(vendor_session) => {
+                let session = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
+                runtime.store().note_session(&self.cx.lease, session, runtime.clock().now()).await
+            }
+            // There is no conversation to go on with; its files are found by the checkpoint.
+            None => Ok(()),
+        };
         let checkpoint = serde_json::json!(self.checkpoint);
         let kept = self.cx.checkpoint(&checkpoint).await;
         // What could not be written now is written at the end.
@@ -424,6 +430,12 @@ impl Run {
         }
         self.known.retryable = retryable;
         let output_json = Some(self.output_json());
+        let message = match &self.cx.job.task_id {
+            Some(task) if matches!(code, ErrorCode::SupervisorLost | ErrorCode::MachineRestarted) => {
+                format!("{message}. To go on from there: {}", go_on_command(task))
+            }
+            _ => message,
+        };
         JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json }
     }
 
@@ -440,6 +452,11 @@ impl Run {
     fn output_json(&self) -> String {
         serde_json::to_string(&self.known).unwrap_or_else(|_| "{}".to_owned())
     }
+}
+
+/// What a person types to go on with a run that something else has ended.
+fn go_on_command(task: &TaskId) -> String {
+    format!("matsu retry --continue {task}")
 }
 
 /// A run that had to report and did not has failed; why its program ended may say more.

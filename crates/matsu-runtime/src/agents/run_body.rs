@@ -90,7 +90,10 @@ impl AgentRuns {
                 let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
                 (Some(resume), if checkpoint.machine_restarts > 0 { Say::GoOnAfterRestart } else { Say::GoOn })
             }
-            None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
+            None => match continued(&input) {
+                Some(resume) => (Some(resume), Say::Message),
+                None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
+            },
         };
         let agent = self.agent(&input)?;
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
@@ -135,6 +138,12 @@ fn read(cx: &JobContext) -> Result<(RunInput, RunCheckpoint), JobEnd> {
         .map_err(|error| failed(ErrorCode::InvalidParams, format!("the run cannot be read: {error}")))?;
     let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
     Ok((input, checkpoint.unwrap_or_default()))
+}
+
+/// The conversation of the earlier run that this one continues.
+fn continued(input: &RunInput) -> Option<Resume> {
+    let continues = input.continues.clone()?;
+    Some(Resume { vendor_session: continues.vendor_session?, place: continues.place })
 }
 
 /// The conversation that the caller wants to go on with.

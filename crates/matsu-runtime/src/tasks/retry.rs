@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 
 use matsu_core::budget::BudgetLine;
+use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{JobKind, NewJob};
-use matsu_core::ports::store::InsertedTask;
+use matsu_core::job::{Job, JobKind, JobState, NewJob};
+use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
-use matsu_core::task::NewTask;
+use matsu_core::run::{Continues, RunCheckpoint, RunInput};
+use matsu_core::task::{NewTask, Task};
 
 use crate::runtime::Runtime;
 
@@ -19,30 +21,57 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for a foreign task, `Invalid` for one that has not ended.
     pub async fn retry(&self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
+        let (old, jobs) = self.ended(owner, id).await?;
+        let mut keys = HashSet::new();
+        // Two jobs of one key were never open at the same time; queued together the second would be refused.
+        let wanted = jobs.into_iter().filter(|job| job.dedupe_key.as_ref().is_none_or(|key| keys.insert(key.clone())));
+        let now = self.clock().now();
+        let jobs = wanted.map(|job| again(job, now)).collect();
+        let task = self.anew(old, jobs, now).await?;
+        // Not through the bound on one call: the jobs were taken once already.
+        Ok(self.store().insert_task(task).await?)
+    }
+
+    /// Goes on with the runs of a task that ended before they were done: in the same conversation where the program
+    /// can resume one, and from the files that the run has left.
+    ///
+    /// # Errors
+    /// As [`Runtime::retry`]; `Invalid` where nothing is left to go on with.
+    pub async fn retry_continuing(&self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
+        let (old, jobs) = self.ended(owner, id).await?;
+        let now = self.clock().now();
+        let is_replaced = |job: &Job| jobs.iter().any(|later| later.cause_id.as_deref() == Some(job.id.as_str()));
+        let open = jobs.iter().filter(|job| job.kind == JobKind::AgentRun && !is_replaced(job));
+        let mut going_on = Vec::new();
+        let mut session = None;
+        for job in open.filter(|job| job.state != JobState::Completed) {
+            let (input, claim) = going_on_with(job)?;
+            session = claim;
+            going_on.push(again(Job { input_json: input, ..job.clone() }, now));
+        }
+        if going_on.is_empty() {
+            let message =
+                format!("{id} has no run that ended before it was done; matsu retry {id} runs it from the start");
+            return Err(TaskError::Invalid(message));
+        }
+        // A conversation is claimed by one task; where there are several runs, none of them has a claim.
+        let session = session.filter(|_| going_on.len() == 1);
+        let task = self.anew(old, going_on, now).await?;
+        self.submit_run(task, session).await
+    }
+
+    async fn ended(&self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {
         let old = self.read_own(owner, id).await?;
         if !old.status.is_terminal() {
             return Err(TaskError::Invalid(format!("{id} is {} and can be retried when it has ended", old.status)));
         }
-        let now = self.clock().now();
-        let budget = self.store().budget(id).await?;
         let jobs = self.jobs_of(id).await?;
-        let mut keys = HashSet::new();
-        // Two jobs of one key were never open at the same time; queued together the second would be refused.
-        let wanted = jobs.into_iter().filter(|job| job.dedupe_key.as_ref().is_none_or(|key| keys.insert(key.clone())));
-        let jobs = wanted.map(|job| {
-            let id = if job.kind == JobKind::Search { JobId::mint_search(now) } else { JobId::mint(now) };
-            NewJob {
-                id,
-                kind: job.kind,
-                priority: job.priority,
-                slot: job.slot,
-                input_json: job.input_json,
-                cause_id: Some(job.id.to_string()),
-                run_at: now,
-                dedupe_key: job.dedupe_key,
-            }
-        });
-        let task = NewTask {
+        Ok((old, jobs))
+    }
+
+    async fn anew(&self, old: Task, jobs: Vec<NewJob>, now: Timestamp) -> Result<NewTask, TaskError> {
+        let budget = self.store().budget(&old.id).await?;
+        Ok(NewTask {
             id: TaskId::mint(now),
             kind: old.kind,
             owner: old.owner,
@@ -53,11 +82,45 @@ impl Runtime {
             assignee: old.assignee,
             // The one who started it may have ended long ago.
             parent_id: None,
-            jobs: jobs.collect(),
+            jobs,
             idempotency: None,
             created_at: now,
-        };
-        // Not through the bound on one call: the jobs were taken once already.
-        Ok(self.store().insert_task(task).await?)
+        })
     }
 }
+
+fn again(job: Job, now: Timestamp) -> NewJob {
+    let id = if job.kind == JobKind::Search { JobId::mint_search(now) } else { JobId::mint(now) };
+    NewJob {
+        id,
+        kind: job.kind,
+        priority: job.priority,
+        slot: job.slot,
+        input_json: job.input_json,
+        cause_id: Some(job.id.to_string()),
+        run_at: now,
+        dedupe_key: job.dedupe_key,
+    }
+}
+
+/// The input of a run that goes on where this job ended, and the conversation that it takes.
+fn going_on_with(job: &Job) -> Result<(String, Option<SessionClaim>), TaskError> {
+    let unreadable = |error: serde_json::Error| TaskError::Invalid(format!("{} cannot be read: {error}", job.id));
+    let mut input: RunInput = serde_json::from_str(&job.input_json).map_err(unreadable)?;
+    let checkpoint: RunCheckpoint =
+        job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let claim = checkpoint.vendor_session.is_some().then(|| SessionClaim {
+        name: input.session.clone(),
+        agent: input.agent.clone(),
+        directory: input.directory.clone().unwrap_or_default(),
+        resume: true,
+    });
+    let task = input.message.strip_prefix(INTERRUPTED).unwrap_or(&input.message);
+    input.message = format!("{INTERRUPTED}{task}");
+    input.continues = Some(Continues { vendor_session: checkpoint.vendor_session, place: checkpoint.place });
+    Ok((serde_json::to_string(&input).map_err(unreadable)?, claim))
+}
+
+/// What an agent reads before its task when it goes on with it.
+const INTERRUPTED: &str = "An earlier run of this task ended before it was done. Its files are here. Check what is done \
+                           already, then go on. The task:\n\n";

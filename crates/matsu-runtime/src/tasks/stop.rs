@@ -3,6 +3,7 @@
 //! The wish is durable before anybody waits: if the caller goes away, or this process dies, the grace clocks of the
 //! nodes that run the jobs carry the stop to its end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -81,6 +82,38 @@ impl Runtime {
         }
         report.waited_ms = u64::try_from((self.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
         Ok(report)
+    }
+
+    /// Tasks with a run of an agent on this machine, whether this process follows it or its daemon has left.
+    ///
+    /// # Errors
+    /// A store that is away.
+    pub async fn runs_here(&self) -> Result<BTreeSet<TaskId>, TaskError> {
+        let mut tasks: BTreeSet<TaskId> = self.running().tasks_that_outlive().into_iter().collect();
+        for left in self.store().left_runs().await? {
+            if left.host == self.host() {
+                tasks.extend(self.store().job(&left.lease.job_id).await?.task_id);
+            }
+        }
+        Ok(tasks)
+    }
+
+    /// Cancels every task with a run on this machine and waits for their ends. Returns those that have ended.
+    ///
+    /// # Errors
+    /// A store that is away.
+    pub async fn end_runs(&self) -> Result<BTreeSet<TaskId>, TaskError> {
+        let tasks = self.runs_here().await?;
+        for id in &tasks {
+            self.ask_to_stop(id, StopMode::Immediate, StopReason::UserCancelled).await?;
+        }
+        let mut ended = BTreeSet::new();
+        for id in tasks {
+            if let Waited::Ready(_) = self.wait_for_end(&id, &CancellationToken::new()).await {
+                ended.insert(id);
+            }
+        }
+        Ok(ended)
     }
 
     async fn ask_to_stop(&self, id: &TaskId, mode: StopMode, reason: StopReason) -> Result<StoppedTask, TaskError> {

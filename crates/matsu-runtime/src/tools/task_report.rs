@@ -266,7 +266,7 @@ impl TaskReport {
             self.output_bytes = Some(slice.total);
         }
         let is_shown = job.state == JobState::Completed || slice.total > 0;
-        self.result = is_shown.then(|| marked(slice.text, slice.end, slice.total, &mut self.next_output_offset));
+        self.result = is_shown.then(|| marked(slice.marked(), slice.end, slice.total, &mut self.next_output_offset));
         Ok(())
     }
 
@@ -351,7 +351,7 @@ async fn tail(cx: &ToolContext, job: &Job, lines: u32) -> Result<String, ToolErr
     if slice.total == 0 {
         slice = read(cx, job, OutputStream::Result, OutputFrom::End, RUN_PART_BYTES_MAX).await?;
     }
-    Ok(last_lines(&slice.text, lines))
+    Ok(last_lines(&slice.marked(), lines))
 }
 
 fn last_lines(text: &str, lines: u32) -> String {
@@ -368,7 +368,7 @@ impl JobReport {
                 let slice = read(cx, job, OutputStream::Result, OutputFrom::Byte(0), EACH_RESULT_BYTES_MAX).await?;
                 let left = slice.total - slice.end;
                 let mark = if left > 0 { format!("\n[… {left} more bytes]") } else { String::new() };
-                Some(format!("{}{mark}", slice.text))
+                Some(format!("{}{mark}", slice.marked()))
             }
             (None, JobState::Completed) => {
                 job.output_json.as_deref().map(|output| part_of(output, 0, EACH_RESULT_BYTES_MAX).0.to_owned())

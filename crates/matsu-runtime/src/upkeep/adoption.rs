@@ -54,7 +54,10 @@ async fn adopt(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreError
 
 async fn lose(runtime: &Runtime, left: &LeftRun) -> Result<(), StoreError> {
     let seconds = runtime.host_grace().as_secs();
-    let message = format!("host {} has not come back within {seconds} s; what the run had stored is kept", left.host);
+    let task = runtime.store().job(&left.lease.job_id).await?.task_id;
+    let go_on = task.map(|task| format!(". To run it again: matsu retry {task}")).unwrap_or_default();
+    let message =
+        format!("host {} has not come back within {seconds} s; what the run had stored is kept{go_on}", left.host);
     if runtime.store().lose_run(&left.lease, &message, runtime.clock().now()).await? {
         tracing::warn!(job.id = %left.lease.job_id, host = left.host, "a run is given up: its host has not come back");
     }

@@ -159,6 +159,7 @@ mod tests {
             (Method::POST, "/api/v1/tokens", "nothing"),
             (Method::POST, "/control/login-code", "nothing"),
             (Method::POST, "/control/hand-over", "nothing"),
+            (Method::POST, "/control/shutdown", "nothing"),
         ] {
             assert_eq!(word(method.clone(), path), expected, "{method} {path}");
         }

@@ -85,7 +85,7 @@ async fn read_log(
     let agent = query.agent.as_deref();
     let log = app.runtime().run_log(&caller.principal, &id, agent, from, RUN_PART_BYTES_MAX).await?;
     Ok(Json(json!({
-        "text": log.slice.text,
+        "text": log.slice.marked(),
         "offset": log.slice.start,
         "next_offset": log.slice.end,
         "total": log.slice.total,

@@ -1,5 +1,7 @@
 //! How processes of the same user speak to the daemon. On the socket only.
 
+use std::collections::BTreeSet;
+
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -7,11 +9,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::problem::Problem;
 
 pub fn routes() -> Router<App> {
     Router::new()
         .route("/control/info", get(info))
         .route("/control/hand-over", post(hand_over))
+        .route("/control/shutdown", post(shutdown))
         .route("/control/login-code", post(login_code))
 }
 
@@ -24,6 +28,21 @@ async fn info(State(app): State<App>) -> Json<Value> {
         "running_jobs": app.runtime().running_jobs(),
         "handing_over_to": successor.map(|(version, _)| version),
     }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShutdownBody {
+    /// Whether runs of agents on this machine end too.
+    runs: bool,
+}
+
+/// A person ends this process. Runs of agents go on without it, unless they are to end.
+async fn shutdown(State(app): State<App>, Json(body): Json<ShutdownBody>) -> Result<Json<Value>, Problem> {
+    let ended = if body.runs { app.runtime().end_runs().await? } else { BTreeSet::new() };
+    let left = app.runtime().runs_here().await?.difference(&ended).count();
+    app.end().cancel();
+    Ok(Json(json!({ "pid": std::process::id(), "runs_ended": ended.len(), "runs_left": left })))
 }
 
 /// A code that signs a page in, once. Who may open the socket may open the page.

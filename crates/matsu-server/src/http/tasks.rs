@@ -21,12 +21,13 @@ pub fn routes() -> Resource {
     let list_tasks = says("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
     let change_task = says("change_task", "Pauses, blocks, resumes or stops a task.").body::<ChangeBody>();
     let task_jobs = says("list_task_jobs", "The jobs of one task, oldest first.").query::<PageQuery>();
+    let retry_task = says("retry_task", "Runs it again, as a new task.").query::<RetryQuery>();
     Resource::default()
         .get("/tasks", list_tasks.answers::<PageBody<TaskBody>>(), list)
         .get("/tasks/{id}", says("read_task", "One task.").answers::<TaskBody>(), read)
         .patch("/tasks/{id}", change_task.answers::<AnyObject>(), change)
         .get("/tasks/{id}/jobs", task_jobs.answers::<PageBody<JobBody>>(), jobs)
-        .post("/tasks/{id}/retry", says("retry_task", "Runs it again, as a new task.").answers::<TaskBody>(), retry)
+        .post("/tasks/{id}/retry", retry_task.answers::<TaskBody>(), retry)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -192,7 +193,25 @@ async fn stop(
     })))
 }
 
-async fn retry(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<TaskBody>, Problem> {
-    let inserted = app.runtime().retry(&caller.principal, &TaskId::from_text(id)).await?;
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RetryQuery {
+    /// Go on with runs of agents where they ended, instead of from the start.
+    #[serde(default, rename = "continue")]
+    continues: bool,
+}
+
+async fn retry(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RetryQuery>,
+) -> Result<Json<TaskBody>, Problem> {
+    let (runtime, id) = (app.runtime(), TaskId::from_text(id));
+    let inserted = if query.continues {
+        runtime.retry_continuing(&caller.principal, &id).await?
+    } else {
+        runtime.retry(&caller.principal, &id).await?
+    };
     Ok(Json(TaskBody::from(&inserted.task)))
 }

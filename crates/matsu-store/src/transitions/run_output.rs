@@ -2,6 +2,7 @@
 
 use matsu_core::id::JobId;
 use matsu_core::job::Lease;
+use matsu_core::limits::{RUN_OUTPUT_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::ports::store::{
     OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, StoreError,
 };
@@ -19,6 +20,11 @@ const APPEND: Sql = Sql::both(
     "INSERT INTO run_output (job_id, attempt, stream, start, bytes, text, read_to) \
      VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (job_id, stream, start) DO NOTHING",
 );
+/// The middle of a stream: whole parts after the first bytes that are kept and before the last ones.
+const CUT: Sql = Sql::both(
+    "DELETE FROM run_output WHERE job_id = $1 AND stream = $2 AND start >= $3 AND start + bytes <= $4 AND start < $4",
+);
+const NEXT_PART: Sql = Sql::both("SELECT min(start) FROM run_output WHERE job_id = $1 AND stream = $2 AND start >= $3");
 const POSITION: Sql = Sql::both(
     "SELECT stream, max(start + bytes), coalesce(max(read_to), 0) FROM run_output \
      WHERE job_id = $1 AND attempt >= $2 GROUP BY stream",
@@ -66,6 +72,25 @@ impl Transition for AppendOutput {
             let values = params![&lease.job_id, lease.attempt, stream, start, bytes, &part.text, read_to];
             tx.run(&APPEND, values).await?;
         }
+        for last in self.parts.iter().enumerate().filter(|(n, part)| is_last_of_stream(&self.parts[n + 1..], part)) {
+            self.cut_middle(tx, last.1).await?;
+        }
+        Ok(())
+    }
+}
+
+fn is_last_of_stream(later: &[OutputPart], part: &OutputPart) -> bool {
+    later.iter().all(|later| later.stream != part.stream)
+}
+
+impl AppendOutput {
+    async fn cut_middle(&self, tx: &mut Tx<'_>, last: &OutputPart) -> Result<(), StoreError> {
+        let kept_before = int(RUN_OUTPUT_BYTES_MAX as u64 / 2);
+        let kept_after = int(last.start + last.text.len() as u64) - kept_before;
+        if kept_after > kept_before {
+            let values = params![&self.lease.job_id, last.stream.as_str(), kept_before, kept_after];
+            tx.run(&CUT, values).await?;
+        }
         Ok(())
     }
 }
@@ -111,20 +136,56 @@ impl Transition for ReadOutput {
             OutputFrom::Byte(from) => int(from).min(total),
             OutputFrom::End => (total - bytes_max).max(0),
         };
+        let found = self.piece(tx, from, bytes_max, total).await?;
+        match found {
+            Some(slice) => Ok(slice),
+            // In the middle that was cut: what comes after it is read instead.
+            None => {
+                let next = tx.row(&NEXT_PART, params![&self.job, stream, from]).await?;
+                let next = next.map(|row| row.only_int()).transpose()?.unwrap_or(total);
+                Ok(self.piece(tx, next, bytes_max, total).await?.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl ReadOutput {
+    /// The wanted bytes up to the next gap. `None`: they begin in a gap.
+    async fn piece(
+        &self,
+        tx: &mut Tx<'_>,
+        from: i64,
+        bytes_max: i64,
+        total: i64,
+    ) -> Result<Option<OutputSlice>, StoreError> {
+        let stream = self.wish.stream.as_str();
         let to = from.saturating_add(bytes_max).min(total);
-        let reach = i64::try_from(matsu_core::limits::RUN_PART_BYTES_MAX).unwrap_or(i64::MAX);
-        let rows = tx.rows(&PARTS, params![&self.job, stream, from - reach, to]).await?;
-        let mut text = String::new();
-        let mut begin = from;
-        for (n, row) in rows.iter().enumerate() {
+        let rows = tx.rows(&PARTS, params![&self.job, stream, from - int(RUN_PART_BYTES_MAX as u64), to]).await?;
+        let (mut text, mut begin) = (String::new(), from);
+        for row in &rows {
             let mut c = row.columns();
             let start = c.int()?;
-            if n == 0 {
-                begin = start;
+            let is_joined = start == begin + int(text.len() as u64);
+            if !text.is_empty() && !is_joined && start > from {
+                break;
+            }
+            if !is_joined {
+                (begin, text) = (start, String::new());
             }
             text.push_str(&c.text()?);
         }
-        Ok(cut(&text, begin, from, to, total))
+        let end = begin + int(text.len() as u64);
+        if from < total && !(begin..end).contains(&from) {
+            return Ok(None);
+        }
+        let mut slice = cut(&text, begin, from, to.min(end), total);
+        if end < to {
+            let next = tx.row(&NEXT_PART, params![&self.job, stream, end]).await?;
+            let next = next.map(|row| row.only_int()).transpose()?.unwrap_or(end);
+            slice.cut = u64::try_from(next - end).unwrap_or(0);
+            slice.end += slice.cut;
+        }
+        Ok(Some(slice))
     }
 }
 
@@ -140,6 +201,7 @@ fn cut(text: &str, begin: i64, from: i64, to: i64, total: i64) -> OutputSlice {
         start: at(start),
         end: at(end),
         total: u64::try_from(total).unwrap_or(0),
+        cut: 0,
     }
 }
 

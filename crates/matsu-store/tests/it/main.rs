@@ -129,6 +129,7 @@ on_every_backend! {
     }
     runs {
         output_is_read_in_parts_from_anywhere,
+        a_long_output_keeps_its_beginning_and_its_end,
         what_is_stored_says_up_to_where_the_program_was_read,
         a_run_whose_host_stays_away_is_given_up,
         a_late_part_of_output_is_refused,

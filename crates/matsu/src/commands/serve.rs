@@ -27,6 +27,7 @@ use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
 use crate::daemon::chats::Hosted;
 use crate::daemon::ending::{self, Ending, Signals};
+use crate::daemon::keep_awake;
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
 use crate::doctor;
@@ -117,16 +118,19 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         eprintln!("matsu: {error:#}; `matsu open --print` prints a link that you can open yourself");
     }
 
+    let mut beside = JoinSet::new();
+    beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
     let idle_exit = args.idle_exit.map(Duration::from_secs);
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
-    if matches!(ending, Ending::Signal(_)) {
+    if matches!(ending, Ending::Signal(_) | Ending::Asked) {
         let _ = announce::write_private(&config.paths.stopped(), "");
         let runs = app.runtime().running_jobs() - app.runtime().bound_jobs();
         if runs > 0 {
             eprintln!("matsu: {runs} runs of agents go on; the next `matsu serve` takes them over");
         }
     }
+    beside.shutdown().await;
     hosted.end(&app).await;
     close(&config, &app, doors, service).await;
     drop(lock);

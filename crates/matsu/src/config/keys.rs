@@ -163,6 +163,12 @@ pub const KEYS: &[Key] = &[
         meaning: "seconds that a run waits for its machine to come back to a shared store, before it fails as HOST_LOST",
     },
     Key {
+        name: "agents.keep_awake",
+        kind: Kind::Word(&["off", "on_power", "always"]),
+        default: |_| "off".to_owned(),
+        meaning: "whether the machine is kept from sleeping while a run lives; on_power: only while it is plugged in",
+    },
+    Key {
         name: "slots.network_client",
         kind: SLOT,
         default: |_| "2".to_owned(),

@@ -11,8 +11,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Signal(&'static str),
+    /// `matsu shutdown`.
+    Asked,
     Idle,
-    HandOver { to: String },
+    HandOver {
+        to: String,
+    },
 }
 
 /// The signals that end a daemon. Heard from when this is made: who has announced itself may be told to end at once.
@@ -32,6 +36,7 @@ pub async fn wait(app: &App, signals: &mut Signals, idle_exit: Option<Duration>)
     tokio::select! {
         _ = signals.terminate.recv() => Ending::Signal("SIGTERM"),
         _ = signals.interrupt.recv() => Ending::Signal("SIGINT"),
+        () = app.end().cancelled() => Ending::Asked,
         () = idle(app, idle_exit) => Ending::Idle,
         to = room_for_another(app) => Ending::HandOver { to },
     }

@@ -1,5 +1,5 @@
-//! The relay of a run waits for its daemon for as long as the run lasts: it starts none, works in no store itself and
-//! does not give up. Calls that come meanwhile are held, and answered as worth trying again when that takes too long.
+//! A relay that may not start a daemon waits for one: the relay of a run for as long as the run lasts, any other after a
+//! person has ended the daemon. It works in no store itself and does not give up. Calls that come meanwhile are held, and answered as worth trying again when that takes too long.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::frames::{self, Frames};
-use super::{Daemon, Relay, send};
+use super::{Daemon, Relay, Start, send};
 
 /// How long a call is held while no daemon answers.
 const CALL_HELD: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ impl Relay {
         let (mut held, mut answer_at): (Vec<Vec<u8>>, Option<Instant>) = (Vec::new(), None);
         loop {
             tokio::select! {
-                reached = self.reach(matsu_core::limits::DAEMON_START_MAX) => if let Some(mut daemon) = reached? {
+                reached = self.reach(matsu_core::limits::DAEMON_START_MAX, Start::UnlessShutDown) => if let Some(mut daemon) = reached? {
                     for line in frames.handshake() {
                         send(&mut daemon.1, line).await.context("the daemon closed the connection")?;
                     }

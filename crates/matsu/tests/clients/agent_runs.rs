@@ -2,6 +2,7 @@
 
 mod arguments;
 mod built_in;
+mod chaos;
 pub mod connect_back;
 mod definitions;
 mod endings;
@@ -13,6 +14,7 @@ pub mod memory;
 mod outage;
 mod output;
 mod questions;
+mod recovery;
 mod refusals;
 mod repositories;
 mod secrets;

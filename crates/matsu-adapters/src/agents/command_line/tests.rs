@@ -20,6 +20,7 @@ fn input(agent: &str) -> RunInput {
         timeout_seconds: 60,
         session: "s".to_owned(),
         resume: false,
+        continues: None,
         presence: None,
     }
 }

@@ -26,7 +26,7 @@ pub trait RunStore {
     /// one is left alone.
     async fn note_session(&self, lease: &Lease, note: SessionNote, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Appends under the fence, in order. What an earlier attempt wrote to the same stream goes with the first part
+    /// Appends under the fence, in order. Of a stream that gets too long the middle is removed. What an earlier attempt wrote to the same stream goes with the first part
     /// of a later one.
     /// `read_to` says up to where the program's own output is contained in all parts so far.
     async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>, read_to: u64) -> Result<(), StoreError>;
@@ -97,6 +97,19 @@ pub struct OutputSlice {
     pub end: u64,
     /// Bytes of the whole stream so far.
     pub total: u64,
+    /// Bytes before `end` that were not kept, because the stream is too long. They belong after `text`.
+    pub cut: u64,
+}
+
+impl OutputSlice {
+    /// The text for a reader, who is told where something was cut.
+    #[must_use]
+    pub fn marked(&self) -> String {
+        match self.cut {
+            0 => self.text.clone(),
+            cut => format!("{}\n[… {cut} bytes in the middle were not kept …]\n", self.text),
+        }
+    }
 }
 
 /// A conversation that a new task wants.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobKind, JobState};
+use matsu_core::limits::{RUN_OUTPUT_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::ports::store::{
     ExpiryRule, JobUpdate, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream,
     ProgressNote, SessionClaim, SessionNote, StoreError,
@@ -38,7 +39,7 @@ pub async fn output_is_read_in_parts_from_anywhere(t: TestStore) {
     t.store.append_output(&lease(&job), vec![part(12, "end")], 0).await.unwrap();
     let read = async |from, bytes_max| t.store.read_output(&job.id, range(from, bytes_max)).await.unwrap();
     let all = read(OutputFrom::Byte(0), 100).await;
-    assert_eq!(all, OutputSlice { text: "待つabc待end".to_owned(), start: 0, end: 15, total: 15 });
+    assert_eq!(all, OutputSlice { text: "待つabc待end".to_owned(), start: 0, end: 15, total: 15, cut: 0 });
     let cut = read(OutputFrom::Byte(0), 4).await;
     assert_eq!((cut.text.as_str(), cut.end, cut.total), ("待", 3, 15));
     assert_eq!(read(OutputFrom::Byte(cut.end), 5).await.text, "つab");
@@ -46,6 +47,35 @@ pub async fn output_is_read_in_parts_from_anywhere(t: TestStore) {
     assert_eq!(read(OutputFrom::Byte(99), 4).await.text, "");
     let log = OutputRange { stream: OutputStream::Log, ..range(OutputFrom::Byte(0), 9) };
     assert_eq!(t.store.read_output(&job.id, log).await.unwrap(), OutputSlice::default());
+}
+
+pub async fn a_long_output_keeps_its_beginning_and_its_end(t: TestStore) {
+    t.insert(run(&t)).await;
+    let job = t.claim_one().await;
+    let (half, size) = (RUN_OUTPUT_BYTES_MAX / 2, RUN_PART_BYTES_MAX);
+    // Each part begins with its own position, and there are three more than are kept.
+    let parts = half / size * 2 + 3;
+    let text = |n: usize| format!("{:<size$}", n * size);
+    for batch in (0..parts).collect::<Vec<_>>().chunks(128) {
+        let parts = batch.iter().map(|n| part((n * size) as u64, &text(*n))).collect();
+        t.store.append_output(&lease(&job), parts, 0).await.unwrap();
+    }
+    let total = (parts * size) as u64;
+    let (gap, after) = (half as u64, total - half as u64);
+    let read = async |from, bytes_max| t.store.read_output(&job.id, range(from, bytes_max)).await.unwrap();
+    let head = read(OutputFrom::Byte(gap - 10), 1_000).await;
+    assert_eq!((head.start, head.end, head.total, head.cut), (gap - 10, after, total, 3 * size as u64));
+    assert_eq!(head.text, " ".repeat(10));
+    assert!(head.marked().contains(&format!("{} bytes in the middle were not kept", 3 * size)), "{}", head.marked());
+    let within = read(OutputFrom::Byte(gap + 5), 20).await;
+    assert_eq!(
+        (within.start, within.text.trim()),
+        (after, after.to_string().as_str()),
+        "a gap leads to what is after it"
+    );
+    assert_eq!(read(OutputFrom::Byte(head.end), 20).await, within);
+    assert_eq!(read(OutputFrom::End, size).await.text.trim(), (total - size as u64).to_string());
+    assert_eq!(t.store.output_position(&job.id, job.attempt).await.unwrap().result, total);
 }
 
 pub async fn what_is_stored_says_up_to_where_the_program_was_read(t: TestStore) {

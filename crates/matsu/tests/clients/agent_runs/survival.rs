@@ -10,7 +10,7 @@ use crate::home::{kill, until};
 use crate::stdio::Client;
 
 /// A program that prints numbered lines until it is told to go on, and then some more.
-fn counting(go_on: &Path, lines: u32) -> String {
+pub fn counting(go_on: &Path, lines: u32) -> String {
     let go_on = go_on.display();
     format!(
         "echo started
@@ -23,7 +23,7 @@ fn counting(go_on: &Path, lines: u32) -> String {
 }
 
 /// A program that asks, and goes on when the answer is yes.
-const ASKS: &str = r#"echo '{"type":"text","text":"before"}'
+pub const ASKS: &str = r#"echo '{"type":"text","text":"before"}'
 echo '{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}'
 read answer
 case "$answer" in *'"option":"yes"'*) echo '{"type":"text","text":" after"}'; echo '{"type":"result"}';; esac
@@ -31,7 +31,7 @@ case "$answer" in *'"option":"yes"'*) echo '{"type":"text","text":" after"}'; ec
 
 /// What such a program must have said.
 #[track_caller]
-fn assert_whole(said: &str, lines: u32) {
+pub fn assert_whole(said: &str, lines: u32) {
     let mut rest = said.lines();
     assert_eq!(rest.next(), Some("started"), "it was started once");
     let mut n = 0;
@@ -51,7 +51,7 @@ fn assert_whole(said: &str, lines: u32) {
 }
 
 /// The whole result, however long it is. A part that is not the last one ends with a note about the rest.
-fn whole_result(client: &mut Client, task: &str) -> String {
+pub fn whole_result(client: &mut Client, task: &str) -> String {
     let mut text = String::new();
     loop {
         let said = client.call("get_task_status", &json!({ "task_id": task, "output_offset": text.len() }));
@@ -62,7 +62,7 @@ fn whole_result(client: &mut Client, task: &str) -> String {
     }
 }
 
-fn said_something(client: &mut Client, task: &str) {
+pub fn said_something(client: &mut Client, task: &str) {
     until("it has said something that is stored", SOON, || {
         let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 3 }));
         said["tail"].as_str().filter(|tail| tail.contains("line ")).map(drop)
@@ -99,7 +99,7 @@ fn a_run_goes_on_when_its_daemon_is_told_to_end() {
     a_run_goes_on_without_its_daemon(end_politely);
 }
 
-fn end_politely(daemon: u32) {
+pub fn end_politely(daemon: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     until("it has ended", SOON, || (!Path::new(&format!("/proc/{daemon}/exe")).exists()).then_some(()));
@@ -164,15 +164,20 @@ fn a_run_that_ended_while_no_daemon_lived_has_its_result() {
 }
 
 /// How many supervisors of this home are at work.
-fn supervisors(bench: &Bench) -> usize {
+pub(super) fn supervisors(bench: &Bench) -> usize {
+    supervisor_pids(bench).len()
+}
+
+pub(super) fn supervisor_pids(bench: &Bench) -> Vec<u32> {
     let home = bench.home.path("").display().to_string();
-    let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let lines = entries.filter_map(|path| std::fs::read(path.join("cmdline")).ok());
-    let is_one = |line: &Vec<u8>| {
-        let text = String::from_utf8_lossy(line);
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_one = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&line);
         text.contains("__supervise") && text.contains(&home)
     };
-    lines.filter(is_one).count()
+    pids.filter(is_one).collect()
 }
 
 #[test]

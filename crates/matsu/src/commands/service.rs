@@ -1,0 +1,154 @@
+//! `matsu service`: the daemon as a service of the user, started with the machine. systemd on Linux, launchd on macOS.
+
+mod unit;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+use serde_json::json;
+
+use self::unit::{Kind, Unit};
+use super::{Context, print_json};
+use crate::cli::Global;
+use crate::daemon::announce::make_folder;
+use crate::process;
+
+#[derive(Subcommand)]
+pub enum ServiceCommand {
+    /// Write the service, enable it and start it
+    Install {
+        /// Only write the file; start nothing
+        #[arg(long)]
+        no_start: bool,
+    },
+    /// Stop the service and remove its file; runs of agents go on
+    Uninstall,
+    /// Whether the service is installed, enabled and running
+    Status,
+}
+
+pub fn run(cx: &Context, global: &Global, what: &ServiceCommand) -> Result<ExitCode> {
+    let kind = if cfg!(target_os = "macos") { Kind::Launchd } else { Kind::Systemd };
+    let homes = cx.config.homes()?;
+    let file = kind.file(&homes.home, &homes.config);
+    match what {
+        ServiceCommand::Install { no_start } => install(cx, global, kind, &file, *no_start),
+        ServiceCommand::Uninstall => uninstall(cx, kind, &file),
+        ServiceCommand::Status => status(cx, kind, &file),
+    }
+}
+
+fn install(cx: &Context, global: &Global, kind: Kind, file: &Path, no_start: bool) -> Result<ExitCode> {
+    let program = std::env::current_exe().context("cannot find this program on disk")?;
+    let unit = Unit {
+        program: program.display().to_string(),
+        arguments: process::service_arguments(&cx.config, global),
+        path: std::env::join_paths(cx.config.homes()?.path)?.display().to_string(),
+        log: cx.config.paths.daemon_log().display().to_string(),
+    };
+    let text = unit.text(kind)?;
+    if let Some(folder) = file.parent() {
+        make_folder(folder)?;
+    }
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    let mut steps = Vec::new();
+    if !no_start {
+        for step in kind.start(file) {
+            steps.push(attempt(&step));
+        }
+    }
+    report(cx, kind, file, &steps)
+}
+
+fn uninstall(cx: &Context, kind: Kind, file: &Path) -> Result<ExitCode> {
+    if !file.exists() {
+        bail!("there is no service to remove: {} does not exist", file.display());
+    }
+    let mut steps: Vec<Step> = kind.stop(file).iter().map(|step| attempt(step)).collect();
+    std::fs::remove_file(file).with_context(|| format!("cannot remove {}", file.display()))?;
+    steps.extend(kind.after_removal().iter().map(|step| attempt(step)));
+    if cx.json {
+        print_json(&json!({ "removed": file, "steps": steps.iter().map(Step::json).collect::<Vec<_>>() }));
+    } else {
+        say!("Removed {}. Runs of agents go on; `matsu serve` takes them over.", file.display());
+        steps.iter().for_each(Step::show);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(cx: &Context, kind: Kind, file: &Path) -> Result<ExitCode> {
+    let is_installed = file.exists();
+    let asked = |arguments: &[&str]| process::answer(arguments).map(|(_, said)| said);
+    let (enabled, active) = match kind {
+        _ if !is_installed => (None, None),
+        Kind::Systemd => (
+            asked(&["systemctl", "--user", "is-enabled", unit::SYSTEMD_NAME]),
+            asked(&["systemctl", "--user", "is-active", unit::SYSTEMD_NAME]),
+        ),
+        Kind::Launchd => (None, asked(&["launchctl", "list", unit::LAUNCHD_NAME])),
+    };
+    if cx.json {
+        print_json(&json!({ "installed": is_installed, "file": file, "enabled": enabled, "active": active }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !is_installed {
+        say!("Not installed. `matsu service install` starts the daemon with the machine.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!("Installed: {}", file.display());
+    say!("Enabled:   {}", enabled.as_deref().unwrap_or("unknown"));
+    say!("Active:    {}", active.as_deref().unwrap_or("unknown"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One command of the service manager, and how it went.
+struct Step {
+    command: String,
+    /// `None`: it succeeded.
+    error: Option<String>,
+}
+
+impl Step {
+    fn json(&self) -> serde_json::Value {
+        json!({ "command": self.command, "error": self.error })
+    }
+
+    fn show(&self) {
+        if let Some(error) = &self.error {
+            say!("  {} failed: {error}", self.command);
+        }
+    }
+}
+
+fn attempt(arguments: &[String]) -> Step {
+    let command = arguments.join(" ");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let error = match process::answer(&arguments) {
+        Some((true, _)) => None,
+        Some((false, said)) => Some(said),
+        None => Some(format!("{} was not found", arguments[0])),
+    };
+    Step { command, error }
+}
+
+/// Says what was done and, where the service manager refused, what is left to do by hand.
+fn report(cx: &Context, kind: Kind, file: &Path, steps: &[Step]) -> Result<ExitCode> {
+    let failed = steps.iter().any(|step| step.error.is_some());
+    if cx.json {
+        print_json(&json!({ "file": file, "steps": steps.iter().map(Step::json).collect::<Vec<_>>() }));
+        return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+    }
+    say!("Wrote {}", file.display());
+    if steps.is_empty() {
+        say!("Start it with:");
+        kind.start(file).iter().for_each(|step| say!("  {}", step.join(" ")));
+    } else if failed {
+        steps.iter().for_each(Step::show);
+        say!("The file is in place; the service was not started. Run the failed commands again in your own session.");
+    } else {
+        say!("The daemon runs now and starts with the machine.");
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,82 @@
+//! `matsu shutdown`: ends the daemon. Runs of agents go on without it, or end with `--runs`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use matsu_core::clock::Clock;
+use serde_json::{Value, json};
+
+use super::{Context, print_json};
+use crate::client::Client;
+use crate::daemon::announce;
+use crate::daemon::lock::ServeLock;
+
+#[derive(Args)]
+pub struct Shutdown {
+    /// End the runs of agents on this machine too; their tasks are cancelled
+    #[arg(long)]
+    pub runs: bool,
+}
+
+/// A daemon ends within this time. What it still runs has 30 seconds for that.
+const END_MAX: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub async fn run(cx: &Context, args: &Shutdown) -> Result<ExitCode> {
+    let paths = &cx.config.paths;
+    if !paths.data_dir.exists() {
+        return report(cx, &json!({ "daemon": false, "runs_ended": 0, "runs_left": 0 }));
+    }
+    // Before anything ends: a supervisor that is left alone starts no daemon while this file is there.
+    announce::write_private(&paths.stopped(), "")?;
+    let mut client = Client::connect(&cx.config).await?;
+    let has_daemon = client.has_daemon();
+    if !has_daemon && args.runs {
+        // Without a daemon this command takes the runs over itself, to end them.
+        drop(client);
+        client = Client::at_work(&cx.config).await?;
+    }
+    let mut said = client.post("/control/shutdown", json!({ "runs": args.runs })).await?;
+    said["daemon"] = json!(has_daemon);
+    if has_daemon {
+        ended(cx).await?;
+        announce::write_private(&paths.stopped(), "")?;
+    }
+    report(cx, &said)
+}
+
+/// Waits until the daemon has let go of its store.
+async fn ended(cx: &Context) -> Result<()> {
+    let (clock, lock) = (Clock::system(), cx.config.paths.serve_lock(cx.config.store_url()));
+    let deadline = clock.instant() + END_MAX;
+    while ServeLock::try_take(&lock)?.is_none() {
+        if clock.instant() > deadline {
+            bail!("the daemon was asked to end and still runs after {} s; see its log", END_MAX.as_secs());
+        }
+        clock.sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+fn report(cx: &Context, said: &Value) -> Result<ExitCode> {
+    if cx.json {
+        print_json(said);
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!("{}", if said["daemon"] == true { "The daemon has ended." } else { "No daemon was running." });
+    let count = |name: &str| said[name].as_u64().unwrap_or(0);
+    match count("runs_ended") {
+        0 => {}
+        runs => say!("Runs ended: {runs}. Their tasks are cancelled."),
+    }
+    match count("runs_left") {
+        0 => {}
+        runs => say!(
+            "Runs that go on without a daemon: {runs}. The next `matsu serve` takes them over; \
+             `matsu shutdown --runs` ends them."
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
+}

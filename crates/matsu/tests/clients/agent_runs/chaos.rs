@@ -1,0 +1,190 @@
+//! Runs while their daemon, its version, their supervisors and the machine itself are taken away, many times. They run
+//! with `MATSU_CHAOS=1` only (`make chaos`), print what they counted, and repeat themselves by `MATSU_CHAOS_SEED`.
+
+use std::process::{Child, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use matsu_testkit::dice::{Dice, dice};
+use serde_json::json;
+
+use super::survival::{assert_whole, counting, said_something, supervisor_pids, whole_result};
+use super::{Bench, SOON, end_of, processes, start, start_with, unique_sleep};
+use crate::home::{kill, until};
+
+const RUNS: usize = 20;
+/// A result that fills many parts of the store.
+const LINES: u32 = 5_000;
+
+fn bench() -> Bench {
+    Bench::with(&format!("[slots]\nagent_cli = {RUNS}\n[agents]\nmode_max = \"workspace-write\"\n"))
+}
+
+/// Twenty runs, each with a client of its own that waits for the result through its relay.
+struct Crowd {
+    waiting: Vec<JoinHandle<()>>,
+}
+
+impl Crowd {
+    fn gather(bench: &Bench) -> Self {
+        let go_on = bench.home.signal("go_on");
+        let waiting = (0..RUNS).map(|_| {
+            let mut client = bench.client();
+            let task = start(&mut client, &counting(&go_on, LINES));
+            thread::spawn(move || {
+                let end = end_of(&mut client, &task);
+                assert_eq!(end["status"], "completed", "{end}");
+                assert_whole(&whole_result(&mut client, &task), LINES);
+            })
+        });
+        let crowd = Self { waiting: waiting.collect() };
+        until("all run", 3 * SOON, || (supervisor_pids(bench).len() == RUNS).then_some(()));
+        crowd
+    }
+
+    /// Lets them end, and checks what each client got.
+    fn leave(self, bench: &Bench) {
+        assert_eq!(supervisor_pids(bench).len(), RUNS, "every run goes on under the supervisor that started it");
+        std::fs::write(bench.home.signal("go_on"), "").unwrap();
+        for one in self.waiting {
+            one.join().unwrap();
+        }
+        let (_, http) = bench.home.relayed();
+        let tasks = http.rest("GET", "/tasks?limit=100", &json!(null)).json();
+        assert_eq!(tasks["items"].as_array().unwrap().len(), RUNS, "no call was taken for two");
+    }
+}
+
+fn pause(dice: &mut Dice, up_to_ms: u64) {
+    thread::sleep(Duration::from_millis(dice.below(up_to_ms)));
+}
+
+#[test]
+fn runs_and_their_clients_survive_two_hundred_kills_of_the_daemon() {
+    let Some(mut dice) = dice("kills of the daemon") else { return };
+    let bench = bench();
+    let crowd = Crowd::gather(&bench);
+    let began = Instant::now();
+    let mut last = 0;
+    for _ in 0..200 {
+        let pid = until("another daemon serves", 3 * SOON, || {
+            bench.home.announced().map(|(pid, _)| pid).filter(|pid| *pid != last)
+        });
+        pause(&mut dice, 600);
+        kill(pid);
+        last = pid;
+    }
+    println!("200 daemons killed in {:?}", began.elapsed());
+    crowd.leave(&bench);
+    println!("{RUNS} runs: each started once, each line once, each client has its result");
+}
+
+/// A daemon of this version; the one before it makes room.
+fn upgrade(bench: &Bench, version: &str) -> Child {
+    let mut command = bench.home.command(&["serve", "--test-jobs", "--as-version", version]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    until("the new version serves", 3 * SOON, || bench.home.announced().filter(|(now, _)| *now == pid).map(drop));
+    child
+}
+
+#[test]
+fn runs_and_their_clients_survive_fifty_upgrades() {
+    let Some(mut dice) = dice("upgrades") else { return };
+    let bench = bench();
+    let crowd = Crowd::gather(&bench);
+    let mut before: Option<Child> = None;
+    let mut longest = Duration::ZERO;
+    for n in 1..=50 {
+        let began = Instant::now();
+        let next = upgrade(&bench, &format!("1000.{n}.0"));
+        longest = longest.max(began.elapsed());
+        if let Some(mut before) = before.replace(next) {
+            assert!(before.wait().unwrap().success(), "the old version ends well");
+        }
+        pause(&mut dice, 300);
+    }
+    println!("50 upgrades, the longest took {longest:?}");
+    crowd.leave(&bench);
+    let mut last = before.unwrap();
+    kill(last.id());
+    last.wait().unwrap();
+}
+
+#[test]
+fn twenty_killed_supervisors_are_noticed_and_leave_nothing() {
+    let Some(mut dice) = dice("kills of supervisors") else { return };
+    let bench = bench();
+    let mut client = bench.client();
+    let mut longest = Duration::ZERO;
+    for _ in 0..20 {
+        let nap = unique_sleep();
+        let task = start(&mut client, &format!("echo line 1; setsid sleep {nap} & sleep {nap}"));
+        said_something(&mut client, &task);
+        pause(&mut dice, 200);
+        let began = Instant::now();
+        supervisor_pids(&bench).into_iter().for_each(kill);
+        let end = end_of(&mut client, &task);
+        longest = longest.max(began.elapsed());
+        assert_eq!(end["error_code"], "SUPERVISOR_LOST", "{end}");
+        assert_eq!(processes(&nap), 0, "a process is left");
+        assert!(whole_result(&mut client, &task).contains("line 1"), "{end}");
+    }
+    println!("20 supervisors killed; the longest time to SUPERVISOR_LOST was {longest:?}");
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+}
+
+#[test]
+fn twenty_restarts_of_the_machine_are_resumed() {
+    let Some(mut dice) = dice("restarts of the machine") else { return };
+    let mut bench = bench();
+    super::worktrees::repository(&bench.root);
+    let definition = "name = \"goer\"\ncommand = \"/bin/sh\"\nargs = [\"{prompt_file}\"]\nprompt = \"file\"\n\
+        output = \"text\"\ngo_on = \"\\necho went on: $1; cat half.txt\"\n\
+        [session]\nchoose = true\nresume = { args = [\"resume\", \"{session}\"] }\n";
+    std::fs::write(bench.home.path(".config/matsu/agents/goer.toml"), definition).unwrap();
+    for n in 0..20 {
+        let mut client = bench.client();
+        let script = format!("echo half {n} > half.txt; echo line 1; sleep {}", unique_sleep());
+        let task = start_with(&mut client, &script, json!({ "cli_name": "goer", "mode": "workspace-write" }));
+        said_something(&mut client, &task);
+        pause(&mut dice, 200);
+        client.kill();
+        kill(bench.home.relayed().0);
+        supervisor_pids(&bench).into_iter().for_each(kill);
+        bench.home.set("MATSU_TEST_BOOT_ID", &format!("start {n}"));
+        let mut client = bench.client();
+        let end = end_of(&mut client, &task);
+        assert_eq!(end["status"], "completed", "{end}");
+        assert_eq!(whole_result(&mut client, &task), format!("went on: resume\nhalf {n}\n"));
+    }
+    println!("20 restarts of the machine, 20 conversations resumed");
+}
+
+#[test]
+fn a_hundred_runs_are_taken_over_within_two_seconds() {
+    let Some(_) = dice("taking over a hundred runs") else { return };
+    let bench = Bench::with("[slots]\nagent_cli = 100\n");
+    let go_on = bench.home.signal("go_on");
+    let mut client = bench.client();
+    let script = format!("echo line 1; while [ ! -e {} ]; do sleep 1; done; echo done", go_on.display());
+    let tasks: Vec<String> = (0..100).map(|_| start(&mut client, &script)).collect();
+    until("all run", 6 * SOON, || (supervisor_pids(&bench).len() == 100).then_some(()));
+    tasks.iter().for_each(|task| said_something(&mut client, task));
+    client.kill();
+    kill(bench.home.relayed().0);
+    let began = Instant::now();
+    let mut client = bench.client();
+    let taken_over = || {
+        let log = std::fs::read_to_string(bench.home.data_dir().join("daemon.log")).unwrap_or_default();
+        (log.matches("a run is taken over").count() >= 100).then_some(())
+    };
+    until("all are taken over", SOON, taken_over);
+    let took = began.elapsed();
+    println!("100 runs were taken over {took:?} after the client that starts the daemon was started");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    std::fs::write(&go_on, "").unwrap();
+    for task in &tasks {
+        assert_eq!(end_of(&mut client, task)["status"], "completed");
+    }
+}
