@@ -231,7 +231,7 @@ impl Runtime {
     /// Whether this process follows a run of an agent.
     #[must_use]
     pub fn has_runs(&self) -> bool {
-        !self.inner.running.tasks_that_outlive().is_empty()
+        self.inner.running.any_outlives()
     }
 
     /// How many bodies this process runs.

@@ -168,8 +168,9 @@ impl Relay {
                 self.answer(frames.give_up(), client_out).await?;
                 anyhow::bail!("the daemon ended and another could not be started");
             };
+            // One that ends meanwhile is noticed by the next read, and replaced in turn.
             for line in frames.handshake() {
-                send(&mut daemon.1, line).await.context("the new daemon closed the connection")?;
+                let _ = send(&mut daemon.1, line).await;
             }
             daemon
         };

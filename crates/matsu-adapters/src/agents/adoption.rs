@@ -17,6 +17,7 @@ use super::live::CliRun;
 use super::orphans;
 use super::runs_folder::{RunFolder, RunRecord, connect_in};
 use super::supervisor::order::{Hello, Notice, VERSION, Word};
+use super::worktree::Worktree;
 
 /// A supervisor answers at once, unless the machine is very busy.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
@@ -46,25 +47,32 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
     } else {
         Way::default()
     };
-    let worktree = match &record.place.worktree {
-        Some(path) => {
-            let options = host.options();
-            let git = Git::find(&options.environment).map_err(lost)?;
-            let marker = record.run_id.as_str();
-            git.reopen(
-                &options.data_dir,
-                path,
-                lease.job_id.as_str(),
-                marker,
-                host.confiner(),
-                options.bundle_bytes_max,
-            )
-        }
-        None => None,
-    };
+    let worktree = tree_of(host, &record).map_err(lost)?;
     let mut followed = host.follow(&definition, record, folder, worktree, way);
     followed.replay(stored).map_err(|error| lost(format!("the output of run {run} cannot be read: {error}")))?;
     Ok(followed)
+}
+
+/// The tree that a run works in, if it has one and it is still there.
+fn tree_of(host: &CliHost, record: &RunRecord) -> Result<Option<Worktree>, String> {
+    let Some(path) = &record.place.worktree else { return Ok(None) };
+    let options = host.options();
+    let git = Git::find(&options.environment)?;
+    let (job, marker) = (record.job_id.as_str(), record.run_id.as_str());
+    Ok(git.reopen(&options.data_dir, path, job, marker, host.confiner(), options.bundle_bytes_max))
+}
+
+/// Ends a run whose job is over, keeps what it has written as its branch, and removes its folder.
+pub async fn give_up(host: &CliHost, folder: &RunFolder, record: &RunRecord) {
+    end(folder, record, host.options().clock).await;
+    if folder.begun().exists()
+        && let Ok(Some(tree)) = tree_of(host, record)
+    {
+        let closed = tree.close(&format!("{} ({})", record.agent, record.run_id)).await;
+        let branch = closed.changes.map(|changes| changes.branch).unwrap_or_default();
+        tracing::info!(run = %record.run_id, branch, "a run whose job is over was ended; its work is kept");
+    }
+    folder.remove();
 }
 
 /// Becomes the daemon of a supervisor, if no later attempt is.

@@ -547,6 +547,12 @@ impl AgentHost for CliHost {
         }
     }
 
+    async fn give_up(&self, job: &JobId) {
+        for (folder, record) in self.runs.of_job(job) {
+            adoption::give_up(self, &folder, &record).await;
+        }
+    }
+
     async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String> {
         Git::find(&self.options.environment)?.diff(&self.scratch(), changes).await
     }

@@ -50,14 +50,8 @@ impl JobKind {
     #[must_use]
     pub fn outlives_owner(self) -> bool {
         match self {
-            Self::AgentRun => true,
-            Self::AgentChat
-            | Self::Search
-            | Self::Verify
-            | Self::Cleanup
-            | Self::Reindex
-            | Self::Noop
-            | Self::Sleep => false,
+            Self::AgentRun | Self::AgentChat => true,
+            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => false,
         }
     }
 

@@ -65,6 +65,9 @@ pub trait AgentHost: Send + Sync {
     /// Ends what still works for a job and removes what its runs have left. Their results are stored by now.
     async fn forget(&self, _job: &JobId) {}
 
+    /// Ends a run whose job is over elsewhere, keeps its work as its branch, and removes the rest.
+    async fn give_up(&self, _job: &JobId) {}
+
     /// The patch of a run in a worktree. Bytes: files need not be text.
     ///
     /// # Errors

@@ -2,8 +2,9 @@
 //!
 //! Where messages are delivered by `resume`, a job is a turn: what a person has said goes in as the program's prompt,
 //! its final words come back as the agent's answer, and the next turn resumes the same conversation. Where the program
-//! waits itself, a job is its stay: it takes and answers messages over MCP until it is told to end. Either way what was
-//! not acknowledged when the job is over is for the next one, so a stay or a turn that was cut off is simply had again.
+//! waits itself, a job is its stay: it takes and answers messages over MCP until it is told to end. The program outlives
+//! this process, and the next one takes its turn or stay over. Either way what was not acknowledged when the job is over
+//! is for the next one.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind};
 use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
-use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunWish, Say};
+use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunTrace, RunWish, Say, TraceState};
 use matsu_core::ports::store::{
     ChatCall, Conversation, EndTurn, OutputPosition, SessionKey, StoreError, Turn, TurnOutcome,
 };
@@ -22,13 +23,13 @@ use matsu_core::run::{RunCheckpoint, RunInput};
 use matsu_core::session::{EndReason, Session, SessionState};
 
 use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::context::{JobContext, Taken};
 use crate::stop_signal::StopWord;
 
 use super::chat_outcome;
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
-use super::run_body::{self, away};
+use super::run_body::{self, away, outlives};
 
 /// Starts the agents of chats on a host.
 #[derive(Clone)]
@@ -71,7 +72,7 @@ impl ChatRuns {
         self.host.agents().into_iter().find(|agent| agent.name == definition)
     }
 
-    async fn begin(&self, cx: &JobContext, turn: &Turn) -> Result<Begun, NotStarted> {
+    async fn begin(&self, cx: &JobContext, turn: &Turn, trace: Option<&RunTrace>) -> Result<Begun, NotStarted> {
         let name = turn.agent.definition.clone().unwrap_or_default();
         let agent = self.agent(&name).ok_or_else(|| {
             NotStarted::for_good(ErrorCode::AgentNotFound, format!("there is no definition {name} here"))
@@ -88,6 +89,9 @@ impl ChatRuns {
         let input = RunInput { session: turn.chat.id.to_string(), ..checked.input };
         let resume = turn.conversation.clone().filter(|_| agent.supports.resume);
         let resume = resume.map(|note| Resume { vendor_session: note.vendor_session, place: note.place });
+        if let Some(trace) = trace {
+            return self.take_over(cx, trace, agent, delivery, input, resume).await;
+        }
         let caller = turn.messages.last().map(|taken| Principal::from_text(taken.message.sender_id.clone()));
         let caller = caller.unwrap_or_else(Principal::local_user);
         let own = OwnSession::begin_in_chat(cx, &caller, &turn.chat, &input, &agent.connect_back).await;
@@ -98,8 +102,7 @@ impl ChatRuns {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
             session_id: own.session().id.clone(),
-            // A turn that was cut off is had again.
-            outlives: false,
+            outlives: outlives(cx),
             socket_key: own.socket_key().clone(),
             task_id: None,
             input: input.clone(),
@@ -109,16 +112,44 @@ impl ChatRuns {
         };
         let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
         seat.works_in(live.directory());
-        let (cx, checkpoint, session) = (cx.clone(), RunCheckpoint::default(), own.session().clone());
-        let (host, stored) = (Arc::clone(&self.host), OutputPosition::default());
-        let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: false, stored, host };
+        let (checkpoint, session, outlives) = (RunCheckpoint::default(), own.session().clone(), outlives(cx));
+        let (cx, host, stored) = (cx.clone(), Arc::clone(&self.host), OutputPosition::default());
+        let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives, stored, host };
         let run = Run::new(begin);
         Ok(Begun { run, session, delivery })
     }
 
+    /// Goes on with a turn or a stay that another process has begun.
+    async fn take_over(
+        &self,
+        cx: &JobContext,
+        trace: &RunTrace,
+        agent: Agent,
+        delivery: Delivery,
+        input: RunInput,
+        resume: Option<Resume>,
+    ) -> Result<Begun, NotStarted> {
+        let later = |error: StoreError| NotStarted::for_now(error.code(), error.to_string());
+        let stored = cx.runtime().store().output_position(&cx.lease.job_id, trace.attempt).await.map_err(later)?;
+        let own = OwnSession::take_over(cx, trace, &input, &agent.connect_back).await.map_err(later)?;
+        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let live = self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await;
+        let live = live.map_err(|error| NotStarted::for_now(error.code, error.message))?;
+        seat.works_in(live.directory());
+        let (checkpoint, session) = (RunCheckpoint::default(), own.session().clone());
+        let (cx, host) = (cx.clone(), Arc::clone(&self.host));
+        let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: true, stored, host };
+        Ok(Begun { run: Run::new(begin), session, delivery })
+    }
+
     /// What is to be written down, or the job's end if the turn is not over.
-    async fn have(&self, cx: &JobContext, turn: &Turn) -> Result<(TurnOutcome, JobEnd), JobEnd> {
-        let Begun { run, session, delivery } = match self.begin(cx, turn).await {
+    async fn have(
+        &self,
+        cx: &JobContext,
+        turn: &Turn,
+        trace: Option<&RunTrace>,
+    ) -> Result<(TurnOutcome, JobEnd), JobEnd> {
+        let Begun { run, session, delivery } = match self.begin(cx, turn, trace).await {
             Ok(begun) => begun,
             Err(NotStarted { code, why, is_worth_a_retry }) => {
                 tracing::warn!(chat = %turn.chat.id, %why, "an agent could not be started for a chat");
@@ -226,12 +257,21 @@ impl JobBody for ChatRuns {
             // Put off by more than a job can be at once: it is looked at in between.
             return JobEnd::Requeue { run_at: Some(until) };
         }
-        let turn = match store.begin_turn(&cx.lease, MESSAGES_PER_ACTION_MAX, now).await {
+        let trace = self.host.trace(&cx.lease.job_id);
+        let begun = trace.filter(|trace| cx.taken == Taken::TakenOver && trace.state != TraceState::NotBegun);
+        let turn = if begun.is_some() {
+            store.turn_under_way(&cx.lease, MESSAGES_PER_ACTION_MAX).await
+        } else {
+            // Of an earlier attempt, whose end is stored; or one that was prepared and never started.
+            self.host.forget(&cx.lease.job_id).await;
+            store.begin_turn(&cx.lease, MESSAGES_PER_ACTION_MAX, now).await
+        };
+        let turn = match turn {
             Ok(Some(turn)) => turn,
             Ok(None) => return JobEnd::Completed { output_json: "{}".to_owned() },
             Err(error) => return away(&error),
         };
-        let (outcome, end) = match self.have(&cx, &turn).await {
+        let (outcome, end) = match self.have(&cx, &turn, begun.as_ref()).await {
             Ok(over) => over,
             Err(end) => return end,
         };

@@ -128,7 +128,7 @@ impl AgentRuns {
 }
 
 /// A store in memory is gone with its process, and no later one would know the run.
-fn outlives(cx: &JobContext) -> bool {
+pub(super) fn outlives(cx: &JobContext) -> bool {
     cx.runtime().expiry() == Expiry::Durable
 }
 

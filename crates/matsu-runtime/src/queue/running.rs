@@ -124,6 +124,21 @@ impl Running {
         self.lock().iter().filter(|job| !job.kind.outlives_owner()).count()
     }
 
+    /// Ends the programs of chats. Bodies with a task end with their task.
+    pub fn end_chats(&self) {
+        for job in self.lock().iter_mut().filter(|job| job.kind == JobKind::AgentChat) {
+            if let Some(act) = job.clock.order(OrderKind::Abort) {
+                job.act(act);
+            }
+        }
+    }
+
+    /// Whether a body runs whose work would go on without this process.
+    #[must_use]
+    pub fn any_outlives(&self) -> bool {
+        self.lock().iter().any(|job| job.kind.outlives_owner())
+    }
+
     /// Tasks of bodies whose work goes on without this process.
     #[must_use]
     pub fn tasks_that_outlive(&self) -> Vec<TaskId> {

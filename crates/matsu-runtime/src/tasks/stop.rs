@@ -41,6 +41,9 @@ pub struct StopReport {
     pub waited_ms: u64,
 }
 
+/// How often what runs here is looked at while it ends.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 impl Runtime {
     /// Stops a task and all that it started. A graceful stop returns when the last job has ended, which the nodes see
     /// to within the grace period; if even that fails, the rest is cancelled. A caller that goes away loses nothing.
@@ -98,12 +101,22 @@ impl Runtime {
         Ok(tasks)
     }
 
-    /// Cancels every task with a run on this machine and waits for their ends. Returns those that have ended.
+    /// Cancels every task with a run on this machine, ends the programs of chats, and waits for their ends. Returns the
+    /// tasks that have ended.
     ///
     /// # Errors
     /// A store that is away.
     pub async fn end_runs(&self) -> Result<BTreeSet<TaskId>, TaskError> {
         let tasks = self.runs_here().await?;
+        let deadline = self.clock().instant() + STOP_MAX;
+        // What another daemon has left is taken over first: only an owner can end it.
+        while self.store().left_runs().await?.iter().any(|left| left.host == self.host())
+            && self.clock().instant() < deadline
+        {
+            self.adoptions().look_now();
+            self.clock().sleep(LOOK_EVERY).await;
+        }
+        self.running().end_chats();
         for id in &tasks {
             self.ask_to_stop(id, StopMode::Immediate, StopReason::UserCancelled).await?;
         }
@@ -112,6 +125,10 @@ impl Runtime {
             if let Waited::Ready(_) = self.wait_for_end(&id, &CancellationToken::new()).await {
                 ended.insert(id);
             }
+        }
+        // A task is cancelled at once; its processes have their grace.
+        while self.running().any_outlives() && self.clock().instant() < deadline {
+            self.clock().sleep(LOOK_EVERY).await;
         }
         Ok(ended)
     }

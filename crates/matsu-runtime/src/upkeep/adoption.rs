@@ -1,11 +1,13 @@
 //! Runs whose node has left: those of this machine are taken over, others are given up after their grace time. And what
 //! runs have left on this machine is removed once the end of their job is stored.
 
+use std::collections::HashSet;
+
 use matsu_core::id::JobId;
 use matsu_core::job::Lease;
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::AgentHost;
-use matsu_core::ports::store::{LeftRun, StoreError};
+use matsu_core::ports::store::{LeftRun, ProgressNote, StoreError};
 
 use crate::options::Workers;
 use crate::runtime::Runtime;
@@ -21,8 +23,9 @@ pub async fn run(runtime: &Runtime) {
     };
     let mut outage = Outage::new("adoption");
     let mut ticks = 0_u32;
+    let mut shown = HashSet::new();
     loop {
-        let adopted = adopt(runtime, host.as_ref()).await;
+        let adopted = adopt(runtime, host.as_ref(), &mut shown).await;
         let _pause = outage.note(&adopted);
         if adopted.is_ok() && ticks.is_multiple_of(FORGET_EVERY_TICKS) {
             let _pause = outage.note(&forget(runtime, host.as_ref()).await);
@@ -35,7 +38,7 @@ pub async fn run(runtime: &Runtime) {
     }
 }
 
-async fn adopt(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreError> {
+async fn adopt(runtime: &Runtime, host: &dyn AgentHost, shown: &mut HashSet<Lease>) -> Result<(), StoreError> {
     for left in runtime.store().left_runs().await? {
         let now = runtime.clock().now();
         // A run without a trace was claimed and never started, if this is where it would have been.
@@ -47,9 +50,18 @@ async fn adopt(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreError
             }
         } else if now.since(left.left_at) > runtime.host_grace() {
             lose(runtime, &left).await?;
+        } else if shown.insert(left.lease.clone()) {
+            show_waiting(runtime, &left).await?;
         }
     }
     Ok(())
+}
+
+/// Whoever looks at the run sees what it waits for. What it does next replaces this.
+async fn show_waiting(runtime: &Runtime, left: &LeftRun) -> Result<(), StoreError> {
+    let progress_json = serde_json::json!({ "message": format!("waiting for host {}", left.host) }).to_string();
+    let note = ProgressNote { lease: left.lease.clone(), progress_json };
+    runtime.store().note_progress(&[note], runtime.clock().now()).await.map(drop)
 }
 
 async fn lose(runtime: &Runtime, left: &LeftRun) -> Result<(), StoreError> {
@@ -69,7 +81,7 @@ async fn lose(runtime: &Runtime, left: &LeftRun) -> Result<(), StoreError> {
 async fn forget(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreError> {
     for job in host.jobs_with_runs() {
         if is_over(runtime, &job).await? {
-            host.forget(&job).await;
+            host.give_up(&job).await;
         }
     }
     Ok(())

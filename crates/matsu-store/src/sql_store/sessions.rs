@@ -29,7 +29,7 @@ use crate::transitions::notifications::{
 };
 use crate::transitions::sessions::{SweepSessions, TouchSession};
 use crate::transitions::standing::{ListSessions, ReadReport, ReadSession, ReadStanding, ReadView, SessionOfRun};
-use crate::transitions::turns::{BeginTurn, ReadQuestion, ReleaseChats};
+use crate::transitions::turns::{BeginTurn, ReadQuestion, ReleaseChats, TurnUnderWay};
 
 #[async_trait]
 impl DirectoryStore for SqlStore {
@@ -220,6 +220,10 @@ impl NotificationStore for SqlStore {
 impl TurnStore for SqlStore {
     async fn begin_turn(&self, lease: &Lease, rows_max: u32, now: Timestamp) -> Result<Option<Turn>, StoreError> {
         self.write(BeginTurn { lease: lease.clone(), rows_max, now }).await
+    }
+
+    async fn turn_under_way(&self, lease: &Lease, rows_max: u32) -> Result<Option<Turn>, StoreError> {
+        self.write(TurnUnderWay { lease: lease.clone(), rows_max }).await
     }
 
     async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use matsu_core::change::ChangeKind;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, NodeId};
-use matsu_core::job::{JobEnd, Lease, Retry};
+use matsu_core::job::{JobEnd, JobKind, Lease, Retry};
 use matsu_core::ports::store::{LeftRun, StoreError};
 use matsu_core::slot::Slot;
 
@@ -89,7 +89,11 @@ impl Transition for LoseRun {
         let Some(row) = rows.get(&self.run.job_id) else { return Ok(false) };
         let mut ledger = Ledger::lock(tx, row.task_id.clone()).await?;
         let code = ErrorCode::HostLost.to_string();
-        let end = JobEnd::Failed { code, message: self.message.clone(), retry: Retry::Never, output_json: None };
+        let end = match row.kind {
+            // What it was called for is for the next one.
+            JobKind::AgentChat => JobEnd::OwnerDied,
+            _ => JobEnd::Failed { code, message: self.message.clone(), retry: Retry::Never, output_json: None },
+        };
         let settled = settle_one(tx, &mut ledger, row, &self.run, &end, Fence::Bump, self.now).await?.is_ok();
         if settled {
             release(tx, &[self.run.job_id.as_str()]).await?;

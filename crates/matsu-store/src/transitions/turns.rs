@@ -4,9 +4,9 @@
 //! for the job checks its fence first, so a job that was given up can neither answer nor call another.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::chat::{Chat, ChatState, NewMessage, Sender};
+use matsu_core::chat::{Chat, ChatState, Message, NewMessage, Sender};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{ChatId, JobId, MessageId, SessionId};
+use matsu_core::id::{AgentId, ChatId, JobId, MessageId, SessionId};
 use matsu_core::job::{JobKind, Lease, NewJob, Priority};
 use matsu_core::ports::store::{
     ChatCall, Conversation, EndSession, EndTurn, SessionNote, StoreError, TakenMessage, Turn, TurnOutcome,
@@ -159,13 +159,35 @@ impl Transition for BeginTurn {
             return Ok(None);
         };
         tx.run(&HAND_OUT, params![&chat.id, last.seq]).await?;
-        let agent = read_agent(tx, agent).await?;
-        let project = read_project(tx, &chat.project_id).await?;
-        let Called { conversation, failures, .. } = called(tx, &chat.id).await?;
-        let take =
-            |message: matsu_core::chat::Message| TakenMessage { redelivered: message.seq <= chat.handed_seq, message };
-        let messages = messages.into_iter().map(take).collect();
-        Ok(Some(Turn { chat, agent, project, messages, conversation, failures }))
+        let agent = agent.clone();
+        turn(tx, chat, &agent, messages).await.map(Some)
+    }
+}
+
+async fn turn(tx: &mut Tx<'_>, chat: Chat, agent: &AgentId, messages: Vec<Message>) -> Result<Turn, StoreError> {
+    let agent = read_agent(tx, agent).await?;
+    let project = read_project(tx, &chat.project_id).await?;
+    let Called { conversation, failures, .. } = called(tx, &chat.id).await?;
+    let take = |message: Message| TakenMessage { redelivered: message.seq <= chat.handed_seq, message };
+    let messages = messages.into_iter().map(take).collect();
+    Ok(Turn { chat, agent, project, messages, conversation, failures })
+}
+
+pub struct TurnUnderWay {
+    pub lease: Lease,
+    pub rows_max: u32,
+}
+
+impl Transition for TurnUnderWay {
+    type Output = Option<Turn>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Turn>, StoreError> {
+        let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(None) };
+        let Some(agent) = chat.agent_id.clone() else { return Ok(None) };
+        // What was said since is for the next turn.
+        let mut messages = pending(tx, &chat, chat.acked_seq, self.rows_max).await?;
+        messages.retain(|message| message.seq <= chat.handed_seq);
+        turn(tx, chat, &agent, messages).await.map(Some)
     }
 }
 

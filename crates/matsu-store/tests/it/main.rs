@@ -125,7 +125,7 @@ on_every_backend! {
         a_job_that_survives_alone_is_like_any_other,
         a_new_checkpoint_ends_the_row_of_deaths,
         a_lone_job_waits_with_its_task,
-        the_death_of_an_agents_owner_is_not_counted,
+        an_agent_of_a_chat_is_left_and_called_again_if_its_host_stays_away,
     }
     runs {
         output_is_read_in_parts_from_anywhere,
@@ -185,6 +185,7 @@ on_every_backend! {
         what_a_job_asks_is_asked_in_its_chat,
         a_turn_that_was_answered_is_not_had_again,
         a_turn_that_was_cut_off_is_had_again_in_the_same_conversation,
+        a_turn_under_way_is_read_as_it_was_handed_out,
         a_failed_start_is_tried_again_later_and_then_given_up,
         a_job_that_ends_without_a_word_leaves_a_line,
         who_comes_by_itself_is_not_started_beside,

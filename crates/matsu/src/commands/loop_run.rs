@@ -1,13 +1,16 @@
 //! `matsu __loop`: the program of a run of the built-in agent. It carries words between the run and a chat that the
 //! daemon answers in, in the stream of events that programs of one's own speak. It holds no key and opens no store, so
-//! it can be confined like any other agent; when it goes, the answer is stopped.
+//! it can be confined like any other agent; when it goes, the answer is stopped. If the daemon goes, it waits for the
+//! next one and lets the model go on from the last message that is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
@@ -52,11 +55,17 @@ async fn carry(cx: &Context, args: Loop) -> Result<Carried> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         client.patch(&path, json!({ "system_prompt": text })).await?;
     }
-    let posted = client.post(&format!("{path}/messages"), json!({ "content": prompt, "to": [speaker] })).await?;
+    let posted = client.post(&format!("{path}/messages"), json!({ "content": prompt, "to": [&speaker] })).await?;
     let after = posted["seq"].as_i64().unwrap_or(0);
     let events = client.events(&format!("{path}/stream?after={after}&hold=true")).await?;
-    Carrier { client: &client, path, events, answers, told: Told::default() }.run().await
+    Carrier { cx, client, path, speaker, events, answers, told: Told::default() }.run().await
 }
+
+/// What the model reads when its answer was cut off by the end of the daemon.
+const INTERRUPTED: &str = "The server was restarted while you answered. If your answer was complete, repeat it; \
+                           otherwise go on where you were.";
+
+const TRY_AGAIN_EVERY: Duration = Duration::from_millis(200);
 
 /// The first line on stdin.
 async fn prompt(lines: &mut Lines<BufReader<Stdin>>) -> Result<String> {
@@ -124,8 +133,10 @@ impl Carried {
 }
 
 struct Carrier<'a> {
-    client: &'a Client,
+    cx: &'a Context,
+    client: Client,
     path: String,
+    speaker: String,
     events: Events,
     answers: Lines<BufReader<Stdin>>,
     told: Told,
@@ -138,14 +149,18 @@ impl Carrier<'_> {
         let (mut is_stopped, mut can_be_answered) = (false, true);
         loop {
             tokio::select! {
-                event = self.events.next() => match event? {
-                    None => bail!("the daemon ended in mid-answer"),
-                    Some((name, data)) if name == "chat" => {
+                event = self.events.next() => match event {
+                    Ok(Some((name, data))) if name == "chat" => {
                         if let Some(carried) = self.take(&data) {
                             return Ok(carried);
                         }
                     }
-                    Some(_) => {}
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) if is_stopped => bail!("the daemon ended while the answer was stopped"),
+                    Ok(None) | Err(_) => tokio::select! {
+                        () = self.go_on_with_another_daemon() => {}
+                        () = &mut ended => bail!("the run was stopped while no daemon answered"),
+                    },
                 },
                 // What a person answers is decided by the daemon, and seen in the chat.
                 line = self.answers.next_line(), if can_be_answered => can_be_answered = matches!(line, Ok(Some(_))),
@@ -155,6 +170,24 @@ impl Carrier<'_> {
                 }
             }
         }
+    }
+
+    /// Until there is one. The run's own time limit bounds this.
+    async fn go_on_with_another_daemon(&mut self) {
+        while self.go_on().await.is_err() {
+            Clock::system().sleep(TRY_AGAIN_EVERY).await;
+        }
+    }
+
+    /// A new daemon knows what is stored of the chat, and nothing of the answer that was under way.
+    async fn go_on(&mut self) -> Result<()> {
+        let client = Client::daemon(&self.cx.config).await?;
+        let word = json!({ "content": INTERRUPTED, "to": [&self.speaker] });
+        let posted = client.post(&format!("{}/messages", self.path), word).await?;
+        let after = posted["seq"].as_i64().unwrap_or(0);
+        self.events = client.events(&format!("{}/stream?after={after}&hold=true", self.path)).await?;
+        self.client = client;
+        Ok(())
     }
 
     /// The chat as it is now; the end of the run once nobody speaks any more.

@@ -36,10 +36,18 @@ pub async fn wait(app: &App, signals: &mut Signals, idle_exit: Option<Duration>)
     tokio::select! {
         _ = signals.terminate.recv() => Ending::Signal("SIGTERM"),
         _ = signals.interrupt.recv() => Ending::Signal("SIGINT"),
-        () = app.end().cancelled() => Ending::Asked,
+        () = asked(app) => Ending::Asked,
         () = idle(app, idle_exit) => Ending::Idle,
         to = room_for_another(app) => Ending::HandOver { to },
     }
+}
+
+/// A reply to the request itself goes out within this time.
+const LAST_REPLY: Duration = Duration::from_millis(200);
+
+async fn asked(app: &App) {
+    app.end().cancelled().await;
+    app.runtime().clock().sleep(LAST_REPLY).await;
 }
 
 /// Returns once nobody has been connected for this long and nothing is unfinished.

@@ -29,11 +29,12 @@ impl Relay {
         loop {
             tokio::select! {
                 reached = self.reach(matsu_core::limits::DAEMON_START_MAX, Start::UnlessShutDown) => if let Some(mut daemon) = reached? {
+                    // One that ends meanwhile is noticed by the next read, and replaced in turn.
                     for line in frames.handshake() {
-                        send(&mut daemon.1, line).await.context("the daemon closed the connection")?;
+                        let _ = send(&mut daemon.1, line).await;
                     }
                     for line in held.into_iter().filter(|line| !is_handshake(line)) {
-                        send(&mut daemon.1, line).await.context("the daemon closed the connection")?;
+                        let _ = send(&mut daemon.1, line).await;
                     }
                     return Ok(Some(daemon));
                 },

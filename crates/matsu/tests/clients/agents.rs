@@ -14,6 +14,7 @@ mod own_state;
 mod places;
 mod questions;
 mod refresh;
+mod survival;
 mod terminal;
 mod wire;
 

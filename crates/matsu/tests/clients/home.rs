@@ -170,6 +170,16 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
+/// A store on the tests' PostgreSQL that no other home has.
+pub fn postgres_store(home: &Home) -> String {
+    let base = std::env::var("MATSU_TEST_POSTGRES")
+        .expect("MATSU_TEST_POSTGRES names a server; use `make test` or `scripts/postgres.sh run cargo test`");
+    let mark = if base.contains('?') { '&' } else { '?' };
+    // Its folder has a name that no other one has.
+    let folder = home.folder().file_name().unwrap().to_str().unwrap().replace('-', "_").to_lowercase();
+    format!("{base}{mark}schema={folder}_{}", std::process::id())
+}
+
 /// As a power cut would.
 pub fn kill(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();

@@ -212,6 +212,10 @@ impl TurnStore for FaultyStore {
         self.pass("begin_turn", self.inner.begin_turn(lease, rows_max, now)).await
     }
 
+    async fn turn_under_way(&self, lease: &Lease, rows_max: u32) -> Result<Option<Turn>, StoreError> {
+        self.pass("turn_under_way", self.inner.turn_under_way(lease, rows_max)).await
+    }
+
     async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError> {
         self.pass("end_turn", self.inner.end_turn(turn)).await
     }

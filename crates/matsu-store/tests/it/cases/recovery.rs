@@ -174,14 +174,17 @@ pub async fn a_lone_job_waits_with_its_task(t: TestStore) {
     assert_eq!(claim_alone(&t).await.map(|lone| lone.id), Some(job));
 }
 
-pub async fn the_death_of_an_agents_owner_is_not_counted(t: TestStore) {
+pub async fn an_agent_of_a_chat_is_left_and_called_again_if_its_host_stays_away(t: TestStore) {
     let mut chat = t.new_task(TaskKind::Agent);
     chat.jobs = vec![t.new_job(JobKind::AgentChat)];
     let job = chat.jobs[0].id.clone();
     t.insert(chat).await;
     for _ in 0..=DEATHS_MAX {
         dies_with_its_owner(&t, &job).await;
+        assert_eq!(t.job(&job).await.state, JobState::Running, "its program works on");
+        let left = t.store.left_runs().await.unwrap().remove(0);
+        assert!(t.store.lose_run(&left.lease, "gone", t.now()).await.unwrap());
         assert_eq!(t.job(&job).await.state, JobState::Queued);
     }
-    assert_eq!(claim_alone(&t).await, None);
+    assert_eq!(claim_alone(&t).await, None, "a death of its owner is not counted");
 }

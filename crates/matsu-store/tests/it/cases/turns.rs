@@ -6,7 +6,7 @@ use matsu_core::change::Topic;
 use matsu_core::chat::{Chat, Sender};
 use matsu_core::clock::Clock;
 use matsu_core::id::{AgentId, ChatId, ProjectId, RunId, SessionId};
-use matsu_core::job::{Job, JobKind, JobState};
+use matsu_core::job::{Job, JobKind, JobState, Lease};
 use matsu_core::ports::store::{
     Conversation, EndTurn, MessageFilter, NewSession, SessionNote, Turn, TurnOutcome, WantedFor,
 };
@@ -173,6 +173,21 @@ pub async fn a_turn_that_was_cut_off_is_had_again_in_the_same_conversation(t: Te
     assert_eq!(turn.conversation, Some(note));
     assert!(turn.messages[0].redelivered);
     assert_eq!(t.store.session(&session.id).await.unwrap().end_reason, Some(EndReason::ProcessEnded));
+}
+
+pub async fn a_turn_under_way_is_read_as_it_was_handed_out(t: TestStore) {
+    let chat = chat(&t).await;
+    t.message(&chat.id, "one").await;
+    let job = call(&t).await;
+    turn(&t, &job).await.unwrap();
+    let session = come(&t, &job, &chat.id).await;
+    t.message(&chat.id, "two").await;
+    let under_way = t.store.turn_under_way(&lease(&job), 10).await.unwrap().unwrap();
+    let said: Vec<&str> = under_way.messages.iter().map(|taken| taken.message.content.as_str()).collect();
+    assert_eq!(said, ["one"], "what was said since is for the next turn");
+    assert_eq!(t.store.session(&session.id).await.unwrap().end_reason, None, "its session goes on");
+    let stale = Lease { attempt: job.attempt - 1, ..lease(&job) };
+    assert_lease_lost(t.store.turn_under_way(&stale, 10).await);
 }
 
 pub async fn a_failed_start_is_tried_again_later_and_then_given_up(t: TestStore) {

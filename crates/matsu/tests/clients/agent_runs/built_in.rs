@@ -4,7 +4,7 @@ use matsu_testkit::model_server::{Asked, Fate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use super::{Bench, SOON, end_of, processes, reaches, start_with};
-use crate::home::until;
+use crate::home::{kill, until};
 use crate::stdio::Client;
 
 fn bench(server: &ModelServer) -> Bench {
@@ -104,6 +104,27 @@ fn a_cancelled_run_stops_the_model_and_leaves_nothing() {
     until("the model is left alone", SOON, || (server.asked()[0].fate == Fate::ClientLeft).then_some(()));
     let data = bench.home.data_dir().display().to_string();
     until("no program of the run is left", SOON, || (processes("__loop") == 0 || processes(&data) == 0).then_some(()));
+}
+
+#[test]
+fn the_model_goes_on_when_the_daemon_was_killed_in_mid_answer() {
+    let script = Script::new()
+        .on("The server was restarted", Reply::text("Done after all."))
+        .always(Reply::Hang("I think".to_owned()));
+    let server = ModelServer::strict(script).unwrap();
+    let bench = bench(&server);
+    let mut client = bench.client();
+    let task = start(&mut client, "think about 3 + 4", json!({}));
+    until("the model speaks", SOON, || {
+        let said = client.call("get_task_status", &json!({ "task_id": task, "tail": 5 }));
+        said.to_string().contains("I think").then_some(())
+    });
+    kill(bench.home.relayed().0);
+    let mut client = bench.client();
+    let end = end_of(&mut client, &task);
+    assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("Done after all.")), "{end}");
+    let last = server.asked().last().unwrap().asked.clone().unwrap();
+    assert!(last.messages.iter().any(|message| message.contains("3 + 4")), "the same conversation: {last:?}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Bed {
     pub model: ModelServer,
     pub daemon: Daemon,
     pub home: Home,
+    /// What every daemon of this home has in its environment.
+    settings: Vec<(String, String)>,
 }
 
 impl Bed {
@@ -74,7 +76,15 @@ impl Bed {
             settings.push((case.key, KEY));
         }
         let daemon = home.serve_with(&settings);
-        Self { case, level: place.level, model, daemon, home }
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self { case, level: place.level, model, daemon, home, settings }
+    }
+
+    /// Another daemon in the same home, after the first one was killed.
+    pub fn serve_again(&mut self, more: &[(&str, &str)]) {
+        let settings = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let settings: Vec<(&str, &str)> = settings.chain(more.iter().copied()).collect();
+        self.daemon = self.home.serve_with(&settings);
     }
 
     /// Starts a run; its task.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::home::{Daemon, Home, until};
+use crate::home::{Daemon, Home, postgres_store, until};
 use crate::http::{Http, headers_for, modern};
 use crate::stdio::Client;
 
@@ -46,13 +46,9 @@ impl Stage {
 
     /// The same on a schema of PostgreSQL that nobody used before.
     pub fn on_postgres(settings: &[(&str, &str)]) -> Self {
-        let base = std::env::var("MATSU_TEST_POSTGRES")
-            .expect("MATSU_TEST_POSTGRES names a server; use `make test` or `scripts/postgres.sh run cargo test`");
-        let mark = if base.contains('?') { '&' } else { '?' };
         let mut home = Home::new();
-        // Its folder has a name that nobody else has.
-        let folder = home.folder().file_name().unwrap().to_str().unwrap().replace('-', "_").to_lowercase();
-        home.set("MATSU_STORE_URL", &format!("{base}{mark}schema={folder}_{}", std::process::id()));
+        let url = postgres_store(&home);
+        home.set("MATSU_STORE_URL", &url);
         Self::at(home, settings)
     }
 

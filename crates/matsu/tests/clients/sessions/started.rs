@@ -155,21 +155,30 @@ fn what_cannot_be_started_is_said_at_once() {
 }
 
 #[test]
-fn a_daemon_that_dies_in_mid_answer_answers_once_after_all() {
+fn an_answer_goes_on_when_its_daemon_is_killed() {
     let stage = Stage::new();
     let chat = stage.started("worker", "script");
     stage.say(&chat, "echo \"$@\"");
     let conversation = stage.hears(&chat, "agent", 1)[0].strip_prefix("new ").unwrap().to_owned();
     let (go, wait) = waits_for(&stage, "go");
-    stage.say(&chat, &format!("{wait}\necho \"$@\""));
+    // No other program sleeps for exactly this long.
+    let nap = format!("0.05{}", chat.bytes().map(|byte| (byte % 10).to_string()).collect::<String>());
+    stage.say(&chat, &format!("at=$(date +%s%3N)\n{}\necho \"$at $@\"", wait.replace("0.05", &nap)));
     stage.reaches_state(&chat, "connected");
+    until("its program waits", SOON, || (processes(&nap) > 0).then_some(()));
+    let killed_at = std::time::SystemTime::now();
+    // Said while it works: for the next turn, whatever happens to the daemon.
+    stage.say(&chat, "echo second");
     let (pid, _) = stage.home.announced().unwrap();
     kill(pid);
-    std::fs::write(go, "").unwrap();
+    let killed_at = killed_at.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     let stage = stage.restarted();
-    assert_eq!(stage.hears(&chat, "agent", 2)[1], format!("resume {conversation}"));
-    stage.say(&chat, "echo next");
-    assert_eq!(stage.hears(&chat, "agent", 3)[2..], ["next"]);
+    std::fs::write(go, "").unwrap();
+    let said = stage.hears(&chat, "agent", 2)[1].clone();
+    let (began_at, told) = said.split_once(' ').unwrap();
+    assert_eq!(told, format!("resume {conversation}"));
+    assert!(began_at.parse::<u128>().unwrap() < killed_at, "the program was started again");
+    assert_eq!(stage.hears(&chat, "agent", 3)[2..], ["second"]);
     assert_eq!(stage.words_of(&chat, "agent").len(), 3, "each was answered once");
 }
 
