@@ -34,6 +34,11 @@ impl Paths {
         self.data_dir.join("stopped")
     }
 
+    /// Held by the client that starts a daemon.
+    pub fn starting(&self) -> PathBuf {
+        self.data_dir.join("starting.lock")
+    }
+
     /// The log of a daemon that a client started.
     pub fn daemon_log(&self) -> PathBuf {
         self.data_dir.join("daemon.log")

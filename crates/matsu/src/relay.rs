@@ -26,6 +26,7 @@ use crate::client;
 use crate::commands::mcp::Mcp;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
+use crate::daemon::lock::ServeLock;
 use crate::{process, stdio};
 
 use frames::{Afterwards, Frames};
@@ -209,6 +210,8 @@ impl Relay {
         let deadline = clock.instant() + within;
         let socket = self.config.paths.socket();
         let (mut start_at, mut refused) = (clock.instant(), None);
+        // Of many relays that have lost their daemon one starts the next. Its lock ends with it, whatever happens.
+        let mut starting = None;
         loop {
             if let Ok(stream) = UnixStream::connect(&socket).await {
                 if !self.is_of_session() {
@@ -224,7 +227,10 @@ impl Relay {
                     Err(Unmet::Gone(error)) => tracing::debug!(%error, "the daemon did not accept the connection"),
                 }
             }
-            if clock.instant() >= start_at && self.may_start(start) {
+            if starting.is_none() && clock.instant() >= start_at && self.may_start(start) {
+                starting = starter(&self.config);
+            }
+            if clock.instant() >= start_at && starting.is_some() && self.may_start(start) {
                 if let Err(error) = process::start_daemon(&self.config.paths, &self.daemon_arguments) {
                     tracing::warn!(error = format!("{error:#}"), "the daemon could not be started");
                     return Ok(None);
@@ -307,6 +313,15 @@ async fn send(to: &mut (impl AsyncWrite + Unpin), line: impl Into<Vec<u8>>) -> s
     line.push(b'\n');
     to.write_all(&line).await?;
     to.flush().await
+}
+
+/// The right to start a daemon; `None`: another client starts one at the moment. Where no lock can be made, the start
+/// itself says why.
+fn starter(config: &Config) -> Option<Option<ServeLock>> {
+    match ServeLock::try_take(&config.paths.starting()) {
+        Ok(None) => None,
+        taken => Some(taken.ok().flatten()),
+    }
 }
 
 /// What a client is known by: the daemon hears it from a relay, and `--no-daemon` tells itself.

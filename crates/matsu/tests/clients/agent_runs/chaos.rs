@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use matsu_testkit::dice::{Dice, dice};
 use serde_json::json;
 
-use super::survival::{assert_whole, counting, said_something, supervisor_pids, whole_result};
+use super::survival::{assert_whole, counting_every, said_something, supervisor_pids, whole_result};
 use super::{Bench, SOON, end_of, processes, start, start_with, unique_sleep};
 use crate::home::{kill, until};
 
@@ -30,7 +30,7 @@ impl Crowd {
         let go_on = bench.home.signal("go_on");
         let waiting = (0..RUNS).map(|_| {
             let mut client = bench.client();
-            let task = start(&mut client, &counting(&go_on, LINES));
+            let task = start(&mut client, &counting_every("0.2", &go_on, LINES));
             thread::spawn(move || {
                 let end = end_of(&mut client, &task);
                 assert_eq!(end["status"], "completed", "{end}");

@@ -11,11 +11,16 @@ use crate::stdio::Client;
 
 /// A program that prints numbered lines until it is told to go on, and then some more.
 pub fn counting(go_on: &Path, lines: u32) -> String {
+    counting_every("0.01", go_on, lines)
+}
+
+/// As [`counting`], with a pause of this many seconds between two lines.
+pub fn counting_every(pause: &str, go_on: &Path, lines: u32) -> String {
     let go_on = go_on.display();
     format!(
         "echo started
          n=0
-         while [ ! -e {go_on} ]; do n=$((n+1)); echo line $n; sleep 0.01; done
+         while [ ! -e {go_on} ]; do n=$((n+1)); echo line $n; sleep {pause}; done
          echo after $n
          seq 1 {lines}
          echo the end"
