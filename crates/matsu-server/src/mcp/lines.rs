@@ -46,6 +46,12 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         Self { reader: BoundedLines::new(reader), writer, refusal: None, unsent: false }
     }
 
+    /// Once awaited, nothing more is written: what is said afterwards reaches nobody.
+    pub fn hanging_up(&self) -> impl Future<Output = ()> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        async move { drop(writer.lock().await.take()) }
+    }
+
     /// Says what is owed; `None` if nobody can hear it any more.
     async fn refuse(&mut self) -> Option<()> {
         if self.refusal.is_none() && !self.unsent {

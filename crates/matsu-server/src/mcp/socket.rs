@@ -13,6 +13,7 @@ use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
 
 use super::lines::Lines;
 use super::{Connection, McpHandler};
@@ -75,7 +76,7 @@ where
     writer.write_all(format!("{}\n", serde_json::to_string(&greeting)?).as_bytes()).await?;
     writer.flush().await?;
     if let Ok(connection) = connection {
-        serve(app, connection, reader, writer).await;
+        serve(app, connection, reader, writer, AtEnd::HangUp).await;
     }
     Ok(())
 }
@@ -159,23 +160,35 @@ where
         connection.caller = Some(Caller { instance: instance.unwrap_or(owner.instance.clone()), ..owner });
         connection.workplace = Arc::new(workplace);
     }
-    serve(app, connection, reader, writer).await;
+    serve(app, connection, reader, writer, AtEnd::Answer).await;
     Ok(())
 }
 
-async fn serve<R, W>(app: App, connection: Connection, reader: R, writer: W)
+/// What open calls get when this process ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtEnd {
+    /// An error: nothing else would answer.
+    Answer,
+    /// Nothing: the relay sends them again to the next daemon.
+    HangUp,
+}
+
+async fn serve<R, W>(app: App, connection: Connection, reader: R, writer: W, at_end: AtEnd)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let instance = connection.caller.as_ref().map(|caller| caller.instance.clone());
-    let ends = app.shutdown().child_token();
+    let ends = if at_end == AtEnd::Answer { app.shutdown().child_token() } else { CancellationToken::new() };
     let call = connection.call.clone();
     let handler = McpHandler::new(app.clone(), connection);
+    let lines = Lines::new(reader, writer);
+    let hanging_up = lines.hanging_up();
     let begun = tokio::select! {
-        begun = handler.serve_with_ct(Lines::new(reader, writer), ends.clone()) => Some(begun),
+        begun = handler.serve_with_ct(lines, ends.clone()) => Some(begun),
         // Also before the client has said who it is.
         () = over(call.as_deref()) => None,
+        () = app.shutdown().cancelled() => None,
     };
     match begun {
         None => {}
@@ -185,6 +198,11 @@ where
             tokio::select! {
                 _ = &mut waiting => {}
                 () = over(call.as_deref()) => {
+                    ends.cancel();
+                    let _ = waiting.await;
+                }
+                () = app.shutdown().cancelled(), if at_end == AtEnd::HangUp => {
+                    hanging_up.await;
                     ends.cancel();
                     let _ = waiting.await;
                 }
