@@ -92,8 +92,8 @@ fn ends_here(text: &str, chars: &[(usize, char)], start: usize, at: usize) -> bo
 
 /// Whether a sentence can begin behind this space: a small letter goes on with the one before.
 fn begins_after(chars: &[(usize, char)], space: usize) -> bool {
-    let rest = chars[space..].iter().map(|(_, c)| *c);
-    let first = rest.skip_while(|c| (c.is_whitespace() && *c != '\n') || is_opener(*c)).next();
+    let mut rest = chars[space..].iter().map(|(_, c)| *c);
+    let first = rest.find(|c| *c == '\n' || !(c.is_whitespace() || is_opener(*c)));
     first.is_none_or(|c| !c.is_lowercase())
 }
 
