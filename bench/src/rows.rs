@@ -1,6 +1,7 @@
 //! The rows of the contract: one file each and one line in `ROWS`.
 
 mod agent_runs;
+mod answers;
 mod claim_complete_postgres;
 mod claim_complete_sqlite;
 mod dispatch_overhead;
@@ -47,6 +48,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "start-and-idle", run: start_and_idle::run },
     Row { name: "page-extraction", run: page_extraction::run },
     Row { name: "stance-judge", run: stance_judge::run },
+    Row { name: "answers", run: answers::run },
     Row { name: "local-search", run: local_search::run },
     Row { name: "growth-queue", run: growth_queue::run },
     Row { name: "growth-history", run: growth_history::run },

@@ -135,6 +135,7 @@ limits! {
     REDIRECTS_MAX: u32 = 5, "redirects that are followed for one page";
     PAGE_CACHE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a page that was read is not asked for again this long";
     RATE_LIMITED_PAUSE: Duration = Duration::from_secs(60), "a site that said 'too often' is left alone at least this long";
+    CLAIMS_PER_SEARCH_MAX: usize = 30, "claims that one search picks from what it read";
     VERIFY_PASSAGES_MAX: u32 = 5_000, "passages of a task that a claim is compared with";
     VERIFY_CLOSEST_MAX: usize = 20, "closest passages that are judged for one claim";
     AUTH_KEPT: Duration = Duration::from_secs(3 * 3600), "a page waits this long for a person to open its door";

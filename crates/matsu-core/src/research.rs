@@ -3,6 +3,7 @@
 //! Numbers that clients see are made here and nowhere else, so that a table test can hold them.
 
 pub mod address;
+pub mod agreement;
 pub mod auth;
 pub mod breaker;
 pub mod calibration;
@@ -17,6 +18,7 @@ pub mod novelty;
 pub mod passages;
 pub mod query;
 pub mod quote;
+pub mod ranking;
 pub mod satisfaction;
 pub mod search;
 pub mod sentences;

@@ -5,6 +5,7 @@
 use std::panic::AssertUnwindSafe;
 
 use matsu_core::ports::extractor::ExtractError;
+use matsu_core::research::sentences::push_line;
 
 /// The text of each page, in order.
 ///
@@ -37,10 +38,7 @@ pub fn join(pages: &[String]) -> String {
                 paragraph.pop();
                 paragraph.push_str(line);
             } else {
-                if !paragraph.is_empty() {
-                    paragraph.push(' ');
-                }
-                paragraph.push_str(line);
+                push_line(&mut paragraph, line);
             }
         }
         close(&mut text, &mut paragraph);

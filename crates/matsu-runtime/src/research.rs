@@ -10,6 +10,7 @@ mod kit;
 pub mod materials;
 mod meter;
 mod pages;
+mod picking;
 mod reading;
 pub(crate) mod recalibration;
 mod search_job;

@@ -341,6 +341,11 @@ impl Config {
         Some(self.layers.text("research.model")).filter(|name| *name != "embedded").map(str::to_owned)
     }
 
+    /// A file with other weights for the ranking of sentences.
+    pub fn ranking_weights(&self) -> Option<&str> {
+        self.unless("research.ranking_weights", "shipped")
+    }
+
     /// What the answers to one line may spend; 0 in the settings: no bound.
     pub fn chat_spending_max(&self) -> SpendingMax {
         let bound = |name: &str| Some(self.layers.number(name)).filter(|max| *max > 0);

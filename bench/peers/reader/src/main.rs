@@ -8,12 +8,14 @@
 //!                                      what would be read by these probabilities of the blocks: text, doubt, seconds
 //!     bench-peer-reader stance-rows PAIRS.json OUT.json                   features of claim and evidence
 //!     bench-peer-reader stances PAIRS.json OUT.json                       the judge's three probabilities
+//!     bench-peer-reader answer-rows FOLDER QUESTIONS.jsonl OUT.jsonl       sentences for each question, with their features
 //!     bench-peer-reader local FOLDER INDEX MEGABYTES                       writes that much text, indexes and asks it
 //!
 //!     bench-peer-reader __read                                             a reader process, started by this program
 //!
 //! READER is `matsu`, `matsu-processes`, `rs-trafilatura` or `dom_smoothie`. TRUTH-FOLDER gives pages the address they were fetched from.
 
+mod answers;
 mod local;
 mod processes;
 
@@ -60,6 +62,7 @@ fn command(given: &[&str]) -> Result<()> {
         ["texts", pages, probabilities, out, truth] => texts_by(pages, probabilities, out, truth),
         ["stance-rows", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::features::row(claim, text).to_vec()))?),
         ["stances", pairs, out] => write(out, &of_pairs(pairs, |claim, text| json!(judge::stance(claim, text)))?),
+        ["answer-rows", folder, questions, out] => answers::rows(folder, questions, out),
         ["local", folder, index, megabytes] => local::measure(folder.as_ref(), index.as_ref(), megabytes.parse()?),
         _ => bail!("see the head of bench/peers/reader/src/main.rs"),
     }

@@ -1,29 +1,38 @@
-//! Claims without a model: the sentences of a fragment that best match what was asked, word for word.
-
-use std::collections::HashSet;
+//! Claims without a model: the sentences of all that a search read that best answer its question, word for word.
 
 use async_trait::async_trait;
-use matsu_core::ports::claim_maker::{ClaimDraft, ClaimMaker, ClaimRequest, ModelError};
-use matsu_core::research::closeness::terms;
+use matsu_core::ports::claim_maker::{
+    ClaimDraft, ClaimMaker, ClaimRequest, ModelError, PoolClaims, PoolDraft, PoolPassage, PoolRequest,
+};
 use matsu_core::research::evidence::Extraction;
-use matsu_core::research::sentences::sentences;
+use matsu_core::research::passages::HEADING_DIVIDER;
+use matsu_core::research::ranking::weights::{Weights, WeightsError};
+use matsu_core::research::ranking::{self, Passage, Ranked};
 use matsu_core::slot::Slot;
 
-/// Sentences that one fragment gives.
-const SENTENCES_MAX: usize = 2;
-/// Shorter ones are headings and labels, longer ones say too many things at once.
-const CHARS: std::ops::RangeInclusive<usize> = 12..=500;
-/// The share of the query's terms that a sentence must have.
-const COVERAGE_MIN: f64 = 0.34;
-/// Words that match everything.
-const COMMON: &[&str] = &[
-    "a", "an", "and", "are", "as", "at", "be", "by", "can", "did", "do", "does", "for", "from", "has", "have", "how",
-    "in", "is", "it", "its", "of", "on", "or", "that", "the", "to", "vs", "was", "were", "what", "when", "where",
-    "which", "who", "why", "will", "with",
-];
+/// Parts of a score that are kept to be shown.
+const PARTS_KEPT: usize = 6;
 
 /// Takes sentences as they stand.
-pub struct Extractive;
+pub struct Extractive {
+    weights: Weights,
+}
+
+impl Extractive {
+    /// With the weights that ship.
+    ///
+    /// # Errors
+    /// They do not fit the ranker: a defect of the build.
+    pub fn new() -> Result<Self, WeightsError> {
+        Ok(Self { weights: Weights::shipped()? })
+    }
+
+    /// With other weights, to measure what they are worth.
+    #[must_use]
+    pub fn with_weights(weights: Weights) -> Self {
+        Self { weights }
+    }
+}
 
 #[async_trait]
 impl ClaimMaker for Extractive {
@@ -35,59 +44,46 @@ impl ClaimMaker for Extractive {
         None
     }
 
+    fn pool(&self) -> Option<&dyn PoolClaims> {
+        Some(self)
+    }
+
     async fn claims(&self, request: &ClaimRequest) -> Result<Vec<ClaimDraft>, ModelError> {
-        Ok(best(request).into_iter().map(|text| ClaimDraft { quote: text.clone(), text }).collect())
+        let passage =
+            PoolPassage { text: request.fragment.clone(), heading: request.heading.clone(), ..PoolPassage::default() };
+        let (question, query) = (request.question.clone(), request.query.clone());
+        let drafts = self.best(&PoolRequest { question, query, passages: vec![passage], claims_max: 2 });
+        Ok(drafts.into_iter().map(|draft| ClaimDraft { quote: draft.text.clone(), text: draft.text }).collect())
     }
 }
 
-/// The best sentences, in the order they stand.
-fn best(request: &ClaimRequest) -> Vec<String> {
-    let wanted = wanted(&request.query);
-    let question = wanted_terms(&request.question);
-    if wanted.is_empty() {
-        return Vec::new();
+impl PoolClaims for Extractive {
+    fn best(&self, request: &PoolRequest) -> Vec<PoolDraft> {
+        let passages: Vec<Passage<'_>> = request
+            .passages
+            .iter()
+            .map(|one| Passage { document: one.document, title: &one.title, heading: &one.heading, text: &one.text })
+            .collect();
+        let ranked = ranking::rank(&request.query, &passages, &self.weights, request.claims_max);
+        ranked.iter().map(|one| self.draft(request, one)).collect()
     }
-    let mut scored: Vec<(usize, f64, String)> = Vec::new();
-    for (place, sentence) in sentences(&request.fragment).into_iter().enumerate() {
-        let text = &request.fragment[sentence.start..sentence.end];
-        if !CHARS.contains(&text.chars().count()) || !ends_as_sentence(text) {
-            continue;
+}
+
+impl Extractive {
+    fn draft(&self, request: &PoolRequest, one: &Ranked) -> PoolDraft {
+        let passage = &request.passages[one.passage];
+        let lead_in = one.lead_in.map(|span| &passage.text[span.start..span.end]);
+        let context = [Some(passage.heading.as_str()), lead_in].into_iter().flatten().filter(|part| !part.is_empty());
+        let mut parts = ranking::parts(&request.query, &one.features, &self.weights);
+        parts.truncate(PARTS_KEPT);
+        PoolDraft {
+            passage: one.passage,
+            text: passage.text[one.span.start..one.span.end].to_owned(),
+            context: context.collect::<Vec<_>>().join(HEADING_DIVIDER),
+            relevance: one.probability,
+            parts,
         }
-        let has: HashSet<String> = terms(text).into_iter().collect();
-        let coverage = share(&wanted, &has);
-        if coverage >= COVERAGE_MIN {
-            // The task's question decides between sentences that match the query alike.
-            scored.push((place, coverage + 0.1 * share(&question, &has), text.to_owned()));
-        }
     }
-    scored.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
-    scored.truncate(SENTENCES_MAX);
-    scored.sort_by_key(|(place, _, _)| *place);
-    scored.into_iter().map(|(_, _, text)| text).collect()
-}
-
-fn wanted_terms(text: &str) -> HashSet<String> {
-    terms(text).into_iter().filter(|term| !COMMON.contains(&term.as_str())).collect()
-}
-
-/// A query of nothing but common words means them.
-fn wanted(query: &str) -> HashSet<String> {
-    let telling = wanted_terms(query);
-    if telling.is_empty() { terms(query).into_iter().collect() } else { telling }
-}
-
-fn share(wanted: &HashSet<String>, has: &HashSet<String>) -> f64 {
-    if wanted.is_empty() {
-        return 0.0;
-    }
-    let found = wanted.iter().filter(|term| has.contains(*term)).count();
-    f64::from(u32::try_from(found).unwrap_or(0)) / f64::from(u32::try_from(wanted.len()).unwrap_or(1))
-}
-
-/// A line without an end is a heading, a menu or a caption.
-fn ends_as_sentence(text: &str) -> bool {
-    text.trim_end_matches(['"', '\'', ')', ']', '”', '’', '」', '』', '）'])
-        .ends_with(['.', '!', '?', '。', '！', '？', '…', '｡'])
 }
 
 #[cfg(test)]
@@ -95,19 +91,17 @@ mod tests {
     use super::*;
 
     fn claims(query: &str, fragment: &str) -> Vec<String> {
-        best(&ClaimRequest {
-            question: String::new(),
-            query: query.to_owned(),
-            heading: String::new(),
-            fragment: fragment.to_owned(),
-        })
+        let passages = vec![PoolPassage { text: fragment.to_owned(), ..PoolPassage::default() }];
+        let request = PoolRequest { query: query.to_owned(), passages, claims_max: 10, ..PoolRequest::default() };
+        let maker = Extractive::new().expect("weights that fit");
+        maker.best(&request).into_iter().map(|draft| draft.text).collect()
     }
 
     #[test]
     fn the_sentences_that_match_the_query_are_claims() {
         let text = "Menu Home Contact\nServers are machines. Long polling cuts the use of tokens by half. The weather is fine. Tokens cost money when polling.";
         assert_eq!(
-            claims("does long polling cut tokens", text),
+            claims("does long polling cut tokens", text)[..2],
             ["Long polling cuts the use of tokens by half.", "Tokens cost money when polling."]
         );
         assert_eq!(claims("zebra crossing", text), Vec::<String>::new());
@@ -115,10 +109,18 @@ mod tests {
     }
 
     #[test]
+    fn other_forms_of_a_word_and_questions_without_spaces_are_found() {
+        let bears = "Bears sleep through the winter. Fish swim in rivers.";
+        assert_eq!(claims("where does a bear sleep", bears), ["Bears sleep through the winter."]);
+        let tortoise = "ゾウガメは陸で暮らす。その寿命は百年を超えることもある。猫は寝ています。ゾウガメの平均寿命は百年ほどである。";
+        assert_eq!(claims("ゾウガメの寿命", tortoise)[0], "ゾウガメの平均寿命は百年ほどである。");
+    }
+
+    #[test]
     fn scripts_without_spaces_are_matched_by_pairs() {
         let japanese = "東京の天気は晴れです。待ち行列は処理を速くする仕組みです。猫は寝ています。";
-        assert_eq!(claims("待ち行列の仕組み", japanese), ["待ち行列は処理を速くする仕組みです。"]);
+        assert_eq!(claims("待ち行列の仕組み", japanese)[0], "待ち行列は処理を速くする仕組みです。");
         let korean = "날씨가 좋습니다. 대기열은 작업을 순서대로 처리합니다. 고양이가 잡니다.";
-        assert_eq!(claims("대기열 처리", korean), ["대기열은 작업을 순서대로 처리합니다."]);
+        assert_eq!(claims("대기열 처리", korean)[0], "대기열은 작업을 순서대로 처리합니다.");
     }
 }

@@ -15,9 +15,53 @@ pub trait ClaimMaker: Send + Sync {
     /// The inner permit that the caller must hold while it works, if any.
     fn slot(&self) -> Option<Slot>;
 
+    /// What picks from all passages of a search at once, if this maker does; `claims` is then not asked.
+    fn pool(&self) -> Option<&dyn PoolClaims> {
+        None
+    }
+
     /// The text of the fragment is data: nothing in it is followed. The caller drops drafts whose quote does not stand
     /// in the fragment, and what exceeds the bound.
     async fn claims(&self, request: &ClaimRequest) -> Result<Vec<ClaimDraft>, ModelError>;
+}
+
+/// Picks claims out of everything that a search read, when the reading is done. Takes no I/O; may take a moment.
+pub trait PoolClaims: Send + Sync {
+    /// Best first.
+    fn best(&self, request: &PoolRequest) -> Vec<PoolDraft>;
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct PoolRequest {
+    /// The task's question.
+    pub question: String,
+    /// The search's words.
+    pub query: String,
+    /// Passages of one document stand together, in their order.
+    pub passages: Vec<PoolPassage>,
+    pub claims_max: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct PoolPassage {
+    /// The same for all passages of a document.
+    pub document: usize,
+    pub title: String,
+    pub heading: String,
+    pub text: String,
+}
+
+/// A sentence of a passage, as it stands there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolDraft {
+    /// Number of its passage.
+    pub passage: usize,
+    pub text: String,
+    pub context: String,
+    /// How likely it answers, from 0 to 1.
+    pub relevance: f64,
+    /// What the relevance was made of, by name.
+    pub parts: Vec<(&'static str, f64)>,
 }
 
 #[derive(Clone, Debug)]

@@ -114,10 +114,23 @@ pub struct Claim {
     pub text: String,
     pub quote: String,
     pub fragment_id: FragmentId,
+    /// What stands above it and is needed to understand it: the lead-in of a list, the headings.
+    pub context: String,
+    /// How likely it answers the question, in ten-thousandths.
+    pub relevance: u32,
+    /// What the relevance was made of, the largest part first.
+    pub parts: Vec<ScorePart>,
     pub extraction: Extraction,
     pub adoption: Adoption,
     pub rejection_reason: Option<String>,
     pub created_at: Timestamp,
+}
+
+/// A part of a claim's score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScorePart {
+    pub name: String,
+    pub thousandths: i32,
 }
 
 /// What one fragment says about one claim. At most one edge joins the two.

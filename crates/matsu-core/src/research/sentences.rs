@@ -1,16 +1,23 @@
 //! Where sentences end, in scripts with spaces and without: Latin, Japanese, Korean, Chinese.
+//!
+//! A line of the text is a block (a paragraph, a list item, a heading): readers join the lines that only the width of
+//! a file has broken, so a line break always ends a sentence here.
 
 /// Marks that end a sentence wherever they stand.
-const FULL_STOPS: &[char] = &['。', '！', '？', '｡', '．', '…', '‼', '⁇'];
-/// Marks that end one only before a space, a line or the end of the text.
-const STOPS: &[char] = &['.', '!', '?'];
+const FULL_STOPS: &[char] = &['。', '！', '？', '｡', '‼', '⁇'];
+/// Marks that end one only before a space and a beginning, a line break or the end of the text.
+const STOPS: &[char] = &['.', '!', '?', '．'];
 /// What may follow a stop and still belongs to its sentence.
-const CLOSERS: &[char] = &['"', '\'', ')', ']', '”', '’', '»', '」', '』', '）', '】', '〉', '》'];
+const CLOSERS: &[char] = &['"', '\'', ')', ']', '”', '’', '“', '»', '」', '』', '）', '】', '〉', '》'];
 /// Words whose full stop ends no sentence.
 const ABBREVIATIONS: &[&str] = &[
-    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "etc", "e.g", "i.e", "al", "fig", "no", "vol", "pp", "cf", "inc",
-    "ltd", "co", "jr", "sr", "approx", "dept", "est", "ca",
+    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "etc", "e.g", "i.e", "al", "fig", "no", "nr", "vol", "pp", "cf",
+    "inc", "ltd", "co", "corp", "jr", "sr", "approx", "dept", "est", "ca", "bzw", "z.b", "d.h", "u.a", "o.ä", "chr",
+    "gen", "col", "lt", "sgt", "rev", "hon", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct",
+    "nov", "dec", "u.s", "u.k", "d.c", "eq", "sec", "ver", "usw", "evtl", "ggf", "inkl", "max", "min", "mio", "mrd",
 ];
+/// Digits of a number whose full stop makes it an ordinal, as in `3. Oktober`. A year ends a sentence.
+const ORDINAL_DIGITS_MAX: usize = 3;
 
 /// A sentence as a byte range of its text, without surrounding white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +72,8 @@ fn ends_here(text: &str, chars: &[(usize, char)], start: usize, at: usize) -> bo
     if FULL_STOPS.contains(&c) {
         return true;
     }
-    if !STOPS.contains(&c) {
+    // A stop behind a space is part of an omission: "I am here to . . . submit".
+    if !STOPS.contains(&c) || text[..offset].ends_with(' ') {
         return false;
     }
     let mut next = at + 1;
@@ -73,19 +81,33 @@ fn ends_here(text: &str, chars: &[(usize, char)], start: usize, at: usize) -> bo
         next += 1;
     }
     match chars.get(next) {
-        None => true,
+        None | Some((_, '\n')) => true,
         // A stop right before a letter of a script without spaces ends a sentence; in `3.5` or `example.com` not.
-        Some((_, following)) if !following.is_whitespace() => is_wide(*following),
-        Some(_) => c != '.' || !is_abbreviation(&text[start..offset]),
+        Some((_, following)) if !following.is_whitespace() => {
+            is_wide(*following) && !is_abbreviation(&text[start..offset])
+        }
+        Some(_) => begins_after(chars, next) && (c != '.' || !is_abbreviation(&text[start..offset])),
     }
 }
 
+/// Whether a sentence can begin behind this space: a small letter goes on with the one before.
+fn begins_after(chars: &[(usize, char)], space: usize) -> bool {
+    let mut rest = chars[space..].iter().map(|(_, c)| *c);
+    let first = rest.find(|c| *c == '\n' || !(c.is_whitespace() || is_opener(*c)));
+    first.is_none_or(|c| !c.is_lowercase())
+}
+
+fn is_opener(c: char) -> bool {
+    matches!(c, '"' | '\'' | '“' | '‘' | '„' | '«' | '(' | '[' | '「' | '『')
+}
+
 fn is_abbreviation(before: &str) -> bool {
-    let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
-    let lower = word.to_lowercase();
-    // An initial, as in "J. Smith".
-    let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    is_initial || ABBREVIATIONS.contains(&lower.as_str())
+    let word = before.rsplit(|c: char| c.is_whitespace() || is_opener(c) || is_wide(c)).next().unwrap_or_default();
+    // Initials, as in "J. Smith" and "E.I. du Pont".
+    let is_letter = |part: &str| part.chars().count() == 1 && part.chars().all(|c| c.is_alphabetic() && !is_wide(c));
+    let is_initial = !word.is_empty() && word.split('.').all(is_letter);
+    let is_ordinal = (1..=ORDINAL_DIGITS_MAX).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_initial || is_ordinal || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
 
 /// Letters of scripts that are written without spaces, and Korean syllables.
@@ -94,6 +116,23 @@ pub fn is_wide(c: char) -> bool {
     matches!(u32::from(c),
         0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF
         | 0xFF66..=0xFF9D | 0x20000..=0x2FA1F)
+}
+
+/// Characters between which a broken line leaves no space: letters and marks of Chinese and Japanese, not Korean.
+#[must_use]
+pub fn joins_without_space(c: char) -> bool {
+    let is_hangul = matches!(u32::from(c), 0xAC00..=0xD7A3);
+    (is_wide(c) && !is_hangul) || matches!(u32::from(c), 0x3000..=0x303F | 0xFF01..=0xFF65)
+}
+
+/// Joins the next line of a paragraph: with a space, or with nothing between two Chinese or Japanese characters.
+pub fn push_line(paragraph: &mut String, line: &str) {
+    let is_tight = paragraph.chars().next_back().is_some_and(joins_without_space)
+        && line.chars().next().is_some_and(joins_without_space);
+    if !paragraph.is_empty() && !is_tight {
+        paragraph.push(' ');
+    }
+    paragraph.push_str(line);
 }
 
 #[cfg(test)]
@@ -110,6 +149,9 @@ mod tests {
             ),
             ("J. Smith et al. wrote it. Yes.", &["J. Smith et al. wrote it.", "Yes."]),
             ("He said \"stop.\" Then he left.", &["He said \"stop.\"", "Then he left."]),
+            ("拉瓦锡的学生E.I.杜邦创办了工厂。", &["拉瓦锡的学生E.I.杜邦创办了工厂。"]),
+            ("\"Why?\" he asked. Nothing.", &["\"Why?\" he asked.", "Nothing."]),
+            ("Am 3. Oktober 1990. Danach kam z.B. Bonn dran.", &["Am 3. Oktober 1990.", "Danach kam z.B. Bonn dran."]),
             (
                 "待つことは速い。次の文です！「はい。」と言う",
                 &["待つことは速い。", "次の文です！", "「はい。」", "と言う"],
@@ -123,6 +165,22 @@ mod tests {
         for (text, expected) in table {
             let got: Vec<&str> = sentences(text).iter().map(|s| &text[s.start..s.end]).collect();
             assert_eq!(&got, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn broken_lines_are_joined_as_their_script_is_written() {
+        for (first, next, joined) in [
+            ("one", "two", "one two"),
+            ("東京は", "日本の首都", "東京は日本の首都"),
+            ("東京は、", "首都", "東京は、首都"),
+            ("東京の", "MCP", "東京の MCP"),
+            ("서울은", "한국의", "서울은 한국의"),
+            ("", "one", "one"),
+        ] {
+            let mut paragraph = first.to_owned();
+            push_line(&mut paragraph, next);
+            assert_eq!(paragraph, joined);
         }
     }
 }

@@ -8,7 +8,9 @@ use matsu_core::ports::store::{ClaimView, EdgeView};
 use matsu_core::research::evidence::{Adoption, Relation};
 
 /// Characters of one claim's text or quote in a list.
-const TEXT_SHOWN_MAX: usize = 300;
+const TEXT_SHOWN_MAX: usize = 800;
+/// Characters of a claim's context in a list.
+const CONTEXT_SHOWN_MAX: usize = 160;
 /// Characters of a fragment in a list: the first of these with which a reply has room for a claim.
 pub const FRAGMENT_SHOWN: [usize; 4] = [500, 250, 120, 60];
 
@@ -16,9 +18,17 @@ pub const FRAGMENT_SHOWN: [usize; 4] = [500, 250, 120, 60];
 pub struct ClaimReport {
     pub id: String,
     pub text: String,
+    /// How likely it answers the question, from 0 to 1.
+    pub relevance: f64,
+    /// Headings and the lead-in of a list, where it needs them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub context: String,
     pub confidence: f64,
     pub uncertainty: f64,
     pub controversy: f64,
+    /// unverified (nothing of another source counts; confidence is then only where it began), supported, refuted or
+    /// contested
+    pub verification: String,
     /// Passages of other domains that support or refute it.
     pub evidence_count: usize,
     pub has_refutation: bool,
@@ -120,9 +130,12 @@ impl ClaimReport {
         Self {
             id: claim.id.to_string(),
             text: clip(&claim.text, TEXT_SHOWN_MAX),
+            relevance: f64::from(claim.relevance) / 10_000.0,
+            context: clip(&claim.context, CONTEXT_SHOWN_MAX),
             confidence: from_thousandths(view.confidence),
             uncertainty: from_thousandths(view.uncertainty),
             controversy: from_thousandths(view.controversy),
+            verification: verification(view).to_owned(),
             evidence_count: evidence.len(),
             has_refutation: evidence.iter().any(|edge| edge.relation == Relation::Refutes.as_str()),
             adoption: claim.adoption.to_string(),
@@ -137,6 +150,17 @@ impl ClaimReport {
             evidence,
             neutral_edge_ids: neutral.map(|edge| edge.edge.id.to_string()).collect(),
         }
+    }
+}
+
+/// What the passages of other sources make of a claim, in one word.
+fn verification(view: &ClaimView) -> &'static str {
+    let any = |relation| view.edges.iter().any(|edge| edge.edge.relation == relation);
+    match (any(Relation::Supports), any(Relation::Refutes)) {
+        (false, false) => "unverified",
+        (true, false) => "supported",
+        (false, true) => "refuted",
+        (true, true) => "contested",
     }
 }
 
@@ -244,8 +268,12 @@ pub fn narrative(question: &str, claims: &[ClaimView], total: i64) -> String {
         };
         let (origin, support, against) = (cited(Relation::Origin), cited(Relation::Supports), cited(Relation::Refutes));
         let claim = one_line(&clip(&view.claim.text, TEXT_SHOWN_MAX));
-        let confidence = from_thousandths(view.confidence);
-        text.push_str(&format!("- {claim} {origin} (confidence {confidence:.3}"));
+        // A number that no passage of another source has moved would say more than is known.
+        let weighed = match verification(view) {
+            "unverified" => "unverified".to_owned(),
+            _ => format!("confidence {:.3}", from_thousandths(view.confidence)),
+        };
+        text.push_str(&format!("- {claim} {origin} ({weighed}"));
         if !support.is_empty() {
             text.push_str(&format!("; supported by {support}"));
         }

@@ -14,6 +14,7 @@ use matsu_core::research::quote::find_quote;
 
 use super::halt::Halt;
 use super::pages::{Reader, Reading};
+use super::picking;
 use super::search_job::Search;
 use super::selecting::{domain_of, is_ruled_out};
 use super::state::{Candidate, SearchState, Unread};
@@ -132,6 +133,14 @@ impl Search<'_> {
     /// The claims of the page that was stored last.
     async fn make_claims(&mut self) -> Result<(), Halt> {
         let Some(unread) = self.state.unread.clone() else { return Ok(()) };
+        if self.kit.claim_maker.pool().is_some() {
+            let mut next = self.state.clone();
+            next.unread = None;
+            next.read.push(unread);
+            self.record(NewEvidence::default(), next).await?;
+            self.say_progress().await;
+            return Ok(());
+        }
         let fragments = self.cx.runtime().store().fragments_of(&unread.page).await?;
         let mut claims = Vec::new();
         for fragment in &fragments {
@@ -181,6 +190,9 @@ impl Search<'_> {
                 text: draft.text.trim().to_owned(),
                 quote,
                 fragment_id: fragment.id.clone(),
+                context: fragment.heading.clone(),
+                relevance: picking::shared(&self.input.query, &draft.text),
+                parts: Vec::new(),
                 extraction: maker.extraction(),
             })
         });

@@ -191,6 +191,7 @@ impl<'a> Search<'a> {
     }
 
     async fn write_end(&mut self, cut_short: Option<(ErrorCode, String)>) -> Result<JobEnd, Halt> {
+        self.pick_claims().await?;
         let tally = &self.state.tally;
         if cut_short.is_none() && tally.pages_fetched == 0 && tally.pages_failed > 0 {
             let why = tally.notes.join("; ");

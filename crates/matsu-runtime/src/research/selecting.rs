@@ -15,9 +15,13 @@ pub fn domain_of(hit: &Hit) -> String {
     hit.domain.clone().or_else(|| address::domain_of(&hit.url)).unwrap_or_default()
 }
 
-/// Whether a person's rules keep this address out, by its host or by the domain it counts for.
+/// Whether a person's rules keep this address out: by its host, and by the domain that a document counts for which has
+/// none or names another. The registrable domain of a host does not decide: a rule for it may have an exception.
 pub fn is_ruled_out(rules: &[DomainRule], hit: &Hit) -> bool {
-    address::host(&hit.url).is_some_and(|host| is_blocked(rules, &host)) || is_blocked(rules, &domain_of(hit))
+    match address::host(&hit.url) {
+        Some(host) => is_blocked(rules, &host) || hit.domain.as_ref().is_some_and(|domain| is_blocked(rules, domain)),
+        None => is_blocked(rules, &domain_of(hit)),
+    }
 }
 
 /// Best first within each round.
@@ -84,6 +88,14 @@ mod tests {
             seq: 1,
         };
         let found = merged(&["https://www.a.org/1", "https://b.org/1"]);
-        assert_eq!(urls(&select(found, &[rule], &[])), ["https://b.org/1"]);
+        assert_eq!(urls(&select(found.clone(), std::slice::from_ref(&rule), &[])), ["https://b.org/1"]);
+        let exception = DomainRule {
+            id: RuleId::mint(Timestamp::from_millis(1)),
+            pattern: DomainPattern::parse("www.a.org").unwrap(),
+            decision: RuleDecision::Unblock,
+            seq: 2,
+            ..rule.clone()
+        };
+        assert_eq!(urls(&select(found, &[rule, exception], &[])).len(), 2, "the newest rule that matches decides");
     }
 }

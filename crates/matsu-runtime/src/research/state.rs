@@ -17,6 +17,10 @@ pub struct SearchState {
     pub candidates: Vec<Candidate>,
     /// A page that was fetched and stored, but whose claims are not made yet.
     pub unread: Option<Unread>,
+    /// Pages that were read and whose claims are picked when all are.
+    pub read: Vec<Unread>,
+    /// The claims of the pages above are made.
+    pub is_picked: bool,
     /// Addresses behind closed doors.
     pub parked: Vec<Candidate>,
     pub novelty: Novelty,

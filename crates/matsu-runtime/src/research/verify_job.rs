@@ -8,6 +8,7 @@ use matsu_core::id::JobId;
 use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::limits::{VERIFY_CLOSEST_MAX, VERIFY_PASSAGES_MAX};
 use matsu_core::ports::store::{ClaimRow, NewEdge, NewEvidence, PassageRow};
+use matsu_core::research::agreement::can_support;
 use matsu_core::research::calibration::{Calibration, CalibrationVersion};
 use matsu_core::research::closeness::Closeness;
 use matsu_core::research::evidence::Relation;
@@ -142,7 +143,10 @@ async fn judge(
     let calibration = version.map_or(Calibration::IDENTITY, |version| version.calibration);
     let edges = passages.iter().zip(stances).map(|(passage, stance)| {
         let calibrated: Stance = calibration.apply_to(&stance);
-        let relation = calibrated.relation();
+        let relation = match calibrated.relation() {
+            Relation::Supports if !can_support(&row.claim.text, &passage.text) => Relation::Neutral,
+            relation => relation,
+        };
         NewEdge {
             claim_id: row.claim.id.clone(),
             fragment_id: passage.fragment_id.clone(),

@@ -65,7 +65,7 @@ enum Which {
 pub struct Output {
     task_id: String,
     query: String,
-    /// Most confident first.
+    /// Those that answer the question best first.
     #[serde(skip_serializing_if = "Option::is_none")]
     claims: Option<Vec<ClaimReport>>,
     /// The claims as Markdown, with format narrative.

@@ -93,13 +93,23 @@ macro_rules! wished {
     };
 }
 const TOTAL: Sql = Sql::both(concat!("SELECT count(*) FROM claims c WHERE ", wished!()));
-/// The cursor is one number: confidence from above in the high bits, the row's own number in the low forty.
+/// The place of a claim in the list, as one number that is the cursor, too: relevance from above in the high bits, then
+/// confidence from above, then the row's own number.
+macro_rules! place {
+    () => {
+        "(10000 - c.relevance) * 562949953421312 + (1000 - c.confidence) * 549755813888 + c.seq"
+    };
+}
 const CLAIMS: Sql = Sql::both(concat!(
     "SELECT ",
     claim_columns!(),
-    ", c.confidence, c.uncertainty, c.controversy, (1000 - c.confidence) * 1099511627776 + c.seq FROM claims c WHERE ",
+    ", c.confidence, c.uncertainty, c.controversy, ",
+    place!(),
+    " FROM claims c WHERE ",
     wished!(),
-    " AND (1000 - c.confidence) * 1099511627776 + c.seq > $4 ORDER BY c.confidence DESC, c.seq LIMIT $5"
+    " AND ",
+    place!(),
+    " > $4 ORDER BY c.relevance DESC, c.confidence DESC, c.seq LIMIT $5"
 ));
 const EDGES: Sql = Sql::each(
     concat!(

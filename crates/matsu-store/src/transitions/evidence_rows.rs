@@ -20,8 +20,8 @@ macro_rules! fragment_columns {
 }
 macro_rules! claim_columns {
     () => {
-        "c.id, c.task_id, c.job_id, c.text, c.quote, c.fragment_id, c.extraction, c.adoption, c.rejection_reason, \
-         c.created_at"
+        "c.id, c.task_id, c.job_id, c.text, c.quote, c.fragment_id, c.context, c.relevance, c.parts_json, \
+         c.extraction, c.adoption, c.rejection_reason, c.created_at"
     };
 }
 macro_rules! edge_columns {
@@ -80,6 +80,9 @@ pub fn claim(c: &mut Columns<'_>) -> Result<Claim, StoreError> {
         text: c.text()?,
         quote: c.text()?,
         fragment_id: FragmentId::from_text(c.text()?),
+        context: c.text()?,
+        relevance: c.count()?,
+        parts: json(&c.text()?)?,
         extraction: c.word(Extraction::parse)?,
         adoption: c.word(Adoption::parse)?,
         rejection_reason: c.opt_text()?,

@@ -46,8 +46,8 @@ const REACH: Sql = Sql::each(
 );
 const INSERT_CLAIM: Sql = Sql::both(
     "INSERT INTO claims (id, task_id, job_id, attempt, text, text_hash, quote, fragment_id, extraction, adoption, \
-     confidence, uncertainty, controversy, n_supports, n_refutes, created_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 500, 289, 0, 0, 0, $11) \
+     confidence, uncertainty, controversy, n_supports, n_refutes, created_at, context, relevance, parts_json) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 500, 289, 0, 0, 0, $11, $12, $13, $14) \
      ON CONFLICT (task_id, fragment_id, text_hash) DO NOTHING",
 );
 const INSERT_EDGE: Sql = Sql::both(
@@ -210,7 +210,7 @@ impl By<'_> {
         stored: &HashMap<FragmentId, FragmentId>,
     ) -> Result<bool, StoreError> {
         let fragment = stored.get(&claim.fragment_id).unwrap_or(&claim.fragment_id);
-        let hash = fingerprint(&claim.text);
+        let (hash, parts) = (fingerprint(&claim.text), to_json(&claim.parts)?);
         let row = params![
             &claim.id,
             self.task_id,
@@ -223,6 +223,9 @@ impl By<'_> {
             claim.extraction.as_str(),
             Adoption::Adopted.as_str(),
             self.now,
+            &claim.context,
+            claim.relevance,
+            &parts,
         ];
         if tx.run(&INSERT_CLAIM, row).await? == 0 {
             return Ok(false);

@@ -162,7 +162,11 @@ fn show(status: &Value, claims: &[Value]) {
             of.map(|edge| cite(field(edge, "url"))).collect::<Vec<_>>().concat()
         };
         let (support, against) = (said("supports", &mut cite), said("refutes", &mut cite));
-        say!("{:.3}  {} {origin}", claim["confidence"].as_f64().unwrap_or(0.0), field(claim, "text"));
+        let weighed = match claim["verification"].as_str() {
+            Some("unverified") | None => "unverified".to_owned(),
+            Some(_) => format!("{:.3}", claim["confidence"].as_f64().unwrap_or(0.0)),
+        };
+        say!("{weighed}  {} {origin}", field(claim, "text"));
         if !support.is_empty() || !against.is_empty() {
             say!("       supported by {} · refuted by {}", or_none(&support), or_none(&against));
         }

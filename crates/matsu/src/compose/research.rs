@@ -20,6 +20,7 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::claim_maker::ClaimMaker;
 use matsu_core::ports::judge::Judge;
 use matsu_core::ports::search_engine::SearchEngine;
+use matsu_core::research::ranking::weights::Weights;
 use matsu_runtime::research::{ResearchKit, ResearchSettings};
 
 use crate::config::Config;
@@ -50,11 +51,22 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
 
 /// Who puts claims into words and who judges them: a model, if one is named for it.
 fn claims_and_judge(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker>, Arc<dyn Judge>)> {
-    let Some(name) = config.research_model() else { return Ok((Arc::new(Extractive), Arc::new(EmbeddedJudge))) };
+    let Some(name) = config.research_model() else {
+        return Ok((Arc::new(extractive(config)?), Arc::new(EmbeddedJudge)));
+    };
     let roster = super::roster(config)?;
     let provider = roster.get(&name).with_context(|| format!("research.model: there is no provider {name}"))?;
     let claims = ModelClaims { provider: Arc::clone(provider), clock };
     Ok((Arc::new(claims), Arc::new(ModelJudge { provider: Arc::clone(provider), clock })))
+}
+
+/// The ranker with its own weights, or with those of a file, by which others are measured.
+fn extractive(config: &Config) -> Result<Extractive> {
+    let Some(file) = config.ranking_weights() else { return Ok(Extractive::new()?) };
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("research.ranking_weights: cannot read {file}"))?;
+    let weights = Weights::parse(&text).with_context(|| format!("research.ranking_weights: {file}"))?;
+    Ok(Extractive::with_weights(weights))
 }
 
 fn fetch_settings(config: &Config) -> Result<FetchSettings> {

@@ -284,6 +284,12 @@ pub const KEYS: &[Key] = &[
         meaning: "who puts claims into words and judges them: embedded (offline), or the name of a provider",
     },
     Key {
+        name: "research.ranking_weights",
+        kind: Kind::Text,
+        default: |_| "shipped".to_owned(),
+        meaning: "a file with other weights for ranking sentences, to measure them (scripts/train-ranking.py makes such files)",
+    },
+    Key {
         name: "mcp.servers_file",
         kind: Kind::Text,
         default: |paths| paths.data_dir.join("mcp.json").display().to_string(),

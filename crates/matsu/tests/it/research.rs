@@ -59,6 +59,56 @@ fn research_finds_the_users_own_documents_in_three_languages() {
     }
 }
 
+/// The answer among wrapped lines, in a list, in another form of the word, and in a question without spaces.
+#[test]
+fn whole_sentences_of_wrapped_files_answer_first() {
+    let home = Home::new(Backend::Sqlite);
+    let folder = home.path("wrapped");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in [
+        (
+            "nodes.md",
+            "# Nodes\n\nA node is a machine. When a node becomes\nunreachable, the controller deletes its pods after\nfive minutes. Pods are cheap.\n\nThe states of a node are:\n\n- Ready, when it takes\n  new pods.\n- Unknown, when nothing was heard of it.\n",
+        ),
+        ("bears.txt", "On animals\n\nIn the cold months brown bears\nsleep in caves. Fish do not.\n"),
+        (
+            "kame.md",
+            "# ゾウガメ\n\nゾウガメは島に住む大きな亀である。ゾウガメの\n寿命は百年を超えることが\nある。魚は泳ぐ。\n",
+        ),
+    ] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let folder = folder.to_str().unwrap().to_owned();
+    for (question, expected) in [
+        (
+            "What happens to pods when a node becomes unreachable?",
+            "When a node becomes unreachable, the controller deletes its pods after five minutes.",
+        ),
+        ("where does a bear sleep", "In the cold months brown bears sleep in caves."),
+        ("ゾウガメの寿命", "ゾウガメの寿命は百年を超えることがある。"),
+    ] {
+        let answer = home.run_json(&["research", question, "--dir", &folder, "--engine", "local"]);
+        assert_eq!(answer["claims"][0]["text"], expected, "{answer}");
+        assert!(answer["claims"][0]["relevance"].as_f64().unwrap() > 0.0, "{answer}");
+        assert_eq!(answer["claims"][0]["verification"], "unverified", "{answer}");
+    }
+    let answer = home.run_json(&["research", "which states of a node take new pods", "--dir", &folder]);
+    let claims = answer["claims"].as_array().unwrap();
+    let ready = claims.iter().find(|claim| claim["text"] == "Ready, when it takes new pods.");
+    let context = ready.map(|claim| claim["context"].as_str().unwrap_or_default().to_owned());
+    assert_eq!(context.as_deref(), Some("Nodes › The states of a node are:"), "{answer}");
+}
+
+#[test]
+fn weights_that_do_not_fit_the_ranker_are_refused() {
+    let home = Home::sqlite();
+    let file = home.path("weights.txt");
+    std::fs::write(&file, "wings 1 2\n").unwrap();
+    let home = home.with_variable("MATSU_RESEARCH_RANKING_WEIGHTS", file.to_str().unwrap());
+    let ran = home.run(&["research", "anything"]);
+    assert!(ran.code == 1 && ran.err.contains("wings is no feature of the ranker"), "{}", ran.err);
+}
+
 #[test]
 fn a_report_of_the_users_own_documents_is_written() {
     let home = Home::new(Backend::Sqlite);

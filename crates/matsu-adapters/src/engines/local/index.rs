@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::connection;
 use super::folders::{Found, stat};
-use super::words::{Term, index_form, terms};
+use super::words::{Term, TermKind, index_form, terms};
 
 /// Characters kept of a part's beginning, to show.
 const LEAD_CHARS: usize = 300;
@@ -218,7 +218,7 @@ impl Index {
                 }
             }
             if rare.is_empty() {
-                let all: Vec<String> = asked.iter().map(Term::expression).collect();
+                let all: Vec<String> = asked.iter().map(|term| format!("({})", term.expression())).collect();
                 return Self::unranked(reader, &all.join(" AND "), &asked, folders, hits_max);
             }
             let found =
@@ -238,8 +238,11 @@ impl Index {
         let mut found = rows(reader, expression, "", folders, UNRANKED_MAX)?;
         let weigh = |hit: &Hit| {
             let form = format!(" {} {} ", index_form(&hit.title), index_form(&hit.snippet));
-            let count: usize =
-                asked.iter().map(|term| form.matches(&format!(" {} ", term.entries.join(" "))).count()).sum();
+            let count: usize = asked
+                .iter()
+                .flat_map(|term| &term.entries)
+                .map(|entry| form.matches(&format!(" {entry} ")).count())
+                .sum();
             std::cmp::Reverse(count)
         };
         found.sort_by_cached_key(weigh);
@@ -261,11 +264,15 @@ fn remove_document(tx: &Connection, path: &str) -> rusqlite::Result<()> {
 fn is_common(reader: &Connection, term: &Term) -> rusqlite::Result<bool> {
     let mut known = reader.prepare_cached("SELECT 1 FROM common WHERE entry = ?1")?;
     for entry in &term.entries {
-        if !known.exists([entry])? {
-            return Ok(false);
+        let is_known = known.exists([entry])?;
+        match term.kind {
+            // One common form is enough to make the whole word slow to look up.
+            TermKind::Any if is_known => return Ok(true),
+            TermKind::Row | TermKind::Beginning if !is_known => return Ok(false),
+            _ => {}
         }
     }
-    Ok(true)
+    Ok(term.kind != TermKind::Any)
 }
 
 fn rows(

@@ -11,7 +11,7 @@ use crate::job::{Job, Lease, Priority};
 use crate::principal::Principal;
 use crate::research::auth::AuthType;
 use crate::research::breaker::Breaker;
-use crate::research::evidence::{Claim, Edge, Extraction, Fragment, PageKey, SourcePage};
+use crate::research::evidence::{Claim, Edge, Extraction, Fragment, PageKey, ScorePart, SourcePage};
 use crate::research::search::{SearchStatus, SearchTally};
 use crate::research::stance::Stance;
 
@@ -100,6 +100,11 @@ pub struct NewClaim {
     pub quote: String,
     /// By its hash on the page of the same step, or on a page read before.
     pub fragment_id: FragmentId,
+    /// What is needed to understand it.
+    pub context: String,
+    /// How likely it answers the question, in ten-thousandths.
+    pub relevance: u32,
+    pub parts: Vec<ScorePart>,
     pub extraction: Extraction,
 }
 

@@ -66,6 +66,9 @@ pub fn claim(t: &TestStore, text: &str, fragment: &FragmentId) -> NewClaim {
         text: text.to_owned(),
         quote: text.to_owned(),
         fragment_id: fragment.clone(),
+        context: String::new(),
+        relevance: 0,
+        parts: Vec::new(),
         extraction: Extraction::Extractive,
     }
 }

@@ -1,0 +1,174 @@
+//! Which sentences of many passages answer a question: passages by BM25 first, then their sentences by a linear ranker
+//! over features of sentence, passage, document and neighbours.
+
+pub mod asked;
+pub mod bm25;
+pub mod candidates;
+pub mod features;
+pub mod language;
+pub mod weights;
+pub mod words;
+
+use std::collections::HashMap;
+
+use super::sentences::{Sentence, is_wide};
+use bm25::Statistics;
+use candidates::{Candidate, candidates};
+use features::{NAMES, Row};
+use weights::Weights;
+use words::{FORMS, Question, Terms};
+
+/// Passages whose sentences are looked at; with more, those that BM25 finds closest.
+const PASSAGES_MAX: usize = 600;
+/// Characters of the passages by which their language is told.
+const SAMPLE_CHARS: usize = 400;
+
+/// A passage to be ranked. Passages of one document stand together, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// The same for all passages of a document.
+    pub document: usize,
+    pub title: &'a str,
+    pub heading: &'a str,
+    pub text: &'a str,
+}
+
+/// A sentence with its score, and what the score was made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// Number of its passage.
+    pub passage: usize,
+    pub span: Sentence,
+    pub lead_in: Option<Sentence>,
+    pub score: f64,
+    /// How likely it answers the question.
+    pub probability: f64,
+    pub features: Row,
+}
+
+/// The sentences that answer best, best first; of equals the earlier one.
+#[must_use]
+pub fn rank(question: &str, passages: &[Passage<'_>], weights: &Weights, sentences_max: usize) -> Vec<Ranked> {
+    let mut ranked = all(question, passages);
+    let is_wide = is_wide_text(question);
+    for one in &mut ranked {
+        one.score = weights.score(&one.features, is_wide);
+        one.probability = weights.probability(one.score, is_wide);
+    }
+    ranked.sort_by(|left, right| right.score.total_cmp(&left.score));
+    ranked.truncate(sentences_max);
+    ranked
+}
+
+/// All sentences that share something with the question, with their features and no score yet.
+#[must_use]
+pub fn all(question: &str, passages: &[Passage<'_>]) -> Vec<Ranked> {
+    let pool = Pool::of(question, passages);
+    let rows = features::rows(&pool);
+    let kept = pool.sentences.into_iter().zip(rows).filter(|(_, row)| features::has_common(row));
+    kept.map(|(one, features)| Ranked {
+        passage: one.passage,
+        span: one.candidate.span,
+        lead_in: one.candidate.lead_in,
+        score: 0.0,
+        probability: 0.0,
+        features,
+    })
+    .collect()
+}
+
+/// Whether a text is of a script without spaces, by a third of its letters.
+fn is_wide_text(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphanumeric()).count();
+    text.chars().filter(|c| is_wide(*c)).count() * 3 > letters
+}
+
+/// The parts of a score by name: weight times value, the largest first.
+#[must_use]
+pub fn parts(question: &str, row: &Row, weights: &Weights) -> Vec<(&'static str, f64)> {
+    let is_wide = is_wide_text(question);
+    let mut found: Vec<(&'static str, f64)> = Vec::new();
+    for (at, name) in NAMES.iter().enumerate() {
+        let mut one = [0.0; NAMES.len()];
+        one[at] = row[at];
+        found.push((name, weights.score(&one, is_wide)));
+    }
+    found.retain(|(_, part)| part.abs() >= 0.005);
+    found.sort_by(|left, right| right.1.abs().total_cmp(&left.1.abs()));
+    found
+}
+
+/// A sentence of the pool.
+struct One {
+    passage: usize,
+    document: usize,
+    candidate: Candidate,
+    text: String,
+    terms: Terms,
+    /// Whether it is the first candidate of its passage.
+    is_first: bool,
+}
+
+/// Everything that features are made from.
+struct Pool {
+    question: String,
+    sentences: Vec<One>,
+    passages: HashMap<usize, Terms>,
+    headings: HashMap<usize, Terms>,
+    documents: HashMap<usize, Terms>,
+    by_sentence: [Statistics; 3],
+    by_passage: [Statistics; 3],
+    by_document: [Statistics; 3],
+}
+
+impl Pool {
+    fn of(question: &str, passages: &[Passage<'_>]) -> Self {
+        let mut words = Question::of(question, &sample(question, passages));
+        let (mut sentences, mut of_passages, mut headings) = (Vec::new(), HashMap::new(), HashMap::new());
+        let mut documents: HashMap<usize, Terms> = HashMap::new();
+        for at in closest(question, passages) {
+            let passage = &passages[at];
+            let last_heading = passage.heading.rsplit(super::passages::HEADING_DIVIDER).next().unwrap_or_default();
+            let (mut whole, mut measured_to) = (words.measure(""), 0);
+            for (n, candidate) in candidates(passage.text, last_heading).into_iter().enumerate() {
+                let Sentence { start, end } = candidate.span;
+                let text = passage.text[start..end].to_owned();
+                let (terms, is_first) = (words.measure(&text), n == 0);
+                whole.extend(&terms);
+                whole.extend(&words.measure(&passage.text[measured_to..start]));
+                measured_to = end;
+                sentences.push(One { passage: at, document: passage.document, candidate, text, terms, is_first });
+            }
+            whole.extend(&words.measure(&passage.text[measured_to..]));
+            documents.entry(passage.document).or_insert_with(|| words.measure(passage.title)).extend(&whole);
+            headings.insert(at, words.measure(&format!("{} {}", passage.title, passage.heading)));
+            of_passages.insert(at, whole);
+        }
+        let by = |texts: Vec<&Terms>| FORMS.map(|form| Statistics::over(form, &texts));
+        let by_sentence = by(sentences.iter().map(|one| &one.terms).collect());
+        let (by_passage, by_document) = (by(of_passages.values().collect()), by(documents.values().collect()));
+        let (question, passages) = (question.to_owned(), of_passages);
+        Self { question, sentences, passages, headings, documents, by_sentence, by_passage, by_document }
+    }
+}
+
+/// The passages to look at, in their order.
+fn closest(question: &str, passages: &[Passage<'_>]) -> Vec<usize> {
+    if passages.len() <= PASSAGES_MAX {
+        return (0..passages.len()).collect();
+    }
+    let close = super::closeness::Closeness::over(passages.iter().map(|passage| passage.text));
+    let mut found: Vec<usize> = close.closest(question, PASSAGES_MAX).into_iter().map(|(at, _)| at).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Enough of the passages to tell their language by.
+fn sample(question: &str, passages: &[Passage<'_>]) -> String {
+    let mut text = question.to_owned();
+    for passage in passages.iter().take(20) {
+        text.push(' ');
+        text.extend(passage.text.chars().take(SAMPLE_CHARS));
+    }
+    text
+}

@@ -1,0 +1,139 @@
+//! Which sentences of a passage can be claims: whole ones that state something. Headings, code, table rows, menus,
+//! links, questions and sentences of pronouns alone are none.
+//!
+//! Readers write blocks one a line: a list item begins with `- `, a table row with `| `, a line of code with four
+//! spaces.
+
+use super::super::sentences::{Sentence, is_wide, sentences};
+
+/// A line of code begins with this.
+pub const CODE_MARK: &str = "    ";
+/// A list item begins with this.
+pub const ITEM_MARK: &str = "- ";
+/// A row of a table begins with this.
+pub const ROW_MARK: &str = "| ";
+
+/// Longer ones say too many things at once.
+const CHARS_MAX: usize = 800;
+/// Shorter ones are labels.
+const CHARS_MIN: usize = 12;
+const CHARS_MIN_WIDE: usize = 6;
+/// A line without a full stop is a statement only from this length on.
+const OPEN_CHARS_MIN: usize = 40;
+const OPEN_CHARS_MIN_WIDE: usize = 18;
+const PRONOUNS: &[&str] = &[
+    "it", "this", "that", "these", "those", "they", "he", "she", "we", "you", "i", "is", "are", "was", "were", "does",
+    "do", "did", "so", "not", "the", "a", "yes", "no", "es", "das", "dies", "er", "sie", "ist", "sind", "war", "so",
+];
+
+/// A sentence that can be a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub span: Sentence,
+    /// The sentence that leads to a list, for an item of it; else nothing.
+    pub lead_in: Option<Sentence>,
+}
+
+/// The candidates of a passage. `heading` is the last heading above it.
+#[must_use]
+pub fn candidates(text: &str, heading: &str) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let mut lead_in = None;
+    let mut start = 0;
+    for line in text.split('\n') {
+        let at = start;
+        start += line.len() + 1;
+        if line.trim().is_empty() || line.starts_with(CODE_MARK) || line.starts_with(ROW_MARK) {
+            continue;
+        }
+        let is_item = line.starts_with(ITEM_MARK);
+        let offset = at + if is_item { ITEM_MARK.len() } else { 0 };
+        let body = &text[offset..at + line.len()];
+        let spans: Vec<Sentence> = sentences(body)
+            .into_iter()
+            .map(|span| Sentence { start: span.start + offset, end: span.end + offset })
+            .collect();
+        if !is_item {
+            let last = spans.last().copied();
+            lead_in = last.filter(|span| text[span.start..span.end].ends_with([':', '：']));
+        }
+        for span in spans {
+            let sentence = &text[span.start..span.end];
+            if sentence != heading.trim() && is_statement(sentence, is_item) {
+                found.push(Candidate { span, lead_in: lead_in.filter(|_| is_item) });
+            }
+        }
+    }
+    found
+}
+
+fn is_statement(text: &str, is_item: bool) -> bool {
+    let count = text.chars().count();
+    let is_wide_text = text.chars().filter(|c| is_wide(*c)).count() * 3 > count;
+    let (least, open) = if is_wide_text { (CHARS_MIN_WIDE, OPEN_CHARS_MIN_WIDE) } else { (CHARS_MIN, OPEN_CHARS_MIN) };
+    let open = if is_item { least } else { open };
+    if !(least..=CHARS_MAX).contains(&count) || (!ends_as_sentence(text) && count < open) {
+        return false;
+    }
+    let closed = without_closers(text);
+    !closed.ends_with(['?', '？', ':', '：']) && !is_frame(text) && !is_pronouns_only(text, is_wide_text)
+}
+
+fn without_closers(text: &str) -> &str {
+    text.trim_end_matches(['"', '\'', ')', ']', '”', '’', '“', '»', '」', '』', '）'])
+}
+
+fn ends_as_sentence(text: &str) -> bool {
+    without_closers(text).ends_with(['.', '!', '?', '。', '！', '？', '…', '｡', ';', '；'])
+}
+
+/// Menus, link lists, paths and templates: what frames a page.
+fn is_frame(text: &str) -> bool {
+    let dividers: usize = [" | ", " › ", " » ", " · "].iter().map(|divider| text.matches(divider).count()).sum();
+    let letters = text.chars().filter(|c| c.is_alphanumeric()).count();
+    let is_link = text.contains("](") || text.contains("{{") || text.contains("{%");
+    let addresses: usize =
+        text.split_whitespace().filter(|word| word.contains("://") || word.starts_with("www.")).map(str::len).sum();
+    dividers >= 2
+        || is_link
+        || addresses * 2 > text.len()
+        || letters * 2 < text.chars().filter(|c| !c.is_whitespace()).count()
+}
+
+fn is_pronouns_only(text: &str, is_wide_text: bool) -> bool {
+    let telling = |word: &&str| !word.is_empty() && !PRONOUNS.contains(&word.to_lowercase().as_str());
+    !is_wide_text && text.split(|c: char| !c.is_alphanumeric()).filter(telling).count() < 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        candidates(text, "The heading of this section here.").iter().map(|c| &text[c.span.start..c.span.end]).collect()
+    }
+
+    #[test]
+    fn only_whole_statements_are_candidates() {
+        let text = "The heading of this section here.\nHome | Docs | About | Contact\nPods are deleted after five minutes. Why is that so?\n    let x = \"a line of code that is long enough.\";\n| Name | The value of it. |\nSee [the docs](../docs.md) for more of this.\nIt is.\nThis does not do so.\nhttps://example.org/a/very/long/address/of/a/page.html see.\n{{< glossary_tooltip text=\"pods\" >}} are here.";
+        assert_eq!(texts(text), ["Pods are deleted after five minutes."]);
+        assert_eq!(texts("ゾウガメの寿命は百年を超える。それは何か？"), ["ゾウガメの寿命は百年を超える。"]);
+    }
+
+    #[test]
+    fn list_items_have_their_lead_in() {
+        let text = "A node can be in one of these states:\n- Ready to take new pods\n- Unknown, which means lost.\nA paragraph follows the list.";
+        let found = candidates(text, "");
+        let of = |span: Sentence| &text[span.start..span.end];
+        let seen: Vec<(&str, Option<&str>)> = found.iter().map(|c| (of(c.span), c.lead_in.map(of))).collect();
+        let lead_in = Some("A node can be in one of these states:");
+        assert_eq!(
+            seen,
+            [
+                ("Ready to take new pods", lead_in),
+                ("Unknown, which means lost.", lead_in),
+                ("A paragraph follows the list.", None)
+            ]
+        );
+    }
+}

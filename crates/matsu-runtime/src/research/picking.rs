@@ -1,0 +1,94 @@
+//! The picking of claims when everything is read: the sentences of all pages that answer best, whichever page they are on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::ClaimId;
+use matsu_core::job::Retry;
+use matsu_core::limits::CLAIMS_PER_SEARCH_MAX;
+use matsu_core::ports::claim_maker::{PoolDraft, PoolPassage, PoolRequest};
+use matsu_core::ports::store::{NewClaim, NewEvidence};
+use matsu_core::research::closeness::terms;
+use matsu_core::research::evidence::{Fragment, ScorePart};
+
+use super::halt::Halt;
+use super::search_job::Search;
+
+/// Relevance is kept in parts of this.
+const WHOLE: f64 = 10_000.0;
+
+impl Search<'_> {
+    /// Picks the claims, once. A search that was cut short picks from what it has.
+    pub(super) async fn pick_claims(&mut self) -> Result<(), Halt> {
+        if self.state.is_picked || self.kit.claim_maker.pool().is_none() {
+            return Ok(());
+        }
+        let mut pool: Vec<(usize, Fragment)> = Vec::new();
+        let mut passages = Vec::new();
+        let mut next = self.state.clone();
+        next.read.extend(next.unread.take());
+        for (document, page) in next.read.iter().enumerate() {
+            for fragment in self.cx.runtime().store().fragments_of(&page.page).await? {
+                let (heading, text) = (fragment.heading.clone(), fragment.text.clone());
+                // The outermost heading is the document's title, or as good as one.
+                let title = heading.split(matsu_core::research::passages::HEADING_DIVIDER).next().unwrap_or_default();
+                passages.push(PoolPassage { document, title: title.to_owned(), heading, text });
+                pool.push((document, fragment));
+            }
+        }
+        let drafts = self.best(passages).await?;
+        next.is_picked = true;
+        let mut claims = Vec::new();
+        for draft in drafts {
+            let Some((document, fragment)) = pool.get(draft.passage) else { continue };
+            let page = next.read[*document].clone();
+            next.note_domain(&page.domain, page.is_primary);
+            claims.push(self.claim(fragment, draft));
+        }
+        next.tally.claims += u32::try_from(claims.len()).unwrap_or(u32::MAX);
+        self.record(NewEvidence { claims, ..NewEvidence::default() }, next).await
+    }
+
+    /// Counting the words of thousands of sentences takes a moment; not on the thread that others wait on.
+    async fn best(&self, passages: Vec<PoolPassage>) -> Result<Vec<PoolDraft>, Halt> {
+        let maker = Arc::clone(&self.kit.claim_maker);
+        let (question, query) = (self.config.question.clone(), self.input.query.clone());
+        let request = PoolRequest { question, query, passages, claims_max: CLAIMS_PER_SEARCH_MAX };
+        let picked = tokio::task::spawn_blocking(move || maker.pool().map(|pool| pool.best(&request)));
+        let picked = picked.await.map_err(|error| Halt::Failed {
+            code: ErrorCode::InternalError,
+            why: format!("the sentences could not be ranked: {error}"),
+            retry: Retry::IfAllowed,
+        })?;
+        Ok(picked.unwrap_or_default())
+    }
+
+    fn claim(&self, fragment: &Fragment, draft: PoolDraft) -> NewClaim {
+        let part =
+            |(name, value): (&str, f64)| ScorePart { name: name.to_owned(), thousandths: rounded(value * 1000.0) };
+        NewClaim {
+            id: ClaimId::mint(self.cx.runtime().clock().now()),
+            quote: draft.text.clone(),
+            text: draft.text,
+            fragment_id: fragment.id.clone(),
+            context: draft.context,
+            relevance: rounded(draft.relevance.clamp(0.0, 1.0) * WHOLE).unsigned_abs(),
+            parts: draft.parts.into_iter().map(part).collect(),
+            extraction: self.kit.claim_maker.extraction(),
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "scores are small, and what is not is cut")]
+fn rounded(value: f64) -> i32 {
+    value.round() as i32
+}
+
+/// The share of the query's terms that a claim has, in ten-thousandths: the relevance of a claim that a model made.
+pub fn shared(query: &str, claim: &str) -> u32 {
+    let (wanted, has): (HashSet<String>, HashSet<String>) =
+        (terms(query).into_iter().collect(), terms(claim).into_iter().collect());
+    let found = u32::try_from(wanted.intersection(&has).count()).unwrap_or(0);
+    found * 10_000 / u32::try_from(wanted.len()).unwrap_or(u32::MAX).max(1)
+}
