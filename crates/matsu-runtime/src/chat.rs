@@ -19,7 +19,7 @@ pub use answering::{Answered, Telling};
 pub use live::{ChatTools, LiveChats};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::WeakChats;
-pub use own_tools::OwnTools;
+pub use own_tools::{OwnTools, Workforce};
 pub use room::{ChatError, Posted, Room, Rooms};
 pub use roster::Roster;
 pub use sources::Together;

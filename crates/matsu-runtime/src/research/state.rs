@@ -19,6 +19,8 @@ pub struct SearchState {
     pub unread: Option<Unread>,
     /// Addresses behind closed doors.
     pub parked: Vec<Candidate>,
+    /// How often it waited for engines that asked for a pause.
+    pub engine_waits: u32,
     pub novelty: Novelty,
     pub tally: SearchTally,
     /// Nothing is left to be done.

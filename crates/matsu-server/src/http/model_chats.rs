@@ -135,7 +135,12 @@ fn body(id: &ChatId, message: &ShownMessage) -> MessageBody {
         reply_to: None,
         created_at: time(message.at),
         model: message.model.clone(),
-        state: Some(if is_running { "running" } else { "completed" }),
+        state: Some(match message.state {
+            ShownState::Complete => "completed",
+            ShownState::Running => "running",
+            ShownState::Stopped => "stopped",
+            ShownState::Failed => "failed",
+        }),
         tools: message.tools.iter().map(|tool| tool_body(tool, is_running)).collect(),
     }
 }

@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0011_lone_jobs.sql"),
     include_str!("../../migrations/sqlite/0012_access.sql"),
     include_str!("../../migrations/sqlite/0013_survival.sql"),
+    include_str!("../../migrations/sqlite/0014_finished.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

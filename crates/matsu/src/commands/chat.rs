@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
+use crate::cli::Global;
+use crate::client::{self, DaemonStarter};
 use crate::compose::{self, Role, VERSION};
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
@@ -44,7 +46,7 @@ pub struct Chat {
     pub system: Option<String>,
 }
 
-pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
+pub async fn run(cx: &Context, global: &Global, args: Chat) -> Result<ExitCode> {
     let config = &cx.config;
     let roster = compose::roster(config)?;
     if roster.names().is_empty() {
@@ -70,7 +72,11 @@ pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
     let (store, clock) = (Arc::clone(&opened.store), Clock::system());
     let rooms = Rooms { store, clock, roster: roster.with_default(default) };
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&offer), clock));
-    let own: Arc<dyn ToolSource> = Arc::new(OwnTools::new(runtime, Principal::local_user(), offer));
+    // A wait of a model ends when the daemon has written what it waits for.
+    let _listening = client::listening(&runtime);
+    let workers = Arc::new(DaemonStarter { config: config.clone(), global: global.clone() });
+    let own = OwnTools::new(runtime, Principal::local_user(), offer).with_workers(workers);
+    let own: Arc<dyn ToolSource> = Arc::new(own);
     if args.once {
         return once(cx, &args, &rooms, &host, own).await;
     }

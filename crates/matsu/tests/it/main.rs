@@ -34,6 +34,7 @@ mod private_files;
 mod process;
 mod readme;
 mod research;
+mod research_states;
 mod route_walk;
 mod serve;
 mod soak;
