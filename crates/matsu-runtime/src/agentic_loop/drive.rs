@@ -143,8 +143,7 @@ impl Drive {
                 return Ok(());
             }
         }
-        let words =
-            format!(
+        let words = format!(
             "stopped after {} turns, the most that one answer may take (chat.turns_max); say \"go on\"",
             self.iterations
         );
@@ -189,11 +188,7 @@ impl Drive {
         let window = limits.context_tokens.saturating_sub(u64::from(limits.output_tokens)).saturating_sub(described);
         let sent = prune(&self.history, window);
         self.announce_left_out(self.history.len() - sent.len());
-        ModelRequest {
-            history: sent.into(),
-            tools: Arc::clone(tools),
-            output: self.options.output.clone(),
-        }
+        ModelRequest { history: sent.into(), tools: Arc::clone(tools), output: self.options.output.clone() }
     }
 
     /// A model that no longer sees the beginning of a chat answers without it; people must know that.
@@ -286,7 +281,8 @@ impl Drive {
         match stuck {
             None => Ok(()),
             Some(name) => {
-                let words = format!("{name} was called with the same arguments three times in a row, without a new answer");
+                let words =
+                    format!("{name} was called with the same arguments three times in a row, without a new answer");
                 Err(Leave::new(StopReason::Error, ErrorCode::LoopRepeats, words))
             }
         }

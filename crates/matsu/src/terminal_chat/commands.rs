@@ -29,7 +29,7 @@ const HELP: &str = "\
 /history load NAME   go on with a named chat
 /export md|json FILE the chat as a file     /copy [N]      the N-th newest answer to the clipboard
 /tools [N]           what models can call; or the N-th call in full
-/approve [TOOL allow|ask|deny]
+/approve [TOOL allow|ask|deny|always|forget]   always and forget hold for this project, in later chats too
 /cost                what this sitting has used
 /exit                leave; everything is kept
 Ctrl-C stops an answer and keeps what came.";
@@ -132,10 +132,13 @@ async fn show_entries(session: &Session) -> Result<()> {
 /// A copy under a name; this chat goes on without one. A name that another chat has is taken from it only if the person
 /// agrees.
 async fn save(session: &mut Session, name: &str) -> Result<()> {
-    let taken =
-        session.rooms.store.transcripts(&Principal::local_user()).await?.into_iter().any(|transcript| {
-            transcript.name.as_deref() == Some(name)
-        });
+    let taken = session
+        .rooms
+        .store
+        .transcripts(&Principal::local_user())
+        .await?
+        .into_iter()
+        .any(|transcript| transcript.name.as_deref() == Some(name));
     if taken && !session.input.confirm(&format!("There is a chat named {name}. Take its name?")).await {
         bail!("not saved; the other chat keeps its name");
     }
@@ -215,6 +218,10 @@ fn approve(session: &Session, rest: &str) -> Result<()> {
         for (tool, policy) in session.approver.all() {
             show!("{tool}  {policy:?}");
         }
+        let (project, tools) = session.approver.standing();
+        for tool in tools {
+            show!("{tool}  always in {project}");
+        }
         show!("(what can destroy is asked for, everything else is allowed)");
         return Ok(());
     };
@@ -222,7 +229,11 @@ fn approve(session: &Session, rest: &str) -> Result<()> {
         "allow" => Policy::Allow,
         "ask" => Policy::Ask,
         "deny" => Policy::Deny,
-        other => bail!("{other} is no policy; there are allow, ask and deny"),
+        word @ ("always" | "forget") => {
+            session.approver.remember(tool, word == "always").map_err(anyhow::Error::msg)?;
+            if word == "always" { Policy::Allow } else { Policy::Ask }
+        }
+        other => bail!("{other} is no policy; there are allow, ask, deny, always and forget"),
     };
     session.approver.set(tool, policy);
     Ok(())

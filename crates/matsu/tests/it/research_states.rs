@@ -207,3 +207,15 @@ fn research_with_nothing_to_search_is_refused_with_three_ways_out() {
     }
     assert_eq!(home.run_json(&["tasks"])["items"], json!([]), "nothing was created");
 }
+
+#[test]
+fn pages_of_different_sites_are_fetched_at_the_same_time() {
+    let site = TestSite::start().unwrap();
+    let home = home_with(&site);
+    let pages: Vec<String> = (0..4).map(|n| site.url(n, "/slow/2000")).collect();
+    let began = Instant::now();
+    let seen = home.run_json(&["research", "slow pages", "--query", &pages.join(" "), "--engine", "searxng"]);
+    let search = &seen["status"]["searches"][0];
+    assert_eq!(search["pages_fetched"], 4, "{seen}");
+    assert!(began.elapsed() < Duration::from_millis(7_500), "{:?}", began.elapsed());
+}
