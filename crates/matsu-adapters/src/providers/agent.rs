@@ -181,7 +181,12 @@ impl Answering {
                 let after = Some(until.since(self.clock.now()));
                 Err(error(ProviderFault::RateLimited { after }, format!("{message}; not before {until}")))
             }
-            Verdict::Failure { code, message, .. } => Err(error(fault(*code), message.clone())),
+            Verdict::Failure { code, message, .. } => {
+                // The last line that the program printed about it says more than its exit code.
+                let line = end.stderr_tail.lines().rev().find(|line| !line.trim().is_empty());
+                let more = line.filter(|line| !message.contains(line.trim())).map(|line| format!(": {}", line.trim()));
+                Err(error(fault(*code), format!("{message}{}", more.unwrap_or_default())))
+            }
         }
     }
 }
@@ -213,7 +218,7 @@ fn prompt(history: &[Entry], output: Option<&OutputShape>) -> (Option<String>, S
         }
     };
     if let Some(shape) = output {
-        message.push_str(&format!("\n\nAnswer with JSON of this schema and nothing else: {}", shape.schema));
+        message = format!("{message}\n\nAnswer with JSON of this schema and nothing else: {}", shape.schema);
     }
     ((!system.is_empty()).then(|| system.join("\n\n")), message)
 }

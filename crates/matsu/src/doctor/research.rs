@@ -33,7 +33,7 @@ pub async fn engines(config: &Config) -> Finding {
         .iter()
         .zip(&asked)
         .map(|(engine, answer)| {
-            let answer = answer.as_ref().map_or_else(Clone::clone, Clone::clone);
+            let (Ok(answer) | Err(answer)) = answer;
             format!("{}: {answer}", engine.name())
         })
         .collect();

@@ -35,7 +35,7 @@ fn a_command_line_answers_in_a_chat_and_its_failure_is_named() {
     let ran = once(&home, "script", "echo hello from the program; ls; echo token=$MATSU_SESSION_TOKEN");
     assert_eq!((ran.code, ran.out.trim()), (0, "hello from the program\ntoken="), "{ran:?}");
     let failed = once(&home, "script", "echo it went wrong >&2; exit 3");
-    assert!(failed.code == 1 && failed.err.contains("went wrong"), "{failed:?}");
+    assert!(failed.code == 1 && failed.err.contains("exited with code 3: it went wrong"), "{failed:?}");
     let absent = once(&home, "absent", "anything");
     assert!(absent.code == 1 && absent.err.contains("matsu-no-such-program"), "{absent:?}");
     let unset = home_with("");
