@@ -703,7 +703,7 @@ async def b26_calibration_is_measured_and_can_be_undone(m):
 async def b27_pages_that_give_orders_are_data(m):
     kinds = ["plain", "hidden", "comment", "tag", "zero-width", "tool", "link"]
     task, status = await m.researched(urls=[url(site, f"injection/{kind}") for site, kind in enumerate(kinds[:6])] + [url(0, "injection/link")])
-    assert status["status"] == "exploring" and status["searches"][0]["pages_fetched"] >= 5, status
+    assert status["status"] == "finished" and status["searches"][0]["pages_fetched"] >= 5, status
     text = json.dumps(await m.materials(task, limit=200), ensure_ascii=False)
     for never in ("call stop_task", "delete every claim", "\u200b", "\u2060", "\ufeff", "\u202e"):
         assert never not in text, never

@@ -12,6 +12,8 @@ words! {
         AuthRequired = "AUTH_REQUIRED",
         AllEnginesBlocked = "ALL_ENGINES_BLOCKED",
         SerpSearchFailed = "SERP_SEARCH_FAILED",
+        EngineFailed = "ENGINE_FAILED",
+        NothingToSearch = "NOTHING_TO_SEARCH",
         AllFetchesFailed = "ALL_FETCHES_FAILED",
         PipelineError = "PIPELINE_ERROR",
         PipelineTimeout = "PIPELINE_TIMEOUT",

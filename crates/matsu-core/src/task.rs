@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::id::TaskId;
 use crate::job::NewJob;
 use crate::principal::Principal;
+use crate::research::search::ResearchConfig;
 use crate::words::words;
 
 pub use status::{IllegalTransition, JobCounts, TaskStatus, check_transition, status_from_jobs};
@@ -97,6 +98,19 @@ impl Task {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.status.is_terminal() || (self.counts.unfinished() == 0 && !self.is_carried_by_session())
+    }
+
+    /// Research that a person started: it ends when its searches have ended.
+    #[must_use]
+    pub fn ends_when_done(&self) -> bool {
+        self.kind == TaskKind::Research
+            && serde_json::from_str::<ResearchConfig>(&self.config_json).is_ok_and(|config| config.ends_when_done)
+    }
+
+    /// Ended, and yet open for more searches: research that ended because it was done.
+    #[must_use]
+    pub fn can_continue(&self) -> bool {
+        self.status == TaskStatus::Completed && self.ends_when_done()
     }
 
     /// No job of ours does the work: an agent that comes by itself does, and says how it went.

@@ -26,7 +26,7 @@ use matsu_core::ports::provider::Provider;
 pub use approval::{Approver, ByDanger, Decision, PendingCall, Policy};
 pub use blocking::{InsideRuntime, execute_with_tools_blocking};
 pub use event::{AgenticLoopResult, Event, LoopError, StopReason};
-pub use options::LoopOptions;
+pub use options::{LoopLimits, LoopOptions};
 pub use outputs::KeptOutputs;
 pub use spending::{Spending, SpendingMax};
 pub use stream::LoopStream;

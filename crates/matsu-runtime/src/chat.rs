@@ -14,12 +14,14 @@ pub mod roster;
 pub mod shown;
 mod sketch;
 mod sources;
+mod standing;
 
 pub use answering::{Answered, Telling};
-pub use live::{ChatTools, LiveChats};
+pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::WeakChats;
-pub use own_tools::OwnTools;
+pub use own_tools::{OwnTools, Workforce};
 pub use room::{ChatError, Posted, Room, Rooms};
 pub use roster::Roster;
 pub use sources::Together;
+pub use standing::{StandingApprovals, WithStanding};

@@ -37,7 +37,9 @@ pub struct WaitRequest {
     pub owner: Principal,
     /// In the order the answer shall have; at least one, none twice.
     pub ids: Vec<TaskId>,
-    /// What the caller says it knows. Absent, or silent about a task: what its instance was last told.
+    /// What the caller says it knows. Absent, or silent about a task: what its instance was last sent. A caller that
+    /// was sent nothing waits for what comes after the first look, unless that look shows an end that was not read, a
+    /// question or a login.
     pub since: Option<BTreeMap<TaskId, i64>>,
     pub wait_for: WaitFor,
     /// How long the caller wishes to be held; zero looks once.
@@ -54,8 +56,10 @@ pub struct WaitRequest {
 pub struct TaskView {
     /// Shared by all who saw the same read, so a rendering can be shared as well.
     pub task: Arc<Task>,
-    /// What the caller knew before.
+    /// What the caller knew before; `0`: nothing.
     pub since: i64,
+    /// The revision that the wait compared with. Of a caller that knew nothing it is what the first look saw.
+    pub waits_from: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -153,7 +157,12 @@ struct Watch {
     owner: Principal,
     wait_for: WaitFor,
     seats: Vec<Seat>,
-    since: Vec<i64>,
+    /// What the caller knows of each task; `None`: nothing.
+    known: Vec<Option<i64>>,
+    /// What each task is compared with, from the first complete look on.
+    from: Vec<i64>,
+    /// A wish to be held for no time is a look: it compares with nothing.
+    holds: bool,
     /// The last complete look.
     tasks: Vec<Arc<Task>>,
     collect_until: Option<Instant>,
@@ -162,15 +171,20 @@ struct Watch {
 
 impl Watch {
     fn new(runtime: &Runtime, request: &WaitRequest) -> Self {
-        let known = |id: &TaskId| request.since.as_ref().and_then(|since| since.get(id)).copied();
-        let told = |id: &TaskId| request.instance.as_ref().map_or(0, |instance| runtime.cursors().since(instance, id));
+        let given = |id: &TaskId| request.since.as_ref().and_then(|since| since.get(id)).copied();
+        let sent = |id: &TaskId| {
+            let revision = runtime.cursors().since(request.instance.as_ref()?, id);
+            (revision > 0).then_some(revision)
+        };
         Self {
             runtime: runtime.clone(),
             clock: *runtime.clock(),
             owner: request.owner.clone(),
             wait_for: request.wait_for,
             seats: request.ids.iter().map(|id| runtime.snapshots().seat(id.clone())).collect(),
-            since: request.ids.iter().map(|id| known(id).unwrap_or_else(|| told(id))).collect(),
+            known: request.ids.iter().map(|id| given(id).or_else(|| sent(id))).collect(),
+            from: Vec::new(),
+            holds: request.hold > Duration::ZERO,
             tasks: Vec::new(),
             collect_until: None,
             failure: None,
@@ -200,7 +214,21 @@ impl Watch {
         if self.tasks.is_empty() {
             self.tasks = self.read().await?;
         }
-        Ok(self.tasks.into_iter().zip(self.since).map(|(task, since)| TaskView { task, since }).collect())
+        self.compare();
+        let views = self.tasks.into_iter().zip(self.known).zip(self.from);
+        Ok(views.map(|((task, known), waits_from)| TaskView { task, since: known.unwrap_or(0), waits_from }).collect())
+    }
+}
+
+impl Watch {
+    /// Fixes what the tasks are compared with, at the first complete look.
+    fn compare(&mut self) {
+        if self.from.is_empty() {
+            let holds = self.holds;
+            let start = |task: &Task| if holds { decide::start(task) } else { 0 };
+            let pairs = self.tasks.iter().zip(&self.known);
+            self.from = pairs.map(|(task, known)| known.unwrap_or_else(|| start(task))).collect();
+        }
     }
 }
 
@@ -220,7 +248,8 @@ impl Condition for Watch {
             }
             Err(error) => return Check::Ready(Err(error)),
         }
-        let pairs: Vec<(&Task, i64)> = self.tasks.iter().map(Arc::as_ref).zip(self.since.iter().copied()).collect();
+        self.compare();
+        let pairs: Vec<(&Task, i64)> = self.tasks.iter().map(Arc::as_ref).zip(self.from.iter().copied()).collect();
         match decide(&pairs, self.wait_for) {
             Decision::Answer(because) => Check::Ready(Ok(because)),
             Decision::Sleep => Check::NotYet,

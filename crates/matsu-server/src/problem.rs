@@ -76,6 +76,7 @@ impl Problem {
             | ErrorCode::CalibrationError
             | ErrorCode::SessionEnded
             | ErrorCode::NothingToDo
+            | ErrorCode::NothingToSearch
             | ErrorCode::AgentReportedFailure
             | ErrorCode::ChatEnded
             | ErrorCode::Interrupted
@@ -93,6 +94,7 @@ impl Problem {
             | ErrorCode::AgentNoReport
             | ErrorCode::AllEnginesBlocked
             | ErrorCode::SerpSearchFailed
+            | ErrorCode::EngineFailed
             | ErrorCode::AllFetchesFailed
             | ErrorCode::PipelineError
             | ErrorCode::PipelineTimeout => StatusCode::BAD_GATEWAY,

@@ -12,7 +12,7 @@ use matsu_core::ports::claim_maker::{ClaimDraft, ClaimMaker, ClaimRequest, Model
 use matsu_core::ports::extractor::{ExtractError, Extractor};
 use matsu_core::ports::fetcher::{Clearance, FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage, Fetcher};
 use matsu_core::ports::judge::Judge;
-use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
 use matsu_core::research::document::Document;
 use matsu_core::research::evidence::{Extraction, PageOrigin};
 use matsu_core::research::merge::Hit;
@@ -127,7 +127,7 @@ impl SearchEngine for Web {
         Pace::Local
     }
 
-    async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
+    async fn search(&self, request: &EngineRequest) -> Result<EngineHits, EngineError> {
         let (delay, urls, error) = {
             let mut inner = self.lock();
             inner.asked.push((request.query.clone(), request.language.clone()));
@@ -140,7 +140,10 @@ impl SearchEngine for Web {
         self.lock().searching -= 1;
         match error {
             Some(error) => Err(error),
-            None => Ok(urls.into_iter().map(|url| Hit { title: url.clone(), url, ..Hit::default() }).collect()),
+            None => {
+                let hits = urls.into_iter().map(|url| Hit { title: url.clone(), url, ..Hit::default() });
+                Ok(hits.collect::<Vec<_>>().into())
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -16,7 +17,8 @@ use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
-use matsu_runtime::{Service, Workers};
+use matsu_runtime::chat::Workforce;
+use matsu_runtime::{Runtime, Service, Workers};
 use matsu_server::{App, AppOptions, Door, router};
 use serde_json::Value;
 use tokio::net::UnixStream;
@@ -84,6 +86,27 @@ pub fn owners_token(config: &Config) -> Option<String> {
 pub enum Beside {
     Listening { _ears: JoinSet<()> },
     Working { _service: Service, _lock: ServeLock },
+}
+
+/// Notices what other processes write to the store, for as long as it is kept.
+pub fn listening(runtime: &Runtime) -> Beside {
+    let (mut listening, ears) = (JoinSet::new(), runtime.clone());
+    listening.spawn(async move { ears.listen(&CancellationToken::new()).await });
+    Beside::Listening { _ears: listening }
+}
+
+/// Starts a daemon for work that a chat hands over, if none lives.
+pub struct DaemonStarter {
+    pub config: Config,
+    pub global: Global,
+}
+
+#[async_trait]
+impl Workforce for DaemonStarter {
+    async fn ensure(&self) -> Result<(), String> {
+        let daemon = Client::with_daemon(&self.config, &self.global).await;
+        daemon.map(drop).map_err(|error| format!("{error:#}"))
+    }
 }
 
 impl Client {
@@ -186,11 +209,7 @@ impl Client {
         }
         let beside = match lock {
             Some(lock) => Beside::Working { _service: runtime.start(), _lock: lock },
-            None => {
-                let (mut listening, ears) = (JoinSet::new(), runtime.clone());
-                listening.spawn(async move { ears.listen(&CancellationToken::new()).await });
-                Beside::Listening { _ears: listening }
-            }
+            None => listening(&runtime),
         };
         let app = App::new(AppOptions {
             runtime,

@@ -186,7 +186,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Export(args) => export::run(&quiet(&global)?, args).await,
         Command::Connect(args) => connect::run(&quiet(&global)?, &global, &args),
         Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
-        Command::Chat(args) => chat::run(&quiet(&global)?, args).await,
+        Command::Chat(args) => chat::run(&quiet(&global)?, &global, args).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,

@@ -5,12 +5,16 @@ mod research;
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use matsu_adapters::agents::{CliHost, HostOptions, Restart};
+use matsu_adapters::fetch::web::FetchSettings;
+use matsu_adapters::providers::agent::{self, AgentModel};
 use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
+use matsu_core::ports::provider::Provider;
+use matsu_core::ports::search_engine::SearchEngine;
 use matsu_runtime::agents::{AgentRuns, ChatRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
@@ -22,6 +26,11 @@ use crate::config::Config;
 use crate::daemon::announce;
 
 pub use chats::chats;
+
+/// The configured search engines that are asked over the network.
+pub fn web_engines(config: &Config) -> Result<Vec<Arc<dyn SearchEngine>>> {
+    research::web_engines(config, &FetchSettings::default().user_agent)
+}
 
 /// The version of this program, unless a test speaks of another.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -102,7 +111,18 @@ fn read_id(path: &std::path::Path) -> Option<String> {
 
 /// The command lines of this machine.
 pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
-    Arc::new(CliHost::new(HostOptions {
+    Arc::new(CliHost::new(host_options(config)))
+}
+
+/// The same command lines as models. Their runs are kept apart: a daemon takes care of the runs of its jobs only.
+fn model_host(config: &Config) -> Arc<dyn AgentHost> {
+    let options = host_options(config);
+    let store = format!("models of {}", options.store);
+    Arc::new(CliHost::new(HostOptions { store, restart: None, is_for_models: true, ..options }))
+}
+
+fn host_options(config: &Config) -> HostOptions {
+    HostOptions {
         data_dir: config.paths.data_dir.clone(),
         definitions: config.agent_definitions(),
         roots: config.agent_roots(),
@@ -116,7 +136,8 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
         restart: restart(config),
         store: config.store_name(),
         bundle_bytes_max: config.agent_bundle_max(),
-    }))
+        is_for_models: false,
+    }
 }
 
 /// The models that are configured, in the order in which they speak.
@@ -125,8 +146,32 @@ pub fn roster(config: &Config) -> Result<Roster> {
         let name = provider.name.clone();
         providers::open(provider, Clock::system()).map_err(|error| anyhow::anyhow!("providers.{name}: {error}"))
     };
-    let models = config.providers()?.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+    let mut models = config.providers()?.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+    let agents = config.chat_agents();
+    if !agents.is_empty() {
+        let host = model_host(config);
+        for agent in agents {
+            if models.iter().any(|model| model.name() == agent) {
+                bail!("chat.agents: there is a provider named {agent} already; rename the provider");
+            }
+            models.push(agent_model(&host, &agent, "chat.agents")?);
+        }
+    }
     Ok(Roster::new(models, config.default_model()))
+}
+
+fn agent_model(host: &Arc<dyn AgentHost>, agent: &str, setting: &str) -> Result<Arc<dyn Provider>> {
+    let model = AgentModel::new(Arc::clone(host), agent, Clock::system());
+    Ok(Arc::new(model.map_err(|error| anyhow::anyhow!("{setting}: {error}"))?))
+}
+
+/// The model that a setting names: a provider, or `agent:NAME` for a command line of an agent.
+pub fn model(config: &Config, setting: &str, name: &str) -> Result<Arc<dyn Provider>> {
+    if let Some(agent) = name.strip_prefix(agent::PREFIX) {
+        return agent_model(&model_host(config), agent, setting);
+    }
+    let found = roster(config)?.get(name).cloned();
+    found.with_context(|| format!("{setting}: there is no provider {name}"))
 }
 
 /// What jobs this process can run. The test kinds only where they were asked for.

@@ -18,7 +18,7 @@ use matsu_core::redaction;
 use matsu_core::run::{Confinement, Mode};
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
-use matsu_runtime::agentic_loop::SpendingMax;
+use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
 use matsu_server::auth::origin::{Addresses, PublicUrl};
 use matsu_server::doors::strangers::Bounds;
 use matsu_store::Synchronous;
@@ -350,6 +350,21 @@ impl Config {
     pub fn chat_spending_max(&self) -> SpendingMax {
         let bound = |name: &str| Some(self.layers.number(name)).filter(|max| *max > 0);
         SpendingMax { tokens: bound("chat.tokens_max"), micros: bound("chat.cost_max") }
+    }
+
+    /// How much one answer of a model may take.
+    pub fn chat_limits(&self) -> LoopLimits {
+        let seconds = |name: &str| Duration::from_secs(self.layers.number(name));
+        LoopLimits {
+            iterations_max: u32::try_from(self.layers.number("chat.turns_max")).unwrap_or(u32::MAX),
+            time_max: seconds("chat.seconds_max"),
+            tool_time_max: seconds("chat.tool_seconds_max"),
+        }
+    }
+
+    /// Command lines of agents that answer in chats, by name.
+    pub fn chat_agents(&self) -> Vec<String> {
+        self.list("chat.agents", ',')
     }
 
     pub fn default_model(&self) -> Option<String> {

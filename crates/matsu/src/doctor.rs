@@ -1,6 +1,7 @@
 //! Looks at everything that can be wrong, and says what to do about it: for `matsu doctor` and for the page.
 
 mod models;
+mod research;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -86,10 +87,18 @@ impl Findings {
 
 /// `depth`: how far agents' programs are asked about themselves.
 pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
-    let (store, daemon, port, agents, servers) =
-        tokio::join!(store(config), daemon(config), port(config), agents(config, depth), models::servers(config));
-    let runs = runs(config);
-    Findings(vec![store, daemon, port, agents, runs, secrets(config), clock(), models::providers(config), servers])
+    let (store, daemon, port, agents, models, servers, engines) = tokio::join!(
+        store(config),
+        daemon(config),
+        port(config),
+        agents(config, depth),
+        models::providers(config),
+        models::servers(config),
+        research::engines(config),
+    );
+    let (folders, browser) = (research::folders(config), research::browser(config));
+    let (runs, secrets) = (runs(config), secrets(config));
+    Findings(vec![store, daemon, port, agents, runs, secrets, clock(), models, servers, engines, folders, browser])
 }
 
 async fn store(config: &Config) -> Finding {

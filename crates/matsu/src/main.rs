@@ -13,6 +13,7 @@ mod logging;
 mod paths;
 mod process;
 mod relay;
+mod standing;
 mod stdio;
 mod terminal_chat;
 

@@ -27,6 +27,13 @@ pub fn show_in_browser(file: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
+/// What a program prints for `--version`.
+pub fn version_of(program: &std::path::Path) -> Result<String> {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output()?;
+    anyhow::ensure!(output.status.success(), "it ended with {}", output.status);
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
 /// A daemon with the same store and settings as this process has.
 pub fn daemon_arguments(config: &Config, global: &Global, test_jobs: bool) -> Vec<String> {
     let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();

@@ -2,7 +2,7 @@
 
 export interface Search {
   id: string; query: string; status: string; pages_fetched?: number; useful_fragments?: number; satisfaction_score?: number;
-  has_primary_source?: boolean; engines?: string[]; error_code?: string | null;
+  has_primary_source?: boolean; engines?: string[]; engines_failed?: string[]; skipped?: string[]; error_code?: string | null;
 }
 export interface ResearchStatus {
   status: string; query: string; revision: number;

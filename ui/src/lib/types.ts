@@ -21,7 +21,7 @@ export interface Task {
   unread: boolean;
 }
 
-/** Research that has done all it was asked to is open for more: nothing of it is queued. */
+/** Research without any search yet is open for one: nothing of it is queued. */
 export const standing = (task: Task): string => (task.kind === 'research' && task.status === 'queued' && task.jobs.queued === 0 ? 'open' : task.status);
 
 export interface Job {

@@ -64,6 +64,8 @@ pub struct HostOptions {
     pub store: String,
     /// The largest bundle that is taken over from a run.
     pub bundle_bytes_max: u64,
+    /// Runs are answers of a model: they are not told the way back to Matsu, and belong to no task.
+    pub is_for_models: bool,
 }
 
 pub struct CliHost {
@@ -80,7 +82,10 @@ impl CliHost {
         if let Err(error) = orphans::adopt() {
             tracing::warn!(%error, "processes of a killed run may be left behind on this system");
         }
-        let registry = Registry::load(options.definitions.as_deref());
+        let mut registry = Registry::load(options.definitions.as_deref());
+        if options.is_for_models {
+            registry.drop_ways_back();
+        }
         let runs = RunsFolder::new(&options.data_dir, &options.store);
         runs.sweep();
         git::sweep_scratch(&options.data_dir);

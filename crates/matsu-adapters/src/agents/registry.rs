@@ -43,6 +43,13 @@ impl Registry {
         registry
     }
 
+    /// For runs that have nothing to report: their programs are not told of Matsu.
+    pub fn drop_ways_back(&mut self) {
+        for definition in self.definitions.values_mut() {
+            Arc::make_mut(definition).connect_back = None;
+        }
+    }
+
     fn add(&mut self, file: &str, text: &str) {
         match Definition::parse(text, built_in) {
             Ok(definition) => {

@@ -17,10 +17,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
-use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
 use matsu_core::principal::Principal;
 use matsu_core::research::address::domain_of;
-use matsu_core::research::merge::Hit;
 use tokio::runtime::Handle;
 
 pub use folders::{media_type, open_inside};
@@ -132,16 +131,20 @@ impl SearchEngine for LocalEngine {
         Pace::Local
     }
 
-    async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
+    fn needs_folder(&self) -> bool {
+        self.folders.is_empty()
+    }
+
+    async fn search(&self, request: &EngineRequest) -> Result<EngineHits, EngineError> {
         let folders = folders_of(&request.folders, configured_for(&request.owner, &self.folders));
         if folders.is_empty() {
-            return Ok(Vec::new());
+            return Ok(EngineHits::default());
         }
         self.catch_up(&folders).await?;
         let (index, query, hits_max) = (Arc::clone(&self.index), request.query.clone(), request.hits_max);
         let asked = tokio::task::spawn_blocking(move || index.search(&query, &folders, hits_max)).await;
         let found = asked.map_err(|_| EngineError::Failed("the search was cut short".to_owned()))?;
-        found.map_err(|error| failed(&error))
+        found.map(EngineHits::from).map_err(|error| failed(&error))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
 use matsu_core::research::merge::Hit;
 use serde::Deserialize;
 
@@ -80,7 +80,7 @@ impl SearchEngine for OpenAlex {
         Pace::Remote { step: Duration::from_millis(250) }
     }
 
-    async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
+    async fn search(&self, request: &EngineRequest) -> Result<EngineHits, EngineError> {
         let rows = request.hits_max.clamp(1, 100).to_string();
         // A comma or a bar has a meaning in a filter, not in a search; only the language goes into one.
         let language =
@@ -93,7 +93,7 @@ impl SearchEngine for OpenAlex {
             pairs.push(("mailto", contact));
         }
         let found: Found = self.service.ask("works", &pairs).await?;
-        Ok(found.results.into_iter().take(request.hits_max as usize).map(hit).collect())
+        Ok(found.results.into_iter().take(request.hits_max as usize).map(hit).collect::<Vec<_>>().into())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
 use matsu_core::research::merge::Hit;
 use serde::Deserialize;
 
@@ -56,18 +56,18 @@ impl SearchEngine for Searxng {
         Pace::Remote { step: Duration::from_secs(1) }
     }
 
-    async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError> {
+    async fn search(&self, request: &EngineRequest) -> Result<EngineHits, EngineError> {
         let mut pairs = vec![("q", request.query.as_str()), ("format", "json")];
         if let Some(language) = &request.language {
             pairs.push(("language", language));
         }
         let found: Found = self.service.ask("search", &pairs).await?;
-        if found.results.is_empty() && !found.unresponsive_engines.is_empty() {
-            let names: Vec<&str> =
-                found.unresponsive_engines.iter().filter_map(|e| e.first()).map(String::as_str).collect();
-            return Err(EngineError::Failed(format!("none of its engines answered ({})", names.join(", "))));
+        let missing: Vec<String> = found.unresponsive_engines.iter().map(|pair| pair.join(": ")).collect();
+        if found.results.is_empty() && !missing.is_empty() {
+            return Err(EngineError::Failed(format!("none of its engines answered ({})", missing.join("; "))));
         }
-        Ok(found.results.into_iter().take(request.hits_max as usize).map(hit).collect())
+        let hits = found.results.into_iter().take(request.hits_max as usize).map(hit).collect();
+        Ok(EngineHits { hits, missing })
     }
 }
 

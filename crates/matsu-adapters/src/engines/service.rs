@@ -49,7 +49,13 @@ impl Service {
             200..=299 => serde_json::from_slice(&answer.body)
                 .map_err(|_| EngineError::Failed("its answer is not the JSON it promises".to_owned())),
             429 => Err(EngineError::RateLimited { retry_after: answer.retry_after() }),
-            401 | 403 => Err(EngineError::Blocked(format!("status {}", answer.status))),
+            401 => Err(EngineError::Blocked("status 401: it asks for a login".to_owned())),
+            403 => {
+                let why = "status 403: it does not allow this request (a SearXNG instance must allow the format json)";
+                Err(EngineError::Blocked(why.to_owned()))
+            }
+            404 => Err(EngineError::Failed("status 404: there is no search service at this address".to_owned())),
+            status @ 500..=599 => Err(EngineError::Failed(format!("status {status}: the service failed"))),
             status => Err(EngineError::Failed(format!("status {status}"))),
         }
     }

@@ -28,10 +28,10 @@ fn every_engine_has_its_file_and_its_line() {
 async fn searxng_finds_in_the_language_asked_for() {
     let site = TestSite::start().expect("a site");
     let engine = Searxng::new(&site.searxng(), "Matsu/test").expect("an engine");
-    let hits = engine.search(&request("緑茶", Some("ja"))).await.expect("hits");
+    let hits = engine.search(&request("緑茶", Some("ja"))).await.expect("hits").hits;
     assert_eq!(hits.len(), 5);
     assert!(hits.iter().all(|hit| hit.url.contains("/ja/green-tea/") && hit.year == Some(2026)));
-    assert!(engine.search(&request("zebra", None)).await.expect("an answer").is_empty());
+    assert!(engine.search(&request("zebra", None)).await.expect("an answer").hits.is_empty());
     let visit = site.visits_to("/searxng").pop().expect("a visit");
     assert_eq!(visit.headers["user-agent"], "Matsu/test");
 }
@@ -40,7 +40,7 @@ async fn searxng_finds_in_the_language_asked_for() {
 async fn openalex_brings_abstracts() {
     let site = TestSite::start().expect("a site");
     let engine = OpenAlex::new(&site.openalex(), "Matsu/test", Some("me@example.org".to_owned())).expect("an engine");
-    let hits = engine.search(&request("green tea", Some("en-GB"))).await.expect("hits");
+    let hits = engine.search(&request("green tea", Some("en-GB"))).await.expect("hits").hits;
     assert_eq!(hits.len(), 1);
     assert!(
         hits[0].abstract_text.as_deref().is_some_and(|text| text.starts_with("Drinking green tea every day lowers"))

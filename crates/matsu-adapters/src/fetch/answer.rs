@@ -48,16 +48,26 @@ impl Answer {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// `Retry-After` in seconds; the form with a date is rare enough to be left to the caller's own pace.
+    /// `Retry-After`, in seconds or as a date. A date is measured from the answer's own `Date`, so that a wrong clock
+    /// on either side does not matter.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)
+        let text = self.header("retry-after")?.trim();
+        if let Ok(seconds) = text.parse() {
+            return Some(Duration::from_secs(seconds));
+        }
+        let (until, from) = (http_date(text)?, http_date(self.header("date")?)?);
+        Some(Duration::from_secs(u64::try_from(until.as_second().saturating_sub(from.as_second())).unwrap_or(0)))
     }
+}
+
+fn http_date(text: &str) -> Option<jiff::Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.replace("GMT", "+0000")).ok()
 }
 
 /// The reason at the root, and nothing else: the outer layers repeat the address, which may carry what is private.
 fn failed(error: &reqwest::Error) -> FetchError {
-    let mut source: &dyn std::error::Error = error;
+    let mut source: &(dyn std::error::Error + 'static) = error;
     while let Some(inner) = source.source() {
         source = inner;
     }
@@ -69,5 +79,43 @@ fn failed(error: &reqwest::Error) -> FetchError {
     if let Some(refusal) = source.downcast_ref::<super::guard::Refusal>() {
         return FetchError::Refused(refusal.to_string());
     }
-    FetchError::Failed(if error.is_timeout() { "no answer in time".to_owned() } else { source.to_string() })
+    FetchError::Failed(cause(error, source))
+}
+
+/// The cause in words that name no address.
+fn cause(error: &reqwest::Error, root: &(dyn std::error::Error + 'static)) -> String {
+    use std::io::ErrorKind;
+    let io = root.downcast_ref::<std::io::Error>();
+    match io.map(std::io::Error::kind) {
+        _ if error.is_timeout() => "no answer in time".to_owned(),
+        Some(ErrorKind::ConnectionRefused) => "connection refused: nothing answers at this address".to_owned(),
+        Some(ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) => "the connection was cut".to_owned(),
+        _ if root.to_string().contains("lookup address") => {
+            "the host name is not known (DNS): check the spelling of the address".to_owned()
+        }
+        _ => root.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(headers: &[(&str, &str)]) -> Answer {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Answer { status: 429, headers, body: Vec::new() }
+    }
+
+    #[test]
+    fn retry_after_is_read_in_seconds_and_as_a_date() {
+        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
+        for (header, seconds) in
+            [("2", 2), (" 120 ", 120), ("Wed, 21 Oct 2015 07:28:30 GMT", 30), ("Wed, 21 Oct 2015 07:27:00 GMT", 0)]
+        {
+            let read = answer(&[date, ("retry-after", header)]).retry_after();
+            assert_eq!(read, Some(Duration::from_secs(seconds)), "{header}");
+        }
+        assert_eq!(answer(&[date, ("retry-after", "soon")]).retry_after(), None);
+        assert_eq!(answer(&[date]).retry_after(), None);
+    }
 }

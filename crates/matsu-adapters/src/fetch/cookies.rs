@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use matsu_core::research::address::registrable;
+
 /// One cookie, with where it may go.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Cookie {
@@ -59,6 +61,7 @@ pub fn parse(host: &str, text: &str) -> Result<Vec<Cookie>, CookieError> {
 
 fn parse_header(host: &str, text: &str) -> Result<Vec<Cookie>, CookieError> {
     let mut found = Vec::new();
+    let domain = host.trim_start_matches('.').to_ascii_lowercase();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         let pairs = line.get(..7).filter(|start| start.eq_ignore_ascii_case("cookie:")).map_or(line, |_| &line[7..]);
@@ -67,8 +70,8 @@ fn parse_header(host: &str, text: &str) -> Result<Vec<Cookie>, CookieError> {
             found.push(Cookie {
                 name: name.trim().to_owned(),
                 value: value.trim().to_owned(),
-                domain: host.trim_start_matches('.').to_ascii_lowercase(),
-                with_subdomains: false,
+                with_subdomains: is_parent(&domain),
+                domain: domain.clone(),
                 path: "/".to_owned(),
                 is_secure: false,
                 expires_at_s: None,
@@ -76,6 +79,12 @@ fn parse_header(host: &str, text: &str) -> Result<Vec<Cookie>, CookieError> {
         }
     }
     Ok(found)
+}
+
+/// Whether cookies given for this name are meant for the hosts below it too: a whole site, and no number or single host.
+/// A header line does not say it.
+fn is_parent(domain: &str) -> bool {
+    domain.contains('.') && domain.parse::<std::net::IpAddr>().is_err() && registrable(domain) == domain
 }
 
 fn parse_file(text: &str) -> Result<Vec<Cookie>, CookieError> {
@@ -136,10 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn a_header_goes_to_its_host_alone() {
+    fn a_header_for_a_site_reaches_its_subdomains_and_one_for_a_host_does_not() {
         let cookies = parse("Example.org", "Cookie: a=1; b=x=y").expect("cookies");
-        assert_eq!(header_for(&cookies, &url("https://example.org/p"), 0).as_deref(), Some("a=1; b=x=y"));
-        for other in ["https://sub.example.org/", "https://example.org.evil.net/", "https://evilexample.org/"] {
+        for own in ["https://example.org/p", "https://sub.example.org/", "https://a.b.example.org/"] {
+            assert_eq!(header_for(&cookies, &url(own), 0).as_deref(), Some("a=1; b=x=y"), "{own}");
+        }
+        let host = parse("sub.example.org", "a=1").expect("cookies");
+        assert_eq!(header_for(&host, &url("https://sub.example.org/"), 0).as_deref(), Some("a=1"));
+        for other in ["https://example.org/", "https://x.sub.example.org/"] {
+            assert_eq!(header_for(&host, &url(other), 0), None, "{other}");
+        }
+        for other in ["https://example.org.evil.net/", "https://evilexample.org/"] {
             assert_eq!(header_for(&cookies, &url(other), 0), None, "{other}");
         }
     }

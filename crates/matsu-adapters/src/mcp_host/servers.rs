@@ -80,6 +80,11 @@ impl ToolSource for ChatServers {
         Offered { tools: names.into_iter().zip(&found).map(|(name, (_, tool))| spec(name, tool)).collect(), notes }
     }
 
+    async fn patience(&self, tool: &str) -> Option<Duration> {
+        let (at, _) = self.route(tool)?;
+        self.servers.get(at).map(|server| server.config.timeout)
+    }
+
     async fn call(&self, request: ToolRequest) -> ToolReply {
         self.touch();
         let route = self.route(&request.name);

@@ -11,7 +11,8 @@ use matsu_core::ports::provider::{ModelEvent, ModelRequest, OutputShape, Provide
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// A command line that serves as a model has to start first.
+const ANSWER_MAX: Duration = Duration::from_secs(300);
 /// So many words in a row that stand in another text were taken from it.
 const RECITED_WORDS: usize = 6;
 /// A second try after an answer of the wrong shape.
@@ -32,7 +33,8 @@ pub async fn ask<T: DeserializeOwned>(
     let mut wrong = String::new();
     for _ in 0..TRIES {
         let said = clock.within(ANSWER_MAX, once(provider, clock, question)).await;
-        let said = said.ok_or_else(|| ModelError::Unavailable("no answer within 60 s".to_owned()))??;
+        let said =
+            said.ok_or_else(|| ModelError::Unavailable(format!("no answer within {} s", ANSWER_MAX.as_secs())))??;
         match serde_json::from_str(json_in(&said)) {
             Ok(answer) => return Ok(answer),
             Err(error) => wrong = error.to_string(),
@@ -62,11 +64,15 @@ async fn once(provider: &Arc<dyn Provider>, clock: Clock, question: &Question) -
     Err(ModelError::Unavailable("the answer broke off".to_owned()))
 }
 
-/// Models like to wrap JSON in a fence.
+/// Models like to wrap JSON in a fence, and programs to say a sentence around it.
 fn json_in(text: &str) -> &str {
     let text = text.trim();
     let inside = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
-    inside.and_then(|inside| inside.strip_suffix("```")).unwrap_or(text).trim()
+    let text = inside.and_then(|inside| inside.strip_suffix("```")).unwrap_or(text).trim();
+    match (text.find('{'), text.rfind('}')) {
+        (Some(from), Some(to)) if from < to => &text[from..=to],
+        _ => text,
+    }
 }
 
 /// Whether a text repeats part of another, whatever was done to case, spaces and punctuation.

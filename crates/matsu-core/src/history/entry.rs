@@ -32,6 +32,9 @@ pub struct Entry {
     /// What made it, so that signatures and sealed thoughts go back to their maker alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<Maker>,
+    /// Why the answer ended before the model was done; absent: it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_by: Option<String>,
 }
 
 /// A wire format and the vendor's name of a model.
@@ -100,7 +103,7 @@ impl Item {
 impl Entry {
     #[must_use]
     pub fn new(role: Role, content: Vec<Item>, now: Timestamp) -> Self {
-        Self { role, content, id: EntryId::mint(now), at: now, model: None, maker: None }
+        Self { role, content, id: EntryId::mint(now), at: now, model: None, maker: None, cut_by: None }
     }
 
     pub fn user(text: impl Into<String>, now: Timestamp) -> Self {

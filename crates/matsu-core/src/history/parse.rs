@@ -41,6 +41,7 @@ fn entry(at: usize, value: &Value, now: Timestamp) -> Result<Entry, HistoryFault
         at: time(at, fields)?.unwrap_or(now),
         model: text(fields, "model"),
         maker: fields.get("maker").and_then(|maker| serde_json::from_value::<Maker>(maker.clone()).ok()),
+        cut_by: text(fields, "cut_by"),
     })
 }
 

@@ -17,8 +17,27 @@ pub trait SearchEngine: Send + Sync {
     /// How often it may be asked, over all workers.
     fn pace(&self) -> Pace;
 
+    /// Whether it finds something only in folders that the request names.
+    fn needs_folder(&self) -> bool {
+        false
+    }
+
     /// Best first, at most `hits_max`. Nothing found is an empty list, not an error.
-    async fn search(&self, request: &EngineRequest) -> Result<Vec<Hit>, EngineError>;
+    async fn search(&self, request: &EngineRequest) -> Result<EngineHits, EngineError>;
+}
+
+/// What an engine found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EngineHits {
+    pub hits: Vec<Hit>,
+    /// Parts of the engine that gave no answer, each with its reason.
+    pub missing: Vec<String>,
+}
+
+impl From<Vec<Hit>> for EngineHits {
+    fn from(hits: Vec<Hit>) -> Self {
+        Self { hits, missing: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +65,7 @@ pub enum Pace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// Asked too often: stretch the pace, try no sooner than this.
-    #[error("asked too often")]
+    #[error("status 429: asked too often")]
     RateLimited { retry_after: Option<Duration> },
     /// It refuses us: open the breaker.
     #[error("refused: {0}")]

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -15,6 +16,11 @@ pub trait ToolSource: Send + Sync {
 
     /// Runs a call that the offer knows. Dropping the future gives the call up.
     async fn call(&self, call: ToolRequest) -> ToolReply;
+
+    /// How long a call of this tool may go without a sign of life; `None`: as long as the loop allows.
+    async fn patience(&self, _tool: &str) -> Option<Duration> {
+        None
+    }
 
     /// The budget of whoever called is spent: what calls have started and what goes on without them is stopped.
     async fn stop_started(&self) {}

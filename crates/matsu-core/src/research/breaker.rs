@@ -20,6 +20,8 @@ pub struct Breaker {
     pub failures: u32,
     /// Until then nobody asks it.
     pub open_until: Option<Timestamp>,
+    /// Why it gave no answer the last time.
+    pub cause: Option<String>,
 }
 
 impl Breaker {
@@ -35,12 +37,12 @@ impl Breaker {
 
     /// One more failure. Once the cool-down is over a single failure opens it again, twice as long.
     #[must_use]
-    pub fn after_failure(&self, now: Timestamp) -> Self {
+    pub fn after_failure(&self, now: Timestamp, cause: &str) -> Self {
         let failures = self.failures.saturating_add(1);
         let rounds = failures.saturating_sub(FAILURES_TO_OPEN);
         let open_until = (failures >= FAILURES_TO_OPEN)
             .then(|| now.plus(COOL_FIRST.saturating_mul(2_u32.saturating_pow(rounds)).min(COOL_MAX)));
-        Self { failures, open_until }
+        Self { failures, open_until, cause: Some(cause.to_owned()) }
     }
 }
 
@@ -54,11 +56,12 @@ mod tests {
         let mut breaker = Breaker::default();
         let mut pauses = Vec::new();
         for _ in 0..10 {
-            breaker = breaker.after_failure(start);
+            breaker = breaker.after_failure(start, "status 500");
             pauses.push(breaker.open_until.map_or(0, |until| until.since(start).as_secs() / 60));
         }
         assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 32, 64, 120, 120]);
         assert!(breaker.is_open(start));
+        assert_eq!(breaker.cause.as_deref(), Some("status 500"));
         assert!(!breaker.is_open(start.plus(COOL_MAX)));
         assert_eq!(breaker.after_success(), Breaker::default());
     }

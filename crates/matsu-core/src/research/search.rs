@@ -56,6 +56,9 @@ pub struct ResearchConfig {
     pub engines: Vec<String>,
     /// Folders that the engine `local` may look into: what the client gave as its roots.
     pub folders: Vec<String>,
+    /// A person started it, in a terminal or on the page: the task ends with its last search, and more searches make it
+    /// go on. Without this only `stop_task` ends it.
+    pub ends_when_done: bool,
 }
 
 /// What one search is to do. Stored as the job's input.

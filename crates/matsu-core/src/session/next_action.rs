@@ -63,7 +63,7 @@ fn for_task(session: &Session, task: Option<&Task>) -> NextAction {
             NextAction::End(EndReason::Reassigned)
         }
         TaskStatus::Paused | TaskStatus::Blocked => NextAction::Wait,
-        TaskStatus::Queued | TaskStatus::Running | TaskStatus::InputRequired => NextAction::Work,
+        TaskStatus::Queued | TaskStatus::Running | TaskStatus::InputRequired | TaskStatus::Finished => NextAction::Work,
     }
 }
 

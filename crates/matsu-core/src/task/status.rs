@@ -15,6 +15,8 @@ words! {
         Queued = "queued",
         Running = "running",
         InputRequired = "input_required",
+        /// Research with nothing left to do, open for more searches.
+        Finished = "finished",
         Paused = "paused",
         Blocked = "blocked",
         Completed = "completed",
@@ -55,10 +57,10 @@ pub struct IllegalTransition {
 /// # Errors
 /// When the rules do not allow it: a terminal status is never left, and a block is not weakened to a pause.
 pub fn check_transition(from: TaskStatus, to: TaskStatus) -> Result<(), IllegalTransition> {
-    use TaskStatus::{Blocked, Cancelled, Completed, Failed, InputRequired, Paused, Queued, Running};
+    use TaskStatus::{Blocked, Cancelled, Completed, Failed, Finished, InputRequired, Paused, Queued, Running};
     let legal = match from {
         _ if from == to => true,
-        Queued | Running | InputRequired | Paused => true,
+        Queued | Running | InputRequired | Finished | Paused => true,
         // Whoever may pause is not always who blocked.
         Blocked => to != Paused,
         Completed | Failed | Cancelled => false,
@@ -126,8 +128,8 @@ impl JobCounts {
 
 /// The status that a task's jobs give it. `None`: it stays as it is.
 ///
-/// A held or terminal task keeps its status whatever its jobs do. A research task never ends by itself;
-/// a stop that was asked for ends any task with its last job.
+/// A held or terminal task keeps its status whatever its jobs do. A research task becomes `finished`, which is no end:
+/// more searches make it run again. A stop that was asked for ends any task with its last job.
 #[must_use]
 pub fn status_from_jobs(
     kind: TaskKind,
@@ -146,6 +148,9 @@ pub fn status_from_jobs(
             // Whoever works on it says so; there are no jobs that could.
             TaskKind::Agent if counts.total() == 0 => return None,
             TaskKind::Wait => return None,
+            TaskKind::Research if counts.unfinished() == 0 && counts.completed + counts.failed > 0 => {
+                TaskStatus::Finished
+            }
             TaskKind::Agent | TaskKind::Research => activity(counts),
         },
     };

@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::{Entry, Item, prune, tokens, validate};
+use matsu_core::history::{Entry, Item, Role, prune, tokens, validate};
 use matsu_core::ports::provider::{ModelRequest, ModelTurn, Provider, ToolSpec, TurnEnd, Usage};
 use matsu_core::ports::tool_source::{Offered, ToolAnswer};
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{Arrived, ask};
@@ -58,7 +59,7 @@ impl Bounds {
             }
             done = work => Ok(done),
             () = self.stopwatch.expired() => {
-                let words = format!("no answer within {} s", self.time_max.as_secs());
+                let words = format!("no answer within {} s (chat.seconds_max)", self.time_max.as_secs());
                 Err(Leave::new(StopReason::Timeout, ErrorCode::JobTimeout, words))
             }
         }
@@ -81,6 +82,8 @@ struct Drive {
     later: FuturesUnordered<Pin<Box<dyn Future<Output = Late> + Send>>>,
     /// Calls that run on elsewhere and were not answered yet.
     unanswered: Vec<Call>,
+    /// Entries at the start of the history that were left out of the last request.
+    left_out: usize,
 }
 
 pub async fn run(
@@ -106,6 +109,7 @@ pub async fn run(
         final_text: String::new(),
         later: FuturesUnordered::new(),
         unanswered: Vec::new(),
+        left_out: 0,
     };
     let left = drive.turns().await.err();
     if left.as_ref().is_some_and(|left| left.reason == StopReason::Budget)
@@ -139,8 +143,10 @@ impl Drive {
                 return Ok(());
             }
         }
-        let words =
-            format!("stopped after {} turns, the most that one answer may take; say \"go on\"", self.iterations);
+        let words = format!(
+            "stopped after {} turns, the most that one answer may take (chat.turns_max); say \"go on\"",
+            self.iterations
+        );
         Err(Leave::new(StopReason::MaxIterations, ErrorCode::LoopIterations, words))
     }
 
@@ -173,18 +179,30 @@ impl Drive {
         Err(failed)
     }
 
-    fn request(&self, tools: &Arc<[ToolSpec]>) -> ModelRequest {
+    fn request(&mut self, tools: &Arc<[ToolSpec]>) -> ModelRequest {
         let limits = self.provider.limits();
         let described: u64 = tools
             .iter()
             .map(|tool| tokens::of_text(&tool.description) + tokens::of_text(&tool.input.to_string()))
             .sum();
         let window = limits.context_tokens.saturating_sub(u64::from(limits.output_tokens)).saturating_sub(described);
-        ModelRequest {
-            history: prune(&self.history, window).into(),
-            tools: Arc::clone(tools),
-            output: self.options.output.clone(),
+        let sent = prune(&self.history, window);
+        self.announce_left_out(self.history.len() - sent.len());
+        ModelRequest { history: sent.into(), tools: Arc::clone(tools), output: self.options.output.clone() }
+    }
+
+    /// A model that no longer sees the beginning of a chat answers without it; people must know that.
+    fn announce_left_out(&mut self, entries: usize) {
+        if entries <= self.left_out {
+            return;
         }
+        self.left_out = entries;
+        let (name, window) = (self.provider.name(), self.provider.limits().context_tokens);
+        let words = format!(
+            "{name} does not see the oldest {entries} of {} messages: they do not fit into its window of {window} tokens",
+            self.history.len()
+        );
+        self.sink.send(Event::Notice(words));
     }
 
     fn say(&mut self, items: Vec<Item>) {
@@ -236,9 +254,16 @@ impl Drive {
 
     async fn round(&mut self, tools: &[ToolSpec], mut calls: Vec<Call>) -> Result<(), Leave> {
         let mut stuck = None;
+        let mut seen: Vec<(String, Value)> = Vec::new();
         for call in &mut calls {
+            let this = (call.name.clone(), call.arguments.clone());
+            if seen.contains(&this) {
+                continue;
+            }
+            seen.push(this);
             if self.repeats.is_stuck(&call.name, &call.arguments) {
-                call.refused = Some("the same call with the same arguments three times in a row; not run".to_owned());
+                let words = "the same call with the same arguments and the same answer three times in a row; not run";
+                call.refused = Some(words.to_owned());
                 stuck = Some(call.name.clone());
             }
         }
@@ -256,7 +281,8 @@ impl Drive {
         match stuck {
             None => Ok(()),
             Some(name) => {
-                let words = format!("{name} was called with the same arguments three times in a row");
+                let words =
+                    format!("{name} was called with the same arguments three times in a row, without a new answer");
                 Err(Leave::new(StopReason::Error, ErrorCode::LoopRepeats, words))
             }
         }
@@ -270,6 +296,7 @@ impl Drive {
             match settled {
                 Some(Settled::Later(answer)) => self.follow(call, answer),
                 Some(Settled::Answered(answer)) => {
+                    self.repeats.answered(&call.name, &call.arguments, &answer.content);
                     // Those behind one that did not end were not told yet.
                     if at > first_open {
                         self.tell(&call, &answer);
@@ -346,6 +373,12 @@ impl Drive {
             self.history.push(Entry::tool(results, self.options.clock.now()));
         }
         let stop_reason = left.as_ref().map_or(StopReason::EndTurn, |left| left.reason);
+        if stop_reason != StopReason::EndTurn {
+            let own = self.history.iter_mut().skip(self.given);
+            if let Some(last) = own.filter(|entry| entry.role == Role::Assistant).next_back() {
+                last.cut_by = Some(stop_reason.as_str().to_owned());
+            }
+        }
         AgenticLoopResult {
             chunks: Vec::new(),
             history_delta: self.history.split_off(self.given),

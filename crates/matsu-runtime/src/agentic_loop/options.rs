@@ -32,7 +32,27 @@ pub struct LoopOptions {
     pub output: Option<OutputShape>,
 }
 
+/// How much one answer may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopLimits {
+    pub iterations_max: u32,
+    pub time_max: Duration,
+    pub tool_time_max: Duration,
+}
+
+impl Default for LoopLimits {
+    fn default() -> Self {
+        Self { iterations_max: LOOP_ITERATIONS_MAX, time_max: LOOP_TIME_MAX, tool_time_max: TOOL_TIME_MAX }
+    }
+}
+
 impl LoopOptions {
+    #[must_use]
+    pub fn within(self, limits: LoopLimits) -> Self {
+        let LoopLimits { iterations_max, time_max, tool_time_max } = limits;
+        Self { iterations_max, time_max, tool_time_max, ..self }
+    }
+
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {

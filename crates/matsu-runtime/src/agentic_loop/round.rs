@@ -129,6 +129,7 @@ impl Round<'_> {
         let Some(source) = &self.options.tools else {
             return Err(format!("there is no tool {:?}: this chat has none", call.name));
         };
+        let patience = source.patience(&call.name).await.unwrap_or(self.options.tool_time_max);
         let sign = Arc::new(Notify::new());
         let alive = Arc::clone(&sign);
         let request = ToolRequest { name: call.name.clone(), arguments, alive: Arc::new(move || alive.notify_one()) };
@@ -142,8 +143,8 @@ impl Round<'_> {
                     });
                 }
                 () = sign.notified() => {}
-                () = self.options.clock.sleep(self.options.tool_time_max) => {
-                    let seconds = self.options.tool_time_max.as_secs();
+                () = self.options.clock.sleep(patience) => {
+                    let seconds = patience.as_secs_f64();
                     return Err(format!("{} gave no sign of life for {seconds} s and was given up", call.name));
                 }
             }

@@ -33,7 +33,8 @@ pub use view::View;
 
 use super::room::{ChatError, Posted, Room, Rooms};
 use super::sketch::Sketch;
-use crate::agentic_loop::{Event, LoopOptions, SpendingMax};
+use super::standing::StandingApprovals;
+use crate::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};
 
 /// Gives a chat its tools.
 #[async_trait]
@@ -52,6 +53,15 @@ pub struct Asked {
     pub is_default: bool,
 }
 
+/// What holds for the answers in all chats.
+#[derive(Clone)]
+pub struct LiveSettings {
+    pub spending_max: SpendingMax,
+    pub limits: LoopLimits,
+    /// What a person approved for every chat.
+    pub standing: Arc<dyn StandingApprovals>,
+}
+
 /// Cheap to clone; ends with its last owner.
 #[derive(Clone)]
 pub struct LiveChats {
@@ -61,7 +71,7 @@ pub struct LiveChats {
 pub struct Inner {
     rooms: Rooms,
     tools: Arc<dyn ChatTools>,
-    spending_max: SpendingMax,
+    settings: LiveSettings,
     chats: Mutex<HashMap<ChatId, LiveChat>>,
     /// None: this process ends, and nothing more is answered.
     answers: Mutex<Option<JoinSet<()>>>,
@@ -69,9 +79,9 @@ pub struct Inner {
 
 impl LiveChats {
     #[must_use]
-    pub fn new(rooms: Rooms, tools: Arc<dyn ChatTools>, spending_max: SpendingMax) -> Self {
+    pub fn new(rooms: Rooms, tools: Arc<dyn ChatTools>, settings: LiveSettings) -> Self {
         let (chats, answers) = (Mutex::default(), Mutex::new(Some(JoinSet::new())));
-        Self { inner: Arc::new(Inner { rooms, tools, spending_max, chats, answers }) }
+        Self { inner: Arc::new(Inner { rooms, tools, settings, chats, answers }) }
     }
 
     fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, LiveChat>> {
@@ -157,8 +167,8 @@ impl LiveChats {
         let options = self.with(id, |chat| {
             chat.begin(posted.seq, sketches);
             // One account for all who answer this line.
-            let spending = self.inner.spending_max.account();
-            LoopOptions { tools, spending, ..chat.options(place, self.inner.rooms.clock) }
+            let spending = self.inner.settings.spending_max.account();
+            LoopOptions { tools, spending, ..chat.options(place, self.inner.rooms.clock, &self.inner.settings) }
         });
         if posted.speakers.is_empty() {
             return Ok(posted);
@@ -199,7 +209,12 @@ impl LiveChats {
     /// The chat is somebody else's, or no such call waits.
     pub async fn approve(&self, owner: &Principal, id: &ChatId, approval: Approval) -> Result<(), ChatError> {
         self.inner.rooms.look_into(owner, id).await?;
-        self.with(id, |chat| chat.approvals.decide(approval).inspect(|()| chat.changed()))?;
+        let remembered = approval.remember && approval.allow && *owner == Principal::local_user();
+        let tool = self.with(id, |chat| chat.approvals.decide(approval).inspect(|_| chat.changed()))?;
+        if remembered && let Err(why) = self.inner.settings.standing.remember(&tool, true) {
+            let words = format!("the approval of {tool} holds for this call, but could not be remembered: {why}");
+            self.with(id, |chat| chat.notices.push(words));
+        }
         Ok(())
     }
 
@@ -211,7 +226,7 @@ impl LiveChats {
 
     /// As [`LiveChats::approve`], by somebody who was let in before.
     pub(super) fn decide(&self, id: &ChatId, approval: Approval) -> Result<(), Unasked> {
-        self.with(id, |chat| chat.approvals.decide(approval).inspect(|()| chat.changed()))
+        self.with(id, |chat| chat.approvals.decide(approval).inspect(|_| chat.changed())).map(drop)
     }
 
     /// As [`LiveChats::stop`], by somebody who was let in before.

@@ -27,7 +27,8 @@ impl LiveChats {
         for id in self.asked_for(&answer.id) {
             let chat = runtime.store().transcript(&id).await?;
             if chat.owner == run.owner && runtime.is_chat_of(run, &chat).await? {
-                let approval = Approval { call_id: answer.id.clone(), model: None, allow, always: false };
+                let approval =
+                    Approval { call_id: answer.id.clone(), model: None, allow, always: false, remember: false };
                 if let Err(error) = self.decide(&id, approval) {
                     tracing::info!(chat = %id, %error, "an answer came for a call that no longer waits");
                 }

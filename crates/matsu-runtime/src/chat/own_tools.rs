@@ -1,6 +1,6 @@
 //! Matsu's own tools, offered to the loop without a network in between: the same dispatch as over MCP.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -21,8 +21,18 @@ pub struct OwnTools {
     runtime: Runtime,
     principal: Principal,
     offer: Offer,
+    /// Makes sure that some process does the work that a call starts.
+    workers: Option<Arc<dyn Workforce>>,
     /// Tasks that calls have begun.
     started: Mutex<Vec<TaskId>>,
+}
+
+/// Starts what does the work, where this process does none.
+#[async_trait]
+pub trait Workforce: Send + Sync {
+    /// # Errors
+    /// Nothing does the work and nothing could be started, in words.
+    async fn ensure(&self) -> Result<(), String>;
 }
 
 /// The tools that begin a task.
@@ -31,7 +41,13 @@ const STARTING: [&str; 3] = ["create_task", "use_agent", "use_agents"];
 impl OwnTools {
     #[must_use]
     pub fn new(runtime: Runtime, principal: Principal, offer: Offer) -> Self {
-        Self { runtime, principal, offer, started: Mutex::default() }
+        Self { runtime, principal, offer, workers: None, started: Mutex::default() }
+    }
+
+    /// For a process that does no work itself.
+    #[must_use]
+    pub fn with_workers(self, workers: Arc<dyn Workforce>) -> Self {
+        Self { workers: Some(workers), ..self }
     }
 
     /// Remembers the task that a call has begun.
@@ -71,6 +87,13 @@ impl ToolSource for OwnTools {
         let Some(tool) = self.offer.find(&request.name) else {
             return ToolReply::Now(ToolAnswer::error(format!("there is no tool {}", request.name)));
         };
+        if tool.annotations.open_world
+            && !tool.annotations.read_only
+            && let Some(workers) = &self.workers
+            && let Err(why) = workers.ensure().await
+        {
+            return ToolReply::Now(ToolAnswer::error(format!("nothing was started: {why}")));
+        }
         let cx = ToolContext::new(self.runtime.clone(), self.principal.clone());
         let answer = match dispatch::call(tool, &cx, request.arguments).await {
             Reply::Done { body, is_error } => {

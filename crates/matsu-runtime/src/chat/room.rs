@@ -238,6 +238,20 @@ impl Room {
         Ok(())
     }
 
+    /// Keeps the chat as it is now under a name: a copy, which later lines do not change.
+    ///
+    /// # Errors
+    /// Not a name, taken by another chat, or the store.
+    pub async fn save_as(&self, name: &str, replace: bool) -> Result<(), ChatError> {
+        check_name(name)?;
+        let (owner, models) = (&self.transcript.owner, &self.transcript.models);
+        let mut copy = self.rooms.open(owner, models, self.transcript.place).await?;
+        copy.name(name, replace).await?;
+        copy.set_system_prompt(self.transcript.system_prompt.clone()).await?;
+        copy.import(self.entries().await?).await?;
+        copy.end().await
+    }
+
     /// # Errors
     /// Not a name, taken by another chat, or the store.
     pub async fn name(&mut self, name: &str, replace: bool) -> Result<(), ChatError> {

@@ -34,6 +34,10 @@ pub enum ShownState {
     Complete,
     /// More is to come.
     Running,
+    /// A person stopped it.
+    Stopped,
+    /// It ended before the model was done: an error, the time, the turns or the budget.
+    Failed,
 }
 
 /// Tool entries become part of the message whose calls they answer.
@@ -68,7 +72,11 @@ fn message(seq: i64, entry: &Entry, state: ShownState) -> ShownMessage {
         model: entry.model.clone(),
         content: entry.spoken(),
         tools: tools.collect(),
-        state,
+        state: match entry.cut_by.as_deref() {
+            Some("cancelled") => ShownState::Stopped,
+            Some(_) => ShownState::Failed,
+            None => state,
+        },
         at: entry.at,
     }
 }

@@ -1,6 +1,7 @@
 //! Several sources of tools as one. Names are made distinct by who offers them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -41,6 +42,11 @@ impl ToolSource for Together {
             Some(source) => source.call(request).await,
             None => ToolReply::Now(ToolAnswer::error(format!("nobody offers {}", request.name))),
         }
+    }
+
+    async fn patience(&self, tool: &str) -> Option<Duration> {
+        let at = self.routes.lock().await.iter().find(|(name, _)| name == tool).map(|(_, at)| *at);
+        self.sources.get(at?)?.patience(tool).await
     }
 
     async fn stop_started(&self) {

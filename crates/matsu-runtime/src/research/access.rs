@@ -46,6 +46,19 @@ pub fn check_engines(cx: &ToolContext, field: &str, named: &[String]) -> Result<
     }
 }
 
+/// Refuses research that has nothing to search: no folder, and no engine that needs none.
+pub fn check_searchable(cx: &ToolContext, engines: &[String], folders: &[String]) -> Result<(), ToolError> {
+    let needs_folder = cx.runtime.research().is_some_and(|kit| kit.needs_folder(engines));
+    if !needs_folder || !folders.is_empty() {
+        return Ok(());
+    }
+    let message = "there is nothing to search: no folder is given and no engine on the web is configured. Give a \
+        folder (matsu research --dir DIR, the client's roots, or the setting research.folders), or set \
+        research.searxng to the address of a SearXNG instance, or set research.openalex to \
+        https://api.openalex.org for scholarly works";
+    Err(ToolError::new(ErrorCode::NothingToSearch, message))
+}
+
 /// Tells the caller's instance how far it has been told.
 pub fn stage(cx: &ToolContext, task: &TaskId, revision: i64) {
     if let Some(instance) = &cx.instance {

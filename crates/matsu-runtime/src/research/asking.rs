@@ -1,13 +1,16 @@
-//! Asking the engines: all at once, each at its own pace, and none that has been failing of late.
+//! Asking the engines: all at once, each at its own pace, and none that has been failing of late. Why an engine gave no
+//! answer is kept with the search, also when it was not asked because of an earlier failure.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Retry;
 use matsu_core::limits::RATE_LIMITED_PAUSE;
-use matsu_core::ports::search_engine::{EngineError, EngineRequest, Pace, SearchEngine};
+use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
 use matsu_core::ports::store::StoreError;
 use matsu_core::research::merge::Hit;
 use matsu_core::research::search::EngineFailure;
@@ -17,21 +20,28 @@ use crate::runtime::Runtime;
 use super::halt::Halt;
 use super::kit::ResearchKit;
 
-/// What the engines said.
+/// An engine whose turn is further away than this is not waited for by a search that holds a permit.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// What the engines found.
 #[derive(Debug, Default)]
 pub struct Answers {
     pub lists: Vec<(String, Vec<Hit>)>,
     pub failures: Vec<EngineFailure>,
+    /// No engine answered, and one of them named the time at which it may be asked again.
+    pub not_before: Option<Timestamp>,
 }
 
 enum Asked {
-    Hits(Vec<Hit>),
-    /// It is left alone for now.
-    CoolingDown,
+    Hits(EngineHits),
+    /// It was not asked, because of earlier failures.
+    CoolingDown(String),
+    /// It asked to be left alone until then.
+    TooOften(Timestamp),
     Failed(String),
 }
 
-/// Asks all of these. Fails only if none gave an answer.
+/// Asks all of these. Fails only if none gave an answer, and none named a time for the next try.
 pub async fn ask(
     runtime: &Runtime,
     kit: &ResearchKit,
@@ -43,28 +53,45 @@ pub async fn ask(
     let mut answers = Answers::default();
     let mut all_cooling = true;
     for (engine, asked) in engines.iter().zip(asked) {
-        let name = engine.name().to_owned();
+        let name = engine.name();
+        let mut fail = |reason: String| answers.failures.push(EngineFailure { engine: name.to_owned(), reason });
         match asked? {
-            Asked::Hits(hits) => answers.lists.push((name, hits)),
-            Asked::CoolingDown => {
-                answers.failures.push(EngineFailure { engine: name, reason: "cooling down".to_owned() });
+            Asked::Hits(found) => {
+                found.missing.into_iter().for_each(|part| fail(format!("no answer from {part}")));
+                if found.hits.is_empty() {
+                    fail(NO_RESULTS.to_owned());
+                }
+                answers.lists.push((name.to_owned(), found.hits));
+            }
+            Asked::CoolingDown(reason) => fail(reason),
+            Asked::TooOften(until) => {
+                all_cooling = false;
+                fail(format!("status 429: asked too often; not before {until}"));
+                answers.not_before = Some(answers.not_before.map_or(until, |first| first.min(until)));
             }
             Asked::Failed(reason) => {
                 all_cooling = false;
-                answers.failures.push(EngineFailure { engine: name, reason });
+                fail(reason);
             }
         }
     }
-    if !answers.lists.is_empty() {
+    if !answers.lists.is_empty() || answers.not_before.is_some() {
         return Ok(answers);
     }
-    let reasons: Vec<String> = answers.failures.iter().map(|f| format!("{}: {}", f.engine, f.reason)).collect();
     let (code, why, retry) = match (engines.is_empty(), all_cooling) {
         (true, _) => (ErrorCode::SerpSearchFailed, "no search engine is configured".to_owned(), Retry::Never),
-        (false, true) => (ErrorCode::AllEnginesBlocked, reasons.join("; "), Retry::Never),
-        (false, false) => (ErrorCode::SerpSearchFailed, reasons.join("; "), Retry::IfAllowed),
+        (false, true) => (ErrorCode::AllEnginesBlocked, in_words(&answers.failures), Retry::Never),
+        (false, false) => (ErrorCode::SerpSearchFailed, in_words(&answers.failures), Retry::IfAllowed),
     };
     Err(Halt::Failed { code, why, retry })
+}
+
+/// The reason of an engine that answered with an empty list.
+pub const NO_RESULTS: &str = "no results";
+
+/// Which engines failed, and why.
+pub fn in_words(failures: &[EngineFailure]) -> String {
+    failures.iter().map(|f| format!("{}: {}", f.engine, f.reason)).collect::<Vec<_>>().join("; ")
 }
 
 async fn ask_one(
@@ -74,8 +101,11 @@ async fn ask_one(
     request: &EngineRequest,
 ) -> Result<Asked, StoreError> {
     let (store, clock, name) = (runtime.store(), runtime.clock(), engine.name());
-    if store.breaker(name).await?.is_open(clock.now()) {
-        return Ok(Asked::CoolingDown);
+    let breaker = store.breaker(name).await?;
+    if let Some(until) = breaker.open_until.filter(|_| breaker.is_open(clock.now())) {
+        let cause = breaker.cause.as_ref().map(|cause| format!(", the last time with: {cause}")).unwrap_or_default();
+        let times = breaker.failures;
+        return Ok(Asked::CoolingDown(format!("not asked until {until}: it failed {times} times in a row{cause}")));
     }
     let key = format!("engine/{name}");
     let turnstile = kit.turnstile(&key);
@@ -85,6 +115,9 @@ async fn ask_one(
             let _one_at_a_time = turnstile.lock().await;
             let step_ms = i64::try_from(step.as_millis()).unwrap_or(i64::MAX);
             let turn = store.take_turn(&key, step_ms, clock.now()).await?;
+            if turn.since(clock.now()) > TURN_WAIT_MAX {
+                return Ok(Asked::TooOften(turn));
+            }
             clock.sleep(turn.since(clock.now())).await;
             let answer = engine.search(request).await;
             // When it arrived nobody here knows, but not after it was answered: counted from now the step is kept.
@@ -95,20 +128,23 @@ async fn ask_one(
     // Read again: while we asked, another search may have had more or less luck.
     let before = store.breaker(name).await?;
     match answer {
-        Ok(hits) => {
+        Ok(found) => {
             if before.failures > 0 {
                 store.set_breaker(name, &before.after_success()).await?;
             }
-            Ok(Asked::Hits(hits))
+            Ok(Asked::Hits(found))
+        }
+        // It named its own pause: that is no failure of the engine.
+        Err(EngineError::RateLimited { retry_after }) => {
+            let until = clock.now().plus(retry_after.unwrap_or(RATE_LIMITED_PAUSE));
+            store.hold_turns(&key, until).await?;
+            Ok(Asked::TooOften(until))
         }
         Err(error) => {
-            if let EngineError::RateLimited { retry_after } = &error {
-                let pause = retry_after.unwrap_or(RATE_LIMITED_PAUSE).max(RATE_LIMITED_PAUSE);
-                store.hold_turns(&key, clock.now().plus(pause)).await?;
-            }
-            store.set_breaker(name, &before.after_failure(clock.now())).await?;
-            tracing::info!(engine = name, %error, "a search engine gave no answer");
-            Ok(Asked::Failed(error.to_string()))
+            let cause = error.to_string();
+            store.set_breaker(name, &before.after_failure(clock.now(), &cause)).await?;
+            tracing::info!(engine = name, cause, "a search engine gave no answer");
+            Ok(Asked::Failed(cause))
         }
     }
 }

@@ -81,6 +81,11 @@ impl ResearchKit {
         self.engines.iter().filter(wanted).cloned().collect()
     }
 
+    /// Whether these engines, or all where none is named, find nothing without a folder.
+    pub(super) fn needs_folder(&self, named: &[String]) -> bool {
+        self.engines(named).iter().all(|engine| engine.needs_folder())
+    }
+
     /// A place that one at a time passes, by name: an engine, a page.
     pub(super) fn turnstile(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         self.turnstiles.of(name)

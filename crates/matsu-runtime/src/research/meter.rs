@@ -36,10 +36,12 @@ impl Meter {
     }
 
     async fn count(&self) -> Result<Halt, StoreError> {
-        let chunk = i64::try_from(BUDGET_CHUNK.as_secs()).unwrap_or(5);
+        let whole = i64::try_from(BUDGET_CHUNK.as_secs()).unwrap_or(5);
         let ticks_max = self.time_max.as_secs();
         let mut ticks = 0;
         loop {
+            // Single seconds at first, so that searches share a small budget instead of the first one taking it all.
+            let chunk = if ticks < BUDGET_CHUNK.as_secs() { 1 } else { whole };
             let reserved = match self.cx.set_aside(BudgetUnit::Seconds, chunk).await {
                 Ok(reserved) => reserved,
                 Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {

@@ -162,8 +162,7 @@ impl Reader<'_> {
         let clock = self.cx.runtime().clock();
         Ok(match error {
             FetchError::RateLimited { retry_after } => {
-                let pause = retry_after.unwrap_or(RATE_LIMITED_PAUSE).max(RATE_LIMITED_PAUSE);
-                let until = clock.now().plus(pause);
+                let until = clock.now().plus(retry_after.unwrap_or(RATE_LIMITED_PAUSE));
                 // For everybody who wants something of this site.
                 self.cx.runtime().store().hold_turns(&turn_key(url), until).await?;
                 Reading::TooOften { until }

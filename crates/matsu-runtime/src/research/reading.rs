@@ -1,5 +1,10 @@
-//! The reading of pages: one after the other, each in two steps that are recorded apart. First the page with its
-//! passages, then its claims; a crash between them costs no second fetch.
+//! The reading of pages: those of different sites at the same time, each recorded in two steps. First the page with its
+//! passages, then its claims; a crash between them costs no second fetch. Addresses on their way are part of the
+//! checkpoint, so that none is lost.
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::OwnedMutexGuard;
 
 use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
@@ -7,12 +12,16 @@ use matsu_core::id::ClaimId;
 use matsu_core::job::{Priority, Retry};
 use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimRequest, ModelError};
 use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, NewPage, Reservation, StoreError};
+use matsu_core::principal::Principal;
 use matsu_core::research::auth::AuthStatus;
 use matsu_core::research::evidence::{Fragment, SourcePage};
 use matsu_core::research::passages::is_near;
 use matsu_core::research::quote::find_quote;
 
+use crate::context::JobContext;
+
 use super::halt::Halt;
+use super::kit::ResearchKit;
 use super::pages::{Reader, Reading};
 use super::picking;
 use super::search_job::Search;
@@ -22,30 +31,62 @@ use super::state::{Candidate, SearchState, Unread};
 /// An address that failed for a reason that may pass is tried this often.
 const TRIES_MAX: u32 = 2;
 
-impl Search<'_> {
-    /// Reads until there is enough, nothing new, or nothing left.
+/// Pages that one search fetches at the same time, each of another site.
+const FETCHES_MAX: usize = 4;
+
+impl<'a> Search<'a> {
+    /// Reads until there is enough, nothing new, or nothing left. Pages of different sites are fetched at the same time;
+    /// what comes is recorded one after the other.
     pub(super) async fn read_all(&mut self) -> Result<(), Halt> {
         self.load_sketches().await?;
+        let mut fetching = FuturesUnordered::new();
+        let mut end = None;
         loop {
             if self.state.unread.is_some() {
                 self.make_claims().await?;
                 if self.state.novelty.look() {
                     self.is_exhausted = true;
-                    return Ok(());
+                    end = end.or(Some(Ok(())));
                 }
             }
-            if self.state.tally.pages_fetched >= self.pages_max {
-                return Ok(());
+            while end.is_none()
+                && fetching.len() < FETCHES_MAX
+                && let Some(candidate) = self.next_to_fetch()
+            {
+                fetching.push(self.fetch_of(candidate).run());
             }
-            let now = self.cx.runtime().clock().now();
-            if let Some(candidate) = self.state.take_next(now) {
-                self.read_one(candidate).await?;
+            if let Some((candidate, fetched)) = fetching.next().await {
+                self.state.fetching.retain(|under_way| under_way.hit.url != candidate.hit.url);
+                if let Err(halt) = self.take_in(candidate, fetched).await {
+                    // Pages that are on their way are paid for already; they are taken in before the end.
+                    end = end.or(Some(Err(halt)));
+                }
+            } else if let Some(end) = end {
+                return end;
+            } else if self.state.tally.pages_fetched >= self.pages_max {
+                return Ok(());
             } else if let Some(at) = self.state.next_moment() {
                 return Err(Halt::NotBefore(at));
             } else if !self.open_doors().await? {
                 return Ok(());
             }
         }
+    }
+
+    /// The next address of a site that is not being asked right now, as far as pages are left.
+    fn next_to_fetch(&mut self) -> Option<Candidate> {
+        let under_way = u32::try_from(self.state.fetching.len()).unwrap_or(u32::MAX);
+        if self.state.tally.pages_fetched.saturating_add(under_way) >= self.pages_max {
+            return None;
+        }
+        let candidate = self.state.take_next(self.cx.runtime().clock().now())?;
+        self.state.fetching.push(candidate.clone());
+        Some(candidate)
+    }
+
+    fn fetch_of(&self, candidate: Candidate) -> PageFetch<'a> {
+        let (owner, folders) = (self.task.owner.clone(), self.config.folders.clone());
+        PageFetch { cx: self.cx, kit: self.kit, owner, folders, candidate }
     }
 
     /// Which passages the task has already, so that what is new can be told.
@@ -56,28 +97,15 @@ impl Search<'_> {
         Ok(())
     }
 
-    async fn read_one(&mut self, candidate: Candidate) -> Result<(), Halt> {
-        let store = self.cx.runtime().store();
-        let rules = store.rules(&self.task.owner).await?;
-        if is_ruled_out(&rules, &candidate.hit) {
-            return self.give_up(None, "blocked by a rule", &candidate).await;
-        }
-        // Two searches that want the same page at once: the second finds it read.
-        let turnstile = self.kit.turnstile(&format!("page/{}/{}", self.task.owner, candidate.hit.url));
-        let _one_at_a_time = turnstile.lock().await;
-        let reader = Reader { cx: self.cx, kit: self.kit, owner: &self.task.owner, folders: &self.config.folders };
-        if let Some(page) = reader.known(&candidate).await? {
-            return self.reuse(page, None).await;
-        }
-        let reserved = match self.cx.set_aside(BudgetUnit::Pages, 1).await {
-            Ok(reserved) => reserved,
-            Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
-                let why = "the task's pages are used up".to_owned();
-                return Err(Halt::Enough { code, why });
-            }
-            Err(error) => return Err(error.into()),
+    /// Records what came of an address.
+    async fn take_in(&mut self, candidate: Candidate, fetched: Result<Fetched, Halt>) -> Result<(), Halt> {
+        // The lock on the page is kept until the page is recorded: who waits for it finds it read.
+        let (reading, reserved, _one_at_a_time) = match fetched? {
+            Fetched::RuledOut => return self.give_up(None, "blocked by a rule", &candidate).await,
+            Fetched::Known(page, _lock) => return self.reuse(*page, None).await,
+            Fetched::Read(reading, reserved, lock) => (reading, reserved, lock),
         };
-        match reader.read(&candidate).await? {
+        match reading {
             Reading::Known(page) => self.reuse(*page, Some(reserved)).await,
             Reading::Fresh(page) => self.keep(*page, reserved).await,
             Reading::Door { auth_type, url } => {
@@ -86,7 +114,7 @@ impl Search<'_> {
             }
             Reading::TooOften { until } => {
                 let later = Candidate { not_before: Some(until), tries: candidate.tries + 1, ..candidate };
-                self.try_later(later, "its site said: too often", reserved).await
+                self.try_later(later, "its site asked for a pause (status 429)", reserved).await
             }
             Reading::Failed(why) => {
                 let later = Candidate { tries: candidate.tries + 1, ..candidate };
@@ -273,5 +301,52 @@ impl Search<'_> {
             (false, true) => Err(Halt::Doors),
             (false, false) => Ok(false),
         }
+    }
+}
+
+/// One address on its way.
+struct PageFetch<'a> {
+    cx: &'a JobContext,
+    kit: &'a ResearchKit,
+    owner: Principal,
+    folders: Vec<String>,
+    candidate: Candidate,
+}
+
+/// What came of an address, with the lock that keeps others from fetching the same page.
+enum Fetched {
+    RuledOut,
+    Known(Box<SourcePage>, OwnedMutexGuard<()>),
+    Read(Reading, Reservation, OwnedMutexGuard<()>),
+}
+
+impl PageFetch<'_> {
+    async fn run(self) -> (Candidate, Result<Fetched, Halt>) {
+        let fetched = self.fetch().await;
+        (self.candidate, fetched)
+    }
+
+    async fn fetch(&self) -> Result<Fetched, Halt> {
+        let candidate = &self.candidate;
+        let rules = self.cx.runtime().store().rules(&self.owner).await?;
+        if is_ruled_out(&rules, &candidate.hit) {
+            return Ok(Fetched::RuledOut);
+        }
+        // Two searches that want the same page at once: the second finds it read.
+        let turnstile = self.kit.turnstile(&format!("page/{}/{}", self.owner, candidate.hit.url));
+        let lock = turnstile.lock_owned().await;
+        let reader = Reader { cx: self.cx, kit: self.kit, owner: &self.owner, folders: &self.folders };
+        if let Some(page) = reader.known(candidate).await? {
+            return Ok(Fetched::Known(Box::new(page), lock));
+        }
+        let reserved = match self.cx.set_aside(BudgetUnit::Pages, 1).await {
+            Ok(reserved) => reserved,
+            Err(StoreError::Closed { code: code @ ErrorCode::BudgetExhausted, .. }) => {
+                let why = "the task's pages are used up".to_owned();
+                return Err(Halt::Enough { code, why });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Fetched::Read(reader.read(candidate).await?, reserved, lock))
     }
 }

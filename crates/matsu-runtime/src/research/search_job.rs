@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 
+use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::JobId;
 use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
@@ -10,7 +11,7 @@ use matsu_core::ports::search_engine::EngineRequest;
 use matsu_core::ports::store::{Enqueue, NewEvidence, NewHit, StoreError, TaskLookup};
 use matsu_core::research::merge::merge;
 use matsu_core::research::satisfaction::is_satisfied;
-use matsu_core::research::search::{PAGES_PER_SEARCH, ResearchConfig, SearchInput, SearchStatus};
+use matsu_core::research::search::{EngineFailure, PAGES_PER_SEARCH, ResearchConfig, SearchInput, SearchStatus};
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
@@ -113,6 +114,9 @@ impl<'a> Search<'a> {
         };
         let runtime = self.cx.runtime();
         let answers = asking::ask(runtime, self.kit, named, &request).await?;
+        if let Some(at) = answers.not_before.filter(|_| answers.lists.is_empty()) {
+            return self.ask_later(&answers.failures, at).await;
+        }
         let rules = runtime.store().rules(&self.task.owner).await?;
         let hits = answers.lists.iter().flat_map(|(engine, hits)| {
             hits.iter().enumerate().map(move |(rank, hit)| NewHit {
@@ -130,6 +134,19 @@ impl<'a> Search<'a> {
         next.candidates = select(merge(&answers.lists), &rules, &self.config.priority_domains);
         next.is_selected = true;
         self.record(NewEvidence { hits, ..NewEvidence::default() }, next).await
+    }
+
+    /// Every engine asked for a pause: the search waits in the queue until then, a few times.
+    async fn ask_later(&mut self, failures: &[EngineFailure], at: Timestamp) -> Result<(), Halt> {
+        if self.state.engine_waits >= ENGINE_WAITS_MAX {
+            let why = asking::in_words(failures);
+            return Err(Halt::Failed { code: ErrorCode::SerpSearchFailed, why, retry: Retry::Never });
+        }
+        let mut next = self.state.clone();
+        next.engine_waits += 1;
+        next.tally.engines_failed = failures.to_vec();
+        self.record(NewEvidence::default(), next).await?;
+        Err(Halt::NotBefore(at))
     }
 
     /// Writes evidence with the state behind it. Only then is that state ours.
@@ -206,6 +223,11 @@ impl<'a> Search<'a> {
         } else {
             SearchStatus::Partial
         });
+        let failed = tally.engines_failed.iter().filter(|failure| failure.reason != asking::NO_RESULTS);
+        if failed.count() > 0 {
+            next.tally.error_code = Some(ErrorCode::EngineFailed.to_string());
+            next.note(&asking::in_words(&tally.engines_failed));
+        }
         if let Some((code, why)) = cut_short {
             next.tally.ended_as = Some(SearchStatus::Partial);
             next.tally.error_code = Some(code.to_string());
@@ -254,6 +276,9 @@ impl Halt {
         }
     }
 }
+
+/// How often a search waits for engines that asked for a pause.
+const ENGINE_WAITS_MAX: u32 = 3;
 
 /// Notes that one search keeps at most.
 const NOTES_MAX: usize = 10;

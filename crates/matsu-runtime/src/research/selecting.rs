@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use matsu_core::limits::CANDIDATES_MAX;
 use matsu_core::research::address;
-use matsu_core::research::domain_rule::{DomainPattern, DomainRule, is_blocked};
+use matsu_core::research::domain_rule::{DomainPattern, DomainRule, RuleDecision, deciding};
 use matsu_core::research::merge::{Hit, Merged};
 
 use super::state::Candidate;
@@ -15,13 +15,13 @@ pub fn domain_of(hit: &Hit) -> String {
     hit.domain.clone().or_else(|| address::domain_of(&hit.url)).unwrap_or_default()
 }
 
-/// Whether a person's rules keep this address out: by its host, and by the domain that a document counts for which has
-/// none or names another. The registrable domain of a host does not decide: a rule for it may have an exception.
+/// Whether a person's rules keep this address out: the newest rule that matches its host, or the domain that a document
+/// on this machine counts for.
 pub fn is_ruled_out(rules: &[DomainRule], hit: &Hit) -> bool {
-    match address::host(&hit.url) {
-        Some(host) => is_blocked(rules, &host) || hit.domain.as_ref().is_some_and(|domain| is_blocked(rules, domain)),
-        None => is_blocked(rules, &domain_of(hit)),
-    }
+    let host = address::host(&hit.url);
+    let names = host.iter().chain(hit.domain.as_ref());
+    let newest = names.filter_map(|name| deciding(rules, name)).max_by_key(|rule| rule.seq);
+    newest.is_some_and(|rule| rule.decision == RuleDecision::Block)
 }
 
 /// Best first within each round.
@@ -55,7 +55,6 @@ mod tests {
     use matsu_core::clock::Timestamp;
     use matsu_core::id::RuleId;
     use matsu_core::principal::Principal;
-    use matsu_core::research::domain_rule::RuleDecision;
 
     fn merged(urls: &[&str]) -> Vec<Merged> {
         let hit = |url: &&str| Hit { url: (*url).to_owned(), ..Hit::default() };
@@ -76,26 +75,26 @@ mod tests {
         assert_eq!(urls(&select(found, &[], &["c.org".to_owned()]))[0], "https://x.c.org/1");
     }
 
-    #[test]
-    fn blocked_domains_are_left_out() {
-        let rule = DomainRule {
+    fn rule(seq: i64, pattern: &str, decision: RuleDecision) -> DomainRule {
+        DomainRule {
             id: RuleId::mint(Timestamp::from_millis(0)),
             owner: Principal::local_user(),
-            pattern: DomainPattern::parse("*.a.org").unwrap(),
-            decision: RuleDecision::Block,
+            pattern: DomainPattern::parse(pattern).unwrap(),
+            decision,
             reason: String::new(),
             created_at: Timestamp::from_millis(0),
-            seq: 1,
-        };
-        let found = merged(&["https://www.a.org/1", "https://b.org/1"]);
-        assert_eq!(urls(&select(found.clone(), std::slice::from_ref(&rule), &[])), ["https://b.org/1"]);
-        let exception = DomainRule {
-            id: RuleId::mint(Timestamp::from_millis(1)),
-            pattern: DomainPattern::parse("www.a.org").unwrap(),
-            decision: RuleDecision::Unblock,
-            seq: 2,
-            ..rule.clone()
-        };
-        assert_eq!(urls(&select(found, &[rule, exception], &[])).len(), 2, "the newest rule that matches decides");
+            seq,
+        }
+    }
+
+    #[test]
+    fn blocked_domains_are_left_out_and_the_newest_rule_wins() {
+        let found = || merged(&["https://www.a.org/1", "https://x.a.org/1", "https://b.org/1"]);
+        let all = rule(1, "*.a.org", RuleDecision::Block);
+        assert_eq!(urls(&select(found(), std::slice::from_ref(&all), &[])), ["https://b.org/1"]);
+        let one = rule(2, "x.a.org", RuleDecision::Unblock);
+        assert_eq!(urls(&select(found(), &[all, one], &[])), ["https://x.a.org/1", "https://b.org/1"]);
+        let host = rule(1, "a.org", RuleDecision::Block);
+        assert_eq!(urls(&select(found(), &[host], &[])), ["https://x.a.org/1", "https://b.org/1"]);
     }
 }

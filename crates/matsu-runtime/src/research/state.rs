@@ -8,6 +8,8 @@ use matsu_core::research::merge::Hit;
 use matsu_core::research::novelty::Novelty;
 use matsu_core::research::search::SearchTally;
 
+use super::selecting::domain_of;
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchState {
@@ -15,6 +17,8 @@ pub struct SearchState {
     pub is_selected: bool,
     /// What is left to be read, next one first.
     pub candidates: Vec<Candidate>,
+    /// On their way right now.
+    pub fetching: Vec<Candidate>,
     /// A page that was fetched and stored, but whose claims are not made yet.
     pub unread: Option<Unread>,
     /// Pages that were read and whose claims are picked when all are.
@@ -23,6 +27,8 @@ pub struct SearchState {
     pub is_picked: bool,
     /// Addresses behind closed doors.
     pub parked: Vec<Candidate>,
+    /// How often it waited for engines that asked for a pause.
+    pub engine_waits: u32,
     pub novelty: Novelty,
     pub tally: SearchTally,
     /// Nothing is left to be done.
@@ -49,18 +55,25 @@ pub struct Unread {
 }
 
 impl SearchState {
-    /// Reads a checkpoint; none, or one that cannot be read, begins anew.
+    /// Reads a checkpoint; none, or one that cannot be read, begins anew. What was on its way then comes first.
     pub fn from_checkpoint(text: Option<&str>) -> Self {
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        let mut state: Self = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let on_their_way = std::mem::take(&mut state.fetching);
+        state.candidates.splice(0..0, on_their_way);
+        state
     }
 
     pub fn to_checkpoint(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
     }
 
-    /// The next address whose time has come, taken from the list.
+    /// The next address whose time has come and whose site is not being asked, taken from the list.
     pub fn take_next(&mut self, now: Timestamp) -> Option<Candidate> {
-        let ready = self.candidates.iter().position(|candidate| candidate.not_before.is_none_or(|at| at <= now))?;
+        let is_asked = |candidate: &Candidate| {
+            self.fetching.iter().any(|under_way| domain_of(&under_way.hit) == domain_of(&candidate.hit))
+        };
+        let is_ready = |candidate: &Candidate| candidate.not_before.is_none_or(|at| at <= now) && !is_asked(candidate);
+        let ready = self.candidates.iter().position(is_ready)?;
         Some(self.candidates.remove(ready))
     }
 

@@ -17,7 +17,11 @@ use matsu_core::task::{StopReason, Task, TaskStatus};
 
 use crate::runtime::Runtime;
 
+use super::asking::NO_RESULTS;
 use super::told::Horizon;
+
+/// Causes of engines without an answer that one reply lists.
+const ENGINE_WARNINGS_MAX: usize = 5;
 
 /// Entries of the queue that one reply lists.
 const QUEUE_LISTED_MAX: usize = 50;
@@ -40,6 +44,9 @@ pub struct SearchView {
     pub error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Pages that were not read, each with the reason; the first few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -181,6 +188,7 @@ impl ResearchView {
         if exhausted > 0 {
             warnings.push(format!("{exhausted} searches ended because further pages said nothing new"));
         }
+        warnings.extend(self.engine_warnings());
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
         }
@@ -188,6 +196,20 @@ impl ResearchView {
             warnings.push("[warning] the task was stopped because its budget was used up".to_owned());
         }
         warnings
+    }
+
+    /// Which engines gave no answer, and why; each cause once.
+    fn engine_warnings(&self) -> Vec<String> {
+        let tallies = self.list.rows.iter().filter_map(|row| row.tally.as_ref());
+        let failures = tallies.flat_map(|tally| &tally.engines_failed).filter(|failed| failed.reason != NO_RESULTS);
+        let mut seen: Vec<String> = Vec::new();
+        for failure in failures {
+            let text = format!("[warning] engine {} gave no answer: {}", failure.engine, failure.reason);
+            if seen.len() < ENGINE_WARNINGS_MAX && !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        seen
     }
 
     /// What the task still waits for, in words.
@@ -215,6 +237,7 @@ impl ResearchView {
 pub fn status_word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Queued | TaskStatus::Running | TaskStatus::InputRequired => "exploring",
+        TaskStatus::Finished => "finished",
         TaskStatus::Paused | TaskStatus::Blocked => "paused",
         TaskStatus::Completed => "completed",
         TaskStatus::Failed => "failed",
@@ -249,6 +272,7 @@ impl SearchView {
             engines_failed: failures.map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect(),
             error_code: row.job.error_code.clone().or_else(|| tally.error_code.clone()),
             error: row.job.error_message.clone().or(notes).map(|text| clip(&text, 300)),
+            skipped: tally.notes.iter().filter(|note| note.contains("://")).take(3).map(|n| clip(n, 200)).collect(),
         }
     }
 }

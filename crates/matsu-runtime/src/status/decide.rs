@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use matsu_core::task::{Task, TaskKind};
+use matsu_core::task::{Task, TaskKind, TaskStatus};
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -76,9 +76,19 @@ pub fn decide(tasks: &[(&Task, i64)], wait_for: WaitFor) -> Decision {
     decision
 }
 
+/// Where a wait begins whose caller knows nothing of the task: at what is there now, unless a person or a model has to
+/// see that: an end that was not read, a question, a login.
+#[must_use]
+pub fn start(task: &Task) -> i64 {
+    let is_asked =
+        task.status == TaskStatus::InputRequired || task.counts.awaiting_auth + task.counts.awaiting_input > 0;
+    let is_unread = task.status.is_terminal() && task.first_read_at.is_none();
+    if is_asked || is_unread { 0 } else { task.revision }
+}
+
 fn decide_one(task: &Task, since: i64, wait_for: WaitFor) -> Decision {
     let changed = Decision::Answer(ReturnedBecause::Changed);
-    // Never told: the whole state is news. A question cannot wait.
+    // Nothing is known: the whole state is news. A question cannot wait.
     if since <= 0 || task.attention_revision > since {
         return changed;
     }

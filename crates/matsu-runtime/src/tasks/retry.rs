@@ -8,8 +8,9 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobKind, JobState, NewJob};
 use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
+use matsu_core::research::search::ResearchConfig;
 use matsu_core::run::{Continues, RunCheckpoint, RunInput};
-use matsu_core::task::{NewTask, Task};
+use matsu_core::task::{NewTask, Task, TaskKind, TaskStatus};
 
 use crate::runtime::Runtime;
 
@@ -62,7 +63,7 @@ impl Runtime {
 
     async fn ended(&self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {
         let old = self.read_own(owner, id).await?;
-        if !old.status.is_terminal() {
+        if !old.status.is_terminal() && old.status != TaskStatus::Finished {
             return Err(TaskError::Invalid(format!("{id} is {} and can be retried when it has ended", old.status)));
         }
         let jobs = self.jobs_of(id).await?;
@@ -73,11 +74,11 @@ impl Runtime {
         let budget = self.store().budget(&old.id).await?;
         Ok(NewTask {
             id: TaskId::mint(now),
+            config_json: settings(&old),
             kind: old.kind,
             owner: old.owner,
             project_id: old.project_id,
             title: old.title,
-            config_json: old.config_json,
             budget: budget.into_iter().map(|line| BudgetLine { used: 0, ..line }).collect(),
             assignee: old.assignee,
             // The one who started it may have ended long ago.
@@ -124,3 +125,13 @@ fn going_on_with(job: &Job) -> Result<(String, Option<SessionClaim>), TaskError>
 /// What an agent reads before its task when it goes on with it.
 const INTERRUPTED: &str = "An earlier run of this task ended before it was done. Its files are here. Check what is done \
                            already, then go on. The task:\n\n";
+
+/// A person asks for the repetition and calls no `stop_task` afterwards: research ends with its last search.
+fn settings(old: &Task) -> String {
+    if old.kind != TaskKind::Research {
+        return old.config_json.clone();
+    }
+    let config: ResearchConfig = serde_json::from_str(&old.config_json).unwrap_or_default();
+    let config = ResearchConfig { ends_when_done: true, ..config };
+    serde_json::to_string(&config).unwrap_or_else(|_| old.config_json.clone())
+}

@@ -73,6 +73,8 @@ pub struct ToolContext {
     pub tasks: NativeTasks,
     /// The client's own name for this very call; a repetition of the call carries the same.
     pub call_key: Option<String>,
+    /// Research that this call creates ends with its last search: a person started it and calls no stop_task.
+    pub ends_when_done: bool,
     /// The run of an agent that the call comes from.
     pub run: Option<RunSeat>,
 }
@@ -111,6 +113,7 @@ impl ToolContext {
             watched: Arc::default(),
             tasks: NativeTasks::Unknown,
             call_key: None,
+            ends_when_done: false,
             run: None,
             runtime,
         }

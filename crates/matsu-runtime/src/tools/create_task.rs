@@ -11,7 +11,7 @@ use matsu_core::research::fingerprint::fingerprint;
 use matsu_core::research::search::{PAGES_DEFAULT, ResearchConfig, SECONDS_DEFAULT};
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 
-use crate::research::access::{check_engines, stage};
+use crate::research::access::{check_engines, check_searchable, stage};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset, folders};
 
 pub struct CreateTask;
@@ -154,7 +154,9 @@ fn check_config(cx: &ToolContext, config: Option<&Config>, question: String) -> 
         return Err(ToolError::param("config.language", "language tag", language, message));
     }
     let folders = folders::research(cx)?;
-    Ok(ResearchConfig { question, priority_domains, language: config.language.clone(), engines, folders })
+    check_searchable(cx, &engines, &folders)?;
+    let (language, ends_when_done) = (config.language.clone(), cx.ends_when_done);
+    Ok(ResearchConfig { question, priority_domains, language, engines, folders, ends_when_done })
 }
 
 /// Bound to the arguments without the key itself.

@@ -78,13 +78,16 @@ pub fn arrived(ids: &[TaskId]) -> Output {
 #[derive(Serialize, JsonSchema)]
 pub struct Status {
     task_id: String,
-    /// exploring, paused, completed, failed, cancelled
+    /// exploring, finished (nothing is left to do, more can be queued), paused, completed, failed, cancelled
     status: String,
     query: String,
     revision: i64,
     next: Next,
     waited_ms: u64,
     returned_because: String,
+    /// Set if nothing is queued: what to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
     /// Set if the server held the call shorter than you wished, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold_max: Option<u64>,
@@ -111,6 +114,9 @@ pub struct Status {
 struct Next {
     since: i64,
 }
+
+const NOTHING_QUEUED: &str = "nothing is queued: read the results with get_materials, search for more with \
+    queue_searches, or end the task with stop_task";
 
 impl Tool for GetStatus {
     const NAME: &'static str = "get_status";
@@ -164,7 +170,7 @@ async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<Answer<Wai
         gone @ WaitError::CallerGone => gone.into(),
     })?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
-        let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();
+        let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();
         return Ok(Answer::Deferred(cx.runtime.defer_wait(GetStatus::NAME, &request, known).await?));
     }
     Ok(Answer::Done(reply))
@@ -200,6 +206,7 @@ async fn report(cx: &ToolContext, input: &Input, view: &TaskView, reply: &WaitRe
         next: Next { since: task.revision },
         waited_ms: reply.waited_ms,
         returned_because: reply.returned_because.as_str().to_owned(),
+        message: (reply.returned_because == ReturnedBecause::Idle).then_some(NOTHING_QUEUED),
         hold_max: reply.hold_max.map(|hold| hold.as_secs()),
         searches: is_full.then_some(searches),
         searches_by_status: by_status,

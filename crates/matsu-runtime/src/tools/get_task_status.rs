@@ -262,7 +262,7 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
     cx.watched.set(&request.ids);
     let reply = lending(cx, cx.runtime.wait_for_tasks(request.clone(), &cx.caller)).await?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
-        let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.since)).collect();
+        let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();
         return Ok(Answer::Deferred(cx.runtime.defer_wait(GetTaskStatus::NAME, &request, known).await?));
     }
     Ok(Answer::Done(reply))

@@ -9,10 +9,10 @@ use matsu_core::job::{JobKind, NewJob, Priority};
 use matsu_core::limits::QUERY_CHARS_MAX;
 use matsu_core::ports::store::EnqueuedJob;
 use matsu_core::research::query::fold;
-use matsu_core::research::search::SearchInput;
+use matsu_core::research::search::{ResearchConfig, SearchInput};
 use matsu_core::slot::Slot;
 
-use crate::research::access::{check_engines, research_task, stage};
+use crate::research::access::{check_engines, check_searchable, research_task, stage};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct QueueSearches;
@@ -86,6 +86,9 @@ impl Tool for QueueSearches {
         let engines = options.engines.unwrap_or_default();
         check_engines(cx, "options.engines", &engines)?;
         let task = research_task(cx, &input.task_id).await?;
+        let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
+        let named = if engines.is_empty() { &config.engines } else { &engines };
+        check_searchable(cx, named, &config.folders)?;
         let priority = match options.priority {
             Some(Rank::High) => Priority::High,
             Some(Rank::Low) => Priority::Low,

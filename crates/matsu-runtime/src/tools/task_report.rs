@@ -168,9 +168,9 @@ impl TaskReport {
         Ok(report)
     }
 
-    /// The status in a reply. A research task is `idle` when nothing is queued: nothing will change by itself.
+    /// The status in a reply. A research task without any search is `idle`: nothing will change by itself.
     pub fn status_of(task: &Task) -> String {
-        if task.kind == TaskKind::Research && !task.status.is_terminal() && task.is_idle() {
+        if task.kind == TaskKind::Research && task.status == TaskStatus::Queued && task.is_idle() {
             return "idle".to_owned();
         }
         task.status.to_string()

@@ -193,7 +193,7 @@ async fn unknown_and_foreign_ids_fail_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_told_the_whole_state_once_and_then_only_news() {
+async fn a_first_wait_waits_and_a_lost_reply_is_sent_again_where_since_says_so() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await.id;
@@ -204,10 +204,9 @@ async fn a_client_is_told_the_whole_state_once_and_then_only_news() {
         ..wait_request(std::slice::from_ref(&id), WaitFor::Finished, Duration::from_secs(10))
     };
     let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
-    assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Changed, 0));
-    // The reply was lost: the same is told again.
-    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
-    assert_eq!(reply.waited_ms, 0);
+    assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Timeout, 10_000));
+    assert_eq!((reply.tasks[0].since, reply.tasks[0].waits_from), (0, reply.next_since[&id]));
+    assert_eq!(reply.changed, vec![id.clone()], "the caller has seen nothing of it yet");
     for (told, revision) in &reply.next_since {
         runtime.cursors().told(&instance, told, *revision);
     }

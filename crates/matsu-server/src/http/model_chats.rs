@@ -135,7 +135,12 @@ fn body(id: &ChatId, message: &ShownMessage) -> MessageBody {
         reply_to: None,
         created_at: time(message.at),
         model: message.model.clone(),
-        state: Some(if is_running { "running" } else { "completed" }),
+        state: Some(match message.state {
+            ShownState::Complete => "completed",
+            ShownState::Running => "running",
+            ShownState::Stopped => "stopped",
+            ShownState::Failed => "failed",
+        }),
         tools: message.tools.iter().map(|tool| tool_body(tool, is_running)).collect(),
     }
 }
@@ -168,6 +173,9 @@ struct ApprovalWish {
     /// The same holds for every later call of this tool in this chat.
     #[serde(default)]
     always: bool,
+    /// With `allow`: the same holds for this tool in every chat of the page, also in later ones. Only of the local owner.
+    #[serde(default)]
+    remember: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -182,8 +190,8 @@ async fn answer_call(
     Path(id): Path<String>,
     Json(wish): Json<ApprovalWish>,
 ) -> Result<Json<ApprovedBody>, Problem> {
-    let ApprovalWish { call_id, model, allow, always } = wish;
-    let approval = Approval { call_id: call_id.clone(), model, allow, always };
+    let ApprovalWish { call_id, model, allow, always, remember } = wish;
+    let approval = Approval { call_id: call_id.clone(), model, allow, always, remember };
     live(&app)?.approve(&caller.principal, &ChatId::from_text(id), approval).await.map_err(problem)?;
     Ok(Json(ApprovedBody { call_id, allowed: allow }))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::ports::store::Removal;
-use matsu_runtime::tool::Workplace;
+use matsu_runtime::tool::{ToolContext, Workplace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -70,6 +70,7 @@ pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> 
     };
     let workplace = Workplace { roots: roots.unwrap_or_default(), cwd: None };
     let cx = context(app, caller, Peer { workplace, ..Peer::default() });
+    let cx = ToolContext { ends_when_done: true, ..cx };
     answer(&cx, "create_task", Value::Object(wish)).await
 }
 

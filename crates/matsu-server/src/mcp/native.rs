@@ -140,9 +140,11 @@ impl TaskDesk {
             TaskStatus::Failed => rmcp::model::TaskStatus::Failed,
             TaskStatus::Cancelled => rmcp::model::TaskStatus::Cancelled,
             TaskStatus::InputRequired => rmcp::model::TaskStatus::InputRequired,
-            TaskStatus::Queued | TaskStatus::Running | TaskStatus::Paused | TaskStatus::Blocked => {
-                rmcp::model::TaskStatus::Working
-            }
+            TaskStatus::Queued
+            | TaskStatus::Running
+            | TaskStatus::Finished
+            | TaskStatus::Paused
+            | TaskStatus::Blocked => rmcp::model::TaskStatus::Working,
         };
         let age = self.app.runtime().clock().now().since(task.created_at);
         let poll = if age < POLL_LATER_AFTER { POLL_FIRST } else { POLL_LATER };

@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0014_access.sql"),
     include_str!("../../migrations/postgres/0015_survival.sql"),
     include_str!("../../migrations/postgres/0016_ranked_claims.sql"),
+    include_str!("../../migrations/postgres/0017_finished.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0012_access.sql"),
     include_str!("../../migrations/sqlite/0013_survival.sql"),
     include_str!("../../migrations/sqlite/0014_ranked_claims.sql"),
+    include_str!("../../migrations/sqlite/0015_finished.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -6,10 +6,10 @@ use matsu_core::research::breaker::Breaker;
 
 use crate::sql::{Sql, Transition, Tx, params};
 
-const BREAKER: Sql = Sql::both("SELECT failures, open_until FROM breakers WHERE engine = $1");
+const BREAKER: Sql = Sql::both("SELECT failures, open_until, cause FROM breakers WHERE engine = $1");
 const SET_BREAKER: Sql = Sql::both(
-    "INSERT INTO breakers (engine, failures, open_until) VALUES ($1, $2, $3) ON CONFLICT (engine) DO UPDATE \
-     SET failures = excluded.failures, open_until = excluded.open_until",
+    "INSERT INTO breakers (engine, failures, open_until, cause) VALUES ($1, $2, $3, $4) ON CONFLICT (engine) DO \
+     UPDATE SET failures = excluded.failures, open_until = excluded.open_until, cause = excluded.cause",
 );
 /// A new day begins at one; a full day is not counted further.
 const TAKE_DAILY: Sql = Sql::both(
@@ -29,7 +29,7 @@ impl Transition for ReadBreaker {
             None => Ok(Breaker::default()),
             Some(row) => {
                 let mut c = row.columns();
-                Ok(Breaker { failures: c.count()?, open_until: c.opt_time()? })
+                Ok(Breaker { failures: c.count()?, open_until: c.opt_time()?, cause: c.opt_text()? })
             }
         }
     }
@@ -44,7 +44,8 @@ impl Transition for SetBreaker {
     type Output = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        tx.run(&SET_BREAKER, params![&self.engine, self.breaker.failures, self.breaker.open_until]).await?;
+        let Breaker { failures, open_until, cause } = &self.breaker;
+        tx.run(&SET_BREAKER, params![&self.engine, *failures, *open_until, cause.as_ref()]).await?;
         Ok(())
     }
 }

@@ -43,6 +43,13 @@ impl Transition for Enqueue {
         if owner_returns {
             steer::resume(tx, &mut ledger, task_id, self.now).await?;
         }
+        if ledger.existing(task_id)?.can_continue() {
+            ledger.change(task_id, ChangeKind::TaskStatus, |task| {
+                task.status = TaskStatus::Queued;
+                task.stop = None;
+                task.finished_at = None;
+            });
+        }
         if let Some(refusal) = closed(ledger.existing(task_id)?) {
             return Err(refusal);
         }

@@ -10,7 +10,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
 use matsu_core::job::JobState;
 use matsu_core::ports::store::StoreError;
-use matsu_core::task::{Task, TaskStatus, check_transition, status_from_jobs};
+use matsu_core::task::{Stop, StopMode, StopReason, Task, TaskStatus, check_transition, status_from_jobs};
 
 use super::rows::{self, task_columns};
 use crate::sql::{Row, Sql, Tx, params};
@@ -147,7 +147,11 @@ fn advance(task: &mut Task, kind: ChangeKind, is_news: bool, now: Timestamp) -> 
     task.revision += 1;
     task.updated_at = now;
     let mut kind = kind;
-    if let Some(status) = status_from_jobs(task.kind, task.status, task.stop, &task.counts) {
+    if let Some(mut status) = status_from_jobs(task.kind, task.status, task.stop, &task.counts) {
+        if status == TaskStatus::Finished && task.ends_when_done() {
+            task.stop = Some(Stop { mode: StopMode::Graceful, reason: StopReason::Completed, requested_at: now });
+            status = TaskStatus::Completed;
+        }
         check_transition(task.status, status)?;
         task.status = status;
         if status.is_terminal() {

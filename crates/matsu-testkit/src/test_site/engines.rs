@@ -21,6 +21,12 @@ pub enum Mood {
     Refusing,
     /// 500.
     Broken,
+    /// 401.
+    Locked,
+    /// Well, but one of its own engines did not respond.
+    Halting,
+    /// 429 with `Retry-After` of one second, then well.
+    BusyOnce,
     /// 200 with something that is not JSON.
     Babbling,
     /// Well, but only after this many milliseconds.
@@ -31,8 +37,10 @@ impl Mood {
     /// The answer of an engine that does not do its work.
     pub fn answer(self) -> Option<Response> {
         Some(match self {
-            Self::Well | Self::Slow(_) | Self::Empty => return None,
+            Self::Well | Self::Slow(_) | Self::Empty | Self::Halting => return None,
             Self::Busy => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "30")], "").into_response(),
+            Self::BusyOnce => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], "").into_response(),
+            Self::Locked => StatusCode::UNAUTHORIZED.into_response(),
             Self::Refusing => StatusCode::FORBIDDEN.into_response(),
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Self::Babbling => Html("<html>no JSON here</html>").into_response(),
@@ -63,7 +71,9 @@ fn find(query: &str, language: Option<&str>) -> Vec<Page> {
 }
 
 /// SearXNG's `/search`. A query that has addresses in it finds these and nothing else.
-pub fn searxng(port: u16, query: &str, language: Option<&str>, is_empty: bool) -> Response {
+pub fn searxng(port: u16, query: &str, language: Option<&str>, mood: Mood) -> Response {
+    let is_empty = mood == Mood::Empty;
+    let silent = if mood == Mood::Halting { json!([["othersearch", "timeout"]]) } else { json!([]) };
     let named: Vec<&str> = query.split_whitespace().filter(|word| word.starts_with("http://")).collect();
     let found = if is_empty || !named.is_empty() { Vec::new() } else { find(query, language) };
     let named = named.iter().map(|url| json!({ "url": url, "title": url, "content": "" }));
@@ -84,7 +94,7 @@ pub fn searxng(port: u16, query: &str, language: Option<&str>, is_empty: bool) -
     let total = results.len();
     Json(json!({
         "query": query, "number_of_results": total, "results": results, "answers": [], "corrections": [],
-        "infoboxes": [], "suggestions": [], "unresponsive_engines": [],
+        "infoboxes": [], "suggestions": [], "unresponsive_engines": silent,
     }))
     .into_response()
 }

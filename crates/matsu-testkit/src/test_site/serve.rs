@@ -134,6 +134,9 @@ async fn engine(site: &Site, name: &str, uri: &Uri) -> Response {
     if let Mood::Slow(millis) = mood {
         site.desk.clock.sleep(Duration::from_millis(millis)).await;
     }
+    if mood == Mood::BusyOnce {
+        site.desk.set_mood(name, Mood::Well);
+    }
     if let Some(answer) = mood.answer() {
         return answer;
     }
@@ -142,7 +145,7 @@ async fn engine(site: &Site, name: &str, uri: &Uri) -> Response {
     match name {
         "searxng" if asked("format").as_deref() != Some("json") => StatusCode::FORBIDDEN.into_response(),
         "searxng" => {
-            engines::searxng(site.desk.port, &asked("q").unwrap_or_default(), asked("language").as_deref(), is_empty)
+            engines::searxng(site.desk.port, &asked("q").unwrap_or_default(), asked("language").as_deref(), mood)
         }
         _ => engines::openalex(site.desk.port, &asked("search").unwrap_or_default(), is_empty),
     }

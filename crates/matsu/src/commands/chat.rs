@@ -12,15 +12,18 @@ use matsu_core::node::NodeRole;
 use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
-use matsu_runtime::agentic_loop::{Event, KeptOutputs, LoopOptions, StopReason};
-use matsu_runtime::chat::{OwnTools, Room, Rooms, Together};
+use matsu_runtime::agentic_loop::{ByDanger, Event, KeptOutputs, LoopOptions, StopReason};
+use matsu_runtime::chat::{OwnTools, Room, Rooms, StandingApprovals, Together, WithStanding};
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::{Bodies, Workers};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
+use crate::cli::Global;
+use crate::client::{self, DaemonStarter};
 use crate::compose::{self, Role, VERSION};
+use crate::standing::FileApprovals;
 use crate::terminal_chat::approval::AtTerminal;
 use crate::terminal_chat::opening::{self, Locks, Opening};
 use crate::terminal_chat::{Input, Session};
@@ -39,12 +42,15 @@ pub struct Chat {
     /// Take one question from stdin, print the answer and end; with --json every event is a line
     #[arg(long)]
     pub once: bool,
+    /// With --once: tools that run without a question, besides those that were approved for this project
+    #[arg(long = "allow", value_name = "TOOL", requires = "once")]
+    pub allow: Vec<String>,
     /// With --once: the system prompt
     #[arg(long, value_name = "TEXT", requires = "once")]
     pub system: Option<String>,
 }
 
-pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
+pub async fn run(cx: &Context, global: &Global, args: Chat) -> Result<ExitCode> {
     let config = &cx.config;
     let roster = compose::roster(config)?;
     if roster.names().is_empty() {
@@ -70,7 +76,11 @@ pub async fn run(cx: &Context, args: Chat) -> Result<ExitCode> {
     let (store, clock) = (Arc::clone(&opened.store), Clock::system());
     let rooms = Rooms { store, clock, roster: roster.with_default(default) };
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&offer), clock));
-    let own: Arc<dyn ToolSource> = Arc::new(OwnTools::new(runtime, Principal::local_user(), offer));
+    // A wait of a model ends when the daemon has written what it waits for.
+    let _listening = client::listening(&runtime);
+    let workers = Arc::new(DaemonStarter { config: config.clone(), global: global.clone() });
+    let own = OwnTools::new(runtime, Principal::local_user(), offer).with_workers(workers);
+    let own: Arc<dyn ToolSource> = Arc::new(own);
     if args.once {
         return once(cx, &args, &rooms, &host, own).await;
     }
@@ -92,7 +102,8 @@ async fn sit(
         say!("{} · /help", rooms.roster.names().iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(" "));
     }
     let session = Session {
-        approver: Arc::new(AtTerminal::new(input.clone())),
+        approver: Arc::new(AtTerminal::new(input.clone(), standing(cx)?)),
+        limits: cx.config.chat_limits(),
         outputs: Arc::new(KeptOutputs::default()),
         calls: Vec::new(),
         spent: crate::terminal_chat::session::Spent::default(),
@@ -109,7 +120,33 @@ async fn sit(
     Ok(ExitCode::SUCCESS)
 }
 
-/// One question from stdin, one answer to stdout. What needs a person's word is refused.
+/// What a person approved for good in the project of this directory.
+fn standing(cx: &Context) -> Result<FileApprovals> {
+    let here = std::env::current_dir().context("cannot find the current directory")?;
+    Ok(FileApprovals::of_directory(&cx.config.paths, &here))
+}
+
+/// Approvals of the project, and those of this one call.
+struct Granted {
+    standing: FileApprovals,
+    allowed: Vec<String>,
+}
+
+impl StandingApprovals for Granted {
+    fn allows(&self, tool: &str) -> bool {
+        self.allowed.iter().any(|name| name == tool) || self.standing.allows(tool)
+    }
+
+    fn remember(&self, tool: &str, allow: bool) -> Result<(), String> {
+        self.standing.remember(tool, allow)
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.standing.all()
+    }
+}
+
+/// One question from stdin, one answer to stdout. A call that needs an approval and has none is refused.
 async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc<dyn ToolSource>) -> Result<ExitCode> {
     let mut question = String::new();
     std::io::stdin().read_to_string(&mut question).context("cannot read the question from stdin")?;
@@ -125,12 +162,14 @@ async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc
         bail!("nobody is meant: name a model with --model, or configure chat.default_model");
     }
     let cancel = CancellationToken::new();
+    let granted = Granted { standing: standing(cx)?, allowed: args.allow.clone() };
     let servers: Arc<dyn ToolSource> = host.for_chat(room.id().as_str());
     let options = LoopOptions {
         tools: Some(Arc::new(Together::new(vec![own, servers]))),
         cancel: cancel.clone(),
         spending: cx.config.chat_spending_max().account(),
-        ..LoopOptions::new(rooms.clock)
+        approver: Arc::new(WithStanding { inner: Arc::new(ByDanger), standing: Arc::new(granted) }),
+        ..LoopOptions::new(rooms.clock).within(cx.config.chat_limits())
     };
     let printed = cx.json;
     let mut tell = |model: &str, event: &Event| {

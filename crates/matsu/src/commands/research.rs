@@ -26,6 +26,9 @@ pub struct Research {
     /// Only these engines
     #[arg(long = "engine", value_name = "NAME")]
     pub engines: Vec<String>,
+    /// Continue this research task instead of starting one; the question is what to search for
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["folders", "engines", "max_pages"])]
+    pub task: Option<String>,
     /// Pages to be read at most
     #[arg(long, value_name = "N")]
     pub max_pages: Option<u32>,
@@ -39,7 +42,10 @@ const ONE_WAIT_SECONDS: u64 = 50;
 
 pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
     let client = Client::at_work(&cx.config).await?;
-    let task = begin(&client, &args).await?;
+    let task = match &args.task {
+        Some(task) => queue(&client, task.clone(), &args).await?,
+        None => begin(&client, &args).await?,
+    };
     let status = follow(cx, &client, &task).await?;
     let closing = json!({ "status": "completed" });
     client.patch(&format!("/api/v1/tasks/{}", segment(&task)), closing).await?;
@@ -54,8 +60,7 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
         show(&status, &claims);
         say!("\nTask {task}. Read it again with: matsu export {task}");
     }
-    let any_failed = status["searches_by_status"]["failed"].as_i64().unwrap_or(0) > 0;
-    Ok(if claims.is_empty() && any_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if claims.is_empty() && has_failures(&status) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 async fn begin(client: &Client, args: &Research) -> Result<String> {
@@ -76,10 +81,20 @@ async fn begin(client: &Client, args: &Research) -> Result<String> {
         .collect::<Result<_>>()?;
     let body = json!({ "kind": "research", "query": args.question, "config": config, "folders": folders });
     let made = client.post("/api/v1/tasks", body).await?;
-    let task = field(&made, "task_id");
+    queue(client, field(&made, "task_id"), args).await
+}
+
+/// Hands the searches over to a task; one that has ended because it was done goes on.
+async fn queue(client: &Client, task: String, args: &Research) -> Result<String> {
     let queries = if args.queries.is_empty() { vec![args.question.clone()] } else { args.queries.clone() };
     client.post(&format!("/api/v1/tasks/{}/searches", segment(&task)), json!({ "queries": queries })).await?;
     Ok(task)
+}
+
+/// Whether a search failed, or ended without an engine or for a reason that it names.
+fn has_failures(status: &Value) -> bool {
+    let searches = status["searches"].as_array();
+    searches.into_iter().flatten().any(|search| search["status"] == "failed" || !search["error_code"].is_null())
 }
 
 /// Waits until nothing is left to do, and shows how far each search is.
@@ -144,6 +159,16 @@ fn show(status: &Value, claims: &[Value]) {
         let trouble = field(search, "error_code");
         let trouble = if trouble.is_empty() { trouble } else { format!("  ({trouble})") };
         say!("{:<10} {} pages  {}{trouble}", field(search, "status"), search["pages_fetched"], field(search, "query"));
+        for engine in search["engines_failed"].as_array().into_iter().flatten() {
+            say!("           engine {}", engine.as_str().unwrap_or_default());
+        }
+        for page in search["skipped"].as_array().into_iter().flatten() {
+            say!("           not read: {}", page.as_str().unwrap_or_default());
+        }
+        let error = field(search, "error");
+        if !error.is_empty() && search["engines_failed"].as_array().is_none_or(Vec::is_empty) {
+            say!("           {error}");
+        }
     }
     say!("");
     let mut sources: Vec<String> = Vec::new();

@@ -37,7 +37,7 @@ pub async fn run(cx: &Context, args: Status) -> Result<ExitCode> {
     let task = wait(&client, &args).await?;
     show(cx, &task);
     Ok(match task["status"].as_str() {
-        Some("completed") => ExitCode::SUCCESS,
+        Some("completed" | "finished") => ExitCode::SUCCESS,
         Some("failed") => ExitCode::from(3),
         Some("cancelled") => ExitCode::from(4),
         _ => ExitCode::from(5),
@@ -64,7 +64,7 @@ async fn wait(client: &Client, args: &Status) -> Result<Value> {
         let task = &reply["task"];
         bar.set_message(format!("{} {}", field(task, "status"), counts(task)));
         since = reply["next"]["since"].as_i64().unwrap_or(since);
-        let ended = matches!(task["status"].as_str(), Some("completed" | "failed" | "cancelled"));
+        let ended = matches!(task["status"].as_str(), Some("completed" | "finished" | "failed" | "cancelled"));
         if ended || left == 0 {
             bar.finish_and_clear();
             return Ok(task.clone());

@@ -10,11 +10,12 @@ use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
 use matsu_runtime::Runtime;
-use matsu_runtime::chat::{ChatTools, LiveChats, OwnTools, Rooms, Together};
+use matsu_runtime::chat::{ChatTools, LiveChats, LiveSettings, OwnTools, Rooms, Together};
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::tool::Toolset;
 
 use crate::config::Config;
+use crate::standing::{FileApprovals, PAGE};
 
 /// What models can call in a chat of the daemon.
 struct DaemonTools {
@@ -49,5 +50,10 @@ pub fn chats(config: &Config, runtime: &Runtime) -> Result<(LiveChats, Arc<McpHo
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&Offer::default()), clock));
     let rooms = Rooms { store: Arc::clone(runtime.store()), clock, roster: super::roster(config)? };
     let tools = DaemonTools { runtime: runtime.clone(), host: Arc::clone(&host) };
-    Ok((LiveChats::new(rooms, Arc::new(tools), config.chat_spending_max()), host))
+    let settings = LiveSettings {
+        spending_max: config.chat_spending_max(),
+        limits: config.chat_limits(),
+        standing: Arc::new(FileApprovals::of(&config.paths, PAGE)),
+    };
+    Ok((LiveChats::new(rooms, Arc::new(tools), settings), host))
 }

@@ -54,10 +54,9 @@ fn claims_and_judge(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker
     let Some(name) = config.research_model() else {
         return Ok((Arc::new(extractive(config)?), Arc::new(EmbeddedJudge)));
     };
-    let roster = super::roster(config)?;
-    let provider = roster.get(&name).with_context(|| format!("research.model: there is no provider {name}"))?;
-    let claims = ModelClaims { provider: Arc::clone(provider), clock };
-    Ok((Arc::new(claims), Arc::new(ModelJudge { provider: Arc::clone(provider), clock })))
+    let provider = super::model(config, "research.model", &name)?;
+    let claims = ModelClaims { provider: Arc::clone(&provider), clock };
+    Ok((Arc::new(claims), Arc::new(ModelJudge { provider, clock })))
 }
 
 /// The ranker with its own weights, or with those of a file, by which others are measured.
@@ -96,6 +95,13 @@ fn engines(
     let local =
         LocalEngine::open(&index, config.research_folders(), readers, clock).context("the index of local documents")?;
     let mut engines: Vec<Arc<dyn SearchEngine>> = vec![Arc::new(local)];
+    engines.extend(web_engines(config, user_agent)?);
+    Ok(engines)
+}
+
+/// The configured engines that are asked over the network.
+pub fn web_engines(config: &Config, user_agent: &str) -> Result<Vec<Arc<dyn SearchEngine>>> {
+    let mut engines: Vec<Arc<dyn SearchEngine>> = Vec::new();
     if let Some(base) = config.searxng() {
         engines.push(Arc::new(Searxng::new(base, user_agent).context("research.searxng")?));
     }

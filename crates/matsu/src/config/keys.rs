@@ -1,8 +1,9 @@
 //! The table of all settings: name, kind, default, meaning. The reference is made from it.
 
 use matsu_core::limits::{
-    AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, CONNECTIONS_MAX, HOLD_ACK_MAX, HOLD_MAX, REQUEST_MAX,
-    SEARCH_TIME_MAX, SESSION_KEPT, STRANGERS_MAX, STRANGERS_PER_ADDRESS_MAX,
+    AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, CONNECTIONS_MAX, HOLD_ACK_MAX, HOLD_MAX,
+    LOOP_ITERATIONS_MAX, LOOP_TIME_MAX, REQUEST_MAX, SEARCH_TIME_MAX, SESSION_KEPT, STRANGERS_MAX,
+    STRANGERS_PER_ADDRESS_MAX, TOOL_TIME_MAX,
 };
 use matsu_server::auth::origin::PublicUrl;
 
@@ -266,6 +267,31 @@ pub const KEYS: &[Key] = &[
         meaning: "which provider answers when nobody is named; none: such a line is a note",
     },
     Key {
+        name: "chat.agents",
+        kind: Kind::Text,
+        default: |_| NONE.to_owned(),
+        meaning: "agents whose command lines answer in chats as models, such as claude,codex,gemini; what is said goes \
+                  to their vendors through your own logins",
+    },
+    Key {
+        name: "chat.turns_max",
+        kind: Kind::Number { min: 1, max: 1_000 },
+        default: |_| LOOP_ITERATIONS_MAX.to_string(),
+        meaning: "turns of a model in one answer: each is one request, with the calls of tools that it asks for",
+    },
+    Key {
+        name: "chat.seconds_max",
+        kind: SECONDS,
+        default: |_| LOOP_TIME_MAX.as_secs().to_string(),
+        meaning: "seconds that one answer may take, without the time in which a person is asked",
+    },
+    Key {
+        name: "chat.tool_seconds_max",
+        kind: SECONDS,
+        default: |_| TOOL_TIME_MAX.as_secs().to_string(),
+        meaning: "seconds that a tool may go without a sign of life; timeout of an MCP server's entry goes before it",
+    },
+    Key {
         name: "chat.tokens_max",
         kind: Kind::Number { min: 0, max: 1_000_000_000 },
         default: |_| "0".to_owned(),
@@ -281,7 +307,7 @@ pub const KEYS: &[Key] = &[
         name: "research.model",
         kind: Kind::Text,
         default: |_| "embedded".to_owned(),
-        meaning: "who puts claims into words and judges them: embedded (offline), or the name of a provider",
+        meaning: "what puts claims into words and judges them: embedded (offline), the name of a provider, or agent:NAME",
     },
     Key {
         name: "research.ranking_weights",

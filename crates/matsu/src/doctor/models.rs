@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use matsu_adapters::mcp_host::McpHost;
-use matsu_adapters::providers::{KeySource, ProviderConfig};
+use matsu_adapters::providers::{self, KeySource, ProviderConfig};
 use matsu_core::clock::Clock;
 
 use super::{Finding, bad, good, note};
@@ -13,8 +14,9 @@ use crate::config::Config;
 /// How long a server may take to greet a doctor.
 const PROBE_MAX: Duration = Duration::from_secs(20);
 
-/// Each provider can be opened and has its key. Vendors are not called: that would cost money.
-pub fn providers(config: &Config) -> Finding {
+/// Each provider can be opened, has its key, and something answers at its address. No model is asked: that would cost
+/// money.
+pub async fn providers(config: &Config) -> Finding {
     let found = match config.providers().and_then(|found| compose::roster(config).map(|_| found)) {
         Ok(found) => found,
         Err(error) => return bad("models", format!("{error:#}"), "mend that section of the configuration"),
@@ -23,12 +25,21 @@ pub fn providers(config: &Config) -> Finding {
         let advice = "set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add [providers.NAME]";
         return note("models", "none is configured", advice);
     }
-    let keyless: Vec<String> = found.iter().filter_map(wants_key).collect();
-    let names: Vec<&str> = found.iter().map(|provider| provider.name.as_str()).collect();
-    if keyless.is_empty() {
-        good("models", names.join(", "))
+    let clock = Clock::system();
+    let reached = join_all(found.iter().map(|provider| providers::reach(provider, clock))).await;
+    let state = |(provider, reached): (&ProviderConfig, &Result<(), String>)| match reached {
+        Ok(()) => format!("{} answers", provider.name),
+        Err(why) => format!("{}: {why}", provider.name),
+    };
+    let words: Vec<String> = found.iter().zip(&reached).map(state).collect();
+    let mut advice: Vec<String> = found.iter().filter_map(wants_key).collect();
+    if reached.iter().any(Result::is_err) {
+        advice.push("check base_url of the provider, the network and whether the server runs".to_owned());
+    }
+    if advice.is_empty() {
+        good("models", format!("{} (keys are not tried: that would cost money)", words.join(", ")))
     } else {
-        bad("models", names.join(", "), keyless.join("; "))
+        bad("models", words.join(", "), advice.join("; "))
     }
 }
 

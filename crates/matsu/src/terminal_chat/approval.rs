@@ -6,24 +6,37 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use matsu_core::ports::provider::ToolSpec;
 use matsu_runtime::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
+use matsu_runtime::chat::StandingApprovals;
 
 use super::input::{Input, Line};
 use super::stage::short;
+use crate::standing::FileApprovals;
 
 pub struct AtTerminal {
     input: Input,
+    standing: FileApprovals,
     /// What the person said about tools, for as long as this chat is open.
     said: Mutex<BTreeMap<String, Policy>>,
     one_at_a_time: tokio::sync::Mutex<()>,
 }
 
 impl AtTerminal {
-    pub fn new(input: Input) -> Self {
-        Self { input, said: Mutex::default(), one_at_a_time: tokio::sync::Mutex::default() }
+    pub fn new(input: Input, standing: FileApprovals) -> Self {
+        Self { input, standing, said: Mutex::default(), one_at_a_time: tokio::sync::Mutex::default() }
     }
 
     pub fn set(&self, tool: &str, policy: Policy) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned(), policy);
+    }
+
+    /// For every later chat in this project.
+    pub fn remember(&self, tool: &str, allow: bool) -> Result<(), String> {
+        self.standing.remember(tool, allow)
+    }
+
+    /// The project, and the tools that are allowed in it for good.
+    pub fn standing(&self) -> (&str, Vec<String>) {
+        (&self.standing.project, self.standing.all())
     }
 
     pub fn all(&self) -> Vec<(String, Policy)> {
@@ -39,7 +52,11 @@ impl AtTerminal {
 #[async_trait]
 impl Approver for AtTerminal {
     fn policy(&self, tool: &ToolSpec) -> Policy {
-        self.of(&tool.name).unwrap_or_else(|| ByDanger::of(tool.danger))
+        let own = match ByDanger::of(tool.danger) {
+            Policy::Ask if self.standing.allows(&tool.name) => Policy::Allow,
+            policy => policy,
+        };
+        self.of(&tool.name).unwrap_or(own)
     }
 
     async fn ask(&self, call: PendingCall) -> Decision {
@@ -50,12 +67,20 @@ impl Approver for AtTerminal {
             Some(Policy::Deny) => return Decision::Denied("a person said no to this tool".to_owned()),
             Some(Policy::Ask) | None => {}
         }
-        let question = format!("Allow {} {}? [y]es, [N]o, [a]lways ", call.name, short(&call.arguments.to_string()));
+        let arguments = short(&call.arguments.to_string());
+        let question = format!("Allow {} {arguments}? [y]es, [N]o, [a]lways here, [p]roject: always ", call.name);
         match self.input.line(&question).await {
             Line::Text(text) => match text.trim().to_lowercase().as_str() {
                 "y" | "yes" => Decision::Granted,
                 "a" | "always" => {
                     self.set(&call.name, Policy::Allow);
+                    Decision::Granted
+                }
+                "p" | "project" => {
+                    self.set(&call.name, Policy::Allow);
+                    if let Err(why) = self.remember(&call.name, true) {
+                        show!("(allowed in this chat; it could not be remembered: {why})");
+                    }
                     Decision::Granted
                 }
                 _ => Decision::Denied("a person said no".to_owned()),

@@ -25,10 +25,11 @@ const HELP: &str = "\
 /model [NAME|none]   who answers when nobody is named
 /system [TEXT|clear] the system prompt
 /history list        your named chats       /history new   a new chat
-/history save NAME   name this chat         /history load NAME
+/history save NAME   keep a copy of this chat as it is now; a name that is taken asks first
+/history load NAME   go on with a named chat
 /export md|json FILE the chat as a file     /copy [N]      the N-th newest answer to the clipboard
 /tools [N]           what models can call; or the N-th call in full
-/approve [TOOL allow|ask|deny]
+/approve [TOOL allow|ask|deny|always|forget]   always and forget hold for this project, in later chats too
 /cost                what this sitting has used
 /exit                leave; everything is kept
 Ctrl-C stops an answer and keeps what came.";
@@ -99,7 +100,7 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
         "load" => {
             let room = opening::load(&session.rooms, name).await?;
             replace(session, session.locks.hold(room)?).await?;
-            show!("({} entries)", session.held.room.transcript.last_seq);
+            show_entries(session).await?;
         }
         "new" => {
             let room = session.rooms.open(&Principal::local_user(), &[], ChatPlace::Terminal).await?;
@@ -110,16 +111,38 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
     Ok(())
 }
 
-/// A name that another chat has is taken from it only if the person says so.
+/// Messages of a loaded chat that are shown.
+const SHOWN_MAX: usize = 40;
+
+/// What was said in the chat, the newest messages of it.
+async fn show_entries(session: &Session) -> Result<()> {
+    let entries = session.held.room.entries().await?;
+    let spoken: Vec<_> = entries.iter().filter(|entry| !entry.spoken().trim().is_empty()).collect();
+    let left_out = spoken.len().saturating_sub(SHOWN_MAX);
+    if left_out > 0 {
+        show!("({left_out} older messages; /export writes them all)");
+    }
+    for entry in spoken.into_iter().skip(left_out) {
+        show!("[{}]: {}", entry.model.as_deref().unwrap_or("you"), entry.spoken().trim_end());
+    }
+    show!("({} entries)", session.held.room.transcript.last_seq);
+    Ok(())
+}
+
+/// A copy under a name; this chat goes on without one. A name that another chat has is taken from it only if the person
+/// agrees.
 async fn save(session: &mut Session, name: &str) -> Result<()> {
-    let taken =
-        session.rooms.store.transcripts(&Principal::local_user()).await?.into_iter().any(|transcript| {
-            transcript.name.as_deref() == Some(name) && transcript.chat_id != *session.held.room.id()
-        });
+    let taken = session
+        .rooms
+        .store
+        .transcripts(&Principal::local_user())
+        .await?
+        .into_iter()
+        .any(|transcript| transcript.name.as_deref() == Some(name));
     if taken && !session.input.confirm(&format!("There is a chat named {name}. Take its name?")).await {
         bail!("not saved; the other chat keeps its name");
     }
-    session.held.room.name(name, taken).await?;
+    session.held.room.save_as(name, taken).await?;
     show!("(saved as {name})");
     Ok(())
 }
@@ -195,6 +218,10 @@ fn approve(session: &Session, rest: &str) -> Result<()> {
         for (tool, policy) in session.approver.all() {
             show!("{tool}  {policy:?}");
         }
+        let (project, tools) = session.approver.standing();
+        for tool in tools {
+            show!("{tool}  always in {project}");
+        }
         show!("(what can destroy is asked for, everything else is allowed)");
         return Ok(());
     };
@@ -202,7 +229,11 @@ fn approve(session: &Session, rest: &str) -> Result<()> {
         "allow" => Policy::Allow,
         "ask" => Policy::Ask,
         "deny" => Policy::Deny,
-        other => bail!("{other} is no policy; there are allow, ask and deny"),
+        word @ ("always" | "forget") => {
+            session.approver.remember(tool, word == "always").map_err(anyhow::Error::msg)?;
+            if word == "always" { Policy::Allow } else { Policy::Ask }
+        }
+        other => bail!("{other} is no policy; there are allow, ask, deny, always and forget"),
     };
     session.approver.set(tool, policy);
     Ok(())

@@ -7,7 +7,7 @@ use anyhow::Result;
 use matsu_adapters::mcp_host::McpHost;
 use matsu_core::clock::Clock;
 use matsu_core::ports::tool_source::ToolSource;
-use matsu_runtime::agentic_loop::{KeptOutputs, LoopOptions, SpendingMax};
+use matsu_runtime::agentic_loop::{KeptOutputs, LoopLimits, LoopOptions, SpendingMax};
 use matsu_runtime::chat::{Answered, Posted, Rooms, Together};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,7 @@ pub struct Session {
     pub spent: Spent,
     pub clock: Clock,
     pub spending_max: SpendingMax,
+    pub limits: LoopLimits,
 }
 
 /// What this sitting has used.
@@ -123,7 +124,7 @@ impl Session {
             outputs: Arc::clone(&self.outputs),
             cancel,
             spending: self.spending_max.account(),
-            ..LoopOptions::new(self.clock)
+            ..LoopOptions::new(self.clock).within(self.limits)
         }
     }
 

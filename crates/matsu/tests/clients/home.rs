@@ -98,6 +98,8 @@ impl Home {
         let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
         let pyenv = std::env::var("HOME").unwrap_or_default() + "/.pyenv";
         command.env("MATSU_AGENTS_READ", format!("{tests}:{}:{pyenv}", self.path("signals").display()));
+        // Something to search, for tests that are about something else.
+        command.env("MATSU_RESEARCH_FOLDERS", self.path("some documents"));
         command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
         command
     }

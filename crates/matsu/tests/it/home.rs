@@ -65,7 +65,12 @@ impl Home {
 
     pub fn with_store(store: String) -> Self {
         let folder = tempfile::Builder::new().prefix("matsu-it").tempdir().unwrap();
-        Self { folder, store, variables: Vec::new(), started: AtomicUsize::new(0) }
+        // Something to search, for tests that are about something else.
+        let documents = folder.path().join("some documents");
+        std::fs::create_dir(&documents).unwrap();
+        let documents = documents.display().to_string();
+        let variables = vec![("MATSU_RESEARCH_FOLDERS".to_owned(), documents)];
+        Self { folder, store, variables, started: AtomicUsize::new(0) }
     }
 
     /// Another data directory on the same store.

@@ -11,11 +11,13 @@
 )]
 
 mod access;
+mod agent_models;
 mod api;
 mod bad_documents;
 mod care;
 mod chaos;
 mod chat;
+mod chat_limits;
 mod commands;
 mod config;
 mod connect;
@@ -34,6 +36,7 @@ mod private_files;
 mod process;
 mod readme;
 mod research;
+mod research_states;
 mod route_walk;
 mod serve;
 mod soak;

@@ -21,7 +21,7 @@ fn request(query: &str, folder: &Path) -> EngineRequest {
 }
 
 async fn names(engine: &LocalEngine, query: &str, folder: &Path) -> Vec<String> {
-    let hits = engine.search(&request(query, folder)).await.expect("hits");
+    let hits = engine.search(&request(query, folder)).await.expect("hits").hits;
     hits.iter().map(|hit| hit.url.rsplit('/').next().unwrap_or_default().to_owned()).collect()
 }
 
@@ -79,11 +79,11 @@ async fn another_folder_is_not_searched() {
     let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
         .expect("an engine");
     assert_eq!(names(&engine, "zebra", &mine).await.len(), 1);
-    let hits = engine.search(&request("zebra", &yours)).await.expect("hits");
+    let hits = engine.search(&request("zebra", &yours)).await.expect("hits").hits;
     assert_eq!(hits.len(), 1);
     assert!(hits[0].url.contains("/yours/"));
     assert_eq!(hits[0].domain.as_deref(), Some("local:yours"));
-    assert!(engine.search(&request("zebra", &home.path().join("none"))).await.expect("hits").is_empty());
+    assert!(engine.search(&request("zebra", &home.path().join("none"))).await.expect("hits").hits.is_empty());
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_long_text_is_found_by_its_end_and_named_once() {
     fs::write(docs.join("declared.md"), "---\nurl: https://www.example.co.jp/z\n---\nA zebra.").expect("a file");
     let engine = LocalEngine::open(&home.path().join("index.db"), Vec::new(), Arc::new(InProcess), Clock::system())
         .expect("an engine");
-    let hits = engine.search(&request("zebra", &docs)).await.expect("hits");
+    let hits = engine.search(&request("zebra", &docs)).await.expect("hits").hits;
     assert_eq!(hits.len(), 2);
     let declared = hits.iter().find(|hit| hit.url.ends_with("declared.md")).expect("a hit");
     assert_eq!(declared.domain.as_deref(), Some("example.co.jp"));

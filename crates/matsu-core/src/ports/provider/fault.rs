@@ -52,9 +52,9 @@ impl ProviderFault {
     #[must_use]
     pub const fn is_transient(self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Server { .. } | Self::Timeout(_) | Self::Transport | Self::Truncated => {
-                true
-            }
+            Self::RateLimited { .. } | Self::Server { .. } | Self::Transport | Self::Truncated => true,
+            // The time to wait is a setting: asking again would make it a multiple of that.
+            Self::Timeout(_) => false,
             Self::Auth | Self::ContextOverflow | Self::BadRequest | Self::Refused | Self::Protocol => false,
         }
     }

@@ -33,7 +33,7 @@ fn a_terminal_status_is_never_left_and_a_block_is_not_weakened() {
 #[test]
 fn jobs_decide_the_status() {
     use TaskKind::{Agent, Research};
-    use TaskStatus::{Blocked, Cancelled, Completed, Failed, InputRequired, Paused, Queued, Running};
+    use TaskStatus::{Blocked, Cancelled, Completed, Failed, Finished, InputRequired, Paused, Queued, Running};
     let table = [
         ("first job starts", Agent, Queued, None, counts(1, 1, 0, 0, 0, 0), Some(Running)),
         ("last job requeued", Agent, Running, None, counts(1, 0, 0, 0, 0, 0), Some(Queued)),
@@ -45,7 +45,18 @@ fn jobs_decide_the_status() {
         ("no job yet", Agent, Queued, None, counts(0, 0, 0, 0, 0, 0), None),
         ("paused stays paused", Agent, Paused, None, counts(0, 0, 0, 0, 0, 1), None),
         ("blocked stays blocked", Research, Blocked, None, counts(3, 0, 0, 0, 0, 0), None),
-        ("research never ends by itself", Research, Running, None, counts(0, 0, 0, 5, 0, 0), Some(Queued)),
+        (
+            "research that is done is finished, not ended",
+            Research,
+            Running,
+            None,
+            counts(0, 0, 0, 5, 0, 0),
+            Some(Finished),
+        ),
+        ("failed searches are done as well", Research, Running, None, counts(0, 0, 0, 0, 1, 0), Some(Finished)),
+        ("only cancelled searches", Research, Running, None, counts(0, 0, 0, 0, 0, 1), Some(Queued)),
+        ("more searches", Research, Finished, None, counts(2, 0, 0, 5, 0, 0), Some(Queued)),
+        ("a stop ends finished research", Research, Finished, Some(STOP), counts(0, 0, 0, 5, 0, 0), Some(Cancelled)),
         ("a stop waits for the last job", Research, Running, Some(STOP), counts(0, 1, 0, 5, 0, 0), None),
         ("a stop ends with the last job", Research, Running, Some(STOP), counts(0, 0, 0, 5, 0, 1), Some(Cancelled)),
         ("a stop ends a held task too", Research, Paused, Some(STOP), counts(0, 0, 0, 0, 0, 2), Some(Cancelled)),

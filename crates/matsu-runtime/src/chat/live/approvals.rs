@@ -18,6 +18,8 @@ pub struct Approval {
     pub allow: bool,
     /// The same holds for every later call of the tool in this chat.
     pub always: bool,
+    /// It holds for this tool in every chat of the local owner, also in later ones.
+    pub remember: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +61,8 @@ impl Approvals {
     }
 
     /// Lets a call run, or not; with `always`, those of the same tool that wait now as well.
-    pub fn decide(&self, approval: Approval) -> Result<(), Unasked> {
+    /// Returns the tool's name.
+    pub fn decide(&self, approval: Approval) -> Result<String, Unasked> {
         let mut state = self.state();
         let meant = |waiting: &Waiting| {
             waiting.call.id == approval.call_id && approval.model.as_ref().is_none_or(|m| *m == waiting.call.model)
@@ -72,9 +75,9 @@ impl Approvals {
             _ => return Err(Unasked::Several(approval.call_id)),
         };
         let decided = state.waiting.remove(at);
+        let name = decided.call.name.clone();
         let mut all = vec![decided];
-        if approval.always {
-            let name = all.iter().map(|waiting| waiting.call.name.clone()).next_back().unwrap_or_default();
+        if approval.always || approval.remember {
             state.said.insert(name.clone(), if approval.allow { Policy::Allow } else { Policy::Deny });
             let (same, others) =
                 std::mem::take(&mut state.waiting).into_iter().partition(|waiting| waiting.call.name == name);
@@ -85,7 +88,7 @@ impl Approvals {
             // Whoever asked may have been stopped meanwhile.
             let _ = waiting.answer.send(decision(approval.allow));
         }
-        Ok(())
+        Ok(name)
     }
 }
 

@@ -10,9 +10,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::LiveSettings;
 use super::approvals::{Approvals, Careful};
 use crate::agentic_loop::{AgenticLoopResult, Approver, Event, KeptOutputs, LoopOptions};
 use crate::chat::sketch::Sketch;
+use crate::chat::standing::WithStanding;
 
 /// How a model's answer to the last line ended.
 #[derive(Clone)]
@@ -73,12 +75,16 @@ impl LiveChat {
     }
 
     /// What the answers are given besides their tools.
-    pub fn options(&self, place: ChatPlace, clock: Clock) -> LoopOptions {
+    pub fn options(&self, place: ChatPlace, clock: Clock, settings: &LiveSettings) -> LoopOptions {
         let approvals = Arc::clone(&self.approvals);
         let options =
             LoopOptions { outputs: Arc::clone(&self.outputs), cancel: self.cancel.clone(), ..LoopOptions::new(clock) };
         match place {
-            ChatPlace::Terminal | ChatPlace::Page => LoopOptions { approver: approvals, ..options },
+            ChatPlace::Terminal | ChatPlace::Page => {
+                let standing = Arc::clone(&settings.standing);
+                let approver = Arc::new(WithStanding { inner: approvals, standing });
+                LoopOptions { approver, ..options.within(settings.limits) }
+            }
             // A run has a time and a number of turns of its own.
             ChatPlace::Run => LoopOptions {
                 approver: Arc::new(Careful(approvals)) as Arc<dyn Approver>,

@@ -97,3 +97,19 @@ fn several_tasks() {
         assert_eq!(decide(&[(&one, one_since), (&other, other_since)], wait_for), decision, "{what}");
     }
 }
+
+#[test]
+fn a_caller_that_knows_nothing_waits_unless_something_needs_it() {
+    let asked = || Task { status: TaskStatus::InputRequired, ..running() };
+    let login = || Task { counts: JobCounts { awaiting_auth: 1, ..JobCounts::default() }, ..running() };
+    let read = || Task { first_read_at: Some(Timestamp::default()), ..ended() };
+    for (what, task, from) in [
+        ("work under way is waited for", running(), 10),
+        ("a question is answered at once", asked(), 0),
+        ("a login is shown at once", login(), 0),
+        ("an end that nobody read is shown at once", ended(), 0),
+        ("an end that was read does not end a wait for others", read(), 10),
+    ] {
+        assert_eq!(start(&task), from, "{what}");
+    }
+}

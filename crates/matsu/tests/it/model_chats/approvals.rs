@@ -109,7 +109,7 @@ fn a_stop_settles_what_waits_and_nothing_is_run() {
     daemon.api.post(&format!("/api/v1/chats/{chat}/stop"), &json!({}));
     let tools = until("both are settled", Duration::from_secs(10), || {
         let said = messages(&daemon, &chat).get(1)?.clone();
-        (said["state"] == "completed").then(|| said["tools"].clone())
+        (said["state"] == "stopped").then(|| said["tools"].clone())
     });
     assert!(tools.as_array().unwrap().iter().all(|tool| tool["state"] == "failed"), "{tools}");
     assert!(ids.iter().all(|id| daemon.api.task(id)["status"] == "running"));

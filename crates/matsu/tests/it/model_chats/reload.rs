@@ -81,7 +81,7 @@ fn a_daemon_that_is_told_to_end_stores_what_had_arrived() {
     daemon.process.signal(Signal::TERM);
     daemon.process.ends_within(MOMENT);
     let daemon = serve(&home);
-    let kept = hears(&daemon, &chat, "completed", &seen);
+    let kept = hears(&daemon, &chat, "stopped", &seen);
     assert!(!kept["content"].as_str().unwrap().contains("199."), "{kept}");
 }
 
@@ -101,7 +101,7 @@ fn half_an_answer_over_the_wire_is_shown_and_kept() {
         reader.until("half of it", |reader| reader.last() == "half an answer" && reader.answering);
     }
     daemon.api.post(&format!("/api/v1/chats/{chat}/stop"), &json!({}));
-    hears(&daemon, &chat, "completed", "half an answer");
+    hears(&daemon, &chat, "stopped", "half an answer");
     let left = until("the vendor sees that nobody listens", MOMENT, || {
         let asked = server.asked();
         asked.first().filter(|request| request.fate == matsu_testkit::model_server::Fate::ClientLeft).cloned()
