@@ -37,7 +37,7 @@ impl Search<'_> {
                 pool.push((document, fragment));
             }
         }
-        let drafts = self.best(passages).await?;
+        let drafts = self.best(passages, next.read.len()).await?;
         next.is_picked = true;
         let mut claims = Vec::new();
         for draft in drafts {
@@ -51,10 +51,11 @@ impl Search<'_> {
     }
 
     /// Counting the words of thousands of sentences takes a moment; not on the thread that others wait on.
-    async fn best(&self, passages: Vec<PoolPassage>) -> Result<Vec<PoolDraft>, Halt> {
+    async fn best(&self, passages: Vec<PoolPassage>, pages: usize) -> Result<Vec<PoolDraft>, Halt> {
         let maker = Arc::clone(&self.kit.claim_maker);
         let (question, query) = (self.config.question.clone(), self.input.query.clone());
-        let request = PoolRequest { question, query, passages, claims_max: CLAIMS_PER_SEARCH_MAX };
+        let claims_max = CLAIMS_PER_SEARCH_MAX.max(pages);
+        let request = PoolRequest { question, query, passages, claims_max };
         let picked = tokio::task::spawn_blocking(move || maker.pool().map(|pool| pool.best(&request)));
         let picked = picked.await.map_err(|error| Halt::Failed {
             code: ErrorCode::InternalError,

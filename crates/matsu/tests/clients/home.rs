@@ -26,7 +26,9 @@ pub struct Home {
 impl Home {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("matsu-clients").tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("signals")).unwrap();
+        for name in ["signals", "some documents"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
         Self { folder, settings: Vec::new(), user: None, _programs: None }
     }
 
