@@ -559,10 +559,10 @@ async def b21_materials_are_bounded_and_every_claim_resolves(m):
 async def b21_three_hundred_and_thirty_three_claims_fit(m):
     for n in range(333):
         own = " ".join(hashlib.sha256(f"{n} {k}".encode()).hexdigest()[:7] for k in range(25))
-        text = f"Ledger group{n % 7} counted rice for {own}."
+        text = f"Ledger group{n % 12} counted rice for {own}."
         (DATA.parent / "documents" / f"ledger-{n}.md").write_text(f"---\nurl: https://s{n % 40}.example{n % 40}.org/{n}\n---\n# Case {n}\n\n{text}\n")
-    task = await m.task(budget={"max_pages": 400})
-    await m.queue(task, *(f"ledger group{n} rice" for n in range(7)), engines=["local"], max_pages=200)
+    task = await m.task(budget={"max_pages": 700})
+    await m.queue(task, *(f"ledger group{n} rice" for n in range(12)), engines=["local"], max_pages=200)
     await m.done(task)
     seen, cursor, m.bytes = [], None, 0
     while True:
