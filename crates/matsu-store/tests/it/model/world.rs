@@ -143,6 +143,12 @@ impl World {
                         _ => TaskStatus::Completed,
                     }
                 }
+                _ if task.kind == TaskKind::Research
+                    && counts.unfinished() == 0
+                    && counts.completed + counts.failed > 0 =>
+                {
+                    TaskStatus::Finished
+                }
                 _ if counts.awaiting_input > 0 => TaskStatus::InputRequired,
                 _ if counts.running > 0 => TaskStatus::Running,
                 _ => TaskStatus::Queued,
