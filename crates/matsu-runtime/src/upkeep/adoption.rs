@@ -57,7 +57,7 @@ async fn adopt(runtime: &Runtime, host: &dyn AgentHost, shown: &mut HashSet<Leas
     Ok(())
 }
 
-/// Whoever looks at the run sees what it waits for. What it does next replaces this.
+/// Shows as progress what the run waits for. The next progress of the run replaces it.
 async fn show_waiting(runtime: &Runtime, left: &LeftRun) -> Result<(), StoreError> {
     let progress_json = serde_json::json!({ "message": format!("waiting for host {}", left.host) }).to_string();
     let note = ProgressNote { lease: left.lease.clone(), progress_json };
