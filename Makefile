@@ -33,7 +33,7 @@ run: ui ## Build the release binary and start the server (cargo run --release -p
 	cargo run --release --locked -p matsu -- serve
 
 test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
-	RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) cargo test --workspace --locked
+	RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) scripts/test.sh
 	scripts/page-tests.sh
 
 check: fmt clippy test doc deny machete tidy ## Everything a change must pass

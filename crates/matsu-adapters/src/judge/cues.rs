@@ -1,6 +1,8 @@
 //! Words that turn a statement around, and words that say which way something goes. Small on purpose: every word here
 //! can be read and argued about.
 
+use std::{collections::HashMap, sync::LazyLock};
+
 /// Words too common to tell one statement from another.
 const COMMON: &str = "the a an of in to and or for with by on at from as is are was were be been being that this these \
     those it its their than then which who whom have has had do does did can could may might will would should also \
@@ -55,11 +57,27 @@ pub struct Cue {
     pub goes_down: bool,
 }
 
+/// Every listed word. Each word of each claim is looked up, so the lists are split once.
+static CUES: LazyLock<HashMap<&'static str, Cue>> = LazyLock::new(|| {
+    let lists: [(&str, fn(&mut Cue)); 4] = [
+        (COMMON, |cue| cue.is_common = true),
+        (DENIALS, |cue| cue.denies = true),
+        (UP, |cue| cue.goes_up = true),
+        (DOWN, |cue| cue.goes_down = true),
+    ];
+    let mut cues = HashMap::new();
+    for (words, mark) in lists {
+        for word in words.split_whitespace() {
+            mark(cues.entry(word).or_default());
+        }
+    }
+    cues
+});
+
 impl Cue {
     /// Of a word in lower case.
     pub fn of(word: &str) -> Self {
-        let has = |list: &str| list.split_whitespace().any(|known| known == word);
-        Self { is_common: has(COMMON), denies: has(DENIALS), goes_up: has(UP), goes_down: has(DOWN) }
+        CUES.get(word).copied().unwrap_or_default()
     }
 
     /// Of a whole text in a script without spaces.
