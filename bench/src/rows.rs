@@ -16,6 +16,7 @@ mod memory_per_waiter;
 mod page_extraction;
 mod queue_searches;
 mod stance_judge;
+mod run_starts;
 mod start_and_idle;
 mod tool_call_cpu;
 mod wake_http;
@@ -42,6 +43,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "woken-at-once", run: woken_at_once::run },
     Row { name: "queue-searches", run: queue_searches::run },
     Row { name: "agent-runs", run: agent_runs::run },
+    Row { name: "run-starts", run: run_starts::run },
     Row { name: "dispatch-overhead", run: dispatch_overhead::run },
     Row { name: "tool-call-cpu", run: tool_call_cpu::run },
     Row { name: "first-token", run: first_token::run },

@@ -1,2 +1,3 @@
+//! Runs the target `agent_streams` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("agent_streams");

@@ -1,2 +1,3 @@
+//! Runs the target `cookies` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("cookies");

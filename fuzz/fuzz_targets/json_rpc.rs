@@ -1,2 +1,3 @@
+//! Runs the target `json_rpc` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("json_rpc");

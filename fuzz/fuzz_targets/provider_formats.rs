@@ -1,2 +1,3 @@
+//! Runs the target `provider_formats` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("provider_formats");

@@ -1,2 +1,3 @@
+//! Runs the target `redaction` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("redaction");

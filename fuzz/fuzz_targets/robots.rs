@@ -1,2 +1,3 @@
+//! Runs the target `robots` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("robots");

@@ -1,2 +1,3 @@
+//! Runs the target `sse` of `matsu-fuzz` under libFuzzer.
 #![no_main]
 fuzz::target!("sse");

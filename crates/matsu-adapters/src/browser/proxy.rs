@@ -143,9 +143,13 @@ impl Wanted {
             let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
             !line.is_empty() && !matches!(name.as_str(), "proxy-connection" | "connection" | "proxy-authorization")
         });
+        let mut forward = format!("{method} {path} {version}\r\n");
+        for line in kept {
+            forward.push_str(line);
+            forward.push_str("\r\n");
+        }
         // One request a connection: the next one may be for another site.
-        let kept: Vec<&str> = kept.collect();
-        let forward = format!("{method} {path} {version}\r\n{}\r\nconnection: close\r\n\r\n", kept.join("\r\n"));
+        forward.push_str("connection: close\r\n\r\n");
         Some(Self { url, forward: Some(forward) })
     }
 }
@@ -162,6 +166,8 @@ mod tests {
             wanted.forward.as_deref(),
             Some("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\nAccept: */*\r\nconnection: close\r\n\r\n")
         );
+        let bare = Wanted::parse("GET http://example.org/ HTTP/1.1\r\n\r\n").expect("a request");
+        assert_eq!(bare.forward.as_deref(), Some("GET / HTTP/1.1\r\nconnection: close\r\n\r\n"));
         let tunnel =
             Wanted::parse("CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n").expect("a request");
         assert_eq!((tunnel.url.as_str(), tunnel.forward), ("https://example.org/", None));

@@ -140,6 +140,10 @@ fn numeric(name: &str) -> Option<u32> {
     let parts: Vec<&str> = name.strip_suffix('.').unwrap_or(name).split('.').collect();
     let numbers = parts.iter().map(|part| {
         let lower = part.to_ascii_lowercase();
+        // Rust would also read a sign; the C library does not.
+        if !lower.starts_with(|first: char| first.is_ascii_digit()) {
+            return None;
+        }
         match lower.strip_prefix("0x") {
             Some(digits) => u32::from_str_radix(digits, 16).ok(),
             None if lower.len() > 1 && lower.starts_with('0') => u32::from_str_radix(&lower, 8).ok(),

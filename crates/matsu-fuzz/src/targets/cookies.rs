@@ -1,6 +1,6 @@
 //! Cookies that a person pasted: the first line is the host they are for.
 
-use matsu_adapters::fetch::cookies::{header_for, parse};
+use matsu_adapters::fetch::cookies::{Cookie, header_for, parse};
 use url::Url;
 
 use crate::input::first_line;
@@ -20,6 +20,8 @@ pub fn run(data: &[u8]) {
             host == cookie.domain || (cookie.with_subdomains && host.ends_with(&format!(".{}", cookie.domain)))
         });
         assert!(may_go, "cookies went to {host}");
-        assert!(!format!("{cookies:?}").contains(&header), "a value is shown");
     }
+    let without_values: Vec<_> =
+        cookies.iter().map(|cookie| Cookie { value: String::new(), ..cookie.clone() }).collect();
+    assert_eq!(format!("{cookies:?}"), format!("{without_values:?}"), "a value is shown");
 }

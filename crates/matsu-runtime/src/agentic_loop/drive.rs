@@ -374,8 +374,8 @@ impl Drive {
         }
         let stop_reason = left.as_ref().map_or(StopReason::EndTurn, |left| left.reason);
         if stop_reason != StopReason::EndTurn {
-            let own = self.history.iter_mut().skip(self.given);
-            if let Some(last) = own.filter(|entry| entry.role == Role::Assistant).next_back() {
+            let mut own = self.history.iter_mut().skip(self.given);
+            if let Some(last) = own.rfind(|entry| entry.role == Role::Assistant) {
                 last.cut_by = Some(stop_reason.as_str().to_owned());
             }
         }

@@ -1,5 +1,6 @@
 //! The page's doors: signing in by a code that works once, the two halves of a session, what others may not do.
 
+use matsu_core::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -79,6 +80,35 @@ fn a_code_signs_in_once_and_the_session_outlives_the_server() {
     let daemon = Daemon::announced(process, &home.data_dir());
     let page = Page { api: &daemon.api, cookie, key };
     assert_eq!(page.get("/api/v1/tasks").status, 200);
+}
+
+#[test]
+fn a_page_without_a_request_for_twelve_hours_is_signed_out() {
+    const IDLE_MS: i64 = 12 * 3_600 * 1_000;
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let page = Page::sign_in(&home, &daemon);
+    let store = rusqlite::Connection::open(home.data("matsu.db")).unwrap();
+    store.busy_timeout(START_MAX).unwrap();
+    let expires_at = || -> i64 {
+        store.query_row("SELECT expires_at FROM tokens WHERE name LIKE 'page:%'", [], |row| row.get(0)).unwrap()
+    };
+    let now_ms = || Clock::system().now().as_millis();
+    // The test moves the end and not the clock: only the time between the two counts.
+    let left_ms = |left: i64| {
+        store.execute("UPDATE tokens SET expires_at = ?1 WHERE name LIKE 'page:%'", [now_ms() + left]).unwrap();
+    };
+    let fresh = expires_at() - now_ms();
+    assert!((IDLE_MS - 60_000..=IDLE_MS).contains(&fresh), "{fresh} ms");
+
+    left_ms(60_000);
+    assert_eq!(page.get("/api/v1/tasks").status, 200, "one minute is left");
+    assert!(expires_at() - now_ms() > IDLE_MS - 60_000, "a request begins the time anew");
+
+    left_ms(-1);
+    assert_eq!(page.get("/api/v1/tasks").status, 401);
+    left_ms(IDLE_MS);
+    assert_eq!(page.get("/api/v1/tasks").status, 401, "what has ended stays ended");
 }
 
 #[test]

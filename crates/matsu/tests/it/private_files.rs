@@ -6,8 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::api::{noop, until};
 use crate::home::Home;
+use crate::model_chats;
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
@@ -29,7 +32,7 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>, seen: &mut usize) {
 
 #[test]
 fn every_file_in_the_data_directory_is_closed_to_others() {
-    let home = Home::sqlite();
+    let home = model_chats::home();
     let data = home.data_dir();
     fs::create_dir_all(&data).unwrap();
     // As an older version, or the user, may have left them.
@@ -44,7 +47,25 @@ fn every_file_in_the_data_directory_is_closed_to_others() {
         .unwrap();
     let home = home.with_variable("MATSU_RESEARCH_FOLDERS", documents.display().to_string());
 
-    let daemon = home.serve();
+    let agents = home.path("agents");
+    fs::create_dir_all(&agents).unwrap();
+    let definition = "name = \"sh\"\ncommand = \"/bin/sh\"\nargs = [\"-s\"]\nprompt = \"stdin\"\noutput = \"text\"\n[modes.read-only]\n";
+    fs::write(agents.join("sh.toml"), definition).unwrap();
+    let config = fs::read_to_string(home.path("config.toml")).unwrap();
+    let roots = format!("[agents]\nroots = \"{}\"\n", documents.display());
+    fs::write(home.path("config.toml"), format!("{config}{roots}")).unwrap();
+
+    let daemon = model_chats::serve(&home);
+    let chat = model_chats::open(&daemon, &["echo"]);
+    model_chats::say(&daemon, &chat, "@echo hello");
+    model_chats::hears(&daemon, &chat, "completed", "You said");
+    let wish =
+        json!({ "cli_name": "sh", "message": "umask 0; touch ~/open; echo under way; sleep 60", "run_async": true });
+    let run = daemon.api.post("/api/v1/tools/use_agent", &wish);
+    let run = run["task_id"].as_str().unwrap_or_else(|| panic!("{run}")).to_owned();
+    until("the run says something", Duration::from_secs(30), || {
+        daemon.api.task(&run).to_string().contains("under way").then_some(())
+    });
     let task = daemon.api.submit(vec![noop()]);
     daemon.api.ended(&task, Duration::from_secs(30));
     home.run(&["research", "What does long polling hold open?", "--dir", documents.to_str().unwrap()]).good();
@@ -55,7 +76,7 @@ fn every_file_in_the_data_directory_is_closed_to_others() {
     assert_eq!(mode(&data), 0o700, "the folder itself");
     let (mut found, mut seen) = (Vec::new(), 0);
     open_to_others(&data, &mut found, &mut seen);
-    assert!(seen >= 8, "only {seen} files: nothing was done");
+    assert!(seen >= 12, "only {seen} files: nothing was done");
     assert!(found.is_empty(), "others may reach {found:#?}");
 }
 
