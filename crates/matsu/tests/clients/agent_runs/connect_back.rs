@@ -166,6 +166,50 @@ fn a_run_has_no_say_in_its_folders() {
     assert_eq!(stored, json!([bench.root.canonicalize().unwrap()]), "its own directory alone");
 }
 
+/// Asks the daemon's socket for each of these over REST, as the run that it is. What the first answer names as its chat
+/// stands for `OWN` in the requests behind it.
+fn asks(requests: &[(&str, String, Value)]) -> String {
+    let requests = json!(requests).to_string().replace('\'', "'\\''");
+    way_back(&format!("rest '{requests}'"))
+}
+
+#[test]
+fn a_run_with_models_has_the_chats_it_opened_and_no_others() {
+    let bench = Bench::new();
+    let config = bench.home.path(".config/matsu");
+    let definition = std::fs::read_to_string(config.join("agents/back.toml")).unwrap();
+    let definition = definition
+        .replace("name = \"back\"", "name = \"chatty\"")
+        .replace("[connect_back]", "[connect_back]\ngrants = \"models\"");
+    std::fs::write(config.join("agents/chatty.toml"), definition).unwrap();
+    std::fs::write(config.join("script.json"), json!({ "replies": [{ "text": ["Yes."] }] }).to_string()).unwrap();
+    let provider = "[providers.echo]\nwire = \"scripted\"\nscript = \"script.json\"\n";
+    let settings = std::fs::read_to_string(config.join("config.toml")).unwrap_or_default();
+    std::fs::write(config.join("config.toml"), format!("{settings}\n{provider}")).unwrap();
+    let mut client = bench.client();
+    client.call("list_agents", &json!({}));
+    let (_, http) = bench.home.relayed();
+    let persons = http.rest("POST", "/api/v1/chats", &json!({ "models": ["echo"] })).json();
+    let persons = persons["chat_id"].as_str().unwrap_or_else(|| panic!("{persons}")).to_owned();
+
+    let words = json!({ "content": "the person's own words" });
+    let requests = [
+        ("POST", "/api/v1/chats".to_owned(), json!({ "models": ["echo"] })),
+        ("GET", "/api/v1/chats/OWN".to_owned(), Value::Null),
+        ("POST", "/api/v1/chats/OWN/approvals".to_owned(), json!({ "call_id": "c", "decision": "allow" })),
+        ("GET", "/api/v1/chats".to_owned(), Value::Null),
+        ("GET", format!("/api/v1/chats/{persons}"), Value::Null),
+        ("GET", format!("/api/v1/chats/{persons}/messages"), Value::Null),
+        ("POST", format!("/api/v1/chats/{persons}/messages"), words),
+        ("POST", format!("/api/v1/chats/{persons}/approvals"), json!({ "call_id": "c", "decision": "allow" })),
+    ];
+    let said = lines(&run(&mut client, "chatty", &asks(&requests)));
+    let seen: Vec<i64> = said.iter().map(|each| each["status"].as_i64().unwrap()).collect();
+    assert_eq!(seen, [201, 200, 403, 403, 404, 404, 404, 403], "{said:#?}");
+    let messages = http.rest("GET", &format!("/api/v1/chats/{persons}/messages"), &Value::Null).json();
+    assert_eq!(messages["items"], json!([]), "nothing was said in the person's name");
+}
+
 /// The folders that a research task was stored with.
 pub fn folders_of(home: &crate::home::Home, task: &str) -> Value {
     use matsu_core::ports::store::TaskLookup;

@@ -4,11 +4,14 @@
     way_back.py --root DIR NAME JSON …         the same with a folder of its own choice
     way_back.py tools                          the names it is offered
     way_back.py token                          its token, and whether any argument of any process shows it
+    way_back.py rest '[[METHOD, PATH, BODY] …]'  status and answer of each, a line each; OWN is the first chat it opened
 """
 
 import glob
+import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -35,7 +38,28 @@ def arguments_show(secret):
     return False
 
 
+class Local(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(os.environ["DATA"] + "/matsu.sock")
+
+
+def rest(requests):
+    own = ""
+    headers = {"Authorization": "Bearer " + os.environ["MATSU_SESSION_TOKEN"], "Content-Type": "application/json"}
+    for method, path, body in requests:
+        connection = Local("localhost")
+        connection.request(method, path.replace("OWN", own), json.dumps(body) if body else None, headers)
+        answer = connection.getresponse()
+        said = json.loads(answer.read() or b"{}")
+        own = own or said.get("chat_id", "")
+        print(json.dumps({"status": answer.status, "said": said}))
+
+
 def main():
+    if sys.argv[1] == "rest":
+        rest(json.loads(sys.argv[2]))
+        return
     if sys.argv[1] == "token":
         token = os.environ["MATSU_SESSION_TOKEN"]
         # Backwards: as it is, it would be redacted.
