@@ -7,7 +7,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,10 +103,14 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > LEFT_FOR)
 }
 
-/// A socket in a folder, whose path may be longer than an address can be: it is reached by the folder's descriptor.
+/// A socket in a folder, for its user alone. The folder's path may be longer than an address can be, about 100 bytes,
+/// so the socket is bound by way of the folder's descriptor.
 pub fn bind_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
     let folder = rustix::fs::open(folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    UnixListener::bind(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+    let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+    let listener = UnixListener::bind(&path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
 /// The other end of [`bind_in`].

@@ -28,7 +28,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use super::process;
-use super::runs_folder::RunFolder;
+use super::runs_folder::{RunFolder, write_private};
 use super::sandbox::state;
 use super::shim::ending;
 use super::shim::order::Report;
@@ -235,7 +235,7 @@ async fn begin(folder: &RunFolder, order: &RunOrder) -> io::Result<(Program, Out
     if let Some(run_socket) = &order.order.socket {
         socket::open(run_socket).map_err(|error| io::Error::other(format!("its socket: {error}")))?;
     }
-    std::fs::write(folder.begun(), [])?;
+    write_private(&folder.begun(), "")?;
     let (out, out_end) = io::pipe()?;
     let (err, err_end) = io::pipe()?;
     // The program inherits these two from this process, which then gives them up: they end with the program.

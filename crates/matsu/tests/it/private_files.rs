@@ -16,7 +16,8 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// Everything below a folder that others may do something with.
+/// Everything below a folder that others may do something with. What a run puts into the temporary folder that is its
+/// own is not Matsu's; the folder itself is closed.
 fn open_to_others(folder: &Path, found: &mut Vec<String>, seen: &mut usize) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
@@ -24,7 +25,8 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>, seen: &mut usize) {
         if !kind.is_symlink() && mode(&path) & 0o077 != 0 {
             found.push(format!("{} {:o}", path.display(), mode(&path)));
         }
-        if kind.is_dir() {
+        let is_of_run = path.file_name().is_some_and(|name| name == "tmp");
+        if kind.is_dir() && !is_of_run {
             open_to_others(&path, found, seen);
         }
     }

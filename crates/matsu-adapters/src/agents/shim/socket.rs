@@ -3,16 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "connections end with the shim, which has nothing else to do")]
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
 use matsu_core::limits::RUN_CALL_HELD;
-use rustix::fs::{Mode, OFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
+use super::super::runs_folder::bind_in;
 use super::order::RunSocket;
 
 const RETRY_EVERY: Duration = Duration::from_millis(100);
@@ -22,15 +21,8 @@ const RETRY_EVERY: Duration = Duration::from_millis(100);
 /// # Errors
 /// The folder is gone.
 pub fn open(socket: &RunSocket) -> io::Result<()> {
-    drop(tokio::spawn(serve(listen(socket)?, socket.clone())));
+    drop(tokio::spawn(serve(bind_in(&socket.folder, "matsu.sock")?, socket.clone())));
     Ok(())
-}
-
-fn listen(socket: &RunSocket) -> io::Result<UnixListener> {
-    // By way of the folder's descriptor: an address holds about 100 bytes, and the folder's path may be longer.
-    let folder = rustix::fs::open(&socket.folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}/matsu.sock", folder.as_raw_fd());
-    UnixListener::bind(path)
 }
 
 async fn serve(listener: UnixListener, socket: RunSocket) {

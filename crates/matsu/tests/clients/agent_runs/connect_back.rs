@@ -189,7 +189,7 @@ fn a_run_with_models_has_the_chats_it_opened_and_no_others() {
     let mut client = bench.client();
     client.call("list_agents", &json!({}));
     let (_, http) = bench.home.relayed();
-    let persons = http.rest("POST", "/api/v1/chats", &json!({ "models": ["echo"] })).json();
+    let persons = http.rest("POST", "/chats", &json!({ "models": ["echo"] })).json();
     let persons = persons["chat_id"].as_str().unwrap_or_else(|| panic!("{persons}")).to_owned();
 
     let words = json!({ "content": "the person's own words" });
@@ -205,8 +205,8 @@ fn a_run_with_models_has_the_chats_it_opened_and_no_others() {
     ];
     let said = lines(&run(&mut client, "chatty", &asks(&requests)));
     let seen: Vec<i64> = said.iter().map(|each| each["status"].as_i64().unwrap()).collect();
-    assert_eq!(seen, [201, 200, 403, 403, 404, 404, 404, 403], "{said:#?}");
-    let messages = http.rest("GET", &format!("/api/v1/chats/{persons}/messages"), &Value::Null).json();
+    assert_eq!(seen, [200, 200, 403, 403, 404, 404, 404, 403], "{said:#?}");
+    let messages = http.rest("GET", &format!("/chats/{persons}/messages"), &Value::Null).json();
     assert_eq!(messages["items"], json!([]), "nothing was said in the person's name");
 }
 
