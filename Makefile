@@ -29,8 +29,8 @@ help: ## List the targets
 ui: ## Build the web page, if its sources changed (needs Node.js 20)
 	@scripts/ui.sh
 
-run: ui ## Build the release binary and start the server (cargo run --release -p matsu -- serve)
-	cargo run --release --locked -p matsu -- serve
+run: ui ## Build from source, quickly, and start the server (cargo run --profile source -p matsu -- serve)
+	cargo run --profile source --locked -p matsu -- serve
 
 test: setup ui ## All tests, tidy among them, with a private PostgreSQL server and a real Chromium
 	RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) scripts/test.sh

@@ -33,7 +33,7 @@ export HOME=$scratch/home
 echo '{}' >"$HOME/.claude.json"
 git clone --quiet "$here" "$scratch/matsu"
 cd "$scratch/matsu"
-export PATH=$PWD/target/release:$PATH
+export PATH=$PWD/target/source:$PATH
 
 began=$(date +%s)
 since() { echo "$(($(date +%s) - began)) s"; }

@@ -10,6 +10,14 @@ use crate::fetch::names::GuardedNames;
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
+/// Every client begins here, because the TLS library does its cryptography with what this process has chosen for it.
+#[must_use]
+pub fn builder() -> reqwest::ClientBuilder {
+    // An error says that it was chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+}
+
 /// A client for pages of the web: names are resolved through the guard.
 ///
 /// # Errors
@@ -31,7 +39,7 @@ pub fn service_client(user_agent: &str, time_max: Duration) -> Result<reqwest::C
 }
 
 fn base(user_agent: &str, time_max: Duration) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
+    builder()
         .user_agent(user_agent)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()

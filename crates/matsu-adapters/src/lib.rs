@@ -6,7 +6,7 @@ pub mod browser;
 pub mod claims;
 pub mod engines;
 pub mod fetch;
-mod http;
+pub mod http;
 pub mod judge;
 pub mod mcp_host;
 pub mod model_research;

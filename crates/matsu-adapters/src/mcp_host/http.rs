@@ -1,5 +1,4 @@
 //! The HTTP client for remote MCP servers.
-#![expect(clippy::disallowed_methods, reason = "the one file of the MCP host that builds HTTP clients")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -15,8 +14,7 @@ pub fn transport(
     url: &str,
     headers: &BTreeMap<String, String>,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
-    let mut builder =
-        reqwest::Client::builder().connect_timeout(CONNECT_MAX).redirect(reqwest::redirect::Policy::none());
+    let mut builder = crate::http::builder().connect_timeout(CONNECT_MAX).redirect(reqwest::redirect::Policy::none());
     let host = reqwest::Url::parse(url).map_err(|error| format!("its url is no address: {error}"))?;
     if host.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.") || host == "[::1]") {
         builder = builder.no_proxy();

@@ -1,5 +1,4 @@
 //! The HTTP client that models are reached with.
-#![expect(clippy::disallowed_methods, reason = "the one file of the providers that builds HTTP clients")]
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(15);
 
 /// A client for one provider. Redirects are not followed: a key must not travel to another place.
 pub fn client(base_url: &str) -> Result<reqwest::Client, String> {
-    let mut builder = reqwest::Client::builder()
+    let mut builder = crate::http::builder()
         .connect_timeout(CONNECT_MAX)
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true)

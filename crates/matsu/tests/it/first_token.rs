@@ -60,7 +60,7 @@ async fn through_the_loop(provider: &Arc<dyn Provider>) -> Duration {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_loop_adds_at_most_five_milliseconds_to_a_bare_stream() {
     let server = ModelServer::start(Script::new().always(Reply::text("word!"))).unwrap();
-    let (provider, client) = (provider(&server), reqwest::Client::builder().no_proxy().build().unwrap());
+    let (provider, client) = (provider(&server), matsu_adapters::http::builder().no_proxy().build().unwrap());
     let (mut alone, mut with) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         alone.push(bare(&client, &server.url()).await);
