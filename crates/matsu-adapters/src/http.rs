@@ -11,7 +11,6 @@ use crate::fetch::names::GuardedNames;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// Every client begins here, because the TLS library does its cryptography with what this process has chosen for it.
-#[must_use]
 pub fn builder() -> reqwest::ClientBuilder {
     // An error says that it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();

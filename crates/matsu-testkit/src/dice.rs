@@ -1,6 +1,7 @@
 //! Random numbers that a test repeats by its seed.
+#![expect(clippy::disallowed_methods, reason = "a test is told by its environment which seed to repeat")]
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use matsu_core::clock::Clock;
 
 /// The dice of one test; `None` if chaos was not asked for.
 ///
@@ -10,8 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn dice(test: &str) -> Option<Dice> {
     if std::env::var("MATSU_CHAOS").is_ok_and(|value| value == "1") {
         let seed = match std::env::var("MATSU_CHAOS_SEED") {
-            Ok(seed) => seed.parse().expect("MATSU_CHAOS_SEED is a number"),
-            Err(_) => u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()),
+            Ok(seed) => seed.parse().unwrap_or_else(|error| panic!("MATSU_CHAOS_SEED is {seed:?}: {error}")),
+            Err(_) => Clock::system().nanos(),
         };
         println!("{test}: seed {seed}");
         return Some(Dice { seed });
@@ -27,8 +28,7 @@ pub struct Dice {
 }
 
 impl Dice {
-    #[expect(clippy::should_implement_trait, reason = "it never ends, and is no iterator")]
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +38,7 @@ impl Dice {
 
     /// From zero up to, but without, `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.number() % bound
     }
 
     /// True once in `times`.
@@ -46,8 +46,8 @@ impl Dice {
         self.below(times) == 0
     }
 
-    /// Dice of somebody else's, who throws at the same time.
+    /// Dice for a thread of its own.
     pub fn another(&mut self) -> Self {
-        Self { seed: self.next() }
+        Self { seed: self.number() }
     }
 }

@@ -293,7 +293,7 @@ mod tests {
             checked(&["--dir", value], &bounds)
         };
         let docs = format!("--dir={}", root.join("docs").display());
-        assert_eq!(of(Mode::ReadOnly, "docs").unwrap(), [docs.clone()]);
+        assert_eq!(of(Mode::ReadOnly, "docs").unwrap(), std::slice::from_ref(&docs));
         assert_eq!(of(Mode::WorkspaceWrite, "docs").unwrap(), [docs]);
         assert!(of(Mode::ReadOnly, "repo/src").is_ok());
         for value in ["/", "..", "out", "out/etc", "nowhere", "a,b", "docs/../../.."] {

@@ -130,7 +130,7 @@ mod tests {
         fs::create_dir_all(root.join("project/src/deep")).unwrap();
         let git = root.join("project/.git");
         for directory in ["project", "project/src/deep"] {
-            assert_eq!(protected_git_paths(&root.join(directory)), [git.clone()], "{directory}");
+            assert_eq!(protected_git_paths(&root.join(directory)), std::slice::from_ref(&git), "{directory}");
         }
         assert_eq!(protected_git_paths(&root), [git], "one below counts too");
         assert!(is_inside_git(&root.join("project/src")) && !is_inside_git(&root));

@@ -59,18 +59,16 @@ pub struct Cue {
 
 /// Every listed word. Each word of each claim is looked up, so the lists are split once.
 static CUES: LazyLock<HashMap<&'static str, Cue>> = LazyLock::new(|| {
-    let lists: [(&str, fn(&mut Cue)); 4] = [
-        (COMMON, |cue| cue.is_common = true),
-        (DENIALS, |cue| cue.denies = true),
-        (UP, |cue| cue.goes_up = true),
-        (DOWN, |cue| cue.goes_down = true),
-    ];
-    let mut cues = HashMap::new();
-    for (words, mark) in lists {
+    let mut cues: HashMap<_, Cue> = HashMap::new();
+    let mut mark = |words: &'static str, mark: fn(&mut Cue)| {
         for word in words.split_whitespace() {
             mark(cues.entry(word).or_default());
         }
-    }
+    };
+    mark(COMMON, |cue| cue.is_common = true);
+    mark(DENIALS, |cue| cue.denies = true);
+    mark(UP, |cue| cue.goes_up = true);
+    mark(DOWN, |cue| cue.goes_down = true);
     cues
 });
 

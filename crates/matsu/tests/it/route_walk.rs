@@ -361,7 +361,7 @@ fn another_member_gets_no_byte_over_any_tool() {
         };
         let foreign = said(real);
         stage.assert_clean(&name, &foreign);
-        let names_something = arguments.to_string() != filled(&arguments, real).to_string();
+        let names_something = arguments != filled(&arguments, real);
         if names_something {
             assert_eq!(foreign, said(nowhere), "{name} tells an id that exists from one that does not");
             let own = stage.daemon.api.post(&format!("/api/v1/tools/{name}"), &filled(&arguments, real));

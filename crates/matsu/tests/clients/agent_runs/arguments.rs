@@ -56,13 +56,9 @@ fn what_a_mode_and_the_roots_allow_is_passed_as_one_argument() {
     }
 }
 
-#[test]
-fn what_reaches_further_is_refused_for_every_agent() {
-    let bench = bench("[agents]\nmode_max = \"workspace-write\"\n");
-    std::os::unix::fs::symlink("/", bench.root.join("everything")).unwrap();
-    let mut client = bench.client();
-    let long = "x".repeat(200_000);
-    let cases = [
+/// Arguments that reach further than a caller may, by agent.
+fn too_far() -> Vec<(&'static str, Vec<Value>)> {
+    vec![
         (
             "claude",
             vec![
@@ -118,8 +114,16 @@ fn what_reaches_further_is_refused_for_every_agent() {
             ],
         ),
         ("opencode", vec![json!(["--agent", "x"]), json!(["--dir", "/"]), json!(["x"]), json!(["--auto"])]),
-    ];
-    for (agent, wishes) in cases {
+    ]
+}
+
+#[test]
+fn what_reaches_further_is_refused_for_every_agent() {
+    let bench = bench("[agents]\nmode_max = \"workspace-write\"\n");
+    std::os::unix::fs::symlink("/", bench.root.join("everything")).unwrap();
+    let mut client = bench.client();
+    let long = "x".repeat(200_000);
+    for (agent, wishes) in too_far() {
         let everywhere = [json!([long.clone()]), json!(["--add-dir", "a\nb"]), json!(["--add-dir", "a\0b"])];
         for args in wishes.into_iter().chain(everywhere) {
             let said = client.call("use_agent", &json!({ "cli_name": agent, "message": "hello", "args": args }));

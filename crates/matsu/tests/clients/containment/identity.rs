@@ -105,9 +105,7 @@ fn a_run_cannot_start_a_less_confined_one() {
             ask(",\"confinement\":\"open\""),
             ask(",\"confine\":\"open\""),
             ask(",\"env\":{\"MATSU_AGENTS_CONFINE\":\"open\"}"),
-            format!(
-                " use_agents '{{\"agents\":[{{\"cli_name\":\"script\",\"message\":\"true\",\"mode\":\"full\"}}]}}'"
-            ),
+            " use_agents '{\"agents\":[{\"cli_name\":\"script\",\"message\":\"true\",\"mode\":\"full\"}]}'".to_owned(),
         ];
         // What the run puts into its own environment is not the daemon's.
         let script =
