@@ -124,6 +124,10 @@ impl Transition for Record {
             settle_reservation(tx, &self.lease, reservation, *spent).await?;
         }
         by.tally(tx, found).await?;
+        let new_rows = recorded.claims > 0 || recorded.edges > 0 || recorded.page_id.is_some();
+        if new_rows || !found.hits.is_empty() || !found.reused.is_empty() || found.tally.is_some() {
+            ledger.change(&task_id, ChangeKind::Progress, |_| {});
+        }
         ledger.write(tx, self.now).await?;
         Ok(recorded)
     }

@@ -148,6 +148,7 @@ on_every_backend! {
     }
     evidence {
         a_claim_leads_back_to_its_page,
+        new_evidence_bumps_the_revision,
         evidence_scores_its_claim,
         evidence_and_checkpoint_are_one,
         late_evidence_is_refused,

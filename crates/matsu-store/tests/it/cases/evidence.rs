@@ -118,6 +118,23 @@ pub async fn a_claim_leads_back_to_its_page(t: TestStore) {
     assert_eq!((totals.pages, totals.fragments, totals.claims, totals.verified_claims), (1, 2, 1, 0));
 }
 
+pub async fn new_evidence_bumps_the_revision(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let revision = async || t.task(&task).await.revision;
+    let before = revision().await;
+    let (id, _) = found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
+    assert_eq!(revision().await, before + 1, "a page and a claim");
+    let (_, other) = found(&t, &job, "https://b.org/1", &["Yes, it is."]).await;
+    let edges = vec![edge(&id, &other[0].id, Relation::Supports, 0.9)];
+    let evidence = NewEvidence { edges, ..NewEvidence::default() };
+    t.store.record(&lease(&job), evidence.clone(), t.now()).await.unwrap();
+    assert_eq!(revision().await, before + 3, "an edge");
+    t.store.record(&lease(&job), evidence, t.now()).await.unwrap();
+    assert_eq!(revision().await, before + 3, "the same edge again changes nothing");
+    let task = t.task(&task).await;
+    assert!(task.finished_revision <= before, "no evidence alone is worth a model's turn");
+}
+
 pub async fn evidence_scores_its_claim(t: TestStore) {
     let (task, job) = searching(&t).await;
     let (id, _) = found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
