@@ -21,7 +21,7 @@ POSTGRES := scripts/postgres.sh run
 # Most tests wait for another process, so two run on each core.
 TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test fuzz
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test fuzz dist dist-test release-check
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -101,6 +101,15 @@ schemathesis: setup ## Property tests of the REST API against its own descriptio
 
 deploy: ## What can be checked of deploy/ without a cluster; says what was not
 	scripts/deploy.sh
+
+dist: ui ## Every artefact of this platform in dist/, with sums (MATSU_BINARY=PATH packs a finished binary)
+	scripts/dist.sh
+
+dist-test: ## Install every artefact of dist/ as its users do; says what was not tried
+	scripts/dist-test.sh
+
+release-check: ## Whether this tree and dist/ can be published
+	scripts/release-check.sh
 
 tool-tokens: setup ## Tokens that a model reads of the lists of tools, against their limits
 	scripts/tool-tokens.sh

@@ -1,5 +1,6 @@
-//! Checks and generators for the workspace: `cargo run -p xtask -- tidy`.
+//! Checks and generators for the workspace: `cargo run -p xtask -- tidy`, `cargo run -p xtask -- plugins`.
 
+mod plugins;
 mod tidy;
 
 use std::process::ExitCode;
@@ -7,9 +8,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["plugins"] => plugins::write(),
         ["tidy"] => tidy::run(),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy");
+            eprintln!("usage: cargo run -p xtask -- tidy|plugins");
             ExitCode::from(2)
         }
     }

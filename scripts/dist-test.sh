@@ -1,0 +1,281 @@
+#!/usr/bin/env bash
+# Installs every artefact of dist/ as its users do, each in a folder of its own, and says aloud what could not be tried.
+#
+#   scripts/dist-test.sh [ROW…]   archive npm wheel deb bundle installer formula plugins image static; all unless named
+#
+# Nothing is published and no account is used. Registries and file servers are on loopback.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+here=$PWD
+dist=$(realpath "${MATSU_DIST:-dist}")
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+target=$(rustc -vV | sed -n 's/^host: //p')
+archive="matsu-$version-$target"
+tools=$(scripts/dist/tools.sh)
+npm_name=$(python3 -c 'import json; print(json.load(open("release.json"))["npm"])')
+pypi_name=$(python3 -c 'import json; print(json.load(open("release.json"))["pypi"])')
+# Not below /tmp: some clients refuse a home there.
+scratch=$(mktemp -d "$here/target/dist-test.XXXXXX")
+homes=()
+started=()
+
+ok() { echo "dist-test: ok: $*"; }
+not_run() { echo "dist-test: NOT RUN: $*"; }
+
+finish() {
+  local home pid
+  # Every installed relay has started a daemon that outlives it.
+  for home in "${homes[@]}"; do
+    [ ! -e "$home/.local/share/matsu/server.json" ] || HOME="$home" "$scratch/$archive/matsu" shutdown >/dev/null 2>&1 || true
+  done
+  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  rm -rf "$scratch"
+}
+trap finish EXIT
+
+# home NAME: a home of its own, with nothing of this machine's settings.
+home() {
+  mkdir -p "$scratch/$1"
+  homes+=("$scratch/$1")
+  export HOME="$scratch/$1" XDG_DATA_HOME="$scratch/$1/.local/share" XDG_CONFIG_HOME="$scratch/$1/.config" XDG_CACHE_HOME="$scratch/$1/.cache"
+}
+
+handshake() { python3 "$here/scripts/dist/handshake.py" "$version" "$@"; }
+
+# serve_files FOLDER: a file server on loopback; its address is in $address.
+serve_files() {
+  local log
+  log=$(mktemp "$scratch/server.XXXXXX")
+  PYTHONUNBUFFERED=1 python3 -m http.server --bind 127.0.0.1 --directory "$1" 0 >"$log" 2>&1 &
+  started+=("$!")
+  until grep -q 'port [0-9]' "$log"; do kill -0 "$!" || { cat "$log" >&2; exit 1; }; sleep 0.05; done
+  address="http://127.0.0.1:$(sed -n 's/.*port \([0-9]*\).*/\1/p' "$log")"
+}
+
+row_archive() {
+  (cd "$dist" && sha256sum --quiet --check SHA256SUMS)
+  local root="$scratch/root" library
+  mkdir -p "$root"/{bin,data,tmp,proc}
+  cp "$scratch/$archive/matsu" "$root/bin/"
+  # The C library and its loader, and nothing else of this system.
+  for library in $(ldd "$scratch/$archive/matsu" | grep -o '/[^ ]*'); do
+    mkdir -p "$root$(dirname "$library")"
+    cp -L "$library" "$root$library"
+  done
+  # It reads the certificates of the system and does not start without them.
+  mkdir -p "$root/etc/ssl/certs"
+  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+  if [ "$(id -u)" = 0 ] || unshare -r true 2>/dev/null; then
+    local enter=(chroot "$root")
+    [ "$(id -u)" = 0 ] || enter=(unshare -r chroot "$root")
+    [ "$("${enter[@]}" /bin/matsu --version)" = "matsu $version" ]
+    # Without a daemon, because in this root there is nothing that could end one.
+    HOME=/data MATSU_DATA_DIR=/data handshake "${enter[@]}" /bin/matsu mcp --no-daemon
+    ok "$archive.tar.gz runs in a root with $(find "$root" -name '*.so*' | wc -l) libraries, certificates and nothing else"
+  else
+    not_run "the archive in a root of its own (chroot is not allowed here)"
+  fi
+  man --warnings -l "$scratch/$archive/matsu.1" 2>"$scratch/man.log" >/dev/null || { cat "$scratch/man.log" >&2; exit 1; }
+  [ ! -s "$scratch/man.log" ] || { cat "$scratch/man.log" >&2; exit 1; }
+  bash -n "$scratch/$archive/completions/matsu.bash"
+  "$tools/venv/bin/python" - "$dist/$archive.cdx.json" <<'PY'
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).read())
+assert error is None, error
+PY
+  ok "sums, man page, completions and SBOM are well formed"
+}
+
+row_npm() {
+  home npm
+  cat >"$scratch/verdaccio.yaml" <<YAML
+storage: $scratch/registry
+uplinks: {}
+packages: { "**": { access: \$all, publish: \$anonymous } }
+log: { type: stdout, format: pretty, level: warn }
+max_body_size: 500mb
+YAML
+  local port registry file
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  registry="http://127.0.0.1:$port/"
+  "$tools/bin/node" "$tools/node_modules/.bin/verdaccio" --config "$scratch/verdaccio.yaml" --listen "127.0.0.1:$port" >"$scratch/verdaccio.log" 2>&1 &
+  started+=("$!")
+  until curl -fs -o /dev/null "$registry-/ping"; do kill -0 "$!" || { cat "$scratch/verdaccio.log" >&2; exit 1; }; sleep 0.1; done
+  printf 'registry=%s\n//127.0.0.1:%s/:_authToken=none\nupdate-notifier=false\n' "$registry" "$port" >"$HOME/.npmrc"
+  export NPM_CONFIG_USERCONFIG="$HOME/.npmrc" npm_config_cache="$HOME/.npm"
+  for file in "$dist"/*.tgz; do npm publish --silent "$file" >/dev/null; done
+  mkdir -p "$HOME/work"
+  (cd "$HOME/work" && handshake npx -y "$npm_name" mcp)
+  # Nothing of ours runs while it is installed.
+  [ "$(npm view --json "$npm_name" scripts)" = "" ]
+  [ "$(npm view "$npm_name" mcpName)" = "$(python3 -c 'import json; print(json.load(open("release.json"))["mcp"])')" ]
+  (cd "$HOME/work" && npm install --silent --omit=optional "$npm_name" >/dev/null && rm -rf "node_modules/$npm_name-linux-x64")
+  if (cd "$HOME/work" && npx --no-install matsu --version) 2>"$HOME/said"; then echo "npm: it started without its platform package" >&2; exit 1; fi
+  grep -q 'is missing. Install again' "$HOME/said"
+  ok "npx -y $npm_name mcp from a local registry; without its platform package it says what to do"
+}
+
+row_wheel() {
+  home wheel
+  local wheel
+  wheel=$(echo "$dist"/*.whl)
+  python3 -m venv "$HOME/venv"
+  "$HOME/venv/bin/pip" install --disable-pip-version-check --quiet --no-index "$wheel"
+  [ "$("$HOME/venv/bin/matsu" --version)" = "matsu $version" ]
+  [ "$("$HOME/venv/bin/$pypi_name" --version)" = "matsu $version" ]
+  "$HOME/venv/bin/pip" uninstall --quiet --yes "$pypi_name"
+  [ ! -e "$HOME/venv/bin/matsu" ]
+  handshake "$tools/venv/bin/uvx" --offline --from "$wheel" matsu mcp
+  ok "pip installs and removes the wheel; uvx --from starts it"
+}
+
+row_deb() {
+  home deb
+  command -v dpkg >/dev/null || { not_run "the Debian package (dpkg is missing)"; return; }
+  [ "$(id -u)" = 0 ] || { not_run "the Debian package (dpkg needs root)"; return; }
+  local root="$scratch/debian" deb
+  deb=$(echo "$dist"/*.deb)
+  mkdir -p "$root/var/lib/dpkg"/{info,updates}
+  touch "$root/var/lib/dpkg/"{status,available}
+  # The root has no libc of its own, so its dependencies are only compared with this machine's.
+  dpkg --root="$root" --force-not-root --force-depends --log="$scratch/dpkg.log" -i "$deb" >"$scratch/dpkg.out" 2>&1 || { cat "$scratch/dpkg.out" >&2; exit 1; }
+  [ "$("$root/usr/bin/matsu" --version)" = "matsu $version" ]
+  grep -qx 'ExecStart=/usr/bin/matsu serve' "$root/usr/lib/systemd/user/matsu.service"
+  [ "$(find "$root/usr" -type f -perm /022 | wc -l)" = 0 ]
+  local needed
+  needed=$(dpkg-deb -f "$deb" Depends | sed -n 's/.*libc6 (>= \([0-9.]*\)).*/\1/p')
+  dpkg --compare-versions "$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" ge "$needed"
+  if command -v systemd-analyze >/dev/null; then
+    sed "s|/usr/bin/matsu|$root/usr/bin/matsu|" "$root/usr/lib/systemd/user/matsu.service" >"$scratch/matsu.service"
+    local said
+    said=$(XDG_RUNTIME_DIR="$scratch" systemd-analyze verify --user --man=no "$scratch/matsu.service" 2>&1 | grep -F matsu.service || true)
+    [ -z "$said" ] || { echo "$said" >&2; exit 1; }
+  else
+    not_run "the unit of the Debian package (systemd-analyze is missing)"
+  fi
+  dpkg --root="$root" --force-not-root --log="$scratch/dpkg.log" -r matsu >/dev/null
+  [ ! -e "$root/usr/bin/matsu" ]
+  ok "dpkg installs and removes the package in a root of its own; it needs glibc $needed"
+}
+
+row_bundle() {
+  home bundle
+  local bundle
+  bundle=$(echo "$dist"/*.mcpb)
+  python3 -m zipfile -e "$bundle" "$HOME/bundle"
+  "$tools/node_modules/.bin/mcpb" validate "$HOME/bundle/manifest.json" >"$HOME/said" || { cat "$HOME/said" >&2; exit 1; }
+  # Python's unpacker drops modes; clients keep them.
+  python3 - "$bundle" <<'PY'
+import sys, zipfile
+mode = zipfile.ZipFile(sys.argv[1]).getinfo("server/matsu").external_attr >> 16
+assert mode & 0o111, oct(mode)
+PY
+  chmod +x "$HOME/bundle/server/matsu"
+  mapfile -t command < <(python3 - "$HOME/bundle" <<'PY'
+import json, sys
+config = json.load(open(f"{sys.argv[1]}/manifest.json"))["server"]["mcp_config"]
+for word in [config["command"], *config["args"]]:
+    print(word.replace("${__dirname}", sys.argv[1]))
+PY
+)
+  handshake "${command[@]}"
+  mkdir -p "$HOME/registry"
+  cp "$dist/server.json" "$HOME/registry/"
+  "$tools/venv/bin/skillsaw" lint "$HOME/registry" >"$HOME/said" 2>&1 || { cat "$HOME/said" >&2; exit 1; }
+  python3 - "$dist" <<'PY'
+import hashlib, json, pathlib, sys
+dist = pathlib.Path(sys.argv[1])
+for package in json.loads((dist / "server.json").read_text())["packages"]:
+    if package["registryType"] == "mcpb":
+        data = (dist / package["identifier"].rsplit("/", 1)[1]).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == package["fileSha256"], package
+PY
+  ok "the bundle is valid, unpacks and starts; server.json fits the registry's schema and names its sum"
+}
+
+row_installer() {
+  home installer
+  serve_files "$dist"
+  MATSU_DOWNLOADS="$address" sh "$dist/install.sh" >"$HOME/said"
+  handshake "$HOME/.local/bin/matsu" mcp
+  grep -q 'is not on the PATH' "$HOME/said"
+  # A second time, over the first; then what can go wrong. What was installed stays as it was.
+  MATSU_DOWNLOADS="$address" sh "$dist/install.sh" >/dev/null
+  local before broken="$scratch/broken"
+  before=$(sha256sum "$HOME/.local/bin/matsu")
+  mkdir "$broken"
+  cp "$dist/SHA256SUMS" "$broken/"
+  head -c 1000 "$dist/$archive.tar.gz" >"$broken/$archive.tar.gz"
+  serve_files "$broken"
+  refused 'has the SHA-256 sum' env MATSU_DOWNLOADS="$address" sh "$dist/install.sh"
+  refused 'cannot download' env MATSU_DOWNLOADS="$address/none" sh "$dist/install.sh"
+  refused 'set MATSU_INSTALL_DIR' env MATSU_INSTALL_DIR=/proc/none sh "$dist/install.sh"
+  [ "$(sha256sum "$HOME/.local/bin/matsu")" = "$before" ]
+  [ "$(find "$HOME/.local/bin" -mindepth 1 | wc -l)" = 1 ]
+  ok "the installer installs from a file server, and leaves what was there if the archive is cut off or missing"
+}
+
+# refused TEXT COMMAND…: the command fails and says TEXT.
+refused() {
+  local text=$1
+  shift
+  if "$@" >"$scratch/refused" 2>&1; then echo "dist-test: this should have failed: $*" >&2; exit 1; fi
+  grep -q -- "$text" "$scratch/refused" || { cat "$scratch/refused" >&2; exit 1; }
+}
+
+row_formula() {
+  if command -v ruby >/dev/null; then
+    ruby -c "$dist/matsu.rb" >/dev/null
+    ok "the Homebrew formula is Ruby"
+  else
+    not_run "the syntax of the Homebrew formula (ruby is missing)"
+  fi
+  grep -qF "$(sha256sum "$dist/$archive.tar.gz" | cut -d' ' -f1)" "$dist/matsu.rb"
+  python3 - "$dist/$archive.tar.gz" "$target" "$version" <<'PY'
+import json, pathlib, sys, tarfile, tomllib
+archive, target, version = sys.argv[1:]
+binstall = tomllib.loads(pathlib.Path("crates/matsu/Cargo.toml").read_text())["package"]["metadata"]["binstall"]
+fill = lambda text: text.replace("{ version }", version).replace("{ target }", target).replace("{ bin }", "matsu").replace("{ binary-ext }", "")
+repository = json.load(open("release.json"))["repository"]
+assert fill(binstall["pkg-url"]) == f"{repository}/releases/download/v{version}/{pathlib.Path(archive).name}", binstall
+assert fill(binstall["bin-dir"]) in tarfile.open(archive).getnames(), binstall
+PY
+  not_run "brew install and cargo binstall (the release they download from does not exist yet)"
+  ok "formula and binstall metadata name the archive and its sum"
+}
+
+row_plugins() {
+  if [ ! -x "${MATSU_TEST_AGENTS:-$here/target/agents/node_modules/.bin}/claude" ]; then
+    not_run "the plugins in the real clients (set MATSU_TEST_AGENTS to the folder that scripts/agents.sh prints)"
+    return
+  fi
+  tar -xzf "$dist/matsu-$version-plugins.tar.gz" -C "$scratch"
+  SCRATCH="$scratch" PLUGINS="$scratch/matsu-$version-plugins" MATSU="$scratch/$archive/matsu" \
+    CLIENTS="${MATSU_TEST_AGENTS:-$here/target/agents/node_modules/.bin}" scripts/dist/plugins-test.sh
+  home agent-plugins
+  "$tools/venv/bin/skillsaw" lint "$scratch/matsu-$version-plugins/plugins/agent-plugins" >"$scratch/said" 2>&1 || { cat "$scratch/said" >&2; exit 1; }
+  ok "the Agent Plugins package fits its schemas"
+}
+
+row_image() {
+  scripts/deploy.sh
+}
+
+row_static() {
+  local scripts=(scripts/dist.sh scripts/dist-test.sh scripts/release-check.sh scripts/dist/*.sh plugins/source/news.sh "$dist/install.sh")
+  "$tools/venv/bin/shellcheck" --severity=warning "${scripts[@]}"
+  "$tools/venv/bin/zizmor" --offline --quiet --min-severity=low .github/workflows
+  "$tools/venv/bin/check-jsonschema" --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+  ok "scripts pass shellcheck, workflows pass zizmor and their schema"
+}
+
+[ -e "$dist/$archive.tar.gz" ] || { echo "dist-test: $dist/$archive.tar.gz is missing; run 'make dist' first" >&2; exit 1; }
+tar -xzf "$dist/$archive.tar.gz" -C "$scratch"
+rows=("$@")
+[ $# -gt 0 ] || rows=(archive npm wheel deb bundle installer formula plugins image static)
+for row in "${rows[@]}"; do
+  declare -F "row_$row" >/dev/null || { echo "dist-test: there is no row '$row'; the rows are in the head of this script" >&2; exit 2; }
+  "row_$row"
+done

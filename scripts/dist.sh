@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Makes all artefacts of this machine's platform in dist/, with sums and a list of what is inside.
+#
+#   MATSU_BINARY=PATH scripts/dist.sh   pack a binary that was built already, instead of building one
+#
+# Needs Python 3.11, npm, objdump and, on Linux, dpkg-deb. For other platforms see .github/workflows/release.yml.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for program in python3 npm objdump strip git cargo; do
+  command -v "$program" >/dev/null || { echo "dist: $program is missing; install it, then run this again" >&2; exit 1; }
+done
+target=${MATSU_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
+if [ -z "${MATSU_BINARY:-}" ]; then
+  cargo build --release --locked -p matsu
+  MATSU_BINARY="${CARGO_TARGET_DIR:-target}/release/matsu"
+fi
+out=${MATSU_DIST:-dist}
+rm -rf "$out"
+python3 scripts/dist/target.py "$MATSU_BINARY" "$target" "$out"
+python3 scripts/dist/index.py "$out"

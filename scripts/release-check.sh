@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Whether this tree and dist/ can be published: one version everywhere, no placeholder, a changelog, artefacts of this
+# very commit. Says all that is wrong, then fails.
+#
+#   scripts/release-check.sh [--tag vX.Y.Z]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+problems=0
+wrong() {
+  echo "release-check: $*" >&2
+  problems=$((problems + 1))
+}
+
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+dist=${MATSU_DIST:-dist}
+if [ "${1:-}" = --tag ] && [ "${2:-}" != "v$version" ]; then
+  wrong "the tag is ${2:-empty}; the version in Cargo.toml is $version. Tag it v$version"
+fi
+
+grep -q "^## \[$version\] - [0-9-]*$" CHANGELOG.md ||
+  wrong "CHANGELOG.md has no section '## [$version] - DATE'; move what is under Unreleased there"
+
+if grep -rIq EXAMPLE-OWNER release.json crates/matsu/Cargo.toml; then
+  wrong "release.json or crates/matsu/Cargo.toml names the placeholder EXAMPLE-OWNER; write the real owner, then run 'cargo run -p xtask -- plugins'"
+fi
+[ "$(python3 -c 'import json; print(json.load(open("release.json"))["names_registered"])')" = True ] ||
+  wrong "release.json says that the names on npm and PyPI are not registered for this project; register them, then set names_registered"
+
+# The generator has the version from the same place; what it wrote may be older.
+cargo run --quiet --locked -p xtask -- plugins >/dev/null
+[ -z "$(git status --porcelain -- plugins .claude-plugin .agents)" ] ||
+  wrong "the plugins in the repository are not those that xtask generates; commit them"
+[ -z "$(git status --porcelain --untracked-files=no)" ] || wrong "there are changes that are not committed"
+
+if [ -e "$dist/SHA256SUMS" ]; then
+  (cd "$dist" && sha256sum --quiet --check SHA256SUMS) || wrong "a file in $dist has another sum than SHA256SUMS; run 'make dist' again"
+  python3 - "$dist" "$version" <<'PY' || problems=$((problems + 1))
+import json, pathlib, re, subprocess, sys, tarfile, tomllib, zipfile
+dist, version = pathlib.Path(sys.argv[1]), sys.argv[2]
+release = json.load(open("release.json"))
+found = {}
+for path in dist.iterdir():
+    if path.suffix == ".tgz":
+        with tarfile.open(path) as archive:
+            found[path.name] = json.load(archive.extractfile("package/package.json"))["version"]
+    elif path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            name = next(name for name in archive.namelist() if name.endswith("/METADATA"))
+            found[path.name] = re.search(r"^Version: (.+)$", archive.read(name).decode(), re.M).group(1)
+    elif path.suffix == ".mcpb":
+        with zipfile.ZipFile(path) as archive:
+            found[path.name] = json.loads(archive.read("manifest.json"))["version"]
+    elif path.suffix == ".deb":
+        found[path.name] = subprocess.run(["dpkg-deb", "-f", path, "Version"], check=True, capture_output=True, text=True).stdout.strip()
+    elif path.name == "server.json":
+        entry = json.loads(path.read_text())
+        found[path.name] = entry["version"]
+        for package in entry["packages"]:
+            found[f"{path.name}: {package['identifier']}"] = package.get("version", version)
+    elif path.name == "matsu.rb":
+        found[path.name] = re.search(r'version "(.+)"', path.read_text()).group(1)
+    elif path.name == "install.sh":
+        found[path.name] = re.search(r"^version='(.+)'$", path.read_text(), re.M).group(1)
+    elif path.name.endswith(".tar.gz"):
+        found[path.name] = re.match(r"matsu-([0-9][^-]*)-", path.name).group(1)
+wrong = {name: value for name, value in found.items() if value != version}
+kinds = [".tgz", ".whl", ".mcpb", ".deb", "server.json", "matsu.rb", "install.sh", ".tar.gz"]
+missing = [kind for kind in kinds if not any(name.endswith(kind) for name in found)]
+binstall = tomllib.loads(pathlib.Path("crates/matsu/Cargo.toml").read_text())["package"]["metadata"]["binstall"]["pkg-url"]
+problems = [f"{name} carries version {value}, not {version}; run 'make dist' again" for name, value in wrong.items()]
+problems += [f"{dist} has no {kind}; run 'make dist' again" for kind in missing]
+if not binstall.startswith(release["repository"] + "/"):
+    problems.append(f"pkg-url in crates/matsu/Cargo.toml is not below {release['repository']}; write the same address")
+for problem in problems:
+    print(f"release-check: {problem}", file=sys.stderr)
+print(f"release-check: {len(found) - len(wrong)} artefacts carry version {version}")
+sys.exit(bool(problems))
+PY
+else
+  wrong "$dist has no artefacts; run 'make dist' first"
+fi
+
+echo "release-check: NOT CHECKED: that a store of the last release migrates; there is no release before this one"
+if [ "$problems" -gt 0 ]; then
+  echo "release-check: $problems problems; nothing may be published" >&2
+  exit 1
+fi
+echo "release-check: version $version can be published"
