@@ -24,6 +24,9 @@ export interface Task {
 /** Research without any search yet is open for one: nothing of it is queued. */
 export const standing = (task: Task): string => (task.kind === 'research' && task.status === 'queued' && task.jobs.queued === 0 ? 'open' : task.status);
 
+/** Whether a run of it ended before it was done, so that another can go on from what it left. */
+export const canContinue = (task: Task): boolean => task.kind === 'agent' && task.finished_at !== null && task.jobs.failed + task.jobs.cancelled > 0;
+
 export interface Job {
   id: string;
   task_id: string | null;

@@ -82,7 +82,7 @@ test('the inbox clears what it shows: a question by its key, a blocked task by i
   await context.close();
 });
 
-test('a run that does not end is cancelled', async () => {
+test('a run that does not end is cancelled, and continued', async () => {
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));
   await run(page, 'Go on forever');
@@ -91,6 +91,15 @@ test('a run that does not end is cancelled', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('cancelled').first().waitFor();
   assert.deepEqual(await axeBoth(page), {});
+  // What it left is gone on with, as a task of its own.
+  const ended = page.url();
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.waitForURL((url) => url.pathname.startsWith('/tasks/') && url.href !== ended);
+  await page.getByText('running').first().waitFor({ timeout: 30_000 });
+  const next = new URL(page.url()).pathname.split('/').at(-1);
+  const { items } = await home.call('GET', `/api/v1/tasks/${next}/jobs`);
+  assert.equal(items.length, 1);
+  await home.call('PATCH', `/api/v1/tasks/${next}`, { status: 'cancelled', mode: 'immediate' });
   assert.equal(await page.evaluate(() => window.untouched), true, 'no reload');
   assert.deepEqual(page.complaints, []);
   await context.close();

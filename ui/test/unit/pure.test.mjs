@@ -62,6 +62,14 @@ test('words of a graph lie neither over each other nor over a node', async () =>
   }
 });
 
+test('a run that ended before it was done can be continued', async () => {
+  const { canContinue } = await load('types.ts');
+  const task = (kind, finished_at, failed, cancelled) => ({ kind, finished_at, jobs: { failed, cancelled } });
+  for (const [ended, wanted] of [[task('agent', 'now', 1, 0), true], [task('agent', 'now', 0, 1), true], [task('agent', 'now', 0, 0), false], [task('agent', null, 1, 0), false], [task('research', 'now', 1, 0), false]]) {
+    assert.equal(canContinue(ended), wanted, JSON.stringify(ended));
+  }
+});
+
 test('the filter language', async () => {
   const { matches, parse } = await load('filter.ts');
   const fields = { state: 'failed', slot: 'cpu' };
