@@ -1,6 +1,8 @@
 //! Runs of agents: a start that nobody waits for while every place is taken, and the end of a run that somebody waits
 //! for. The program is a shell that does what its message says.
 
+mod following;
+
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Command;
@@ -31,10 +33,17 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let ended = ends(bench, bench.size.pick(20, 200))?;
     let caption = "get_task_status(timeout): from the end of the program's input to the answer";
     add(&mut section, "end", caption, ended, 50)?;
+    following::add(&mut section, bench)?;
     section.notes.push(
         "Over HTTP, SQLite at its default durability. A start is queued behind all that were started before. The end \
          holds all that lies between: the program's own exit, its shim that looks whether anything is left of its \
          tree, and the transaction that settles the run."
+            .to_owned(),
+    );
+    section.notes.push(
+        "Following: what a program prints goes into the supervisor's spool, from there into the store in parts, and can be \
+         read as soon as a part is committed; the supervisor's and the daemon's time count, the program's does not. The \
+         plain pipe is the least that anything can cost that looks at each line."
             .to_owned(),
     );
     Ok(section)
