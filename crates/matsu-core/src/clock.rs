@@ -58,18 +58,26 @@ pub struct Clock {
     /// `None`: the system's clock. `Some`: wall time follows tokio's clock from this point on, for tests.
     /// Production must not derive wall time this way: a monotonic clock stands still while a laptop sleeps.
     anchor: Option<(Timestamp, Instant)>,
+    /// Milliseconds that this clock is wrong by, for tests.
+    shift: i64,
 }
 
 impl Clock {
     #[must_use]
     pub const fn system() -> Self {
-        Self { anchor: None }
+        Self { anchor: None, shift: 0 }
+    }
+
+    /// The system's clock as a machine has it whose clock is wrong by this many seconds.
+    #[must_use]
+    pub const fn wrong_by(seconds: i64) -> Self {
+        Self { anchor: None, shift: seconds.saturating_mul(1_000) }
     }
 
     /// Wall time that starts at `start` and follows tokio's clock, paused or not.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
-        Self { anchor: Some((start, Instant::now())) }
+        Self { anchor: Some((start, Instant::now())), shift: 0 }
     }
 
     #[must_use]
@@ -78,7 +86,7 @@ impl Clock {
             Some((start, at)) => start.plus(at.elapsed()),
             None => {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+                Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add(self.shift))
             }
         }
     }
@@ -88,6 +96,7 @@ impl Clock {
     #[must_use]
     pub fn nanos(&self) -> u64 {
         let since = match self.anchor {
+            _ if self.shift != 0 => Duration::from_millis(u64::try_from(self.now().as_millis()).unwrap_or(0)),
             Some(_) => Duration::from_millis(u64::try_from(self.now().as_millis()).unwrap_or(0)),
             None => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
         };

@@ -209,6 +209,19 @@ pub struct RunCheckpoint {
     /// How often it was resumed after a restart of its machine.
     #[serde(default)]
     pub machine_restarts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relocated: Option<Relocated>,
+}
+
+/// A run that begins again because its machine has not come back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relocated {
+    /// The machine that has not come back.
+    pub from: String,
+    /// What an earlier attempt has started is of no use any more, wherever it is found.
+    pub attempt: i64,
+    /// How often this happened.
+    pub times: u32,
 }
 
 /// A run's question to a person, as it is stored with the parked job and shown.

@@ -35,6 +35,14 @@ pub fn web_engines(config: &Config) -> Result<Vec<Arc<dyn SearchEngine>>> {
 /// The version of this program, unless a test speaks of another.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Set by a test that plays a clock that is wrong: by how many seconds.
+const WRONG_CLOCK: &str = "MATSU_TEST_CLOCK";
+
+fn clock(config: &Config) -> Clock {
+    let seconds = config.environment.get(WRONG_CLOCK).and_then(|seconds| seconds.parse().ok());
+    seconds.map_or(Clock::system(), Clock::wrong_by)
+}
+
 /// What a process is there for.
 pub struct Role {
     pub node: NodeRole,
@@ -45,12 +53,12 @@ pub struct Role {
 }
 
 pub async fn open_store(config: &Config) -> Result<Opened> {
-    let options = OpenOptions { synchronous: config.synchronous(), clock: Clock::system() };
+    let options = OpenOptions { synchronous: config.synchronous(), clock: clock(config) };
     Ok(matsu_store::open(config.store_url(), options).await?)
 }
 
 pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> {
-    let mut options = RuntimeOptions::new(Arc::clone(&opened.store), Clock::system(), config.slots(), role.bodies);
+    let mut options = RuntimeOptions::new(Arc::clone(&opened.store), clock(config), config.slots(), role.bodies);
     options.agents = Some(role.agents);
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
@@ -132,7 +140,7 @@ fn host_options(config: &Config) -> HostOptions {
         has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
         confine: config.confine(),
         socket: config.paths.socket(),
-        clock: Clock::system(),
+        clock: clock(config),
         restart: restart(config),
         store: config.store_name(),
         bundle_bytes_max: config.agent_bundle_max(),

@@ -48,7 +48,7 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
         Way::default()
     };
     let worktree = tree_of(host, &record).map_err(lost)?;
-    let mut followed = host.follow(&definition, record, folder, worktree, way);
+    let mut followed = host.follow(&definition, RunRecord::clone(&record), folder, worktree, way);
     followed.replay(stored).map_err(|error| lost(format!("the output of run {run} cannot be read: {error}")))?;
     Ok(followed)
 }

@@ -3,6 +3,20 @@
 //! A decoder never fails: what it does not know it ignores, for programs add events with every version. Whether a run
 //! succeeded is what its own final event says; a decoder that has seen none says so.
 
+/// A decoder that is kept as what its fields are.
+macro_rules! kept {
+    () => {
+        fn state(&self) -> serde_json::Result<serde_json::Value> {
+            serde_json::to_value(self)
+        }
+
+        fn restore(&mut self, state: serde_json::Value) -> serde_json::Result<()> {
+            *self = serde_json::from_value(state)?;
+            Ok(())
+        }
+    };
+}
+
 mod claude;
 mod codex;
 mod events;
@@ -14,6 +28,7 @@ mod shown;
 mod tests_support;
 
 use matsu_core::run::{Answer, Question, Usage};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Not a stream: everything on stdout is the result.
@@ -48,6 +63,18 @@ pub fn names() -> Vec<&'static str> {
 /// Reads the events of one run, in order.
 pub trait Decoder: Send {
     fn event(&mut self, event: &Value) -> Vec<Said>;
+
+    /// What it must know to go on from here in another process.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    fn state(&self) -> serde_json::Result<Value>;
+
+    /// Goes on from such a state.
+    ///
+    /// # Errors
+    /// It is another decoder's.
+    fn restore(&mut self, state: Value) -> serde_json::Result<()>;
 
     /// What the program itself says came of it.
     fn outcome(&mut self) -> Outcome;
@@ -95,7 +122,7 @@ pub enum Said {
 }
 
 /// How a run ended by its own account.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Success(String),
     Failed(String),
@@ -137,6 +164,37 @@ mod tests {
                 decoder.event(&serde_json::from_str(event).unwrap());
             }
             assert!(!matches!(decoder.outcome(), Outcome::Success(text) if !text.is_empty()), "{name}");
+        }
+    }
+
+    /// At whatever event another process takes over, the end is the same.
+    #[test]
+    fn a_decoder_goes_on_from_its_state() {
+        let own =
+            "{\"type\":\"text\",\"text\":\"one\"}\n{\"type\":\"text\",\"text\":\" two\"}\n{\"type\":\"result\"}\n";
+        let recorded = [
+            ("claude", include_str!("decoders/testdata/claude-good.jsonl")),
+            ("claude", include_str!("decoders/testdata/claude-401.jsonl")),
+            ("codex", include_str!("decoders/testdata/codex-good.jsonl")),
+            ("codex", include_str!("decoders/testdata/codex-failed.jsonl")),
+            ("events", own),
+            ("gemini", include_str!("decoders/testdata/gemini-good.jsonl")),
+            ("opencode", include_str!("decoders/testdata/opencode-good.jsonl")),
+            ("qwen", include_str!("decoders/testdata/qwen-401.jsonl")),
+        ];
+        for (name, lines) in recorded {
+            let make = of(name).flatten().unwrap();
+            let mut whole = make();
+            let said = tests_support::feed(whole.as_mut(), lines);
+            let outcome = whole.outcome();
+            let lines: Vec<&str> = lines.lines().collect();
+            for cut in 0..=lines.len() {
+                let (mut first, mut second) = (make(), make());
+                let mut both = tests_support::feed(first.as_mut(), &lines[..cut].join("\n"));
+                second.restore(first.state().unwrap()).unwrap();
+                both.extend(tests_support::feed(second.as_mut(), &lines[cut..].join("\n")));
+                assert_eq!((&both, second.outcome()), (&said, outcome.clone()), "{name} after {cut} events");
+            }
         }
     }
 }

@@ -82,6 +82,9 @@ pub struct Definition {
     /// What becomes of a run whose machine was restarted.
     #[serde(default = "on_machine_restart")]
     pub on_machine_restart: OnRestart,
+    /// A run whose machine stays away begins again on another one that shares the store.
+    #[serde(default)]
+    pub relocatable: bool,
 }
 
 fn requests_max() -> u32 {

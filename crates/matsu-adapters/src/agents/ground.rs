@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use matsu_core::ports::agent::{RunOrder, StartError};
+use matsu_core::ports::agent::{RunOrder, Say, StartError};
 use matsu_core::run::Isolation;
 
 use super::confinement::Confiner;
@@ -30,7 +30,11 @@ impl Ground {
     ) -> Result<Self, StartError> {
         let resumed = order.resume.as_ref().and_then(|resume| resume.place.as_deref());
         let place = resumed.or(order.input.continues.as_ref().and_then(|continues| continues.place.as_deref()));
-        let earlier: Option<Place> = place.and_then(|place| serde_json::from_str(place).ok());
+        let mut earlier: Option<Place> = place.and_then(|place| serde_json::from_str(place).ok());
+        if let Some(place) = earlier.as_mut().filter(|_| order.say == Say::BeginElsewhere) {
+            // Folders of another machine; what it has committed may be here as well.
+            (place.worktree, place.usage) = (None, None);
+        }
         let usage = earlier.as_ref().and_then(|place| place.usage);
         let wished = order.input.directory.as_ref().map(PathBuf::from);
         let job = order.lease.job_id.as_str();

@@ -2,23 +2,24 @@
 //! known lies in the value itself, never in a future, so a reader that stops waiting loses nothing; and nothing is known
 //! that cannot be found again in the run's folder, so another daemon goes on where this one stopped.
 
+mod ending;
+mod snapshot;
+
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use matsu_core::clock::Clock;
-use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::TICK;
-use matsu_core::ports::agent::{LiveRun, RunEnd, RunEvent, Verdict};
+use matsu_core::ports::agent::{LiveRun, RunEvent};
 use matsu_core::run::{Answer, Confinement, Usage};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::decoders::{Decoder, Outcome, Said};
+use super::decoders::{Decoder, Said};
 use super::definition::{Definition, UsageScope};
 use super::orphans;
 use super::place::{self, Place};
@@ -27,8 +28,8 @@ use super::spool::{SpoolReader, Stream, forget_before};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::{Notice, Word};
 use super::text::{LineCutter, Tail, Utf8};
-use super::verdict::{self, Exit};
 use super::worktree::{Closed, Worktree};
+use snapshot::Snapshots;
 
 /// What is kept of the output of a program that prints plain text, for the tail that an error shows.
 const TEXT_KEPT: u64 = 64 * 1024;
@@ -57,6 +58,10 @@ pub struct CliRun {
     asked_at: HashMap<String, u64>,
     requests: u32,
     hopeless: Option<String>,
+    /// What a program that streams has last said of its conversation and its cost.
+    named: Option<String>,
+    used: Option<Usage>,
+    snapshots: Snapshots,
     /// How long the program had run when this daemon came.
     ran_seconds: u32,
     /// The machine was started again since the run began.
@@ -130,37 +135,14 @@ impl CliRun {
             asked_at: HashMap::new(),
             requests: 0,
             hopeless: None,
+            named: None,
+            used: None,
+            snapshots: Snapshots::default(),
             ran_seconds: parts.ran_seconds,
             is_old_boot: parts.is_old_boot,
             end: None,
             last_step: None,
         }
-    }
-
-    /// Reads what another daemon has stored already, to know what it knew: nothing of it is stored again.
-    ///
-    /// # Errors
-    /// The spool cannot be read.
-    pub fn replay(&mut self, stored: u64) -> io::Result<()> {
-        if matches!(self.reading, Reading::Text(_)) {
-            let kept = SpoolReader::first(&self.folder.spool(), Stream::Out)?;
-            self.out = SpoolReader::new(&self.folder.spool(), Stream::Out, kept.min(stored));
-        }
-        while self.out.position() < stored {
-            let Some(mut bytes) = self.out.next()? else { break };
-            let beyond = usize::try_from(self.out.position().saturating_sub(stored)).unwrap_or(0);
-            bytes.truncate(bytes.len().saturating_sub(beyond));
-            self.read(&bytes, stored.min(self.out.position()));
-        }
-        self.out = SpoolReader::new(&self.folder.spool(), Stream::Out, stored);
-        // A text that was cut inside a character begins anew there.
-        if let Reading::Text(utf8) = &mut self.reading {
-            *utf8 = Utf8::default();
-        }
-        self.events.retain(|(event, _)| matches!(event, RunEvent::Session(_) | RunEvent::Usage(_)));
-        self.events.iter_mut().for_each(|(_, position)| *position = stored);
-        self.position = stored;
-        Ok(())
     }
 
     /// Sends a word to the supervisor, at once. One that cannot be reached has ended or hangs; its lock shows which.
@@ -248,11 +230,15 @@ impl CliRun {
         for said in decoder.event(&event) {
             match said {
                 Said::Line(line) => text.push(line),
-                Said::Session(id) if is_session_id(&id) => self.events.push_back((RunEvent::Session(id), before)),
+                Said::Session(id) if is_session_id(&id) => {
+                    self.named = Some(id.clone());
+                    self.events.push_back((RunEvent::Session(id), before));
+                }
                 // It becomes an argument of the next run; a stream can say anything.
                 Said::Session(_) => tracing::warn!(run = self.marker, "a program named its conversation oddly"),
                 Said::Usage(usage) => {
                     let usage = own_usage(&self.definition, self.usage_before, usage, &mut self.place);
+                    self.used = Some(usage);
                     self.events.push_back((RunEvent::Usage(usage), before));
                 }
                 Said::Question(question) => questions.push(question),
@@ -279,6 +265,7 @@ impl CliRun {
         if self.hopeless.is_some() {
             self.send(&Word::End);
         }
+        self.take_snapshot(position);
     }
 
     /// Until there may be more to read.
@@ -320,88 +307,11 @@ impl CliRun {
         });
         while self.read_more() {}
         self.stdout_ended();
-    }
-
-    /// The result of a stream, and then the end itself.
-    async fn finish(&mut self) -> RunEvent {
-        loop {
-            if let Some(step) = &mut self.last_step {
-                let closed = step.await;
-                self.last_step = None;
-                if self.worktree.is_none() {
-                    return self.ended(closed);
-                }
-            }
-            let Some(worktree) = self.worktree.take() else { return self.ended(Closed::default()) };
-            let message = format!("{} ({})", self.definition.name, self.marker);
-            self.last_step = Some(Box::pin(async move { worktree.close(&message).await }));
-        }
-    }
-
-    fn ended(&mut self, Closed { changes, left }: Closed) -> RunEvent {
-        if let Some(changes) = &changes {
-            self.place.head = Some(changes.head.clone());
-            if !changes.branch.is_empty() {
-                self.place.branch = Some(changes.branch.clone());
-            }
-        }
-        let (exit, processes) = match &self.end {
-            Some(End::Recorded(record)) => (Exit { code: record.code, signal: record.signal }, record.processes),
-            _ => (Exit::default(), 0),
-        };
-        let outcome = match &mut self.reading {
-            Reading::Text(_) => None,
-            Reading::Stream { decoder, .. } => Some(decoder.outcome()),
-        };
-        let stderr_tail = self.stderr_tail.text();
-        let verdict = self.verdict(outcome.as_ref(), exit, &stderr_tail);
-        let end = RunEnd {
-            exit_code: exit.code,
-            verdict,
-            stdout_tail: self.stdout_tail.text(),
-            stderr_tail,
-            processes_ended: processes,
-            changes,
-            confinement: Some(self.level),
-            left_work: left,
-        };
-        let end = RunEvent::Ended(Box::new(end));
-        match outcome {
-            Some(Outcome::Success(text)) if !text.is_empty() => {
-                self.events.push_back((end, self.position));
-                RunEvent::Output(text)
-            }
-            _ => end,
-        }
-    }
-
-    fn verdict(&self, outcome: Option<&Outcome>, exit: Exit, stderr_tail: &str) -> Verdict {
-        let name = &self.definition.name;
-        let failure = |code, message| Verdict::Failure { code, message, retryable: false };
-        match &self.end {
-            Some(End::Recorded(ExitRecord { error: Some(error), .. })) => {
-                failure(ErrorCode::AgentStartFailed, format!("{name} could not be started: {error}"))
-            }
-            Some(End::Recorded(ExitRecord { timed_out: true, .. })) => {
-                failure(ErrorCode::JobTimeout, format!("timeout: {name} ran longer than it may while no daemon ran"))
-            }
-            Some(End::Recorded(_)) => {
-                let (hopeless, now) = (self.hopeless.as_deref(), self.clock.now());
-                verdict::of(&self.definition, outcome, hopeless, exit, stderr_tail, now)
-            }
-            Some(End::Damaged(error)) => {
-                failure(ErrorCode::SupervisorLost, format!("the output of {name} cannot be read: {error}"))
-            }
-            Some(End::Lost) if self.is_old_boot => {
-                let message = format!("the machine was restarted while {name} ran; its output until then is kept");
-                failure(ErrorCode::MachineRestarted, message)
-            }
-            Some(End::Lost) | None => {
-                let message = format!(
-                    "the supervisor of {name} was killed, and every process of the run with it; its output until then is kept"
-                );
-                failure(ErrorCode::SupervisorLost, message)
-            }
+        if let Some(End::Recorded(ExitRecord { out_bytes: Some(printed), .. })) = &self.end
+            && self.out.position() < *printed
+        {
+            let read = self.out.position();
+            self.end = Some(End::Damaged(format!("its spool ends after {read} of {printed} bytes")));
         }
     }
 }
@@ -458,6 +368,8 @@ impl LiveRun for CliRun {
         self.send(&Word::Read { position });
         if matches!(self.reading, Reading::Text(_)) {
             let _ = forget_before(&self.folder.spool(), Stream::Out, position.saturating_sub(TEXT_KEPT));
+        } else {
+            self.keep_snapshot(position);
         }
     }
 

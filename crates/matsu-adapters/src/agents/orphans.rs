@@ -61,7 +61,7 @@ fn is_of_run(process: &Process, marker: &str) -> bool {
 /// Children that were started here lead no session of somebody else; a shim's descendants are in a session whose
 /// leader is not us.
 fn is_adopted(process: &Process) -> bool {
-    let ours = rustix::process::getsid(None).ok();
-    let pid = rustix::process::Pid::from_raw(process.pid);
-    pid.and_then(|pid| rustix::process::getsid(Some(pid)).ok()) != ours
+    // Not by getsid(2), whose binding takes a session from a namespace above for impossible.
+    let ours = tree::read(rustix::process::getpid().as_raw_nonzero().get()).map(|own| own.session);
+    Some(process.session) != ours
 }

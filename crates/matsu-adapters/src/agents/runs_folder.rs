@@ -4,11 +4,13 @@
 //! A folder stays until the end of its job is stored, so that whatever happens in between the next daemon finds how the
 //! run ended and never begins it a second time.
 
+use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use matsu_core::id::{JobId, RunId, SessionId};
@@ -50,15 +52,16 @@ pub struct RunRecord {
 }
 
 /// All runs of one data directory.
-#[derive(Clone, Debug)]
 pub struct RunsFolder {
     root: PathBuf,
     store: String,
+    /// Records that were read: they never change, and a daemon that takes over many runs looks for each among all.
+    known: Mutex<HashMap<PathBuf, Arc<RunRecord>>>,
 }
 
 impl RunsFolder {
     pub fn new(data_dir: &Path, store: &str) -> Self {
-        Self { root: data_dir.join("runs"), store: store.to_owned() }
+        Self { root: data_dir.join("runs"), store: store.to_owned(), known: Mutex::default() }
     }
 
     pub fn make(&self, run: &RunId) -> io::Result<RunFolder> {
@@ -70,16 +73,26 @@ impl RunsFolder {
     }
 
     /// What is left of the runs of a job, the newest first.
-    pub fn of_job(&self, job: &JobId) -> Vec<(RunFolder, RunRecord)> {
+    pub fn of_job(&self, job: &JobId) -> Vec<(RunFolder, Arc<RunRecord>)> {
         let mut found: Vec<_> = self.all().into_iter().filter(|(_, record)| record.job_id == *job).collect();
         found.sort_by(|(_, a), (_, b)| b.run_id.as_str().cmp(a.run_id.as_str()));
         found
     }
 
     /// Every run of this store that has a record.
-    pub fn all(&self) -> Vec<(RunFolder, RunRecord)> {
-        let recorded = self.folders().into_iter().filter_map(|folder| folder.record().map(|record| (folder, record)));
-        recorded.filter(|(_, record)| record.store == self.store).collect()
+    pub fn all(&self) -> Vec<(RunFolder, Arc<RunRecord>)> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *known);
+        let mut found = Vec::new();
+        for folder in self.folders() {
+            let record = before.remove(folder.path()).or_else(|| folder.record().map(Arc::new));
+            if let Some(record) = record {
+                known.insert(folder.path().to_owned(), Arc::clone(&record));
+                found.push((folder, record));
+            }
+        }
+        found.retain(|(_, record)| record.store == self.store);
+        found
     }
 
     /// Removes what has no record and is not being started.
@@ -93,8 +106,8 @@ impl RunsFolder {
 
     fn folders(&self) -> Vec<RunFolder> {
         let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir());
-        paths.map(|path| RunFolder { path }).collect()
+        let folders = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|entry| RunFolder { path: entry.path() }).collect()
     }
 }
 
@@ -190,6 +203,11 @@ impl RunFolder {
 
     pub fn exit_record(&self) -> PathBuf {
         self.outside().join("exit.json")
+    }
+
+    /// What a daemon knew of a long stream whose beginning is removed.
+    pub fn snapshot(&self) -> PathBuf {
+        self.outside().join("stream.json")
     }
 
     pub fn spool(&self) -> PathBuf {

@@ -158,7 +158,7 @@ impl<'a> Supervisor<'a> {
         let until = self.clock.instant() + STREAMS_END_WITHIN;
         self.drain(until).await;
         self.order.order.keep.iter().for_each(state::keep_sessions);
-        self.record(&report).write(self.folder)?;
+        self.write_down(&self.record(&report)).await?;
         self.control.grew(self.output.ends());
         self.control.send(&Notice::Ended).await;
         Ok(())
@@ -220,13 +220,24 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// The end of the run must be found, so a full disk is waited for; a removed folder is not.
+    async fn write_down(&self, record: &ExitRecord) -> io::Result<()> {
+        loop {
+            match record.write(self.folder) {
+                Err(_) if self.folder.order().exists() => self.clock.sleep(TICK).await,
+                written => return written,
+            }
+        }
+    }
+
     fn record(&self, report: &Report) -> ExitRecord {
         let (code, signal, processes) = match report {
             Report::Ended { code, signal, processes } => (*code, *signal, *processes),
             Report::Started { .. } | Report::Failed { .. } => (None, None, 0),
         };
         let (timed_out, at) = (self.timed_out, self.clock.now().as_millis());
-        ExitRecord { code, signal, processes, timed_out, at, error: None }
+        let out_bytes = Some(self.output.ends().0);
+        ExitRecord { code, signal, processes, timed_out, out_bytes, at, error: None }
     }
 }
 

@@ -65,8 +65,14 @@ pub trait AgentHost: Send + Sync {
     /// Ends what still works for a job and removes what its runs have left. Their results are stored by now.
     async fn forget(&self, _job: &JobId) {}
 
-    /// Ends a run whose job is over elsewhere, keeps its work as its branch, and removes the rest.
-    async fn give_up(&self, _job: &JobId) {}
+    /// Ends runs whose job is over or goes on elsewhere, keeps their work as their branch, and removes the rest. With
+    /// `before` only those that an earlier attempt has started.
+    async fn give_up(&self, _job: &JobId, _before: Option<i64>) {}
+
+    /// Whether a run that was begun on another machine may begin again here.
+    fn can_take(&self, _input: &RunInput) -> bool {
+        false
+    }
 
     /// The patch of a run in a worktree. Bytes: files need not be text.
     ///
@@ -118,6 +124,9 @@ pub struct Agent {
     /// What becomes of a run whose machine was restarted.
     #[serde(skip)]
     pub on_machine_restart: OnRestart,
+    /// A run whose machine stays away begins again on another one.
+    #[serde(skip)]
+    pub relocatable: bool,
     /// How a session's messages reach it.
     #[serde(skip)]
     pub delivery: Delivery,
@@ -332,6 +341,8 @@ pub enum Say {
     GoOn,
     /// The same, and the machine was restarted.
     GoOnAfterRestart,
+    /// The message, to a new conversation on another machine than the one that it was begun on.
+    BeginElsewhere,
 }
 
 /// A conversation to go on with.

@@ -6,17 +6,17 @@ use async_trait::async_trait;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{Job, JobEnd, JobKind, Retry};
+use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
 use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, TraceState};
 use matsu_core::ports::store::{OutputPosition, StoreError};
-use matsu_core::run::{RunCheckpoint, RunInput};
+use matsu_core::run::{Continues, RunCheckpoint, RunInput};
 
 use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
 use crate::options::Expiry;
 
 use super::own_session::OwnSession;
-use super::run::{Beginning, Run};
+use super::run::{Beginning, Run, go_on_command};
 
 /// Runs agents on a host.
 #[derive(Clone)]
@@ -32,9 +32,19 @@ impl AgentRuns {
 
     /// The run that this job has already, if its program was started; a new one otherwise.
     async fn begin(&self, cx: &JobContext) -> Result<Run, JobEnd> {
-        let trace = self.host.trace(&cx.lease.job_id);
-        match (cx.taken, trace) {
+        let (_, checkpoint) = read(cx)?;
+        if let Some(relocated) = &checkpoint.relocated {
+            // What this machine had begun before the run was given to another one; its work is kept as a branch.
+            self.host.give_up(&cx.lease.job_id, Some(relocated.attempt)).await;
+        }
+        match (cx.taken, self.host.trace(&cx.lease.job_id)) {
             (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun => self.take_over(cx, trace).await,
+            (Taken::TakenOver, None) => match nothing_left(cx, &checkpoint).await? {
+                Left::NeverBegun => self.start(cx).await,
+                Left::Removed => Err(removed(cx)),
+                // It waits for a permit as any other run; the question is void.
+                Left::AskedElsewhere => Err(JobEnd::Requeue { run_at: None }),
+            },
             (_, trace) => {
                 if trace.is_some() {
                     // Of an earlier attempt, whose end is stored; or one that was prepared and never started.
@@ -58,6 +68,7 @@ impl AgentRuns {
         let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
         match self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await {
             Ok(live) => {
+                tracing::info!(job.id = %cx.lease.job_id, run = %trace.run_id, "a run is followed again");
                 seat.works_in(live.directory());
                 let (cx, host) = (cx.clone(), Arc::clone(&self.host));
                 let begin =
@@ -78,23 +89,14 @@ impl AgentRuns {
     }
 
     async fn start(&self, cx: &JobContext) -> Result<Run, JobEnd> {
-        let (input, checkpoint) = read(cx)?;
+        let (mut input, checkpoint) = read(cx)?;
         if let Some(until) = checkpoint.quota_until.map(Timestamp::from_millis)
             && until > cx.runtime().clock().now()
         {
             // Put off by more than a job can be at once: it is looked at in between.
             return Err(JobEnd::Requeue { run_at: Some(until) });
         }
-        let (resume, say) = match &checkpoint.vendor_session {
-            Some(session) => {
-                let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
-                (Some(resume), if checkpoint.machine_restarts > 0 { Say::GoOnAfterRestart } else { Say::GoOn })
-            }
-            None => match continued(&input) {
-                Some(resume) => (Some(resume), Say::Message),
-                None => (earlier(cx, &input).await.map_err(|error| away(&error))?, Say::Message),
-            },
-        };
+        let (resume, say) = conversation(cx, &mut input, &checkpoint).await?;
         let agent = self.agent(&input)?;
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
@@ -121,7 +123,14 @@ impl AgentRuns {
             }
             Err(error) => {
                 own.close(cx).await;
-                Err(failed(error.code, error.message))
+                Err(match &checkpoint.relocated {
+                    Some(relocated) => {
+                        let from = &relocated.from;
+                        let why = format!("host {from} has not come back, and begun again here {}", error.message);
+                        failed(ErrorCode::HostLost, why)
+                    }
+                    None => failed(error.code, error.message),
+                })
             }
         }
     }
@@ -138,6 +147,61 @@ fn read(cx: &JobContext) -> Result<(RunInput, RunCheckpoint), JobEnd> {
         .map_err(|error| failed(ErrorCode::InvalidParams, format!("the run cannot be read: {error}")))?;
     let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
     Ok((input, checkpoint.unwrap_or_default()))
+}
+
+/// What became of a run of which this machine has nothing.
+enum Left {
+    /// Its program was not started, or not here.
+    NeverBegun,
+    /// It had begun here: what it printed is stored. Its folder was removed.
+    Removed,
+    /// It begins again here, and waited for an answer where it was begun.
+    AskedElsewhere,
+}
+
+async fn nothing_left(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<Left, JobEnd> {
+    let is_parked = cx.job.state == JobState::AwaitingInput;
+    if checkpoint.relocated.is_some() {
+        return Ok(if is_parked { Left::AskedElsewhere } else { Left::NeverBegun });
+    }
+    // What is stored may be of an earlier attempt, which has left a count.
+    let bare = RunCheckpoint { place: None, vendor_session: None, ..checkpoint.clone() };
+    let is_first = bare == RunCheckpoint::default();
+    let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await.map_err(|error| away(&error))?;
+    let has_said = checkpoint.vendor_session.is_some() || stored.read_to > 0;
+    Ok(if is_parked || (is_first && has_said) { Left::Removed } else { Left::NeverBegun })
+}
+
+fn removed(cx: &JobContext) -> JobEnd {
+    let go_on = cx.job.task_id.as_ref().map(|task| format!(". To go on from there: {}", go_on_command(task)));
+    let message = "the folder of the run was removed while no daemon ran, which ends every process of the run; its \
+                   output until then is kept";
+    failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
+}
+
+/// What the run goes on with, and what is said to it.
+async fn conversation(
+    cx: &JobContext,
+    input: &mut RunInput,
+    checkpoint: &RunCheckpoint,
+) -> Result<(Option<Resume>, Say), JobEnd> {
+    if let Some(session) = &checkpoint.vendor_session {
+        let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
+        let say = if checkpoint.machine_restarts > 0 { Say::GoOnAfterRestart } else { Say::GoOn };
+        return Ok((Some(resume), say));
+    }
+    let resume = match continued(input) {
+        Some(resume) => Some(resume),
+        None => earlier(cx, input).await.map_err(|error| away(&error))?,
+    };
+    if checkpoint.relocated.is_none() {
+        return Ok((resume, Say::Message));
+    }
+    // In a new conversation, from the last commit that is known.
+    let place = checkpoint.place.clone().or(resume.and_then(|resume| resume.place));
+    let place = place.or(input.continues.take().and_then(|continues| continues.place));
+    input.continues = Some(Continues { vendor_session: None, place });
+    Ok((None, Say::BeginElsewhere))
 }
 
 /// The conversation of the earlier run that this one continues.

@@ -85,13 +85,15 @@ impl Runtime {
         let now = self.clock().now();
         let id = TaskId::mint(now);
         let alone = runs.len() == 1;
+        // A run that names no conversation has one under its task's id, so that it can be resumed all the same.
+        let conversation = |id: &TaskId, agent: &str| if alone { id.to_string() } else { format!("{id}.{agent}") };
+        let is_named = runs.first().is_some_and(|run| !run.input.session.is_empty());
         for run in &mut runs {
-            // A run that names no conversation has one under its task's id, so that it can be resumed all the same.
             if run.input.session.is_empty() {
-                run.input.session = if alone { id.to_string() } else { format!("{id}.{}", run.input.agent) };
+                run.input.session = conversation(&id, &run.input.agent);
             }
         }
-        let Some(first) = runs.first().cloned() else {
+        let Some(mut first) = runs.first().cloned() else {
             return Err(TaskError::Invalid("name at least one agent".to_owned()).into());
         };
         let jobs = runs.iter().map(|run| job(&run.input, options.priority, now)).collect::<Result<_, _>>()?;
@@ -117,6 +119,9 @@ impl Runtime {
             created_at: now,
         };
         let inserted = self.submit_run(task, session).await?;
+        if inserted.existed && !is_named {
+            first.input.session = conversation(&inserted.task.id, &first.input.agent);
+        }
         Ok(StartedRuns { inserted, first })
     }
 }

@@ -148,7 +148,8 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
     let task = started.inserted.task.clone();
     if shared.run_async {
         stage(cx, &task);
-        return Ok(Answer::Done(Started::handle(cx, &started, &task, STARTED)));
+        let message = if started.inserted.existed { REPEATED } else { STARTED };
+        return Ok(Answer::Done(Started::handle(cx, &started, &task, message)));
     }
     if cx.tasks == NativeTasks::Understood {
         return Ok(Answer::Deferred(task.id));
@@ -158,6 +159,9 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
 
 /// Said once the task is stored; it waits in the queue until an agent's slot is free.
 const STARTED: &str = "Task queued; get its result with get_task_status";
+
+/// The answer to a call that was made before.
+const REPEATED: &str = "This is the task of an earlier call with the same key; nothing new was queued. Get its result with get_task_status";
 
 /// A start tells its client the task as well.
 fn stage(cx: &ToolContext, task: &Task) {

@@ -159,15 +159,25 @@ impl Drop for Home {
 
 /// Whatever serves below this folder.
 fn daemons_in(folder: &Path) -> Vec<u32> {
+    processes_in(folder, "serve")
+}
+
+/// The supervisors of runs below this folder.
+pub fn supervisors_in(folder: &Path) -> Vec<u32> {
+    processes_in(folder, "__supervise")
+}
+
+/// Processes that were started with this word and name this folder.
+fn processes_in(folder: &Path, word: &str) -> Vec<u32> {
     let folder = folder.to_string_lossy();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let serves = |pid: &u32| {
+    let is_one = |pid: &u32| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command);
-        command.contains(&*folder) && command.split('\0').any(|word| word == "serve")
+        command.contains(&*folder) && command.split('\0').any(|part| part == word)
     };
-    pids.filter(serves).collect()
+    pids.filter(is_one).collect()
 }
 
 fn read(path: &Path) -> Option<String> {

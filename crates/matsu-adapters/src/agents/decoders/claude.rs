@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 
 use matsu_core::run::{Answer, Question, Usage};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Decoder, Listens, Outcome, Said, shown};
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Claude {
     last_message: Option<String>,
     outcome: Option<Outcome>,
@@ -23,6 +24,8 @@ const ALLOW: &str = "allow";
 const DENY: &str = "deny";
 
 impl Decoder for Claude {
+    kept!();
+
     fn event(&mut self, event: &Value) -> Vec<Said> {
         match event["type"].as_str() {
             Some("system") if event["subtype"] == "init" => session(event),

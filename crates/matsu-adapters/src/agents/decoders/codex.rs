@@ -1,17 +1,20 @@
 //! Codex's `--json`. `turn.completed` or `turn.failed` decides; the text is the last message.
 
 use matsu_core::run::Usage;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Codex {
     text: String,
     outcome: Option<Result<(), String>>,
 }
 
 impl Decoder for Codex {
+    kept!();
+
     fn event(&mut self, event: &Value) -> Vec<Said> {
         match event["type"].as_str() {
             Some("thread.started") => {

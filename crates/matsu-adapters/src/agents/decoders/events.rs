@@ -4,17 +4,20 @@
 //! its stdin, which stays open.
 
 use matsu_core::run::{Answer, Question, Usage};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Decoder, Listens, Outcome, Said, shown};
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Events {
     text: String,
     outcome: Option<Result<Option<String>, String>>,
 }
 
 impl Decoder for Events {
+    kept!();
+
     fn event(&mut self, event: &Value) -> Vec<Said> {
         let text = |name: &str| event[name].as_str().map(str::to_owned);
         match event["type"].as_str() {

@@ -1,11 +1,12 @@
 //! Gemini CLI's `stream-json`. The `result` event decides, but has no text; that is what the assistant said.
 
 use matsu_core::run::Usage;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Gemini {
     text: String,
     /// A line of text that is not complete yet.
@@ -14,6 +15,8 @@ pub struct Gemini {
 }
 
 impl Decoder for Gemini {
+    kept!();
+
     fn event(&mut self, event: &Value) -> Vec<Said> {
         match event["type"].as_str() {
             Some("init") => event["session_id"].as_str().map(|id| Said::Session(id.to_owned())).into_iter().collect(),

@@ -1,6 +1,7 @@
 //! opencode's `--format json`. It has no final event: the last step's reason must be `stop`, and there was no error.
 
 use matsu_core::run::Usage;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Decoder, Outcome, Said, shown};
@@ -8,7 +9,7 @@ use super::{Decoder, Outcome, Said, shown};
 /// A stream without a finish reason makes it ask again for ever.
 const UNKNOWN_MAX: u32 = 5;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Opencode {
     text: String,
     session: Option<String>,
@@ -19,6 +20,8 @@ pub struct Opencode {
 }
 
 impl Decoder for Opencode {
+    kept!();
+
     fn event(&mut self, event: &Value) -> Vec<Said> {
         let mut said = Vec::new();
         if let Some(id) = event["sessionID"].as_str()

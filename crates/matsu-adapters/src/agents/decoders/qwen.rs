@@ -1,5 +1,6 @@
 //! Qwen Code's `stream-json`: Claude's family, but errors of the model's server come as good results.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::claude::Claude;
@@ -7,12 +8,14 @@ use super::{Decoder, Outcome, Said};
 
 const API_ERROR: &str = "[API Error: ";
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Qwen {
     inner: Claude,
 }
 
 impl Decoder for Qwen {
+    kept!();
+
     fn event(&mut self, event: &Value) -> Vec<Said> {
         self.inner.event(event)
     }

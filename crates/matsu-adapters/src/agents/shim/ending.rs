@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::order::{EndWord, Report};
 use super::program::{Exit, Program};
-use super::tree;
+use super::tree::{self, Children};
 
 /// How often the tree is looked at while it ends.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -28,6 +28,9 @@ pub async fn end_tree(program: &mut Program, exit: Option<Exit>, word: EndWord) 
     let mut asked = HashSet::new();
     loop {
         tree::reap_adopted(program.id());
+        if exit.is_some() && tree::children() == Children::None {
+            break;
+        }
         let all = tree::all();
         let mut alive = tree::below(&[me], &all);
         alive.retain(|process| !process.is_zombie);

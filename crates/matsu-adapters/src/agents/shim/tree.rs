@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
 /// One process. The start time tells it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     pub pid: i32,
     pub parent: i32,
+    /// 0 if its leader is in a namespace above.
+    pub session: i32,
     pub started: u64,
     pub is_zombie: bool,
 }
@@ -21,7 +24,7 @@ pub fn all() -> Vec<Process> {
     pids.filter_map(read).collect()
 }
 
-fn read(pid: i32) -> Option<Process> {
+pub fn read(pid: i32) -> Option<Process> {
     parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -32,6 +35,7 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
     Some(Process {
         pid,
         parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         is_zombie: matches!(fields.first(), Some(&("Z" | "X"))),
     })
@@ -63,8 +67,31 @@ pub fn send(process: &Process, signal: Signal) {
     }
 }
 
+/// What this process has of children. As it is the one that orphans come to, without children it has no descendants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    None,
+    /// All of them are at work.
+    Alive,
+    /// At least one has ended and was not collected.
+    Ended,
+}
+
+/// One call of the kernel, however many processes there are on the machine.
+#[must_use]
+pub fn children() -> Children {
+    match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT) {
+        Ok(None) => Children::Alive,
+        Err(Errno::CHILD) => Children::None,
+        Ok(Some(_)) | Err(_) => Children::Ended,
+    }
+}
+
 /// Collects ended processes that fell to us. The program itself is left to whoever awaits it.
 pub fn reap_adopted(program: Option<u32>) {
+    if children() != Children::Ended {
+        return;
+    }
     let me = rustix::process::getpid().as_raw_nonzero().get();
     for process in all().into_iter().filter(|process| process.parent == me && process.is_zombie) {
         if program.is_none_or(|program| i64::from(program) != i64::from(process.pid)) {
@@ -88,12 +115,13 @@ mod tests {
     fn a_name_with_brackets_does_not_confuse() {
         let fields = "S 42 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 9876 0 0";
         let process = parse(7, &format!("7 (a) b) {fields}")).unwrap();
-        assert_eq!((process.parent, process.started, process.is_zombie), (42, 9_876, false));
+        assert_eq!((process.parent, process.session), (42, 7));
+        assert_eq!((process.started, process.is_zombie), (9_876, false));
     }
 
     #[test]
     fn descendants_are_found_at_every_depth() {
-        let process = |pid, parent| Process { pid, parent, started: 0, is_zombie: false };
+        let process = |pid, parent| Process { pid, parent, session: 1, started: 0, is_zombie: false };
         let all = [process(4, 3), process(2, 1), process(3, 2), process(9, 8), process(1, 0)];
         let mut below: Vec<i32> = below(&[1], &all).iter().map(|process| process.pid).collect();
         below.sort_unstable();

@@ -15,6 +15,9 @@ pub struct ExitRecord {
     /// It was ended because its time was over while no daemon lived.
     #[serde(default)]
     pub timed_out: bool,
+    /// How much the program printed to stdout. Absent: written by a supervisor that did not count.
+    #[serde(default)]
+    pub out_bytes: Option<u64>,
     /// Milliseconds since 1970.
     #[serde(default)]
     pub at: i64,

@@ -10,8 +10,7 @@ use super::survival::{
 };
 use super::worktrees::{git, repository};
 use super::{Bench, SOON, end_of, processes, program, reaches, start, start_with, unique_sleep};
-use crate::home::{Daemon, kill, postgres_store, until};
-use crate::stdio::Client;
+use crate::home::{kill, until};
 
 /// Longer than a relay or a supervisor waits before it would start a daemon.
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
@@ -217,81 +216,4 @@ fn a_waiting_question_is_shown_again_after_a_restart_of_the_daemon_by_a_person()
     assert_eq!(said["question"]["text"], "Go on?", "{said}");
     client.call("get_task_status", &json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } }));
     assert_eq!(end_of(&mut client, &task)["result"], "before after");
-}
-
-/// Two machines on one PostgreSQL, each with a data directory of its own.
-fn two_hosts() -> (Bench, Bench) {
-    let settings = "[agents]\nmode_max = \"workspace-write\"\nhost_grace = 5\n";
-    let (mut one, mut two) = (Bench::with(settings), Bench::with(settings));
-    let url = postgres_store(&one.home);
-    for bench in [&mut one, &mut two] {
-        bench.home.set("MATSU_STORE_URL", &url);
-    }
-    (one, two)
-}
-
-/// Ends the daemon of a machine as a power cut would, and keeps its runs from starting another.
-fn cut_off(bench: &Bench, client: Client) {
-    client.kill();
-    std::fs::write(bench.home.data_dir().join("stopped"), "").unwrap();
-    kill(bench.home.relayed().0);
-}
-
-/// A node of a shared store is taken for dead after 30 ticks of the others.
-const NODE_DEAD: Duration = Duration::from_secs(60);
-
-fn seen_by(other: &Daemon, task: &str) -> Value {
-    other.http().rest("GET", &format!("/tasks/{task}/jobs"), &Value::Null).json()["items"][0].clone()
-}
-
-#[test]
-fn a_run_waits_for_its_host_and_goes_on_when_it_returns() {
-    let (one, two) = two_hosts();
-    let mut client = one.client();
-    let go_on = one.home.signal("go_on");
-    let task = start(&mut client, &counting(&go_on, 10));
-    said_something(&mut client, &task);
-    let other = two.home.serve();
-    cut_off(&one, client);
-    let shown = until("the other node shows what it waits for", NODE_DEAD, || {
-        let job = seen_by(&other, &task);
-        job["progress"].as_str().filter(|progress| progress.contains("waiting for host")).map(str::to_owned)
-    });
-    let host = std::fs::read_to_string(one.home.data_dir().join("host_id")).unwrap();
-    let short = &host.trim()[host.trim().len() - 6..];
-    assert!(shown.contains(short), "{shown}: {host}");
-    let mut client = one.client();
-    std::fs::write(&go_on, "").unwrap();
-    assert_eq!(end_of(&mut client, &task)["status"], "completed");
-    assert_whole(&whole_result(&mut client, &task), 10);
-}
-
-#[test]
-fn a_run_is_given_up_when_its_host_stays_away_and_its_work_is_kept_there() {
-    let (one, two) = two_hosts();
-    repository(&one.root);
-    let mut client = one.client();
-    let nap = unique_sleep();
-    let script = format!("echo work > new.txt; echo line 1; sleep {nap}");
-    let task = start_with(&mut client, &script, json!({ "mode": "workspace-write" }));
-    said_something(&mut client, &task);
-    let other = two.home.serve();
-    cut_off(&one, client);
-    let began = Instant::now();
-    let job = until("it is given up", NODE_DEAD + SOON, || {
-        let job = seen_by(&other, &task);
-        (job["state"] == "failed").then_some(job)
-    });
-    assert_eq!(job["error_code"], "HOST_LOST", "{job}");
-    assert!(began.elapsed() > Duration::from_secs(4), "not before its grace time: {:?}", began.elapsed());
-    assert_eq!(processes(&nap), 1, "the host that is cut off does not know");
-    // It returns: what runs there is ended, and what it wrote is kept.
-    let client = one.client();
-    until("its processes are ended", SOON, || (processes(&nap) == 0).then_some(()));
-    let branch = until("its work is a branch", SOON, || {
-        let branches = git(&one.root, &["branch", "--list", "--format=%(refname:short)", "matsu/*"]);
-        branches.lines().next().map(str::to_owned)
-    });
-    assert_eq!(git(&one.root, &["show", &format!("{branch}:new.txt")]), "work\n");
-    client.kill();
 }

@@ -68,8 +68,12 @@ fn one_key_makes_one_task_and_another_body_is_refused() {
     let mut client = bench.client();
     let first = start_with(&mut client, "echo 1", json!({ "idempotency_key": "k" }));
     assert_eq!(start_with(&mut client, "echo 1", json!({ "idempotency_key": "k" })), first);
-    let arguments = json!({ "cli_name": "script", "message": "echo 2", "run_async": true, "idempotency_key": "k" });
-    assert_eq!(client.call("use_agent", &arguments)["error_code"], "IDEMPOTENCY_CONFLICT");
+    let arguments =
+        |message| json!({ "cli_name": "script", "message": message, "run_async": true, "idempotency_key": "k" });
+    let again = client.call("use_agent", &arguments("echo 1"));
+    assert_eq!((&again["task_id"], &again["session_id"]), (&json!(first), &json!(first)), "{again}");
+    assert!(again["message"].as_str().unwrap().starts_with("This is the task of an earlier call"), "{again}");
+    assert_eq!(client.call("use_agent", &arguments("echo 2"))["error_code"], "IDEMPOTENCY_CONFLICT");
     // A client that names its own calls gets the same without saying so.
     let mut ids = Vec::new();
     for _ in 0..2 {

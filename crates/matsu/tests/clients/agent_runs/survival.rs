@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Bench, SOON, end_of, processes, reaches, start, start_with, unique_sleep};
-use crate::home::{kill, until};
+use crate::home::{kill, supervisors_in, until};
 use crate::stdio::Client;
 
 /// A program that prints numbered lines until it is told to go on, and then some more.
@@ -174,15 +174,7 @@ pub(super) fn supervisors(bench: &Bench) -> usize {
 }
 
 pub(super) fn supervisor_pids(bench: &Bench) -> Vec<u32> {
-    let home = bench.home.path("").display().to_string();
-    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_one = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&line);
-        text.contains("__supervise") && text.contains(&home)
-    };
-    pids.filter(is_one).collect()
+    supervisors_in(bench.home.folder())
 }
 
 #[test]
@@ -269,4 +261,37 @@ fn a_run_is_cancelled_after_its_daemon_was_killed() {
     client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
     assert_eq!(end_of(&mut client, &task)["status"], "cancelled");
     until("no process is left", SOON, || (processes(&nap) == 0).then_some(()));
+}
+
+#[test]
+fn a_long_stream_does_not_stay_on_the_disk_and_is_gone_on_with() {
+    const EVENTS: u32 = 120_000;
+    let bench = Bench::new();
+    let (mut client, go_on) = (bench.client(), bench.home.signal("go_on"));
+    let script = format!(
+        r#"echo '{{"type":"session","id":"s1"}}'; echo '{{"type":"usage","input_tokens":7,"output_tokens":3}}'
+echo '{{"type":"text","text":"first "}}'
+seq 1 {EVENTS} | sed 's/.*/{{"type":"tool","name":"Read","input":{{"path":"some file with a name as long as they are, number &"}}}}/'
+echo '{{"type":"text","text":"line last"}}'
+while [ ! -e {} ]; do sleep 0.05; done
+echo '{{"type":"result"}}'"#,
+        go_on.display()
+    );
+    let task = start_with(&mut client, &script, json!({ "cli_name": "events" }));
+    let tail = |client: &mut Client| client.call("get_task_status", &json!({ "task_id": task, "tail": 1 }));
+    until("all is stored", 3 * SOON, || tail(&mut client)["tail"].as_str()?.contains("line last").then_some(()));
+    let spool = std::fs::read_dir(bench.home.data_dir().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let bytes = || {
+        let segments = std::fs::read_dir(spool.join("outside/spool")).unwrap();
+        segments.map(|segment| segment.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let printed = u64::from(EVENTS) * 100;
+    until("most of it is removed", SOON, || (bytes() < printed / 2).then_some(()));
+    kill(bench.home.relayed().0);
+    let mut client = bench.client();
+    reaches(&mut client, &task, "running");
+    std::fs::write(&go_on, "").unwrap();
+    let end = end_of(&mut client, &task);
+    assert_eq!((&end["status"], &end["result"]), (&json!("completed"), &json!("first line last")), "{end}");
+    assert_eq!((&end["usage"]["input_tokens"], &end["session_id"]), (&json!(7), &json!(task)), "{end}");
 }

@@ -8,7 +8,7 @@ use matsu_testkit::model_server::{Asked, Reply};
 use serde_json::json;
 
 use super::five::{Bed, for_each_of};
-use crate::home::{kill, until};
+use crate::home::{kill, supervisors_in, until};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -22,18 +22,6 @@ fn patient(may_answer: &Arc<AtomicBool>) -> impl FnMut(&Asked) -> Reply + Send +
         let went_on = asked.messages.iter().any(|text| text.contains("Check what is done already"));
         Reply::text(if went_on { "finished after the restart" } else { "finished in one turn" })
     }
-}
-
-fn supervisors(bed: &Bed) -> Vec<u32> {
-    let home = bed.home.folder().display().to_string();
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_one = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&line);
-        text.contains("__supervise") && text.contains(&home)
-    };
-    pids.filter(is_one).collect()
 }
 
 fn vendor_session(bed: &Bed, task: &str) -> String {
@@ -78,7 +66,7 @@ fn a_conversation_is_resumed_after_everything_was_killed() {
             until("the model is asked", SOON, || (!bed.model.asked().is_empty()).then_some(()));
             let before = vendor_session(&bed, &task);
             kill(bed.daemon.pid());
-            supervisors(&bed).into_iter().for_each(kill);
+            supervisors_in(bed.home.folder()).into_iter().for_each(kill);
             may_answer.store(true, Ordering::SeqCst);
             bed.serve_again(&[("MATSU_TEST_BOOT_ID", "another start of the machine")]);
             bed.completes(&task, "finished after the restart");

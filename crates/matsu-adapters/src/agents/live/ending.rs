@@ -1,0 +1,95 @@
+//! The end of a run: its last words, what it changed, and the verdict.
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::ports::agent::{RunEnd, RunEvent, Verdict};
+
+use super::super::decoders::Outcome;
+use super::super::supervisor::exit_record::ExitRecord;
+use super::super::verdict::{self, Exit};
+use super::super::worktree::Closed;
+use super::{CliRun, End, Reading};
+
+impl CliRun {
+    /// The result of a stream, and then the end itself.
+    pub(super) async fn finish(&mut self) -> RunEvent {
+        loop {
+            if let Some(step) = &mut self.last_step {
+                let closed = step.await;
+                self.last_step = None;
+                if self.worktree.is_none() {
+                    return self.ended(closed);
+                }
+            }
+            let Some(worktree) = self.worktree.take() else { return self.ended(Closed::default()) };
+            let message = format!("{} ({})", self.definition.name, self.marker);
+            self.last_step = Some(Box::pin(async move { worktree.close(&message).await }));
+        }
+    }
+
+    fn ended(&mut self, Closed { changes, left }: Closed) -> RunEvent {
+        if let Some(changes) = &changes {
+            self.place.head = Some(changes.head.clone());
+            if !changes.branch.is_empty() {
+                self.place.branch = Some(changes.branch.clone());
+            }
+        }
+        let (exit, processes) = match &self.end {
+            Some(End::Recorded(record)) => (Exit { code: record.code, signal: record.signal }, record.processes),
+            _ => (Exit::default(), 0),
+        };
+        let outcome = match &mut self.reading {
+            Reading::Text(_) => None,
+            Reading::Stream { decoder, .. } => Some(decoder.outcome()),
+        };
+        let stderr_tail = self.stderr_tail.text();
+        let verdict = self.verdict(outcome.as_ref(), exit, &stderr_tail);
+        let end = RunEnd {
+            exit_code: exit.code,
+            verdict,
+            stdout_tail: self.stdout_tail.text(),
+            stderr_tail,
+            processes_ended: processes,
+            changes,
+            confinement: Some(self.level),
+            left_work: left,
+        };
+        let end = RunEvent::Ended(Box::new(end));
+        match outcome {
+            Some(Outcome::Success(text)) if !text.is_empty() => {
+                self.events.push_back((end, self.position));
+                RunEvent::Output(text)
+            }
+            _ => end,
+        }
+    }
+
+    fn verdict(&self, outcome: Option<&Outcome>, exit: Exit, stderr_tail: &str) -> Verdict {
+        let name = &self.definition.name;
+        let failure = |code, message| Verdict::Failure { code, message, retryable: false };
+        match &self.end {
+            Some(End::Recorded(ExitRecord { error: Some(error), .. })) => {
+                failure(ErrorCode::AgentStartFailed, format!("{name} could not be started: {error}"))
+            }
+            Some(End::Recorded(ExitRecord { timed_out: true, .. })) => {
+                failure(ErrorCode::JobTimeout, format!("timeout: {name} ran longer than it may while no daemon ran"))
+            }
+            Some(End::Recorded(_)) => {
+                let (hopeless, now) = (self.hopeless.as_deref(), self.clock.now());
+                verdict::of(&self.definition, outcome, hopeless, exit, stderr_tail, now)
+            }
+            Some(End::Damaged(error)) => {
+                failure(ErrorCode::SupervisorLost, format!("the output of {name} cannot be read: {error}"))
+            }
+            Some(End::Lost) if self.is_old_boot => {
+                let message = format!("the machine was restarted while {name} ran; its output until then is kept");
+                failure(ErrorCode::MachineRestarted, message)
+            }
+            Some(End::Lost) | None => {
+                let message = format!(
+                    "the supervisor of {name} was killed, and every process of the run with it; its output until then is kept"
+                );
+                failure(ErrorCode::SupervisorLost, message)
+            }
+        }
+    }
+}
