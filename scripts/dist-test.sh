@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs every artefact of dist/ as its users do, each in a folder of its own, and says aloud what could not be tried.
 #
-#   scripts/dist-test.sh [ROW…]   archive npm wheel deb bundle installer formula plugins image static; all unless named
+#   scripts/dist-test.sh [ROW…]   archive again npm wheel deb bundle installer formula plugins monitor image static; all unless named
 #
 # Nothing is published and no account is used. Registries and file servers are on loopback.
 set -euo pipefail
@@ -86,6 +86,13 @@ error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).r
 assert error is None, error
 PY
   ok "sums, man page, completions and SBOM are well formed"
+}
+
+row_again() {
+  MATSU_BINARY="$scratch/$archive/matsu" MATSU_DIST="$scratch/again" scripts/dist.sh >/dev/null
+  # A release of all platforms has more in it than this machine can make again.
+  diff <(grep -F -f <(cut -d' ' -f3 "$scratch/again/SHA256SUMS") "$dist/SHA256SUMS") "$scratch/again/SHA256SUMS"
+  ok "packed again, $(wc -l <"$scratch/again/SHA256SUMS") files are the same byte for byte"
 }
 
 row_npm() {
@@ -259,6 +266,28 @@ row_plugins() {
   ok "the Agent Plugins package fits its schemas"
 }
 
+# What Claude Code starts in an interactive session: it prints a line when work has ended, and no second one for it.
+row_monitor() {
+  home monitor
+  mkdir -p "$HOME/bin" "$HOME/work" "$XDG_CONFIG_HOME/matsu/agents"
+  ln -s "$scratch/$archive/matsu" "$HOME/bin/matsu"
+  printf '#!/bin/sh\ncat >/dev/null\necho finished\n' >"$HOME/bin/quick"
+  chmod +x "$HOME/bin/quick"
+  printf 'name = "quick"\ncommand = "%s/bin/quick"\nprompt = "stdin"\noutput = "text"\n' "$HOME" >"$XDG_CONFIG_HOME/matsu/agents/quick.toml"
+  export PATH="$HOME/bin:$PATH"
+  (cd "$HOME/work" && matsu call use_agent '{"cli_name": "quick", "message": "go", "run_async": true}') >"$HOME/said" 2>&1 || { cat "$HOME/said" >&2; exit 1; }
+  sh plugins/claude/monitors/news.sh >"$HOME/news" 2>&1 &
+  local monitor=$!
+  started+=("$monitor")
+  timeout 60 sh -c 'until [ -s "$0" ]; do sleep 0.2; done' "$HOME/news" || { echo "dist-test: the monitor printed nothing" >&2; exit 1; }
+  grep -q '^Matsu: ended and unread: .*(.*completed)\. Read it with get_task_status\.$' "$HOME/news" || { cat "$HOME/news" >&2; exit 1; }
+  # Two more rounds of the monitor.
+  sleep 32
+  kill "$monitor"
+  [ "$(wc -l <"$HOME/news")" = 1 ] || { cat "$HOME/news" >&2; exit 1; }
+  ok "the monitor of the Claude Code plugin prints one line for work that has ended"
+}
+
 row_image() {
   scripts/deploy.sh
 }
@@ -274,7 +303,7 @@ row_static() {
 [ -e "$dist/$archive.tar.gz" ] || { echo "dist-test: $dist/$archive.tar.gz is missing; run 'make dist' first" >&2; exit 1; }
 tar -xzf "$dist/$archive.tar.gz" -C "$scratch"
 rows=("$@")
-[ $# -gt 0 ] || rows=(archive npm wheel deb bundle installer formula plugins image static)
+[ $# -gt 0 ] || rows=(archive again npm wheel deb bundle installer formula plugins monitor image static)
 for row in "${rows[@]}"; do
   declare -F "row_$row" >/dev/null || { echo "dist-test: there is no row '$row'; the rows are in the head of this script" >&2; exit 2; }
   "row_$row"

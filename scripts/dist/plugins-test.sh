@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # Installs the plugins with the real command lines and lets a scripted model call a tool through each of them.
-# Started by scripts/dist-test.sh with SCRATCH, PLUGINS, MATSU and CLIENTS.
+# Started by scripts/dist-test.sh with SCRATCH, PLUGINS, MATSU and CLIENTS. MATSU_SCRIPTED_MODEL=PATH takes a model that
+# was built already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-cargo build --quiet --locked -p matsu-testkit --bin scripted-model
-model="${CARGO_TARGET_DIR:-$PWD/target}/debug/scripted-model"
+model=${MATSU_SCRIPTED_MODEL:-}
+if [ -z "$model" ]; then
+  cargo build --quiet --locked -p matsu-testkit --bin scripted-model
+  model="${CARGO_TARGET_DIR:-$PWD/target}/debug/scripted-model"
+fi
 export HOME="$SCRATCH/plugins-home" XDG_DATA_HOME="$SCRATCH/plugins-home/.local/share" XDG_CONFIG_HOME="$SCRATCH/plugins-home/.config"
 mkdir -p "$HOME/work" "$HOME/bin" "$HOME/.codex" "$HOME/.gemini"
 # Notes where each client starts the server.
@@ -33,13 +37,14 @@ finish() {
 trap finish EXIT
 until [ -s "$HOME/model.log" ]; do sleep 0.05; done
 url=$(head -1 "$HOME/model.log")
+seen=1
 
 # called NAME: since the last call, a request of the client carried the tool's answer back to the model, and both hooks ran.
 called() {
-  python3 - "$HOME" "$1" <<'PY'
+  python3 - "$HOME" "$1" "$seen" <<'PY'
 import json, sys
-home, client = sys.argv[1:]
-lines = open(f"{home}/model.log").read().splitlines()[1:]
+home, client, seen = sys.argv[1:]
+lines = open(f"{home}/model.log").read().splitlines()[int(seen):]
 answers = [message for line in lines for message in json.loads(line)["asked"]["messages"] if '"total":0' in message.replace("\\", "")]
 starts = open(f"{home}/starts").read().splitlines()
 assert answers, f"{client}: no request to the model has the tool's answer in it; it asked {len(lines)} times"
@@ -51,7 +56,7 @@ print(f"dist-test: ok: the plugin of {client} was installed, started in {next(s 
 PY
   : >"$HOME/starts"
   # What the next client sends is looked for from here on.
-  sed -i '1!d' "$HOME/model.log"
+  seen=$(wc -l <"$HOME/model.log")
 }
 
 log="$HOME/client.log"
