@@ -167,6 +167,9 @@ def main():
         stripped = Path(folder) / "matsu"
         shutil.copy(binary, stripped)
         run("strip", str(stripped))
+        if TARGETS[target]["os"] == "darwin":
+            # Stripping voids the signature, without which arm64 starts nothing.
+            run("codesign", "--force", "--sign", "-", str(stripped))
         job = Target(stripped, target, out)
         for step in (job.archive, job.npm, job.wheel, job.deb, job.bundle):
             step()
