@@ -16,6 +16,7 @@ pub struct Client {
     input: Option<ChildStdin>,
     frames: Receiver<Value>,
     last_id: u64,
+    answer_max: Duration,
 }
 
 impl Client {
@@ -45,7 +46,13 @@ impl Client {
                 }
             }
         });
-        Self { child, input, frames, last_id: 0 }
+        Self { child, input, frames, last_id: 0, answer_max: ANSWER_MAX }
+    }
+
+    /// With this much time for an answer: a wait that a relay sends to one daemon after another begins anew with each.
+    pub fn patient(mut self, answer_max: Duration) -> Self {
+        self.answer_max = answer_max;
+        self
     }
 
     /// One that has shaken hands as clients did before 2026-07-28.
@@ -100,7 +107,7 @@ impl Client {
 
     #[track_caller]
     pub fn next(&mut self) -> Value {
-        self.frames.recv_timeout(ANSWER_MAX).expect("a frame")
+        self.frames.recv_timeout(self.answer_max).expect("a frame")
     }
 
     /// What a tool says, in its structured half.

@@ -16,6 +16,7 @@ use crate::stdio::Client;
 const RUNS: usize = 20;
 /// A result that fills many parts of the store.
 const LINES: u32 = 5_000;
+const ENDS_WITHIN: Duration = Duration::from_secs(1_200);
 
 fn bench() -> Bench {
     Bench::with(&format!("[slots]\nagent_cli = {RUNS}\n[agents]\nmode_max = \"workspace-write\"\n"))
@@ -30,7 +31,7 @@ impl Crowd {
     fn gather(bench: &Bench) -> Self {
         let go_on = bench.home.signal("go_on");
         let waiting = (0..RUNS).map(|_| {
-            let mut client = bench.client();
+            let mut client = bench.client().patient(ENDS_WITHIN);
             let task = start(&mut client, &counting_every("0.2", &go_on, LINES));
             thread::spawn(move || {
                 let end = end_after_all(&mut client, &task);
@@ -58,7 +59,7 @@ impl Crowd {
 
 /// As [`end_of`]; a daemon that was just started may answer a wait at once.
 fn end_after_all(client: &mut Client, task: &str) -> Value {
-    until("the run has ended", Duration::from_secs(1_200), || {
+    until("the run has ended", ENDS_WITHIN, || {
         let said = client.call("get_task_status", &json!({ "task_id": task, "timeout": 20, "wait_for": "all" }));
         let status = said["status"].as_str().unwrap_or_else(|| panic!("{said}"));
         ["completed", "failed", "cancelled"].contains(&status).then_some(said.clone())
