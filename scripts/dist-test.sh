@@ -26,7 +26,8 @@ finish() {
   local home pid
   # Every installed relay has started a daemon that outlives it.
   for home in "${homes[@]}"; do
-    [ ! -e "$home/.local/share/matsu/server.json" ] || HOME="$home" "$scratch/$archive/matsu" shutdown >/dev/null 2>&1 || true
+    [ ! -d "$home/.local/share/matsu" ] ||
+      "$scratch/$archive/matsu" --data-dir "$home/.local/share/matsu" shutdown >/dev/null || echo "dist-test: a daemon in $home could not be ended" >&2
   done
   for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
   rm -rf "$scratch"
