@@ -24,9 +24,10 @@ use super::definition::{Definition, UsageScope};
 use super::orphans;
 use super::place::{self, Place};
 use super::runs_folder::RunFolder;
+use super::sandbox::state::keep_sessions;
 use super::spool::{SpoolReader, Stream, forget_before};
 use super::supervisor::exit_record::ExitRecord;
-use super::supervisor::order::{Notice, Word};
+use super::supervisor::order::{Notice, RunOrder, Word};
 use super::text::{LineCutter, Tail, Utf8};
 use super::worktree::{Closed, Worktree};
 use snapshot::Snapshots;
@@ -301,7 +302,7 @@ impl CliRun {
             Some(record) => End::Recorded(record),
             None => {
                 tracing::warn!(run = self.marker, "a supervisor is gone without a record; its processes are ended");
-                self.last_step = Some(Box::pin(orphans::end(self.marker.clone(), self.clock)));
+                self.last_step = Some(Box::pin(end_lost(self.folder.order(), self.marker.clone(), self.clock)));
                 End::Lost
             }
         });
@@ -314,6 +315,19 @@ impl CliRun {
             self.end = Some(End::Damaged(format!("its spool ends after {read} of {printed} bytes")));
         }
     }
+}
+
+/// What its supervisor would have done at its end: no process is left, and its conversation is kept so that it can be resumed.
+async fn end_lost(order: PathBuf, marker: String, clock: Clock) -> Closed {
+    let closed = orphans::end(marker, clock).await;
+    let kept = tokio::task::spawn_blocking(move || {
+        let order: Option<RunOrder> = std::fs::read(order).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        order.iter().flat_map(|order| &order.order.keep).for_each(keep_sessions);
+    });
+    if let Err(error) = kept.await {
+        tracing::warn!(%error, "the conversation of a lost run could not be kept");
+    }
+    closed
 }
 
 #[async_trait]

@@ -11,7 +11,7 @@ use super::cases::{CASES, Case, KEY, SECRET, carries};
 use super::places::{Place, places};
 use crate::home::{Daemon, Home, until};
 
-const RUN_MAX: Duration = Duration::from_secs(120);
+pub const RUN_MAX: Duration = Duration::from_secs(120);
 /// After a cancel everything is gone within this.
 const GONE_MAX: Duration = Duration::from_secs(5);
 
@@ -112,6 +112,7 @@ impl Bed {
                 .call("get_task_status", &json!({ "task_id": task, "timeout": 30, "wait_for": "all" }));
             let said = said["result"]["structuredContent"].clone();
             let status = said["status"].as_str().unwrap_or_default();
+            assert_ne!(status, "input_required", "{}: it asks: {said:#}", self.case.name);
             ["completed", "failed", "cancelled"].contains(&status).then_some(said)
         })
     }

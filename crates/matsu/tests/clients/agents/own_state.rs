@@ -1,11 +1,16 @@
 //! What a run plants in the state of its own program (settings, hooks, plugins, instructions) is gone with it.
 
+use std::time::Duration;
+
 use matsu_testkit::model_server::Reply;
 use serde_json::json;
 
 use super::cases::Case;
-use super::five::{Bed, files_with, for_each};
+use super::five::{Bed, RUN_MAX, files_with, for_each};
 use super::places::Place;
+use crate::home::until;
+
+const SOON: Duration = Duration::from_secs(20);
 
 /// In two parts in every command, so that no conversation contains it.
 const PLANTED: &str = "planted-by-a-run-71c3";
@@ -48,6 +53,20 @@ fn command(bed: &Bed) -> String {
     )
 }
 
+/// Claude Code asks before a command writes into its own folder, whatever it may do otherwise.
+fn allow(bed: &Bed, task: &str) {
+    until("it asks or ends", RUN_MAX, || {
+        let said = bed.daemon.http().call("get_task_status", &json!({ "task_id": task }));
+        let said = &said["result"]["structuredContent"];
+        if said["status"] == "input_required" {
+            let answer = json!({ "id": said["question"]["id"], "option": "allow" });
+            let said = bed.daemon.http().call("get_task_status", &json!({ "task_id": task, "answer": answer }));
+            assert_eq!(said["result"]["structuredContent"]["ok"], true, "{said}");
+        }
+        (said["status"] != "queued" && said["status"] != "running").then_some(())
+    });
+}
+
 fn plants(case: &'static Case, place: &Place, is_logged_in: bool) {
     let line = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
     let wanted = std::sync::Arc::clone(&line);
@@ -60,7 +79,13 @@ fn plants(case: &'static Case, place: &Place, is_logged_in: bool) {
     });
     *line.lock().unwrap() = command(&bed);
     let begun = bed.begin(json!({ "message": "plant it", "mode": "workspace-write" }));
-    bed.completes(begun["task_id"].as_str().unwrap(), "it was planted");
+    let task = begun["task_id"].as_str().unwrap();
+    allow(&bed, task);
+    bed.completes(task, "it was planted");
+    // The folder of a run stays until its end is stored, and is removed right after it.
+    until("the folder of the run is removed", SOON, || {
+        std::fs::read_dir(bed.home.data_dir().join("runs")).unwrap().next().is_none().then_some(())
+    });
     let mut left = files_with(bed.home.folder(), PLANTED);
     // Codex reads its instructions again while it runs, and they are then a part of its own conversation.
     left.retain(|path| !path.contains("/rollout-"));
