@@ -2,7 +2,7 @@
 //! and uses no proxy of the environment, so that who asked decides about every hop.
 #![expect(clippy::disallowed_methods, reason = "the one file of this crate that builds HTTP clients")]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::fetch::names::GuardedNames;
@@ -10,8 +10,32 @@ use crate::fetch::names::GuardedNames;
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Every client begins here, because the TLS library does its cryptography with what this process has chosen for it.
+/// Whether the system has certificates of authorities; looked for once. A client cannot be built with none.
+static HAS_CERTIFICATES: LazyLock<bool> = LazyLock::new(|| {
+    let found = with_ring().no_proxy().build();
+    if let Err(error) = &found {
+        tracing::warn!(
+            error = error as &dyn std::error::Error,
+            "no certificates of authorities were found, so every HTTPS request fails; install ca-certificates"
+        );
+    }
+    found.is_ok()
+});
+
+/// Whether HTTPS works on this system.
+#[must_use]
+pub fn has_certificates() -> bool {
+    *HAS_CERTIFICATES
+}
+
+/// Every client begins here. Without certificates it trusts no HTTPS server, and plain HTTP, such as a model on this
+/// machine, still works.
 pub fn builder() -> reqwest::ClientBuilder {
+    if has_certificates() { with_ring() } else { with_ring().tls_certs_only([]) }
+}
+
+/// The TLS library does its cryptography with what the process has chosen for it.
+fn with_ring() -> reqwest::ClientBuilder {
     // An error says that it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()

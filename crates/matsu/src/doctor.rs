@@ -98,7 +98,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
     let (runs, secrets) = (runs(config), secrets(config));
-    Findings(vec![store, daemon, port, agents, runs, secrets, clock(), models, servers, engines, folders, browser])
+    Findings(vec![store, daemon, port, agents, runs, secrets, clock(), https(), models, servers, engines, folders, browser])
 }
 
 async fn store(config: &Config) -> Finding {
@@ -205,6 +205,14 @@ fn secrets(config: &Config) -> Finding {
         return note("secrets", format!("others can look into {folder}"), format!("chmod 700 {folder}"));
     }
     good("secrets", "only you can read the data directory and the token")
+}
+
+fn https() -> Finding {
+    if matsu_adapters::http::has_certificates() {
+        return good("https", "certificates of authorities were found");
+    }
+    let missing = "no certificates of authorities were found, so every HTTPS request fails";
+    note("https", missing, "install them (Debian: ca-certificates), or set SSL_CERT_FILE; then start the daemon again")
 }
 
 fn clock() -> Finding {

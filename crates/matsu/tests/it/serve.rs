@@ -17,6 +17,17 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+fn a_machine_without_certificates_is_served() {
+    let home = Home::sqlite().with_variable("SSL_CERT_FILE", "/nowhere").with_variable("SSL_CERT_DIR", "/nowhere");
+    let daemon = home.serve();
+    assert_eq!(daemon.api.send("GET", "/api/v1/tasks", None).unwrap().status, 200);
+    let found = home.run_json(&["doctor"]);
+    let https = found["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "https").unwrap();
+    assert!(https["detail"].as_str().unwrap().contains("no certificates"), "{https}");
+    assert!(https["advice"].as_str().unwrap().contains("ca-certificates"), "{https}");
+}
+
+#[test]
 fn the_first_start_leaves_a_private_token_and_says_where_it_serves() {
     let home = Home::sqlite();
     let mut process = home.start(&["serve", "--test-jobs", "--port", "0"]);
