@@ -176,7 +176,7 @@ impl Relay {
             daemon
         };
         // One that ends meanwhile is noticed by the next read; the requests are still open.
-        for (_, line) in again.into_iter().filter(|(id, _)| frames.is_open(id)) {
+        for line in again.iter().filter_map(|id| frames.line_again(id)) {
             let _ = send(&mut daemon.1, line).await;
         }
         Ok(Some(daemon))

@@ -5,8 +5,10 @@
 
 use std::collections::HashMap;
 
+use matsu_core::clock::Clock;
 use matsu_core::limits::FRAME_BYTES_MAX;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 /// The id of a handshake that the relay repeats; its answer is not for the client.
 const OWN_ID: &str = "matsu-relay-handshake";
@@ -32,6 +34,9 @@ const REPEATABLE_TOOLS: &[&str] = &[
     "use_agents",
 ];
 
+/// Tools that wait, and the argument that says how long.
+const WAITING_TOOLS: &[(&str, &str)] = &[("get_status", "wait"), ("get_task_status", "timeout")];
+
 /// Tools whose calls get a key.
 const STARTING_TOOLS: &[&str] = &["use_agent", "use_agents"];
 
@@ -40,14 +45,29 @@ struct Open {
     id: Value,
     /// Kept if it can be sent again.
     line: Option<Vec<u8>>,
+    /// The argument that says how many seconds it waits.
+    wait: Option<&'static str>,
+    since: Instant,
     sent: u8,
+}
+
+impl Open {
+    /// As the next daemon gets it after so many seconds: it waits for the rest of its time only.
+    fn line_again(&self, waited: u64) -> Option<Vec<u8>> {
+        let line = self.line.as_ref()?;
+        let Some(wait) = self.wait.filter(|_| waited > 0) else { return Some(line.clone()) };
+        let Ok(mut frame) = serde_json::from_slice::<Value>(line) else { return Some(line.clone()) };
+        let Some(seconds) = frame["params"]["arguments"][wait].as_u64() else { return Some(line.clone()) };
+        frame["params"]["arguments"][wait] = json!(seconds.saturating_sub(waited));
+        Some(frame.to_string().into_bytes())
+    }
 }
 
 /// What becomes of the open requests when the daemon has ended.
 #[derive(Default)]
 pub struct Afterwards {
-    /// Sent to the next daemon, if they are still open then; by their id.
-    pub again: Vec<(String, Vec<u8>)>,
+    /// Sent to the next daemon, if they are still open then: their ids.
+    pub again: Vec<String>,
     /// Sent to the client.
     pub answers: Vec<String>,
 }
@@ -96,7 +116,9 @@ impl Frames {
                 let is_repeatable =
                     REPEATABLE_METHODS.contains(&method) || tool.is_some_and(|tool| REPEATABLE_TOOLS.contains(&tool));
                 let kept = is_repeatable.then(|| line.to_vec());
-                self.open.insert(id.to_string(), Open { id, line: kept, sent: 1 });
+                let wait = WAITING_TOOLS.iter().find(|(name, _)| tool == Some(name)).map(|(_, wait)| *wait);
+                let since = Clock::system().instant();
+                self.open.insert(id.to_string(), Open { id, line: kept, wait, since, sent: 1 });
                 if method == "initialize" {
                     self.initialize = serde_json::from_slice(line).ok();
                 }
@@ -130,21 +152,22 @@ impl Frames {
 
     /// The daemon has ended: what can be sent again is, the rest is answered.
     pub fn daemon_ended(&mut self) -> Afterwards {
-        let mut again: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut again = Vec::new();
         for (id, open) in &mut self.open {
-            if let Some(line) = open.line.as_ref().filter(|_| open.sent < SENT_MAX) {
+            if open.line.is_some() && open.sent < SENT_MAX {
                 open.sent += 1;
-                again.push((id.clone(), line.clone()));
+                again.push(id.clone());
             }
         }
         again.sort_unstable();
-        let answers = self.answer_for(|id| !again.iter().any(|(kept, _)| kept == id));
+        let answers = self.answer_for(|id| !again.contains(id));
         Afterwards { again, answers }
     }
 
-    /// Whether a request has no answer yet.
-    pub fn is_open(&self, id: &str) -> bool {
-        self.open.contains_key(id)
+    /// A request as the next daemon gets it, if it has no answer yet.
+    pub fn line_again(&self, id: &str) -> Option<Vec<u8>> {
+        let open = self.open.get(id)?;
+        open.line_again(Clock::system().instant().saturating_duration_since(open.since).as_secs())
     }
 
     /// Answers for all open requests: none of them will get another answer.
@@ -251,12 +274,33 @@ mod tests {
         assert_eq!(start["params"]["_meta"][CALL_KEY], "relay-1/1");
         for _ in 1..SENT_MAX {
             let after = frames.daemon_ended();
-            let again: Vec<Vec<u8>> = after.again.into_iter().map(|(_, line)| line).collect();
+            let again: Vec<Vec<u8>> = after.again.iter().filter_map(|id| frames.line_again(id)).collect();
             assert_eq!(again, [sent[0].clone(), sent[2].clone()], "the same frames, with the same key");
             assert!(after.answers.iter().all(|answer| answer.contains("\"id\":2")));
         }
         let after = frames.daemon_ended();
         assert!(after.again.is_empty() && after.answers.len() == 2, "a request that ends every daemon is given up");
+    }
+
+    #[test]
+    fn a_wait_that_is_sent_again_waits_for_the_rest_of_its_time() {
+        let call = |id: u32, tool: &str, arguments: Value| {
+            let params = json!({ "name": tool, "arguments": arguments });
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+        };
+        let mut frames = seen(&[
+            &call(1, "get_task_status", json!({ "task_id": "task_1", "timeout": 20 })),
+            &call(2, "get_status", json!({ "task_id": "task_1", "wait": 5 })),
+            &call(3, "use_agent", json!({ "cli_name": "claude", "message": "x", "timeout": 600 })),
+        ]);
+        assert_eq!(frames.daemon_ended().again, ["1", "2", "3"]);
+        let arguments = |id: &str| {
+            let line: Value = serde_json::from_slice(&frames.open[id].line_again(8).unwrap()).unwrap();
+            line["params"]["arguments"].clone()
+        };
+        assert_eq!(arguments("1"), json!({ "task_id": "task_1", "timeout": 12 }));
+        assert_eq!(arguments("2")["wait"], 0);
+        assert_eq!(arguments("3")["timeout"], 600, "how long a run may take is no wait");
     }
 
     #[test]
