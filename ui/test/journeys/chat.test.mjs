@@ -48,6 +48,7 @@ test('a person blocks a task, and the agent that works on it stops', async () =>
   await page.evaluate(() => (window.untouched = true));
   await page.locator(`a[href="/tasks/${task_id}"]`).first().click();
   const stopped = agent.work();
+  await Promise.race([agent.begun, stopped]);
   await page.getByText('running').first().waitFor();
   await page.getByRole('button', { name: 'Block' }).click();
   await page.getByRole('textbox', { name: 'Reason' }).fill('not like that');

@@ -12,6 +12,8 @@ export class Agent {
   constructor(home, id) {
     this.home = home;
     this.id = id;
+    /** Kept when it works on its task. */
+    this.begun = new Promise((resolve) => (this.begin = resolve));
   }
 
   tool(name, args = {}) {
@@ -44,7 +46,7 @@ export class Agent {
     await this.arrive();
     const next = await this.tool('get_next_action', { timeout_seconds: 30 });
     assert.equal(next.action, 'work', JSON.stringify(next));
-    this.begun = true;
+    this.begin();
     // Each call is held until something moves, so nothing here counts time.
     while (!(await this.tool('get_next_action', { timeout_seconds: 30 })).interrupted);
     const { notifications } = await this.tool('get_notifications');
