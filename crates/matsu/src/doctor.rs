@@ -98,7 +98,21 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
     let (runs, secrets) = (runs(config), secrets(config));
-    Findings(vec![store, daemon, port, agents, runs, secrets, clock(), https(), models, servers, engines, folders, browser])
+    Findings(vec![
+        store,
+        daemon,
+        port,
+        agents,
+        runs,
+        secrets,
+        clock(),
+        https(),
+        models,
+        servers,
+        engines,
+        folders,
+        browser,
+    ])
 }
 
 async fn store(config: &Config) -> Finding {
