@@ -73,7 +73,7 @@ bench: setup ## The figures, measured on this machine (see bench/)
 
 chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 	@scripts/setup.sh chaos
-	$(POSTGRES) env MATSU_CHAOS=1 cargo test --release --locked -p matsu --test it --test clients chaos:: -- --nocapture --test-threads=1
+	$(POSTGRES) env MATSU_CHAOS=1 cargo test --profile source --locked -p matsu --test it --test clients chaos:: -- --nocapture --test-threads=1
 
 remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
 	scripts/remote.sh

@@ -36,7 +36,7 @@ A dash is a thing that was not asked of that program:
 - **A wait that wakes an idle session** needs a client that knows MCP's native tasks; of the five that is Claude Code.
 - **Set up by `matsu connect`**: of the five it knows Claude Code, Codex and Gemini CLI.
 - **A question that parks** needs a program that can be answered while it runs. Claude Code takes answers on its input; the others are run unattended, and what they may not do is refused.
-- **A renewed login**: a proxy on loopback plays the vendors' servers, with a certificate that the program is told to trust. Qwen Code has keys only, which are not renewed: its login with tokens ended with its free tier.
+- **A renewed login**: a proxy on loopback plays the vendors' servers, with a certificate that the program is set to trust. Qwen Code has keys only, which are not renewed: its login with tokens ended with its free tier.
 - **Its own sandbox**: of the five only Codex has one that is on by itself.
 - **Answered by wait, and a block at a tool call of its own**: with `delivery = "wait"` an agent stays between two messages; it is shown with the two programs that have a hook after every tool call, which is how a block reaches an agent that makes no call of ours.
 TAIL

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a bounded number of executions and writes the figures to docs/bench/fuzz.md.
 #   RUNS=1000000   executions of each target; PDF and HTML, which take longer, get a tenth
-#   SECONDS_MAX=1800  no target runs longer, whatever is left
-#   TARGETS="pdf sse" only these; the table is then printed and not written
+#   SECONDS_MAX=3600  no target runs longer, whatever is left
+#   TARGETS="pdf sse" only these; the rows of the others are kept as they are, each with the commit it was measured at
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 RUNS=${RUNS:-1000000}
-SECONDS_MAX=${SECONDS_MAX:-1800}
+SECONDS_MAX=${SECONDS_MAX:-3600}
 ALL=$(ls fuzz/fuzz_targets | sed 's/\.rs$//')
 export CARGO_TARGET_DIR=$PWD/fuzz/target
 
@@ -45,32 +45,31 @@ row() { # target
     # What a panic of our own code caused is a finding; what is left ended the process inside the library.
     contained=$found found=$(grep -ac 'panicked at .*crates/matsu' "$log" || true)
   fi
-  echo "| $name | ${executions:-0} | ${edges:-0} | ${features:-0} | ${inputs:-0} | $(ls "fuzz/corpus/$name" | wc -l) | $found | $contained |"
+  echo "| $name | $(git rev-parse --short HEAD) | ${executions:-0} | ${edges:-0} | ${features:-0} | ${inputs:-0} | $(ls "fuzz/corpus/$name" | wc -l) | $found | $contained |"
   if [ "$found" != 0 ] || { [ "$status" != 0 ] && [ "$name" != pdf ]; }; then
     echo "$name: ended with status $status; see $log and fuzz/artifacts/$name" >&2
     return 1
   fi
 }
 
-table() {
-  echo "| target | executions | edges | features | inputs grown | inputs kept | findings | contained |"
-  echo "|---|---:|---:|---:|---:|---:|---:|---:|"
-  local failed=0
-  for name in ${TARGETS:-$ALL}; do row "$name" || failed=1; done
-  return $failed
-}
-
+report=docs/bench/fuzz.md
 out=$(mktemp)
 status=0
-table | tee "$out" || status=$?
-if [ -z "${TARGETS:-}" ]; then
-  {
-    echo "# Fuzzing"
-    echo
-    echo "Written by \`make fuzz RUNS=$RUNS\`. Edges and features are what libFuzzer counts in the whole program of a target, libraries included; \"inputs kept\" are those in the repository, which \`make test\` runs. \"Findings\" are inputs that broke a property, took 10 s or took 1 GiB in this run; \"contained\" are PDFs that made the library recurse or allocate without a bound, which in the product ends a reader process and is that document's error; what was found and mended so far is in [fuzz/FINDINGS.md](../../fuzz/FINDINGS.md)."
-    echo
-    cat "$out"
-  } >docs/bench/fuzz.md
-fi
+for name in $ALL; do
+  case " ${TARGETS:-$ALL} " in
+    *[[:space:]]"$name"[[:space:]]*) row "$name" | tee -a "$out" || status=1 ;;
+    *) { [ -f "$report" ] && grep "^| $name |" "$report" >>"$out"; } || echo "| $name | not run yet | | | | | | | |" >>"$out" ;;
+  esac
+done
+{
+  echo "# Fuzzing"
+  echo
+  echo "Written by \`make fuzz\`. Edges and features are what libFuzzer counts in the whole program of a target, libraries included; \"inputs kept\" are those in the repository, which \`make test\` runs. \"Findings\" are inputs that broke a property, took 10 s or took 1 GiB in this run; \"contained\" are PDFs that made the library recurse or allocate without a bound, which in the product ends a reader process and is that document's error; what was found and mended so far is in [fuzz/FINDINGS.md](../../fuzz/FINDINGS.md)."
+  echo
+  echo "| target | commit | executions | edges | features | inputs grown | inputs kept | findings | contained |"
+  echo "|---|---|---:|---:|---:|---:|---:|---:|---:|"
+  cat "$out"
+} >"$report.new"
+mv "$report.new" "$report"
 rm "$out"
 exit "$status"

@@ -5,10 +5,24 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # More failures than this are not bad luck.
-readonly AGAIN_MAX=8
+readonly AGAIN_MAX=24
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+# What this machine cannot try is listed at the end; a test that passes prints nothing itself.
+MATSU_TEST_SKIPPED=$(mktemp)
+export MATSU_TEST_SKIPPED
+at_end() {
+  sort -u "$MATSU_TEST_SKIPPED"
+  rm -f "$log" "$MATSU_TEST_SKIPPED"
+}
+trap at_end EXIT
+# A linker can fail for want of memory or disk: shown, and tried once more with one job at a time.
+if ! cargo test --workspace --locked --no-run; then
+  df -h . "${TMPDIR:-/tmp}"
+  free -m 2>/dev/null || true
+  cargo test --workspace --locked --no-run --jobs 1
+fi
+
 status=0
 cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log" || status=$?
 ((status != 0)) || exit 0

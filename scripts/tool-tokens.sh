@@ -28,7 +28,7 @@ const tokens = encode(read).length;
 console.log(`${preset}: ${tools.length} tools, ${tokens} tokens (limit ${limit}), ${read.length} bytes; whole list ${line.length} bytes`);
 if (tokens > Number(limit)) process.exit(1);
 JS
-for preset in core:2400 all:4800; do
+for preset in core:3000 all:6000; do
   name=${preset%:*}
   # The input ends only after the answers have come.
   { printf '%s\n%s\n%s\n' "$hello" "$ready" "$list"; sleep 2; } |

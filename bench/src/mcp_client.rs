@@ -135,7 +135,7 @@ impl HttpClient {
 
     fn exactly(&mut self, length: usize, body: &mut Vec<u8>) -> Result<()> {
         let read = (&mut self.stream).take(length as u64).read_to_end(body)?;
-        ensure!(read == length, "the answer broke off");
+        ensure!(read == length, "the answer was cut off");
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Puts the built page (`ui/dist`, made by `make ui`) into the binary. Without it the build goes on, and the server
 //! shows a page that says how to build one.
-#![expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
+#![expect(clippy::disallowed_methods, reason = "cargo passes values to build scripts through the environment")]
 
 use std::error::Error;
 use std::fmt::Write;

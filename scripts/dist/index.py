@@ -86,9 +86,9 @@ def server(out, targets):
     words = [{"type": "positional", "value": word} for word in server_arguments()]
     stdio = {"transport": {"type": "stdio"}}
     packages = [
-        {"registryType": "npm", "registryBaseUrl": "https://registry.npmjs.org", "identifier": RELEASE["npm"],
+        {"registryType": "npm", "identifier": RELEASE["npm"],
          "version": VERSION, "runtimeHint": "npx", "packageArguments": words, **stdio},
-        {"registryType": "pypi", "registryBaseUrl": "https://pypi.org", "identifier": RELEASE["pypi"],
+        {"registryType": "pypi", "identifier": RELEASE["pypi"],
          "version": VERSION, "runtimeHint": "uvx", "packageArguments": words, **stdio},
     ]
     for target in targets:

@@ -130,7 +130,7 @@ class Tools:
         raise AssertionError(f"never so: {whole}")
 
     async def materials(self, task, **options):
-        return await self("get_materials", task_id=task, options=options)
+        return await self("get_materials", task_id=task, options={"detail": "full", **options})
 
     async def researched(self, query=POLLING, urls=None, **options):
         """A task whose one search has ended."""
@@ -157,14 +157,14 @@ def refused(said, code, field=None):
     assert field is None or said["details"]["param_name"] == field, said
 
 
-async def b01_exactly_ten_tools_with_schemas(m):
+async def exactly_ten_tools_with_schemas(m):
     tools = (await m.client.list_tools()).tools
     assert {tool.name for tool in tools} == TEN and len(tools) == 10, tools
     for tool in tools:
         assert tool.input_schema["type"] == "object" and tool.output_schema["type"] == "object", tool
 
 
-async def b02_budgets_are_reported_and_enforced(m):
+async def budgets_are_reported_and_enforced(m):
     made = await m("create_task", query="A question")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", made["created_at"]), made
     assert made["budget"] == {"max_pages": 120, "max_seconds": 1200}, made
@@ -177,7 +177,7 @@ async def b02_budgets_are_reported_and_enforced(m):
     assert of(status, POLLING)["pages_fetched"] == 2 and of(status, POLLING)["error_code"] == "BUDGET_EXHAUSTED"
 
 
-async def b03_a_hundred_searches_are_queued_at_once(m):
+async def a_hundred_searches_are_queued_at_once(m):
     task = await m.task()
     queries = [f"query number {n}" for n in range(100)]
     Engine.delays = {query: 5 for query in queries}
@@ -191,7 +191,7 @@ async def b03_a_hundred_searches_are_queued_at_once(m):
     await m("stop_task", task_id=task, mode="immediate")
 
 
-async def b03_ten_thousand_queued_searches_slow_nobody_down(m):
+async def ten_thousand_queued_searches_slow_no_call_down(m):
     Engine.delays = {f"query {n}": 60 for n in range(10_200)}
     busy, task = await m.task(), await m.task()
     for start in range(0, 10_000, 100):
@@ -209,7 +209,7 @@ async def b03_ten_thousand_queued_searches_slow_nobody_down(m):
         await m("stop_task", task_id=each, mode="immediate")
 
 
-async def b04_bad_input_is_named_and_queues_nothing(m):
+async def bad_input_is_named_and_queues_nothing(m):
     task = await m.task()
     for queries, options, field in [
         ([], {}, "queries"), (["a", " "], {}, "queries[1]"), (["a", "x" * 501], {}, "queries[1]"),
@@ -223,7 +223,7 @@ async def b04_bad_input_is_named_and_queues_nothing(m):
     refused(await m("create_task", query="q", config={"bugdet": {}}), "INVALID_PARAMS", "config.bugdet")
 
 
-async def b05_one_id_names_a_search_everywhere(m):
+async def one_id_names_a_search_everywhere(m):
     task = await m.task()
     queued = await m.queue(task, POLLING, "nothing at all zzz", engines=["searxng"])
     status = await m.done(task)
@@ -232,7 +232,7 @@ async def b05_one_id_names_a_search_everywhere(m):
     assert {item["id"] for item in status["queue"]["items"]} == ids
 
 
-async def b06_equal_queries_are_queued_once(m):
+async def equal_queries_are_queued_once(m):
     Engine.delays = {"same thing": 20}
     task = await m.task()
     first = await m.queue(task, "same thing", engines=["searxng"])
@@ -244,7 +244,7 @@ async def b06_equal_queries_are_queued_once(m):
     assert (await m.queue(task, "same thing", engines=["searxng"]))["queued_count"] == 1
 
 
-async def b07_priority_then_order_and_two_at_a_time(m):
+async def priority_then_order_and_two_at_a_time(m):
     Engine.results = {f"{rank} {n}": [] for rank in ("low", "medium", "high") for n in range(3)} | {"first a": [], "first b": []}
     Engine.delays = {"first a": 20, "first b": 20}
     task = await m.task()
@@ -269,7 +269,7 @@ async def b07_priority_then_order_and_two_at_a_time(m):
     assert Engine.at_once == 1, "an engine is asked one thing at a time"
 
 
-async def b08_a_wait_wakes_when_something_changes(m):
+async def a_wait_wakes_when_something_changes(m):
     Engine.delays = {"held": 60}
     Engine.results = {"held": [], "more": []}
     task = await m.task()
@@ -333,7 +333,7 @@ async def b08_a_wait_wakes_when_something_changes(m):
     assert took < 0.2, (took, "a failure")
 
 
-async def b09_everyone_wakes_and_nothing_is_lost(m):
+async def everyone_wakes_and_nothing_is_lost(m):
     Engine.delays, Engine.results = {"held": 60}, {"held": []}
     task = await m.task()
     await m.queue(task, "held", engines=["searxng"])
@@ -355,7 +355,7 @@ async def b09_everyone_wakes_and_nothing_is_lost(m):
     assert time.monotonic() - began < 1
 
 
-async def b10_an_idle_task_does_not_hold_its_caller(m):
+async def an_idle_task_does_not_hold_its_caller(m):
     task = await m.task()
     began = time.monotonic()
     said = await m("get_status", task_id=task, wait=30)
@@ -364,7 +364,7 @@ async def b10_an_idle_task_does_not_hold_its_caller(m):
     assert time.monotonic() - began < 2 and said["returned_because"] == "idle", said
 
 
-async def b11_a_failure_reads_as_failed_and_work_goes_on(m):
+async def a_failure_reads_as_failed_and_work_goes_on(m):
     Engine.broken = True
     task = await m.task()
     await m.queue(task, "broken", engines=["searxng"])
@@ -377,7 +377,7 @@ async def b11_a_failure_reads_as_failed_and_work_goes_on(m):
     assert search["status"] in ("partial", "satisfied") and search["pages_fetched"] > 0, search
 
 
-async def b12_a_graceful_stop_keeps_what_runs(m):
+async def a_graceful_stop_keeps_what_runs(m):
     slow = ("long polling, slowly", "token use, slowly")
     Engine.results = {query: [url(3 * n + k, "slow/700") for k in range(3)] for n, query in enumerate(slow)}
     task = await m.task()
@@ -397,7 +397,7 @@ async def b12_a_graceful_stop_keeps_what_runs(m):
     refused(await m.queue(task, "more"), "TASK_STOPPED")
 
 
-async def b13_an_immediate_stop_ends_everything_of_its_task_alone(m):
+async def an_immediate_stop_ends_everything_of_its_task_alone(m):
     slow = ("slow", "slow too", "and slow")
     Engine.results = {query: [url(n, "slow/3000") for n in range(6)] for query in slow}
     Engine.results |= {"other": [url(0, "slow/600")], "and another": [url(1, "slow/600")]}
@@ -416,7 +416,7 @@ async def b13_an_immediate_stop_ends_everything_of_its_task_alone(m):
     assert (await m.materials(task))["total"] == 0
 
 
-async def b14_soft_cleanup_touches_nothing_of_others(m):
+async def soft_cleanup_touches_nothing_of_others(m):
     own, other = "long polling of mine", "long polling of theirs"
     Engine.results = {own: [article(0), article(1)], other: [article(0), article(1)]}
     mine, theirs = await m.task(), await m.task()
@@ -431,7 +431,7 @@ async def b14_soft_cleanup_touches_nothing_of_others(m):
     assert await m.materials(theirs, include_graph=True, include_fragments=True, limit=200) == before
 
 
-async def b15_orphans_go_and_nothing_else(m):
+async def orphans_go_and_nothing_else(m):
     own, other = "long polling of mine", "long polling of theirs"
     Engine.results = {own: [article(0), article(3)], other: [article(0)]}
     mine, theirs = await m.task(), await m.task()
@@ -450,7 +450,7 @@ async def b15_orphans_go_and_nothing_else(m):
     assert await m.materials(theirs, include_fragments=True) == before
 
 
-async def b16_a_killed_daemon_costs_nothing(m):
+async def a_killed_daemon_costs_nothing(m):
     slow = "long polling, slowly"
     Engine.results = {slow: [article(0), article(1), article(2), url(3, "slow/2500"), url(4, "slow/2500"), article(5)]}
     Engine.results["and then"] = [article(0)]
@@ -479,7 +479,7 @@ async def b16_a_killed_daemon_costs_nothing(m):
     assert len(matsu("call", "get_auth_queue", "{}")["items"]) == 0
 
 
-async def b17_a_budget_of_five_pages_is_five_pages(m):
+async def a_budget_of_five_pages_is_five_pages(m):
     Engine.results = {f"q{n}": [article(site, n * 4 + k) for site in range(6) for k in range(4)] for n in range(2)}
     task = await m.task(budget={"max_pages": 5})
     await m.queue(task, "q0", "q1", engines=["searxng"])
@@ -491,7 +491,7 @@ async def b17_a_budget_of_five_pages_is_five_pages(m):
     assert of(await m.done(task), "next")["error_code"] == "BUDGET_EXHAUSTED"
 
 
-async def b18_sites_are_asked_politely(m):
+async def sites_are_asked_politely(m):
     Engine.results = {
         "a": [article(0, n) for n in range(3)] + [url(0, "private-area/1"), url(1, "status/429")],
         "b": [article(0, n) for n in range(3, 6)],
@@ -504,7 +504,7 @@ async def b18_sites_are_asked_politely(m):
     assert len(times) == 2 and times[1] - times[0] >= 1, times
 
 
-async def b18_a_site_has_its_share_of_a_day(m):
+async def a_site_has_its_share_of_a_day(m):
     Engine.results = {query: [article(0, n) for n in range(at, at + 4)] + [article(1, at)] for query, at in (("a", 0), ("b", 4))}
     task = await m.task()
     await m.queue(task, "a", "b", engines=["searxng"])
@@ -512,16 +512,17 @@ async def b18_a_site_has_its_share_of_a_day(m):
     assert status["metrics"]["total_pages"] == 3 + 2, status
 
 
-async def b19_a_claim_does_not_confirm_itself(m):
+async def a_claim_does_not_confirm_itself(m):
     task, _ = await m.researched("long polling in one source", [article(0)])
     claims = (await m.materials(task))["claims"]
     assert claims
     for claim in claims:
-        assert (claim["confidence"], claim["uncertainty"], claim["controversy"]) == (0.5, 0.289, 0), claim
+        assert claim["verification"] == "unverified", claim
+        assert not {"confidence", "uncertainty", "controversy"} & claim.keys(), claim
         assert claim["evidence_count"] == 0 and claim["origin"]["edge_id"].startswith("e_")
 
 
-async def b20_three_sources_satisfy(m):
+async def three_sources_satisfy(m):
     for count, wanted in [(1, "partial"), (2, "partial"), (3, "satisfied")]:
         query = f"long polling token use, {count} of them"
         _, status = await m.researched(query, [article(site, 5) for site in range(count)])
@@ -530,7 +531,7 @@ async def b20_three_sources_satisfy(m):
         assert abs(search["satisfaction_score"] - min(0.8, 0.8 * count / 3)) < 0.001, search
 
 
-async def b21_materials_are_bounded_and_every_claim_resolves(m):
+async def materials_are_bounded_and_every_claim_resolves(m):
     task, _ = await m.researched(max_pages=40)
     seen, cursor, pages = [], None, 0
     while True:
@@ -556,7 +557,7 @@ async def b21_materials_are_bounded_and_every_claim_resolves(m):
     assert re.search(r"\[1\].*\(confidence 0\.\d+", prose) and "## Sources" in prose, prose[:500]
 
 
-async def b21_three_hundred_and_thirty_three_claims_fit(m):
+async def three_hundred_and_thirty_three_claims_fit(m):
     for n in range(333):
         own = " ".join(hashlib.sha256(f"{n} {k}".encode()).hexdigest()[:7] for k in range(25))
         text = f"Ledger group{n % 12} counted rice for {own}."
@@ -567,8 +568,9 @@ async def b21_three_hundred_and_thirty_three_claims_fit(m):
     seen, cursor, m.bytes = [], None, 0
     while True:
         m.bytes = 0
-        said = await m.materials(task, **({"cursor": cursor} if cursor else {}))
+        said = await m.materials(task, detail="compact", **({"cursor": cursor} if cursor else {}))
         assert m.bytes <= 16 * 1024, m.bytes
+        assert len(said["claims"]) >= 25 or said["next_cursor"] is None, len(said["claims"])
         seen += [claim["id"] for claim in said["claims"]]
         cursor = said["next_cursor"]
         if cursor is None:
@@ -578,7 +580,7 @@ async def b21_three_hundred_and_thirty_three_claims_fit(m):
     assert len(json.dumps(said).encode()) <= 1024, said
 
 
-async def b21_five_searches_cost_few_calls_and_bytes(m):
+async def five_searches_cost_few_calls_and_bytes(m):
     task = (await m("create_task", query="Does long polling cut token use?"))["task_id"]
     queries = [POLLING, "green tea blood pressure", "queue leases worker", "polling every three seconds", "tea sleep diary"]
     await m.queue(task, *queries, engines=["searxng"])
@@ -592,7 +594,7 @@ async def b21_five_searches_cost_few_calls_and_bytes(m):
     assert m.calls <= 5 and m.bytes <= 20 * 1024, (m.calls, m.bytes)
 
 
-async def b22_a_blocked_domain_stays_blocked(m):
+async def a_blocked_domain_stays_blocked(m):
     Engine.results = {f"long polling try {n}": [article(1, n), article(2, n)] for n in range(4)}
 
     async def domains(n):
@@ -623,7 +625,7 @@ async def b22_a_blocked_domain_stays_blocked(m):
     assert all(entry["reason"] == "for the test" for entry in log)
 
 
-async def b23_corrections_show_at_once(m):
+async def corrections_show_at_once(m):
     task, _ = await m.researched(urls=[article(site) for site in range(4)])
     claims = (await m.materials(task, limit=200))["claims"]
     claim = next(claim for claim in claims if claim["evidence"])
@@ -645,7 +647,7 @@ async def b23_corrections_show_at_once(m):
     refused(await m("feedback", action="claim_reject", claim_id="c_nope", reason="x"), "RESOURCE_NOT_FOUND")
 
 
-async def b24_a_closed_door_is_one_item(m):
+async def a_page_that_needs_a_login_is_one_item(m):
     Engine.results = {"a": [url(0, "members/2"), article(1)], "b": [url(0, "members/2")]}
     task = await m.task()
     queued = await m.queue(task, "a", "b", engines=["searxng"])
@@ -661,7 +663,7 @@ async def b24_a_closed_door_is_one_item(m):
     assert (await m("get_auth_queue", priority_filter="low"))["total_count"] == 0
 
 
-async def b25_an_opened_door_lets_its_searches_go_on(m):
+async def a_finished_login_lets_its_searches_go_on(m):
     Engine.results = {"long polling members": [url(0, "members/0")], "b": [url(1, "challenge/captcha")], "c": [url(2, "members/4")]}
     task = await m.task()
     queued = await m.queue(task, *Engine.results, engines=["searxng"])
@@ -680,7 +682,7 @@ async def b25_an_opened_door_lets_its_searches_go_on(m):
     assert of(status, "c")["status"] == "failed", "a door that nobody opens expires by itself"
 
 
-async def b26_calibration_is_measured_and_can_be_undone(m):
+async def calibration_is_measured_and_can_be_undone(m):
     data = {"source": "judge", "predictions": [0.9, 0.2, 0.0, 1.0], "labels": [1, 0, 0, 1]}
     said = await m("calibration_metrics", action="evaluate", data=data)
     brier = sum((p - y) ** 2 for p, y in zip(data["predictions"], data["labels"])) / 4
@@ -700,7 +702,7 @@ async def b26_calibration_is_measured_and_can_be_undone(m):
     refused(await m("calibration_rollback", source="judge", version=99), "CALIBRATION_ERROR")
 
 
-async def b27_pages_that_give_orders_are_data(m):
+async def pages_that_give_orders_are_data(m):
     kinds = ["plain", "hidden", "comment", "tag", "zero-width", "tool", "link"]
     task, status = await m.researched(urls=[url(site, f"injection/{kind}") for site, kind in enumerate(kinds[:6])] + [url(0, "injection/link")])
     assert status["status"] == "finished" and status["searches"][0]["pages_fetched"] >= 5, status
@@ -710,7 +712,7 @@ async def b27_pages_that_give_orders_are_data(m):
     assert matsu("feedback")["items"] == [], "nothing a page said was done"
 
 
-async def b27_a_browser_reaches_nothing_inside(m):
+async def a_browser_reaches_nothing_inside(m):
     kinds = ["metadata", "private", "loopback", "decimal", "ipv6", "file"]
     urls = [url(0, "scripted")] + [url(0, f"redirect/{kind}") for kind in kinds]
     task, status = await m.researched("long polling made by a script", urls)
@@ -719,7 +721,7 @@ async def b27_a_browser_reaches_nothing_inside(m):
     assert claims and all(claim["origin"]["url"] == url(0, "scripted") for claim in claims), claims
 
 
-async def b28_errors_are_for_the_reader(m):
+async def errors_are_for_the_reader(m):
     said = [
         await m("get_status", task_id="task_nope"), await m("create_task", query=""),
         await m("feedback", action="edge_correct", edge_id="e_nope", correct_relation="refutes"),
@@ -739,7 +741,7 @@ async def b28_errors_are_for_the_reader(m):
         assert never not in log, never
 
 
-async def b29_a_side_that_is_down_leaves_the_rest_responsive(m):
+async def a_side_that_is_down_leaves_the_rest_responsive(m):
     Engine.broken = True
     task = await m.task()
     await m.queue(task, *(f"q{n}" for n in range(5)), engines=["searxng"])
@@ -752,7 +754,7 @@ async def b29_a_side_that_is_down_leaves_the_rest_responsive(m):
     assert {search["status"] for search in status["searches"]} == {"failed"}, status
 
 
-async def b29_a_model_that_is_down_fails_visibly_and_slows_nobody_down(m):
+async def a_model_that_is_down_fails_visibly_and_slows_no_other_search(m):
     Engine.results = {f"long polling {n}": [article(n, n)] for n in range(4)}
     task = await m.task()
     await m.queue(task, *Engine.results, engines=["searxng"])
@@ -780,7 +782,7 @@ async def local_search_finds_words_of_two_letters(m):
         assert [(claim["text"], claim["origin"]["url"].split("/")[-1]) for claim in claims] == [(texts[name], name)], claims
 
 
-async def b30_the_whole_way_and_a_soak(m):
+async def the_whole_way_and_a_soak(m):
     task = await m.task()
     await m.queue(task, POLLING, "green tea sleep", "queue database crash", engines=["searxng"])
     status = await m.done(task)

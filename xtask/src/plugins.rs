@@ -19,7 +19,7 @@ const SHORT_HOLD_SECONDS: u64 = 40;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const COMMANDS: &[(&str, &str)] =
-    &[("handover", "Hand work over to another agent"), ("results", "What Matsu is doing, and results nobody has read")];
+    &[("handover", "Give work to another agent"), ("results", "What Matsu is doing, and unread results")];
 
 /// Paths relative to the root of the repository, and the text of each file.
 type Files = BTreeMap<String, String>;
@@ -115,7 +115,7 @@ impl Source {
         put(files, &format!("{base}/hooks/hooks.json"), &hooks("Stop", "UserPromptSubmit", 10));
         let monitors = json!([{
             "name": "news",
-            "description": "Work handed over to Matsu that has ended",
+            "description": "Work given to Matsu that has ended",
             "command": "sh \"${CLAUDE_PLUGIN_ROOT}/monitors/news.sh\"",
         }]);
         put(files, &format!("{base}/monitors/monitors.json"), &monitors);
@@ -152,7 +152,7 @@ impl Source {
         manifest["hooks"] = json!("./hooks/hooks.json");
         manifest["interface"] = json!({
             "displayName": self.release["title"],
-            "shortDescription": "Hand slow work over and wait without polling",
+            "shortDescription": "Start slow work and wait without polling",
             "longDescription": self.release["summary"],
             "developerName": self.release["title"],
             "category": "Productivity",

@@ -1,8 +1,9 @@
-//! The rules of the house that no compiler knows, run by `cargo test` and by `xtask tidy`.
+//! The rules of this repository that no compiler checks, run by `cargo test` and by `xtask tidy`.
 //!
 //! Each check is a pure function from a [`Workspace`] to findings. A finding is one line that names the place and
-//! what to do about it, so that nobody has to read the check to satisfy it.
+//! what to do about it, so that the check need not be read to satisfy it.
 
+mod behaviours;
 mod dependencies;
 mod error_pages;
 mod folder_list;
@@ -13,6 +14,7 @@ mod names;
 mod opening;
 mod size;
 mod source;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -40,6 +42,7 @@ macro_rules! checks {
 }
 
 checks! {
+    behaviours,
     dependencies,
     error_pages,
     folder_list,
@@ -49,6 +52,7 @@ checks! {
     names,
     opening,
     size,
+    words,
 }
 
 /// Prints all findings, and what is only a warning; fails if there is a finding.

@@ -52,7 +52,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
             .to_owned(),
     );
     section.notes.push(
-        "The parked waiters are strangers: at Matsu each waits for a task of its own, at the bare server all for one \
+        "The parked waiters are unrelated: at Matsu each waits for a task of its own, at the bare server all for one \
          other topic."
             .to_owned(),
     );

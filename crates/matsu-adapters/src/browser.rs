@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::fetch::cookies::Cookie;
-use crate::fetch::names::GuardedNames;
 use crate::fetch::web::{PageBrowser, Visited};
+use crate::http::names::GuardedNames;
 use process::Process;
 use protocol::Session;
 use proxy::Proxy;

@@ -1,11 +1,8 @@
 //! Fetching pages: one polite, guarded request at a time. The parts are pure where they can be; [`web::WebFetcher`]
 //! joins them behind the port.
 
-pub mod answer;
 pub mod cookies;
 pub mod file;
-pub mod guard;
-pub mod names;
 pub mod robots;
 pub mod scripts;
 pub mod vault;

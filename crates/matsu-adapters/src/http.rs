@@ -2,10 +2,14 @@
 //! and uses no proxy of the environment, so that who asked decides about every hop.
 #![expect(clippy::disallowed_methods, reason = "the one file of this crate that builds HTTP clients")]
 
+pub mod answer;
+pub mod guard;
+pub mod names;
+
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::fetch::names::GuardedNames;
+use names::GuardedNames;
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);

@@ -24,7 +24,7 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::fetcher::FetchError;
 use matsu_core::ports::provider::Provider;
 
-use crate::fetch::answer::Answer;
+use crate::http::answer::Answer;
 
 pub use config::{KeySource, ProviderConfig};
 pub use exchange::pieces;

@@ -11,14 +11,14 @@ mod process;
 use async_trait::async_trait;
 use matsu_core::ports::extractor::ExtractError;
 use matsu_core::research::document::Document;
-use matsu_reader::wire::{Answer, Request, Want};
+use matsu_reader::wire::{ReaderReply, Request, Want};
 
 pub use pool::{ReaderLimits, Readers};
 
 /// Answers requests about documents. In the product only reader processes do.
 #[async_trait]
 pub trait DocumentReader: Send + Sync {
-    async fn ask(&self, request: Request) -> Result<Answer, ExtractError>;
+    async fn ask(&self, request: Request) -> Result<ReaderReply, ExtractError>;
 }
 
 /// The main text of a document.
@@ -33,8 +33,8 @@ pub async fn document(
 ) -> Result<Document, ExtractError> {
     let (media_type, url) = (media_type.to_owned(), url.map(str::to_owned));
     match reader.ask(Request { want: Want::Document, media_type, url, body }).await? {
-        Answer::Document(document) => Ok(document),
-        Answer::VisibleChars(_) => Err(wrong_answer()),
+        ReaderReply::Document(document) => Ok(document),
+        ReaderReply::VisibleChars(_) => Err(wrong_answer()),
     }
 }
 
@@ -49,8 +49,8 @@ pub async fn visible_chars(
 ) -> Result<usize, ExtractError> {
     let request = Request { want: Want::VisibleChars, media_type: media_type.to_owned(), url: None, body: html };
     match reader.ask(request).await? {
-        Answer::VisibleChars(chars) => Ok(chars),
-        Answer::Document(_) => Err(wrong_answer()),
+        ReaderReply::VisibleChars(chars) => Ok(chars),
+        ReaderReply::Document(_) => Err(wrong_answer()),
     }
 }
 

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use matsu_adapters::descriptors;
 use matsu_adapters::reading::{self, ReaderLimits, Readers, child, lockdown};
 use matsu_core::clock::Clock;
 use matsu_core::ports::extractor::ExtractError;
@@ -67,7 +68,7 @@ fn this_program() -> PathBuf {
 /// Takes one layer or all of them and then tries something. Exits with 0 if it was denied, 1 if it worked, 2 if the
 /// layer is not there.
 fn attempt(layer: &str, what: &[String]) -> ExitCode {
-    lockdown::close_inherited();
+    descriptors::close_inherited();
     let taken = match layer {
         "all" => lockdown::apply(),
         "landlock" => lockdown::deny_files_and_connections()

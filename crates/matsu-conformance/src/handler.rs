@@ -2,6 +2,8 @@
 
 #![expect(deprecated, reason = "the suite still asks for what the newest protocol has given up")]
 
+mod tools;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +16,7 @@ use matsu_core::task::{Task, TaskStatus};
 use matsu_runtime::native_task::NativeLookup;
 use matsu_server::App;
 use matsu_server::mcp::caller_of;
-use matsu_server::mcp::native::TaskDesk;
+use matsu_server::mcp::native::NativeTaskCalls;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, GetPromptRequestParams, GetPromptResponse,
     GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InitializeResult, InputRequests, JsonObject,
@@ -29,7 +31,7 @@ use serde_json::{Value, json};
 use crate::answers::Answers;
 use crate::data::{self, DATA};
 use crate::rounds::{Round, Seal, round};
-use crate::tools::{broken, capabilities, said};
+use tools::{broken, capabilities, said};
 
 type Context = RequestContext<RoleServer>;
 
@@ -47,8 +49,8 @@ impl Fixture {
         Self { app, answers, seal, subscribed: Arc::default() }
     }
 
-    pub fn desk(&self, cx: &Context) -> Result<TaskDesk, ErrorData> {
-        Ok(TaskDesk::new(self.app.clone(), caller_of(cx)?, cx.ct.clone()))
+    pub fn native_tasks(&self, cx: &Context) -> Result<NativeTaskCalls, ErrorData> {
+        Ok(NativeTaskCalls::new(self.app.clone(), caller_of(cx)?, cx.ct.clone()))
     }
 
     async fn job_of(&self, task: &TaskId) -> Result<Job, ErrorData> {
@@ -189,20 +191,20 @@ impl ServerHandler for Fixture {
     }
 
     async fn get_task(&self, request: GetTaskParams, cx: Context) -> Result<GetTaskResult, ErrorData> {
-        let desk = self.desk(&cx)?;
-        match desk.find(&request.task_id).await? {
-            NativeLookup::Found(native) => Ok(desk.shown(&native.task, self.outcome(&native.task).await?)),
-            NativeLookup::Expired(status) => Ok(desk.expired(&request.task_id, status)),
+        let native_tasks = self.native_tasks(&cx)?;
+        match native_tasks.find(&request.task_id).await? {
+            NativeLookup::Found(native) => Ok(native_tasks.shown(&native.task, self.outcome(&native.task).await?)),
+            NativeLookup::Expired(status) => Ok(native_tasks.expired(&request.task_id, status)),
         }
     }
 
     async fn update_task(&self, request: UpdateTaskParams, cx: Context) -> Result<(), ErrorData> {
-        self.desk(&cx)?.find(&request.task_id).await?;
+        self.native_tasks(&cx)?.find(&request.task_id).await?;
         self.answers.add(&TaskId::from_text(request.task_id), request.input_responses);
         Ok(())
     }
 
     async fn cancel_task(&self, request: CancelTaskParams, cx: Context) -> Result<(), ErrorData> {
-        self.desk(&cx)?.cancel(&request.task_id).await
+        self.native_tasks(&cx)?.cancel(&request.task_id).await
     }
 }

@@ -36,7 +36,7 @@ impl JobBody for FixtureJob {
     async fn run(&self, cx: JobContext) -> JobEnd {
         tokio::select! {
             biased;
-            _ = cx.stop.told_to_stop() => cx.stopped(),
+            _ = cx.stop.stop_requested() => cx.stopped(),
             end = self.work(&cx) => end,
         }
     }

@@ -1,4 +1,4 @@
-//! The fixture of the official MCP conformance suite on Matsu's own server layer: the same door, guard, Streamable
+//! The fixture of the official MCP conformance suite on Matsu's own server layer: the same listener, guard, Streamable
 //! HTTP, stored tasks and views of them, with the suite's tools instead of Matsu's. A development program.
 //!
 //! ```text
@@ -10,7 +10,6 @@ mod data;
 mod handler;
 mod jobs;
 mod rounds;
-mod tools;
 
 use std::sync::Arc;
 
@@ -61,7 +60,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// The suite has no keys. Everything else the guard of the door checks as ever.
+/// The suite has no keys. Everything else is checked as ever.
 async fn with_key(State(key): State<HeaderValue>, mut request: Request, next: Next) -> Response {
     request.headers_mut().insert(header::AUTHORIZATION, key);
     next.run(request).await

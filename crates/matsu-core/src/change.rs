@@ -32,6 +32,12 @@ impl Topic {
         Self("auth".to_owned())
     }
 
+    /// Notices to people may have been stored.
+    #[must_use]
+    pub fn outbox() -> Self {
+        Self("outbox".to_owned())
+    }
+
     /// Whatever is published, on any topic.
     #[must_use]
     pub fn everything() -> Self {

@@ -1,6 +1,7 @@
 //! A chat and its messages. Messages belong to the chat, carry a number that grows by one, and outlive sessions.
 //!
-//! Three marks say how far the agent is: what was handed out to it at least once, and what it has acknowledged.
+//! Two numbers: `handed_seq`, the last message that was delivered to the agent, and `acked_seq`, the last that it
+//! acknowledged.
 //! Reading is not acknowledging: a reply may be lost after it was written.
 
 use serde::Serialize;
@@ -22,7 +23,7 @@ words! {
     pub enum Sender {
         Person = "person",
         Agent = "agent",
-        /// The house itself: errors and the like, for people.
+        /// Matsu itself: errors and the like, for people.
         System = "system",
     }
 }
@@ -55,7 +56,7 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// From a person's message until an agent or the house has said something, not merely until it was read.
+    /// From a person's message until there is a reply of the agent or a system message, not merely until it was read.
     #[must_use]
     pub fn awaits_reply(&self) -> bool {
         self.last_person_seq > self.last_reply_seq

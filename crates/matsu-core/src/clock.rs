@@ -26,6 +26,12 @@ impl Timestamp {
         self.0
     }
 
+    /// Reads RFC 3339, as this prints it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_millisecond()))
+    }
+
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))

@@ -54,6 +54,8 @@ words! {
         AgentTurnLimit = "AGENT_TURN_LIMIT",
         AgentQuota = "AGENT_QUOTA",
         AgentNoReport = "AGENT_NO_REPORT",
+        CheckFailed = "CHECK_FAILED",
+        NoChange = "NO_CHANGE",
         SessionConflict = "SESSION_CONFLICT",
         ProviderAuth = "PROVIDER_AUTH",
         ProviderRateLimited = "PROVIDER_RATE_LIMITED",

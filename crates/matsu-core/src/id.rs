@@ -16,7 +16,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 fn mint(prefix: &str, now: Timestamp) -> String {
     let mut random = [0_u8; 10];
     // Without the operating system's randomness an id could be guessed, and a handle is a key: better to stop.
-    #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable handles")]
+    #[expect(clippy::expect_used, reason = "a process without entropy must not create guessable ids")]
     getrandom::fill(&mut random).expect("the operating system gives randomness");
     let time = now.as_millis().max(0).cast_unsigned();
     let mut text = String::with_capacity(prefix.len() + 26);
@@ -86,6 +86,8 @@ ids! {
     ChatId = "chat_";
     /// One thing said in a chat.
     MessageId = "m_";
+    /// A notice to a person.
+    NoticeId = "no_";
     /// Something an agent must learn.
     NotificationId = "n_";
     /// One schedulable piece of a task. Searches print as `s_…`, all other jobs as `j_…`.
@@ -98,7 +100,7 @@ ids! {
     ClaimId = "c_";
     /// What a passage says about a claim.
     EdgeId = "e_";
-    /// A page that a person must open a door to.
+    /// A page that needs a login by a person.
     AuthItemId = "iq_";
     /// A person's word about a domain.
     RuleId = "dor_";

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::confinement::Confinement;
 use crate::id::{AgentId, ProjectId};
+use crate::receipt::{Check, Consent, Receipt};
+use crate::usage::Usage;
 use crate::words::words;
 
 words! {
@@ -39,26 +42,8 @@ words! {
     }
 }
 
-words! {
-    /// How a run is kept from reaching what it was not given.
-    pub enum Confinement {
-        /// In namespaces, with a view of the machine that holds only what it needs.
-        Sealed = "sealed",
-        /// By Landlock.
-        Fenced = "fenced",
-        /// Not at all.
-        Open = "open",
-    }
-}
-
-/// A level and what it does not cover, in the words that every report uses.
-#[must_use]
-pub fn show_confinement(level: &str, not_covered: &[String]) -> String {
-    format!("{level}; not covered: {}", not_covered.join("; "))
-}
-
 /// One run as it was checked and accepted: everything but the definition of its agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInput {
     pub agent: String,
     pub message: String,
@@ -89,6 +74,47 @@ pub struct RunInput {
     /// Absent: it works as nobody in particular, and only its own task is its business.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<RunPresence>,
+    /// What must pass before the run counts as done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+    /// How often a failed check goes back into the conversation.
+    #[serde(default)]
+    pub retries: u32,
+    /// The same run with other agents, in the order in which they are tried when one cannot do it. Their message is this
+    /// one's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<RunInput>,
+    /// What a person must have allowed before the run begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
+    /// No agent runs: only the check, on the commit of an earlier run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verifies: Option<Box<RunOutput>>,
+}
+
+impl RunInput {
+    /// The run with the agent that comes after this many have been tried.
+    #[must_use]
+    pub fn after(mut self, tried: usize) -> Self {
+        let Some(next) = tried.checked_sub(1).and_then(|at| self.fallback.get(at)).cloned() else { return self };
+        self.fallback.iter_mut().for_each(|other| other.message.clear());
+        Self {
+            message: self.message,
+            session: self.session,
+            continues: self.continues,
+            presence: self.presence,
+            consent: self.consent,
+            fallback: self.fallback,
+            ..next
+        }
+    }
+}
+
+/// An agent that could not do the work, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    pub agent: String,
+    pub why: String,
 }
 
 /// What an earlier run has left for the next one.
@@ -121,7 +147,7 @@ pub struct RunOutput {
     pub vendor_session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// It ended well and said nothing.
+    /// Completed without output.
     #[serde(default, skip_serializing_if = "is_false")]
     pub empty: bool,
     /// It said more than is kept.
@@ -146,20 +172,20 @@ pub struct RunOutput {
     /// A later try may succeed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retryable: bool,
+    /// Agents that were tried before this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
+    /// What the check of its last commit came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Box<Receipt>>,
+    /// The end of what that check printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub check_output: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
-}
-
-/// What a run has cost by its own account.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
 }
 
 /// What a run in a repository of its own has changed.
@@ -173,10 +199,19 @@ pub struct Changes {
     pub files: u64,
     pub insertions: u64,
     pub deletions: u64,
-    /// Files in the user's own tree that were not committed when the run began; the run did not see them.
+    /// Files in the user's own tree that were not committed when the run began.
     pub uncommitted_at_start: u64,
+    /// The base contains them.
+    #[serde(default)]
+    pub has_uncommitted: bool,
+    /// What was in the user's tree and not in the base: submodules, large files that git does not track.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_in_base: Vec<String>,
     /// Where the branch lies.
     pub repository: String,
+    /// Where in the repository the run worked; empty: at its top.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
     /// Submodules and repositories inside the tree that the run changed; they are not part of the branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -193,7 +228,7 @@ pub struct LeftWork {
 }
 
 /// What the next attempt or the next job of the same run must know.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunCheckpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vendor_session: Option<String>,
@@ -211,6 +246,30 @@ pub struct RunCheckpoint {
     pub machine_restarts: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relocated: Option<Relocated>,
+    /// Programs of attempts up to this one have ended, and what they came to is in this checkpoint.
+    #[serde(default)]
+    pub done_attempt: i64,
+    /// The agent has ended well, with this; what comes next is the check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_check: Option<Box<RunOutput>>,
+    /// Failed checks that went back into the conversation.
+    #[serde(default)]
+    pub rounds: u32,
+    /// Agents that could not do it; the next of the list works now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
+    /// Checks of the agents before this one.
+    #[serde(default)]
+    pub rounds_before: u32,
+    /// What is said to the agent next: how the last check failed, or what the agent before it has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// What earlier attempts have cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Usage>,
+    /// Checks that were begun again because their supervisor was lost.
+    #[serde(default)]
+    pub check_restarts: u32,
 }
 
 /// A run that begins again because its machine has not come back.
@@ -251,6 +310,13 @@ mod tests {
     fn modes_are_ordered_by_what_they_may_touch() {
         assert!(Mode::ReadOnly < Mode::WorkspaceWrite && Mode::WorkspaceWrite < Mode::Full);
         assert!(!Mode::ReadOnly.writes() && Mode::WorkspaceWrite.writes());
+    }
+
+    #[test]
+    fn usage_of_two_runs_is_added() {
+        let of = |input_tokens, cost_usd| Usage { input_tokens, output_tokens: 1, cost_usd };
+        assert_eq!(of(2, None).plus(of(3, None)), Usage { output_tokens: 2, ..of(5, None) });
+        assert_eq!(of(2, Some(0.5)).plus(of(3, None)).cost_usd, Some(0.5));
     }
 
     #[test]

@@ -11,11 +11,20 @@ use crate::redaction;
 #[must_use]
 pub fn mint() -> String {
     let mut bytes = [0_u8; 32];
-    #[expect(clippy::expect_used, reason = "a process without entropy must not hand out guessable keys")]
+    #[expect(clippy::expect_used, reason = "a process without entropy must not create guessable keys")]
     getrandom::fill(&mut bytes).expect("the operating system gives randomness");
     let secret = hex(&bytes);
     redaction::remember_made("token", &secret);
     secret
+}
+
+/// 128 random bits in hex, for a code that is used once.
+#[must_use]
+pub fn code() -> String {
+    let mut bytes = [0_u8; 16];
+    #[expect(clippy::expect_used, reason = "a process without entropy must not create guessable codes")]
+    getrandom::fill(&mut bytes).expect("the operating system gives randomness");
+    hex(&bytes)
 }
 
 /// A secret on its way to whom it is for. Never printed.
@@ -63,7 +72,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, hash, mint};
+    use super::{Token, code, hash, mint};
 
     #[test]
     fn a_token_is_never_printed() {
@@ -84,7 +93,8 @@ mod tests {
     fn a_secret_is_long_and_never_repeats() {
         assert_eq!(mint().len(), 64);
         assert_ne!(mint(), mint());
-        assert_eq!(hash("a").len(), 64);
+        assert_ne!(code(), code());
+        assert_eq!((code().len(), hash("a").len()), (32, 64));
         assert_ne!(hash("a"), hash("b"));
     }
 }

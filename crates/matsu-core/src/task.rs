@@ -1,17 +1,19 @@
 //! A task: what somebody asked for, and what a handle names.
 
+pub mod review;
 pub mod status;
 
 use serde::Serialize;
 
 use crate::budget::BudgetLine;
 use crate::clock::Timestamp;
-use crate::id::TaskId;
+use crate::id::{JobId, TaskId};
 use crate::job::NewJob;
 use crate::principal::Principal;
 use crate::research::search::ResearchConfig;
 use crate::words::words;
 
+pub use review::{Review, ReviewState};
 pub use status::{IllegalTransition, JobCounts, TaskStatus, check_transition, status_from_jobs};
 
 words! {
@@ -89,6 +91,8 @@ pub struct Task {
     pub updated_at: Timestamp,
     pub finished_at: Option<Timestamp>,
     pub first_read_at: Option<Timestamp>,
+    /// What was decided about the changes of its runs, one entry for each run.
+    pub reviews: Vec<Review>,
     /// Position in the list of all tasks; the cursor of its pages.
     pub seq: i64,
 }
@@ -98,6 +102,31 @@ impl Task {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.status.is_terminal() || (self.counts.unfinished() == 0 && !self.is_carried_by_session())
+    }
+
+    /// The decision about the changes of one of its runs.
+    #[must_use]
+    pub fn review_of(&self, job: &JobId) -> Option<&Review> {
+        self.reviews.iter().find(|review| review.job_id == *job)
+    }
+
+    /// The last decision about the changes of any of its runs.
+    #[must_use]
+    pub fn last_review(&self) -> Option<&Review> {
+        self.reviews.iter().max_by_key(|review| review.at)
+    }
+
+    /// The agents whose runs it has, as it was asked for.
+    #[must_use]
+    pub fn agents(&self) -> Vec<String> {
+        #[derive(serde::Deserialize, Default)]
+        #[serde(default)]
+        struct Runs {
+            agents: Vec<String>,
+        }
+        let is_agent = self.kind == TaskKind::Agent;
+        let runs = is_agent.then(|| serde_json::from_str::<Runs>(&self.config_json).unwrap_or_default());
+        runs.unwrap_or_default().agents
     }
 
     /// Research that a person started: it ends when its searches have ended.

@@ -2,7 +2,7 @@
 //! place. Names and depths differ from site to site; that a comment lies in another branch than the article does not.
 
 use crate::blocks::Blocks;
-use crate::features::{count, log};
+use crate::numbers::{count, log};
 
 /// Columns for each block.
 pub const COLUMNS: usize = 2 * OF_ONE;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_another_branch_is_told_from_what_lies_in_the_centre() {
+    fn text_of_another_branch_is_distinguished_from_the_centre() {
         let html = "<header>Site</header><main><article><p>One long paragraph.</p><p>Another one.</p></article>\
                     <div><div><p>A comment.</p></div></div></main>";
         let page = Blocks::of(&dom_query::Document::from(html));

@@ -84,9 +84,9 @@ mod tests {
     fn a_page_of_openings_takes_no_more_than_a_moment() {
         for opening in ["<script>", "<!--", "<!-- --", "<style ", "<script></", "<script ld+json "] {
             let html = opening.repeat(1_000_000 / opening.len());
-            let (tell, told) = std::sync::mpsc::channel();
+            let (tell, done) = std::sync::mpsc::channel();
             std::thread::spawn(move || tell.send(without_code(&html) == html));
-            assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)), Ok(true), "{opening}");
+            assert_eq!(done.recv_timeout(std::time::Duration::from_secs(20)), Ok(true), "{opening}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::blocks::Blocks;
 use crate::centre;
-use crate::features::{count, log};
+use crate::numbers::{count, log};
 use crate::shingles::word_hashes;
 
 /// Columns that the second look adds to a row.

@@ -6,6 +6,7 @@
 use crate::blocks::{Block, Blocks, Kind, Scope, TAGS, Tag};
 use crate::centre;
 use crate::marks::GROUPS;
+use crate::numbers::{count, log};
 use crate::shingles::{Repeats, Shingles, word_hashes};
 
 /// What is known about the page as a whole.
@@ -438,15 +439,4 @@ fn containers(row: &mut Vec<f32>, page: &Blocks, sums: &[Sum], alike: &[f32], at
 
 fn flag(is: bool) -> f32 {
     f32::from(u8::from(is))
-}
-
-/// Logarithm that is zero at zero.
-pub fn log(value: f32) -> f32 {
-    value.max(0.0).ln_1p()
-}
-
-/// A count as a number.
-#[expect(clippy::cast_precision_loss, reason = "counts on one page, far below 2^24")]
-pub fn count(value: usize) -> f32 {
-    value as f32
 }

@@ -16,6 +16,7 @@ pub mod html;
 mod inline;
 mod marks;
 mod model;
+mod numbers;
 mod paragraphs;
 pub mod pdf;
 mod plain;

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use crate::blocks::Blocks;
 use crate::context;
-use crate::features::{self, PageFacts, count};
+use crate::features::{self, PageFacts};
+use crate::numbers::count;
 use crate::trees::Trees;
 
 /// Columns of the first look; the second has `context::COLUMNS` more.

@@ -4,18 +4,18 @@ use matsu_core::ports::extractor::ExtractError;
 use matsu_core::research::document::Document;
 
 use crate::blocks::Blocks;
-use crate::wire::{Answer, Request, Want};
+use crate::wire::{ReaderReply, Request, Want};
 use crate::{decode, depth, html, pdf, plain};
 
 /// What a reader process answers to a request.
 ///
 /// # Errors
 /// As the port says.
-pub fn answer(request: &Request) -> Result<Answer, ExtractError> {
+pub fn answer(request: &Request) -> Result<ReaderReply, ExtractError> {
     let Request { want, media_type, url, body } = request;
     match want {
-        Want::Document => read(body, media_type, url.as_deref()).map(Answer::Document),
-        Want::VisibleChars => visible_chars(body, media_type).map(Answer::VisibleChars),
+        Want::Document => read(body, media_type, url.as_deref()).map(ReaderReply::Document),
+        Want::VisibleChars => visible_chars(body, media_type).map(ReaderReply::VisibleChars),
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Request {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ReaderReply {
     Document(Document),
     VisibleChars(usize),
 }
@@ -82,13 +82,13 @@ impl Request {
 ///
 /// # Errors
 /// It cannot be written as JSON.
-pub fn framed_answer(answer: &Result<Answer, ExtractError>) -> io::Result<Vec<u8>> {
+pub fn framed_answer(answer: &Result<ReaderReply, ExtractError>) -> io::Result<Vec<u8>> {
     let bytes = serde_json::to_vec(answer).map_err(io::Error::other)?;
     if bytes.len() <= ANSWER_BYTES_MAX {
         return Ok(framed(&bytes));
     }
     let why = format!("its text is larger than {} MiB", ANSWER_BYTES_MAX / 1024 / 1024);
-    let too_large: Result<Answer, ExtractError> = Err(ExtractError::Malformed(why));
+    let too_large: Result<ReaderReply, ExtractError> = Err(ExtractError::Malformed(why));
     Ok(framed(&serde_json::to_vec(&too_large).map_err(io::Error::other)?))
 }
 
@@ -96,7 +96,7 @@ pub fn framed_answer(answer: &Result<Answer, ExtractError>) -> io::Result<Vec<u8
 ///
 /// # Errors
 /// The bytes are none.
-pub fn parse_answer(bytes: &[u8]) -> io::Result<Result<Answer, ExtractError>> {
+pub fn parse_answer(bytes: &[u8]) -> io::Result<Result<ReaderReply, ExtractError>> {
     parse(bytes)
 }
 
@@ -173,7 +173,7 @@ mod tests {
             answers.push(parse_answer(answer).unwrap());
             rest = after;
         }
-        assert!(matches!(&answers[0], Ok(Answer::Document(document)) if document.title == "One"), "{answers:?}");
+        assert!(matches!(&answers[0], Ok(ReaderReply::Document(document)) if document.title == "One"), "{answers:?}");
         assert_eq!(answers[1], Err(ExtractError::Empty));
     }
 

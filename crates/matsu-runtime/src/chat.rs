@@ -21,7 +21,7 @@ pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
 pub use of_run::WeakChats;
 pub use own_tools::{OwnTools, Workforce};
-pub use room::{ChatError, Posted, Room, Rooms};
+pub use room::{ChatError, OpenChat, OpenChats, Posted};
 pub use roster::Roster;
 pub use sources::Together;
 pub use standing::{StandingApprovals, WithStanding};

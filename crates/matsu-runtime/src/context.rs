@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use matsu_core::budget::BudgetUnit;
 use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobEnd, Lease};
-use matsu_core::limits::{CHECKPOINT_BYTES_MAX, JOB_OUTPUT_BYTES_MAX, PROGRESS_BYTES_MAX};
+use matsu_core::limits::{CHECKPOINT_BYTES_MAX, JOB_OUTPUT_BYTES_MAX, PROGRESS_BYTES_MAX, TICK};
 use matsu_core::ports::store::{JobUpdate, ProgressNote, Reservation, StoreError};
+use matsu_core::run::{RunCheckpoint, RunOutput};
 
 use crate::runtime::Runtime;
 use crate::stop_signal::StopSignal;
@@ -103,6 +104,27 @@ impl JobContext {
         let text = bounded(value, JOB_OUTPUT_BYTES_MAX, "output")?;
         self.notes.set_partial_output(text.clone());
         self.update(JobUpdate::PartialOutput(text)).await
+    }
+
+    /// Writes down where a run stands between two of its programs, and what it has to show so far. A store that is away
+    /// is waited for: what the first program came to is known to this process only.
+    ///
+    /// # Errors
+    /// As [`JobContext::checkpoint`], but for a store that is away.
+    pub async fn keep(&self, checkpoint: &RunCheckpoint, known: &RunOutput) -> Result<(), StoreError> {
+        let (checkpoint, known) = (json!(checkpoint), json!(known));
+        loop {
+            match self.checkpoint(&checkpoint).await {
+                Err(StoreError::Unavailable(_)) => self.runtime.clock().sleep(TICK).await,
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        // Only shown if the task is stopped meanwhile.
+        if let Err(error) = self.partial_output(&known).await {
+            tracing::debug!(job.id = %self.lease.job_id, %error, "the output so far could not be stored");
+        }
+        Ok(())
     }
 
     /// Sets aside some of the task's budget before it is spent. May grant less than was asked for, but never nothing.

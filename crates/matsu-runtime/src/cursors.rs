@@ -53,13 +53,21 @@ impl Cursors {
         self.lock().get(instance).and_then(|tasks| tasks.get(id)).copied().unwrap_or(0)
     }
 
+    /// Whether a reply has shown the task to this instance as it was at this revision or later, arrived or not.
+    #[must_use]
+    pub fn was_sent(&self, instance: &InstanceId, id: &TaskId, revision: i64) -> bool {
+        let staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_staged = |replies: &Vec<(TaskId, i64)>| replies.iter().any(|(of, at)| of == id && *at >= revision);
+        staged.get(instance).is_some_and(is_staged) || self.since(instance, id) >= revision
+    }
+
     /// Call after the reply was written, never before.
-    pub fn told(&self, instance: &InstanceId, id: &TaskId, revision: i64) {
+    pub fn delivered(&self, instance: &InstanceId, id: &TaskId, revision: i64) {
         let mut instances = self.lock();
         let tasks = instances.get_or_insert_with(instance, || Bounded::new(CURSOR_TASKS_MAX));
-        let told = tasks.get_or_insert_with(id, || revision);
+        let delivered = tasks.get_or_insert_with(id, || revision);
         // Two replies can be written in another order than they were made.
-        *told = revision.max(*told);
+        *delivered = revision.max(*delivered);
     }
 
     /// A reply says this. It counts as told when the instance comes back with another call, which shows that the
@@ -79,7 +87,7 @@ impl Cursors {
         let replies = staged.get_mut(instance).map(std::mem::take).unwrap_or_default();
         drop(staged);
         for (id, revision) in replies {
-            self.told(instance, &id, revision);
+            self.delivered(instance, &id, revision);
         }
     }
 
@@ -151,17 +159,17 @@ mod tests {
     fn a_cursor_only_grows_and_starts_at_nothing() {
         let cursors = Cursors::default();
         assert_eq!(cursors.since(&instance(1), &task(1)), 0);
-        for (told, since) in [(5, 5), (3, 5), (9, 9)] {
-            cursors.told(&instance(1), &task(1), told);
-            assert_eq!(cursors.since(&instance(1), &task(1)), since, "told {told}");
+        for (delivered, since) in [(5, 5), (3, 5), (9, 9)] {
+            cursors.delivered(&instance(1), &task(1), delivered);
+            assert_eq!(cursors.since(&instance(1), &task(1)), since, "delivered {delivered}");
         }
-        assert_eq!(cursors.since(&instance(2), &task(1)), 0, "another instance was told nothing");
+        assert_eq!(cursors.since(&instance(2), &task(1)), 0, "another instance got nothing");
         cursors.forget(&instance(1));
         assert_eq!(cursors.since(&instance(1), &task(1)), 0);
     }
 
     #[test]
-    fn a_reply_counts_as_told_when_its_reader_comes_back() {
+    fn a_reply_counts_as_delivered_when_its_client_calls_again() {
         let cursors = Cursors::default();
         cursors.stage(&instance(1), &task(1), 4);
         assert_eq!(cursors.since(&instance(1), &task(1)), 0);
@@ -172,19 +180,19 @@ mod tests {
         cursors.stage(&instance(1), &task(1), 9);
         cursors.forget(&instance(1));
         cursors.settle(&instance(1));
-        assert_eq!(cursors.since(&instance(1), &task(1)), 0, "a lost connection was told nothing");
+        assert_eq!(cursors.since(&instance(1), &task(1)), 0, "a lost connection got nothing");
     }
 
     #[test]
     fn both_bounds_hold_and_the_oldest_goes_first() {
         let cursors = Cursors::default();
         for n in 0..=CURSORS_MAX {
-            cursors.told(&instance(n), &task(0), 1);
+            cursors.delivered(&instance(n), &task(0), 1);
         }
         assert_eq!(cursors.since(&instance(0), &task(0)), 0);
         assert_eq!(cursors.since(&instance(1), &task(0)), 1);
         for n in 0..=CURSOR_TASKS_MAX {
-            cursors.told(&instance(CURSORS_MAX), &task(n), 2);
+            cursors.delivered(&instance(CURSORS_MAX), &task(n), 2);
         }
         assert_eq!(cursors.since(&instance(CURSORS_MAX), &task(0)), 0);
         assert_eq!(cursors.since(&instance(CURSORS_MAX), &task(CURSOR_TASKS_MAX)), 2);

@@ -46,6 +46,7 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
     // What this instance was told by earlier replies has arrived: it has come back with another call.
     if let Some(instance) = &cx.instance {
         cx.runtime.cursors().settle(instance);
+        cx.runtime.news().settle(instance);
     }
     let who = match who::identify(entry, cx, &mut arguments).await {
         Ok(who) => who,
@@ -112,7 +113,7 @@ async fn admitted(
     bytes: usize,
 ) -> Result<Answer<Map<String, Value>>, ToolError> {
     let cx = &who.cx;
-    rights::check_role(entry, &cx.rights, &arguments)?;
+    rights::check_role(entry, &cx.rights)?;
     if let Some(session) = &cx.session {
         rights::check(entry, session)?;
         if who.unread.interrupts > 0 && !entry.rules.exempt {
@@ -122,6 +123,12 @@ async fn admitted(
     if bytes > ARGUMENT_BYTES_MAX {
         let message = format!("the arguments have {bytes} bytes; at most {ARGUMENT_BYTES_MAX} are taken");
         return Err(ToolError::new(ErrorCode::LimitExceeded, message));
+    }
+    if let Some((argument, tool)) = entry.rules.moved
+        && arguments.get(argument).is_some()
+    {
+        let message = format!("{} takes no {argument}; call {tool} instead", entry.name);
+        return Err(ToolError::param(argument, "nothing", "a value", message));
     }
     check::whole_numbers(entry.input_schema(), &mut arguments);
     check::arguments(entry.input_schema(), &arguments)?;
@@ -181,8 +188,8 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
         tracing::error!(error.id = %error_id, tool = entry.name, detail = %error.message, "tool call failed");
         "internal error; the log of the server has the cause under this error_id"
     } else if cx.caller.is_cancelled() {
-        // Not an outage, whatever the answer calls it that nobody reads.
-        tracing::debug!(error.id = %error_id, tool = entry.name, "the caller has left");
+        // Client disconnected; log at debug.
+        tracing::debug!(error.id = %error_id, tool = entry.name, "client disconnected");
         error.message.as_str()
     } else {
         tracing::info!(error.id = %error_id, tool = entry.name, code = %error.code, detail = %error.message, "tool call refused");

@@ -9,6 +9,7 @@ pub mod context;
 pub mod cursors;
 pub mod dispatch;
 pub mod native_task;
+pub mod notify;
 pub mod options;
 pub mod queue;
 pub mod research;

@@ -60,6 +60,8 @@ pub enum Arrived {
         /// The tool that the wait began with.
         tool: String,
         ids: Vec<TaskId>,
+        /// What was known of each when the wait began.
+        since: BTreeMap<TaskId, i64>,
     },
     NextAction,
 }
@@ -191,7 +193,7 @@ impl Runtime {
 impl WaitConfig {
     fn arrived(self) -> Arrived {
         match self {
-            Self::Tasks(wait) => Arrived::Tasks { tool: wait.tool, ids: wait.ids },
+            Self::Tasks(wait) => Arrived::Tasks { tool: wait.tool, ids: wait.ids, since: wait.since },
             Self::NextAction(_) => Arrived::NextAction,
         }
     }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::limits::{
-    HOLD_MAX, HOST_GRACE, NATIVE_WAIT_MAX, RESULT_KEPT_AFTER_READ, RESULT_KEPT_IN_MEMORY, RESULT_KEPT_UNREAD,
-    TOMBSTONE_KEPT,
+    HOLD_MAX, HOST_GRACE, NATIVE_WAIT_MAX, RESULT_KEPT, RESULT_KEPT_IN_MEMORY, TOMBSTONE_KEPT, WAIT_KEPT_AFTER_READ,
 };
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
@@ -37,6 +36,8 @@ pub struct RuntimeOptions {
     pub hold_max_progress: Duration,
     /// How long a run waits for its host to come back.
     pub host_grace: Duration,
+    /// How long finished agent tasks are kept in a store that stays.
+    pub results_kept: Duration,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -60,6 +61,7 @@ impl RuntimeOptions {
             research: None,
             hold_max_progress: HOLD_MAX,
             host_grace: HOST_GRACE,
+            results_kept: RESULT_KEPT,
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),
@@ -82,21 +84,21 @@ pub enum Workers {
 pub enum Expiry {
     /// The store ends with the process: an hour after the end, read or not.
     InMemory,
-    /// The store stays: an hour after the owner read the result, a week if nobody did.
+    /// The store stays: as long as is set (`keep.results`), read or not.
     Durable,
 }
 
 impl Expiry {
     #[must_use]
-    pub fn rule(self, now: Timestamp) -> ExpiryRule {
-        let (after_read, unread) = match self {
-            Self::InMemory => (RESULT_KEPT_IN_MEMORY, RESULT_KEPT_IN_MEMORY),
-            Self::Durable => (RESULT_KEPT_AFTER_READ, RESULT_KEPT_UNREAD),
+    pub fn rule(self, now: Timestamp, results_kept: Duration) -> ExpiryRule {
+        let kept = match self {
+            Self::InMemory => RESULT_KEPT_IN_MEMORY,
+            Self::Durable => results_kept,
         };
         ExpiryRule {
             now,
-            read_before: now.minus(after_read),
-            finished_before: now.minus(unread),
+            waits_read_before: now.minus(WAIT_KEPT_AFTER_READ),
+            finished_before: now.minus(kept),
             waits_before: now.minus(NATIVE_WAIT_MAX),
             tombstones_before: now.minus(TOMBSTONE_KEPT),
         }

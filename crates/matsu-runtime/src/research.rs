@@ -22,5 +22,5 @@ mod verify_job;
 
 pub use kit::{ResearchKit, ResearchSettings};
 pub use search_job::SearchJob;
-pub(crate) use told::{Horizon, Told};
+pub(crate) use told::{DeliveredStatus, Horizon};
 pub use verify_job::VerifyJob;

@@ -26,7 +26,7 @@ use crate::options::{Expiry, RuntimeOptions, Workers};
 use crate::queue::adoptions::Adoptions;
 use crate::queue::lone::Lone;
 use crate::queue::running::Running;
-use crate::research::{ResearchKit, Told};
+use crate::research::{DeliveredStatus, ResearchKit};
 use crate::sessions::{SessionOptions, Sight, Waiters};
 use crate::snapshots::Snapshots;
 use crate::status::OpenWaits;
@@ -54,7 +54,7 @@ struct Inner {
     cursors: Cursors,
     open_waits: Arc<OpenWaits>,
     open_tasks: OpenTasks,
-    told: Told,
+    delivered: DeliveredStatus,
     snapshots: Arc<Snapshots>,
     running: Running,
     lone: Lone,
@@ -83,7 +83,7 @@ impl Runtime {
             cursors: Cursors::default(),
             open_waits: Arc::default(),
             open_tasks: OpenTasks::default(),
-            told: Told::default(),
+            delivered: DeliveredStatus::default(),
             snapshots,
             running: Running::default(),
             lone: Lone::default(),
@@ -107,7 +107,7 @@ impl Runtime {
         &self.inner.chats_of_runs
     }
 
-    /// Where the page is, once its door is open. The first word counts.
+    /// Where the page is, once its listener is open. The first value counts.
     pub fn set_page(&self, address: String) {
         let _ = self.inner.page.set(address);
     }
@@ -265,8 +265,8 @@ impl Runtime {
     }
 
     /// What readers of research tasks have been shown.
-    pub(crate) fn told(&self) -> &Told {
-        &self.inner.told
+    pub(crate) fn delivered(&self) -> &DeliveredStatus {
+        &self.inner.delivered
     }
 
     /// Calls that are held open at the moment, in this process.
@@ -328,6 +328,12 @@ impl Runtime {
 
     pub(crate) fn host(&self) -> &str {
         &self.inner.options.host
+    }
+
+    /// How long finished agent tasks are kept.
+    #[must_use]
+    pub fn results_kept(&self) -> Duration {
+        self.inner.options.results_kept
     }
 
     pub(crate) fn host_grace(&self) -> Duration {

@@ -42,12 +42,12 @@ impl From<TaskLookup> for Seen {
 pub struct Snapshots {
     store: Arc<dyn Store>,
     clock: Clock,
-    seats: Mutex<HashMap<TaskId, Seats>>,
+    readers: Mutex<HashMap<TaskId, Readers>>,
     reads: AtomicU64,
 }
 
 #[derive(Default)]
-struct Seats {
+struct Readers {
     taken: usize,
     last: Option<Read>,
 }
@@ -63,14 +63,14 @@ struct Read {
 impl Snapshots {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Arc<Self> {
-        Arc::new(Self { store, clock, seats: Mutex::default(), reads: AtomicU64::new(0) })
+        Arc::new(Self { store, clock, readers: Mutex::default(), reads: AtomicU64::new(0) })
     }
 
     /// A place among those who read this task. Take it for as long as you wait.
     #[must_use]
-    pub fn seat(self: &Arc<Self>, id: TaskId) -> Seat {
+    pub fn reader(self: &Arc<Self>, id: TaskId) -> SharedReader {
         self.lock().entry(id.clone()).or_default().taken += 1;
-        Seat { snapshots: Arc::clone(self), topic: Topic::task(&id), id, looked: false }
+        SharedReader { snapshots: Arc::clone(self), topic: Topic::task(&id), id, looked: false }
     }
 
     /// How many reads of the store there were.
@@ -90,8 +90,8 @@ impl Snapshots {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Seats>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Readers>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last read if it qualifies, otherwise a new one that all who come now share.
@@ -100,8 +100,8 @@ impl Snapshots {
         let now = self.clock.instant();
         // Taken before the lock below: whoever loses the race for the lock asks for no more than it knew.
         let needed = hub.published_on(topic);
-        let mut seats = self.lock();
-        let entry = seats.entry(id.clone()).or_default();
+        let mut readers = self.lock();
+        let entry = readers.entry(id.clone()).or_default();
         if let Some(last) = &entry.last
             && last.published >= needed
             && last.is_usable(now, is_first_look)
@@ -135,14 +135,14 @@ impl Read {
 }
 
 /// One reader's place. Dropping the last one of a task forgets what was read.
-pub struct Seat {
+pub struct SharedReader {
     snapshots: Arc<Snapshots>,
     id: TaskId,
     topic: Topic,
     looked: bool,
 }
 
-impl Seat {
+impl SharedReader {
     #[must_use]
     pub fn id(&self) -> &TaskId {
         &self.id
@@ -157,13 +157,13 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SharedReader {
     fn drop(&mut self) {
-        let mut seats = self.snapshots.lock();
-        if let Some(entry) = seats.get_mut(&self.id) {
+        let mut readers = self.snapshots.lock();
+        if let Some(entry) = readers.get_mut(&self.id) {
             entry.taken -= 1;
             if entry.taken == 0 {
-                seats.remove(&self.id);
+                readers.remove(&self.id);
             }
         }
     }

@@ -22,7 +22,7 @@ use matsu_core::task::Task;
 
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
-use crate::snapshots::{Seat, Seen, Snapshot};
+use crate::snapshots::{Seen, SharedReader, Snapshot};
 use crate::tasks::TaskError;
 use crate::wait::{Check, Condition, Waited, after, wait_until};
 
@@ -156,7 +156,7 @@ struct Watch {
     clock: Clock,
     owner: Principal,
     wait_for: WaitFor,
-    seats: Vec<Seat>,
+    readers: Vec<SharedReader>,
     /// What the caller knows of each task; `None`: nothing.
     known: Vec<Option<i64>>,
     /// What each task is compared with, from the first complete look on.
@@ -181,7 +181,7 @@ impl Watch {
             clock: *runtime.clock(),
             owner: request.owner.clone(),
             wait_for: request.wait_for,
-            seats: request.ids.iter().map(|id| runtime.snapshots().seat(id.clone())).collect(),
+            readers: request.ids.iter().map(|id| runtime.snapshots().reader(id.clone())).collect(),
             known: request.ids.iter().map(|id| given(id).or_else(|| sent(id))).collect(),
             from: Vec::new(),
             holds: request.hold > Duration::ZERO,
@@ -192,10 +192,10 @@ impl Watch {
     }
 
     async fn read(&mut self) -> Result<Vec<Arc<Task>>, TaskError> {
-        let mut tasks = Vec::with_capacity(self.seats.len());
-        for seat in &mut self.seats {
-            let snapshot = seat.read().await;
-            tasks.push(visible(&self.runtime, &self.owner, seat.id(), snapshot).await?);
+        let mut tasks = Vec::with_capacity(self.readers.len());
+        for reader in &mut self.readers {
+            let snapshot = reader.read().await;
+            tasks.push(visible(&self.runtime, &self.owner, reader.id(), snapshot).await?);
         }
         Ok(tasks)
     }

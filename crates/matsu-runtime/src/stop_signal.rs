@@ -20,26 +20,26 @@ pub enum StopWord {
 /// The listening end, one per running body. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct StopSignal {
-    heard: watch::Receiver<StopWord>,
+    receiver: watch::Receiver<StopWord>,
 }
 
 impl StopSignal {
     #[must_use]
     pub fn word(&self) -> StopWord {
-        *self.heard.borrow()
+        *self.receiver.borrow()
     }
 
     /// Returns as soon as the body has been told to stop in any way.
-    pub async fn told_to_stop(&self) -> StopWord {
-        self.told_at_least(StopWord::Yield).await
+    pub async fn stop_requested(&self) -> StopWord {
+        self.at_least(StopWord::Yield).await
     }
 
     /// Returns when the word is at least this hard. A body that cleans up listens for [`StopWord::Abort`].
-    pub async fn told_at_least(&self, word: StopWord) -> StopWord {
-        let mut heard = self.heard.clone();
-        let told = heard.wait_for(|told| *told >= word).await.map(|told| *told);
+    pub async fn at_least(&self, word: StopWord) -> StopWord {
+        let mut receiver = self.receiver.clone();
+        let current = receiver.wait_for(|current| *current >= word).await.map(|current| *current);
         // Nobody can speak any more: whoever ran this body is gone.
-        told.unwrap_or(StopWord::Abort)
+        current.unwrap_or(StopWord::Abort)
     }
 }
 
@@ -52,8 +52,8 @@ pub struct StopSpeaker {
 impl StopSpeaker {
     #[must_use]
     pub fn new() -> (Self, StopSignal) {
-        let (said, heard) = watch::channel(StopWord::GoOn);
-        (Self { said }, StopSignal { heard })
+        let (said, receiver) = watch::channel(StopWord::GoOn);
+        (Self { said }, StopSignal { receiver })
     }
 
     /// A softer word than the last one is not said.
@@ -71,20 +71,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn words_only_get_harder_and_are_heard_by_late_listeners() {
+    async fn stop_words_only_get_harder_and_reach_late_listeners() {
         let (speaker, signal) = StopSpeaker::new();
         assert_eq!(signal.word(), StopWord::GoOn);
         speaker.say(StopWord::EndSoon);
         speaker.say(StopWord::Yield);
-        assert_eq!(signal.told_to_stop().await, StopWord::EndSoon);
+        assert_eq!(signal.stop_requested().await, StopWord::EndSoon);
         speaker.say(StopWord::Abort);
-        assert_eq!(signal.clone().told_at_least(StopWord::Abort).await, StopWord::Abort);
+        assert_eq!(signal.clone().at_least(StopWord::Abort).await, StopWord::Abort);
     }
 
     #[tokio::test]
-    async fn a_body_that_nobody_runs_any_more_is_told_to_abort() {
+    async fn a_body_without_a_dispatcher_gets_the_abort_signal() {
         let (speaker, signal) = StopSpeaker::new();
         drop(speaker);
-        assert_eq!(signal.told_to_stop().await, StopWord::Abort);
+        assert_eq!(signal.stop_requested().await, StopWord::Abort);
     }
 }

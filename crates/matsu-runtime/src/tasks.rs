@@ -33,7 +33,7 @@ pub enum TaskError {
     #[error("Task ID not found or expired.")]
     NotFound(TaskId),
     /// It may be read, but is not the caller's to change.
-    #[error("task {0} was given to you by somebody else; end it with report_completed")]
+    #[error("task {0} was assigned to you by another user; end it with report_completed")]
     NotYours(TaskId),
     /// The caller must ask differently.
     #[error("{0}")]
@@ -146,11 +146,11 @@ impl Runtime {
         }
     }
 
-    /// Queues jobs of the house itself, which belong to no task.
+    /// Queues system jobs, which belong to no task.
     ///
     /// # Errors
     /// As [`Runtime::enqueue`].
-    pub async fn enqueue_for_the_house(&self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
+    pub async fn enqueue_system_jobs(&self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
         check_jobs(&jobs)?;
         let request = Enqueue { task_id: None, jobs, resume_for: None, now: self.clock().now() };
         Ok(self.store().enqueue(request).await?)
@@ -225,7 +225,7 @@ impl Runtime {
     /// a good answer into an error. What could not be noted counts as unread and is kept longer.
     pub async fn note_read(&self, owner: &Principal, shown: &[&Task]) {
         if let Err(error) = self.mark_read(owner, shown).await {
-            tracing::debug!(%error, "that results were read could not be noted");
+            tracing::debug!(%error, "reading of results could not be stored");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The list of tools. Adding one is a file in `tools/`, a `mod` line and an entry here.
 
+mod answer_question;
 mod authenticate;
 mod calibration_metrics;
 mod calibration_rollback;
@@ -26,12 +27,14 @@ mod use_agents;
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use matsu_core::task::Task;
 
 use crate::native_task::Arrived;
-use crate::tool::{Tool, ToolContext, ToolEntry};
+use crate::tool::{Answer, Tool, ToolContext, ToolEntry};
+
+pub(crate) use task_report::{Detail, OutputWish, TaskReport};
 
 /// Every tool, in the order clients see them.
 pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
@@ -50,6 +53,7 @@ pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
         ToolEntry::of::<use_agent::UseAgent>(),
         ToolEntry::of::<use_agents::UseAgents>(),
         ToolEntry::of::<get_task_status::GetTaskStatus>(),
+        ToolEntry::of::<answer_question::AnswerQuestion>(),
         ToolEntry::of::<cancel_task::CancelTask>(),
         ToolEntry::of::<authenticate::Authenticate>(),
         ToolEntry::of::<get_next_action::GetNextAction>(),
@@ -60,22 +64,33 @@ pub static TOOLS: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
     ]
 });
 
-/// What a wait that went on as a task of its own ends with: an answer of the tool that it began with.
-#[must_use]
-pub fn wait_is_over(arrived: &Arrived) -> Value {
-    let said = match arrived {
-        Arrived::Tasks { tool, ids } if tool == get_status::GetStatus::NAME => {
-            serde_json::to_value(get_status::arrived(ids))
-        }
-        Arrived::Tasks { ids, .. } => serde_json::to_value(get_task_status::arrived(ids)),
-        Arrived::NextAction => serde_json::to_value(get_next_action::arrived()),
+/// What a wait that went on as a task of its own ends with: what the tool that it began with answers now.
+pub async fn wait_is_over(cx: &ToolContext, arrived: &Arrived) -> (Value, bool) {
+    let Arrived::Tasks { tool, ids, since } = arrived else {
+        let fields = serde_json::to_value(get_next_action::arrived());
+        return match fields {
+            Ok(Value::Object(mut fields)) => {
+                fields.insert("ok".to_owned(), Value::Bool(true));
+                (Value::Object(fields), false)
+            }
+            _ => (Value::Null, true),
+        };
     };
-    let mut fields = match said {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
+    let named = TOOLS.iter().find(|entry| entry.name == tool);
+    let Some(entry) = named.or_else(|| TOOLS.iter().find(|entry| entry.name == get_task_status::GetTaskStatus::NAME))
+    else {
+        return (Value::Null, true);
     };
-    fields.insert("ok".to_owned(), Value::Bool(true));
-    Value::Object(fields)
+    let arguments = match ids.as_slice() {
+        // Of one task everything is shown; of several those with news.
+        [only] => json!({ "task_id": only }),
+        several => json!({ "task_ids": several, "since": since }),
+    };
+    let outcome = entry.call(cx, arguments).await.map(|answer| match answer {
+        Answer::Done(fields) => fields,
+        Answer::Deferred(_) => Map::new(),
+    });
+    crate::dispatch::envelope(entry, cx, outcome)
 }
 
 /// What a run that went on as a native task ends with, as the tool that started it would have answered.
@@ -93,20 +108,12 @@ pub async fn run_is_over(cx: &ToolContext, task: &Task) -> (Value, bool) {
 mod tests {
     use super::*;
     use crate::dispatch::reply_check::check;
-    use matsu_core::id::TaskId;
 
     #[test]
-    fn the_end_of_a_wait_is_an_answer_of_its_tool() {
-        let one = vec![TaskId::from_text("task_a")];
-        let two = vec![TaskId::from_text("task_a"), TaskId::from_text("task_b")];
-        for (name, ids) in [("get_task_status", one.clone()), ("get_task_status", two), ("get_status", one)] {
-            let tool = TOOLS.iter().find(|tool| tool.name == name).unwrap();
-            let mut said = wait_is_over(&Arrived::Tasks { tool: name.to_owned(), ids });
-            check(tool.reply_schema(), &said).unwrap_or_else(|error| panic!("{error}: {said}"));
-            said["arrived"] = Value::Null;
-            assert!(check(tool.output_schema(), &said).is_err(), "the check says something");
-        }
+    fn the_end_of_a_wait_for_an_action_is_an_answer_of_its_tool() {
         let tool = TOOLS.iter().find(|tool| tool.name == "get_next_action").unwrap();
-        check(tool.reply_schema(), &wait_is_over(&Arrived::NextAction)).unwrap();
+        let mut said = serde_json::to_value(get_next_action::arrived()).unwrap();
+        said["ok"] = Value::Bool(true);
+        check(tool.reply_schema(), &said).unwrap();
     }
 }

@@ -25,7 +25,7 @@ pub enum Part {
     Safety,
     Sweeper,
     HardStop,
-    Doors,
+    AuthItems,
     Adoption,
 }
 
@@ -36,7 +36,7 @@ impl Part {
         Self::Orders,
         Self::Safety,
         Self::Sweeper,
-        Self::Doors,
+        Self::AuthItems,
         Self::HardStop,
         Self::Adoption,
     ];
@@ -51,7 +51,7 @@ impl Part {
                 Self::Safety => safety::run(runtime).await,
                 Self::Sweeper => sweeper::run(runtime).await,
                 Self::HardStop => hard_stop::run(runtime).await,
-                Self::Doors => doors::run(runtime).await,
+                Self::AuthItems => doors::run(runtime).await,
                 Self::Adoption => adoption::run(runtime).await,
             }
         };

@@ -20,6 +20,7 @@ use crate::auth::origin::Addresses;
 use crate::auth::refusals::Refusals;
 use crate::doors::strangers::Bounds;
 use crate::http::Streams;
+use crate::mcp::holds::Holds;
 
 /// Renders the metrics of this process in Prometheus' text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -57,6 +58,7 @@ struct Inner {
     open_calls: OpenCalls,
     login_codes: LoginCodes,
     streams: Streams,
+    holds: Holds,
     doctor: OnceLock<Doctor>,
     chats: OnceLock<LiveChats>,
     addresses: OnceLock<Addresses>,
@@ -80,6 +82,7 @@ impl App {
                 open_calls: OpenCalls::default(),
                 login_codes,
                 streams: Streams::default(),
+                holds: Holds::default(),
                 doctor: OnceLock::new(),
                 chats: OnceLock::new(),
                 addresses: OnceLock::new(),
@@ -147,8 +150,14 @@ impl App {
         &self.inner.streams
     }
 
+    /// How long clients are held at most, after what they have cut.
+    #[must_use]
+    pub fn holds(&self) -> &Holds {
+        &self.inner.holds
+    }
+
     /// Under which addresses requests may come, besides those of loopback. The first ones count.
-    pub fn answer_to(&self, addresses: Addresses) {
+    pub fn set_addresses(&self, addresses: Addresses) {
         let _ = self.inner.addresses.set(addresses);
     }
 
@@ -179,7 +188,7 @@ impl App {
     }
 
     /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.
-    pub fn call_doctor(&self, doctor: Doctor) {
+    pub fn set_doctor(&self, doctor: Doctor) {
         let _ = self.inner.doctor.set(doctor);
     }
 

@@ -1,4 +1,4 @@
-//! Who is calling, and whether the door may open: tokens, Host and Origin.
+//! Authentication of requests: tokens, Host and Origin.
 
 pub mod caller;
 pub mod guard;

@@ -1,4 +1,4 @@
-//! The doors themselves: accepting connections on TCP and on the Unix socket, until told to stop.
+//! The listeners: accepting connections on TCP and on the Unix socket, until the shutdown.
 
 pub mod arrival;
 pub mod hung_up;
@@ -26,34 +26,36 @@ use crate::app::{App, Presence};
 use crate::auth::open_calls;
 use crate::doors::arrival::{Arrival, TimedBody};
 use crate::doors::hung_up::{Carried, Noticing};
-use crate::doors::strangers::{Stranger, Strangers};
-use crate::http::{Door, router};
+use crate::doors::strangers::{Connections, Unauthenticated};
+use crate::http::{Transport, router};
 use crate::mcp;
 use crate::peer::{self, Arrived, Peer};
 
 /// Serves HTTP on TCP until the app's shutdown.
 pub async fn serve_tcp(app: App, listener: TcpListener) {
-    let router = router(&app, Door::Tcp);
+    let router = router(&app, Transport::Tcp);
     serve_tcp_with(app, listener, router).await;
 }
 
-/// The same door with other routes behind it.
+/// The same listener with other routes.
 pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Router) {
     // Answers are small and somebody waits for them.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "answers on this connection may be late");
+            tracing::debug!(%error, "TCP_NODELAY could not be set; replies may be late");
         }
     });
-    let strangers = Strangers::new(*app.bounds(), *app.runtime().clock());
-    let meet = async move |address: SocketAddr| strangers.admit(address.ip()).await.map(Arc::new);
-    serve(app, listener, meet, move |app, stream, stranger| converse(app, router.clone(), stream, Some(stranger)))
-        .await;
+    let unauthenticated_connections = Connections::new(*app.bounds(), *app.runtime().clock());
+    let meet = async move |address: SocketAddr| unauthenticated_connections.admit(address.ip()).await.map(Arc::new);
+    serve(app, listener, meet, move |app, stream, unauthenticated| {
+        converse(app, router.clone(), stream, Some(unauthenticated))
+    })
+    .await;
 }
 
 /// Serves the Unix socket until the app's shutdown: HTTP for commands, MCP for relays.
 pub async fn serve_socket(app: App, listener: UnixListener) {
-    let router = router(&app, Door::Socket);
+    let router = router(&app, Transport::Socket);
     let watching = open_calls::watch(app.clone());
     // Only processes of this user can connect, and they are counted as what they start.
     let meet = async |_| Some(());
@@ -73,7 +75,7 @@ async fn tell_apart(app: App, router: axum::Router, stream: UnixStream) {
         Some(preamble) => {
             let _present = Presence::enter(&app);
             if let Err(error) = mcp::socket::converse(app.clone(), peer, &preamble, reader, writer).await {
-                tracing::debug!(%error, "a relay broke off");
+                tracing::debug!(%error, "relay disconnected");
             }
         }
         None => {
@@ -98,7 +100,7 @@ async fn serve<L, M, C>(
             () = app.shutdown().cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             (stream, address) = listener.accept() => {
-                // Nothing else is accepted while this one waits for room: the others wait in the kernel.
+                // Nothing else is accepted while this one waits for a free place: the others wait in the kernel.
                 let met = tokio::select! {
                     met = meet(address) => met,
                     () = app.shutdown().cancelled() => break,
@@ -120,7 +122,7 @@ async fn serve<L, M, C>(
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// One connection, to its end or to the shutdown.
-async fn converse<S>(app: App, router: axum::Router, stream: S, stranger: Option<Arc<Stranger>>)
+async fn converse<S>(app: App, router: axum::Router, stream: S, unauthenticated: Option<Arc<Unauthenticated>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -132,12 +134,12 @@ where
     let carried = Carried::default();
     let arrival = Arrival::default();
     let (on_this, router) = (carried.clone(), TowerToHyperService::new(router));
-    let (met, arriving) = (stranger.clone(), arrival.clone());
+    let (met, arriving) = (unauthenticated.clone(), arrival.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         on_this.begin();
         request.extensions_mut().insert(on_this.clone());
-        if let Some(stranger) = &met {
-            request.extensions_mut().insert(Arc::clone(stranger));
+        if let Some(unauthenticated) = &met {
+            request.extensions_mut().insert(Arc::clone(unauthenticated));
         }
         router.call(request.map(|body| TimedBody::new(body, arriving.clone(), clock, within)))
     });
@@ -146,7 +148,7 @@ where
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = must_make_room(stranger.as_deref()) => Ok(()),
+        () = must_close(unauthenticated.as_deref()) => Ok(()),
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -160,9 +162,9 @@ where
     }
 }
 
-async fn must_make_room(stranger: Option<&Stranger>) {
-    match stranger {
-        Some(stranger) => stranger.makes_room().await,
+async fn must_close(unauthenticated: Option<&Unauthenticated>) {
+    match unauthenticated {
+        Some(unauthenticated) => unauthenticated.closes().await,
         None => std::future::pending().await,
     }
 }

@@ -13,6 +13,7 @@ mod nodes;
 mod openapi;
 mod projects;
 mod research;
+mod reviews;
 mod session;
 mod sessions;
 mod summary;
@@ -42,14 +43,14 @@ use crate::resource::Resource;
 
 pub use events::Streams;
 
-/// Which door a router stands behind.
+/// How requests reach a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Anybody on this machine may knock: Host, Origin and token are checked.
+pub enum Transport {
+    /// Any process of this machine may connect: Host, Origin and token are checked.
     Tcp,
     /// For commands and relays of this machine: a token is asked for here too.
     Socket,
-    /// No door at all: the routes run in the process that asks, which has opened the store itself.
+    /// No listener: the routes run in the process that asks, which has opened the store itself.
     Here,
 }
 
@@ -60,6 +61,7 @@ fn api() -> Resource {
         .merge(new_task::routes())
         .merge(task_wait::routes())
         .merge(agent_runs::routes())
+        .merge(reviews::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
         .merge(research::routes())
@@ -77,22 +79,22 @@ fn api() -> Resource {
         .merge(openapi::routes())
 }
 
-/// Everything behind one door.
-pub fn router(app: &App, door: Door) -> Router {
+/// All routes of one transport.
+pub fn router(app: &App, transport: Transport) -> Router {
     let mut all = Router::new().nest("/api/v1", api().into_router()).merge(health::routes()).merge(page::routes());
     if app.test_jobs() == TestJobs::Offered {
         all = all.merge(test_jobs::routes());
     }
-    if door != Door::Tcp {
+    if transport != Transport::Tcp {
         all = all.merge(control::routes());
     }
     // Said by name, so that it stays ours when other routes come beside these.
     let all = all.fallback(nowhere).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(map_response(dress));
-    match door {
+    match transport {
         // MCP has errors of its own, which no other layer may dress.
-        Door::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
-        Door::Socket => all.layer(from_fn_with_state(app.clone(), socket_guard::socket)).with_state(app.clone()),
-        Door::Here => {
+        Transport::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
+        Transport::Socket => all.layer(from_fn_with_state(app.clone(), socket_guard::socket)).with_state(app.clone()),
+        Transport::Here => {
             let all = all.layer(from_fn(socket_guard::own_process)).layer(from_fn(peer::note));
             all.layer(Extension(Peer::default())).with_state(app.clone())
         }
@@ -103,8 +105,8 @@ async fn nowhere() -> Problem {
     Problem::new(ErrorCode::ResourceNotFound, "there is no such route")
 }
 
-/// Routes behind the guard of the TCP door.
+/// Routes behind the guard of the TCP listener.
 pub fn guarded(app: &App, routes: Router<App>) -> Router {
-    let told_apart = routes.layer(from_fn(strangers::tell_apart));
-    told_apart.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
+    let classified = routes.layer(from_fn(strangers::tell_apart));
+    classified.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
 }

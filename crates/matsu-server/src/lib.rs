@@ -1,4 +1,4 @@
-//! Every door into Matsu: HTTP on loopback, the Unix socket, REST. The only crate that knows axum.
+//! The listeners of Matsu: HTTP on loopback, the Unix socket, REST. The only crate that knows axum.
 
 pub mod app;
 pub mod auth;
@@ -13,4 +13,4 @@ mod resource;
 mod wire;
 
 pub use app::{App, AppOptions, HandOver};
-pub use http::{Door, guarded, router};
+pub use http::{Transport, guarded, router};

@@ -2,6 +2,7 @@
 
 pub mod bounded_lines;
 mod handler;
+pub mod holds;
 pub mod http;
 mod http_sessions;
 mod instructions;

@@ -5,7 +5,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::resource::{Answer, Operation, SchemaOf, Who};
+use crate::resource::{Operation, ResponseShape, SchemaOf, Who};
 
 /// The body of every refusal.
 #[derive(JsonSchema)]
@@ -104,13 +104,13 @@ fn described(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
     described
 }
 
-fn answer(answer: &Answer, answers: &mut SchemaGenerator) -> Value {
+fn answer(answer: &ResponseShape, answers: &mut SchemaGenerator) -> Value {
     match answer {
-        Answer::Nothing => json!({ "description": "Done." }),
-        Answer::Json(schema) => {
+        ResponseShape::Nothing => json!({ "description": "Done." }),
+        ResponseShape::Json(schema) => {
             json!({ "description": "Done.", "content": { "application/json": { "schema": schema(answers) } } })
         }
-        Answer::Events(schema) => {
+        ResponseShape::Events(schema) => {
             let schema = schema(answers);
             json!({ "description": "A stream.", "content": { "text/event-stream": { "schema": { "type": "string", "x-event": schema } } } })
         }

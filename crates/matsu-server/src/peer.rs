@@ -12,7 +12,7 @@ use axum::extract::{Extension, Request};
 use axum::middleware::Next;
 use axum::response::Response;
 use matsu_core::id::{JobId, RunId};
-use matsu_runtime::agents::RunSeat;
+use matsu_runtime::agents::RunHandle;
 use matsu_runtime::tool::Workplace;
 use serde::Deserialize;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
@@ -50,9 +50,9 @@ pub enum Ancestry {
 pub struct Peer {
     pub ancestry: Ancestry,
     /// The run whose supervisor forwarded the connection.
-    pub socket_of: Option<RunSeat>,
+    pub socket_of: Option<RunHandle>,
     /// The run that calls, once its token was presented.
-    pub run: Option<RunSeat>,
+    pub run: Option<RunHandle>,
     /// The directory of a person at a terminal; a process of a run has no say in where others may work.
     pub workplace: Workplace,
 }
@@ -147,7 +147,7 @@ where
 }
 
 /// A run that was started by another daemon may not have been taken over yet.
-async fn live_run(app: &App, id: &RunId) -> Option<RunSeat> {
+async fn live_run(app: &App, id: &RunId) -> Option<RunHandle> {
     let runtime = app.runtime();
     let until = runtime.clock().instant() + ADOPTION_MAX;
     loop {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_supervisor_is_told_from_the_preamble_of_a_relay() {
+    fn the_line_of_a_supervisor_and_the_preamble_of_a_relay_are_distinguished() {
         let forward = r#"{"matsu_run":"run_1","key":"k"}"#;
         assert!(serde_json::from_str::<Forward>(forward).is_ok_and(|read| read.matsu_run.as_str() == "run_1"));
         let preamble = r#"{"version":"1","instance":"i","tools":"core","hold":null,"key":"k"}"#;

@@ -92,6 +92,8 @@ impl Problem {
             | ErrorCode::AgentTurnLimit
             | ErrorCode::AgentQuota
             | ErrorCode::AgentNoReport
+            | ErrorCode::CheckFailed
+            | ErrorCode::NoChange
             | ErrorCode::AllEnginesBlocked
             | ErrorCode::SerpSearchFailed
             | ErrorCode::EngineFailed
@@ -114,7 +116,7 @@ impl IntoResponse for Problem {
         // A defect may name what only the operator should see; the caller gets the id that finds it.
         let detail = if self.code == ErrorCode::InternalError {
             tracing::error!(error.id = %error_id, detail = %self.detail, "internal error");
-            "something went wrong inside; the log has it under this error_id".to_owned()
+            "internal error; the server's log has the cause under this error_id".to_owned()
         } else {
             tracing::debug!(error.id = %error_id, code = %self.code, detail = %self.detail, "refused");
             self.detail

@@ -1,4 +1,4 @@
-//! A REST resource: routes and their description, said in one breath, so that the document that is served cannot
+//! A REST resource: each route is registered with its OpenAPI operation, so that the document that is served cannot
 //! speak of other routes than those that answer.
 
 use axum::Router;
@@ -36,7 +36,7 @@ pub struct Says {
     pub summary: &'static str,
     pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
-    pub answer: Answer,
+    pub answer: ResponseShape,
     pub status: u16,
     pub is_open: bool,
     pub who: Who,
@@ -53,7 +53,7 @@ pub enum Who {
 
 /// What comes back when all is well.
 #[derive(Clone, Copy)]
-pub enum Answer {
+pub enum ResponseShape {
     Nothing,
     Json(SchemaOf),
     /// Server-sent events; the schema is that of one event's data.
@@ -68,7 +68,7 @@ pub fn says(id: &'static str, summary: &'static str) -> Says {
         summary,
         query: None,
         body: None,
-        answer: Answer::Nothing,
+        answer: ResponseShape::Nothing,
         status: 204,
         is_open: false,
         who: Who::Writers,
@@ -89,7 +89,7 @@ impl Says {
     /// JSON with status 200.
     #[must_use]
     pub fn answers<T: JsonSchema>(self) -> Self {
-        Self { answer: Answer::Json(schema_of::<T>), status: 200, ..self }
+        Self { answer: ResponseShape::Json(schema_of::<T>), status: 200, ..self }
     }
 
     /// JSON with status 201.
@@ -100,7 +100,7 @@ impl Says {
 
     #[must_use]
     pub fn streams<T: JsonSchema>(self) -> Self {
-        Self { answer: Answer::Events(schema_of::<T>), status: 200, ..self }
+        Self { answer: ResponseShape::Events(schema_of::<T>), status: 200, ..self }
     }
 
     /// Answers whoever has no token yet.

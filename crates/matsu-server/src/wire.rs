@@ -9,7 +9,7 @@ use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 use matsu_core::node::Node;
 use matsu_core::page::Page;
 use matsu_core::slot::Slot;
-use matsu_core::task::{Stop, StopMode, StopReason, Task, TaskKind, TaskStatus};
+use matsu_core::task::{ReviewState, Stop, StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_core::token::Token;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,6 +46,8 @@ pub struct TaskBody {
     pub owner: String,
     pub parent_id: Option<String>,
     pub assignee: Option<String>,
+    /// The agents whose runs it has.
+    pub agents: Vec<String>,
     pub revision: i64,
     pub finished_revision: i64,
     pub jobs: JobCountsBody,
@@ -54,6 +56,10 @@ pub struct TaskBody {
     pub updated_at: String,
     pub finished_at: Option<String>,
     pub unread: bool,
+    /// The last decision about the changes of its runs.
+    pub review: Option<ReviewState>,
+    /// After sent_back: the task in which the agent works on.
+    pub next_task_id: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -92,6 +98,7 @@ impl From<&Task> for TaskBody {
             owner: task.owner.to_string(),
             parent_id: task.parent_id.as_ref().map(ToString::to_string),
             assignee: task.assignee.clone(),
+            agents: task.agents(),
             revision: task.revision,
             finished_revision: task.finished_revision,
             jobs: JobCountsBody {
@@ -108,6 +115,8 @@ impl From<&Task> for TaskBody {
             updated_at: time(task.updated_at),
             finished_at: task.finished_at.map(time),
             unread: task.finished_at.is_some() && task.first_read_at.is_none(),
+            review: task.last_review().map(|review| review.state),
+            next_task_id: task.last_review().and_then(|review| review.next_task.as_ref().map(ToString::to_string)),
         }
     }
 }

@@ -13,15 +13,7 @@ use crate::postgres::Postgres;
 use crate::sql_store::{Backend, SqlStore};
 use crate::sqlite::Sqlite;
 
-/// How hard SQLite makes sure that a commit has reached the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Synchronous {
-    /// Every commit survives a power cut.
-    #[default]
-    Full,
-    /// Every commit survives a crash of the process; a power cut may lose the last ones, never the file.
-    Normal,
-}
+pub use crate::sqlite::synchronous::Synchronous;
 
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {

@@ -3,7 +3,6 @@
 pub mod commit;
 pub mod connection;
 pub mod hints;
-pub mod statement;
 pub mod transaction;
 
 use std::sync::Arc;
@@ -16,8 +15,9 @@ use matsu_core::ports::store::{ForeignChange, StoreError};
 use matsu_core::wake::Hub;
 use tokio::sync::Mutex;
 
+use crate::sql::postgres as statement;
 use crate::sql::{Driver, Mark, Transition, Tx};
-use crate::transitions::nodes::{ReadNodes, ReadStrangers};
+use crate::transitions::nodes::{ReadNodes, ReadUnregistered};
 
 use connection::Server;
 use hints::{Listener, Notifier};
@@ -106,8 +106,8 @@ impl Postgres {
     /// a job without being a node: it was reaped, and claimed once more before it knew.
     pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
         let mut beats = self.beats.lock().await;
-        let read = async { Ok((self.read(ReadStrangers).await?, self.read(ReadNodes).await?)) };
-        let (strangers, nodes) = match read.await {
+        let read = async { Ok((self.read(ReadUnregistered).await?, self.read(ReadNodes).await?)) };
+        let (unregistered, nodes) = match read.await {
             Ok(read) => read,
             Err(error) => {
                 beats.interrupted();
@@ -117,7 +117,7 @@ impl Postgres {
         let others: Vec<_> =
             nodes.into_iter().filter(|node| node.id != *observer).map(|node| (node.id, node.beat)).collect();
         let mut dead = beats.tick(self.clock.instant(), &others);
-        dead.extend(strangers.into_iter().filter(|id| id != observer));
+        dead.extend(unregistered.into_iter().filter(|id| id != observer));
         Ok(dead)
     }
 

@@ -3,7 +3,9 @@
 //! A transition is an `async fn` over [`Tx`]. On PostgreSQL it really waits; on SQLite every statement is done
 //! when it returns, so the whole future is ready at its first poll and can run on a plain thread.
 
+pub mod postgres;
 pub mod row;
+pub mod sqlite;
 pub mod value;
 
 use std::fmt;
@@ -11,8 +13,8 @@ use std::fmt;
 use matsu_core::change::Topic;
 use matsu_core::ports::store::StoreError;
 
-use crate::postgres::statement as postgres_statement;
-use crate::sqlite::statement::{self as sqlite_statement, Prepared};
+use self::postgres as postgres_statement;
+use self::sqlite::{self as sqlite_statement, Prepared};
 
 pub use row::{Columns, Row};
 pub use value::Value;

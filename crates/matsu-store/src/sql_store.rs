@@ -1,5 +1,6 @@
 //! The store ports on top of the transitions: each method is one line that names its transition.
 
+mod notify;
 mod research;
 mod sessions;
 mod transcripts;
@@ -21,8 +22,8 @@ use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, Claim, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule,
     FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, LeftRun, NewNode, NodeStore, Order,
     OutputPart, OutputPosition, OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation,
-    RunStore, SessionClaim, SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError,
-    StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    RunStore, SessionClaim, SessionNote, SetReview, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store,
+    StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -154,6 +155,10 @@ impl TaskStore for SqlStore {
 
     async fn mark_read(&self, ids: &[TaskId], now: Timestamp) -> Result<(), StoreError> {
         self.write(MarkRead { ids: ids.to_vec(), now }).await
+    }
+
+    async fn set_review(&self, request: SetReview) -> Result<Task, StoreError> {
+        self.write(request).await
     }
 
     async fn expire_tasks(&self, rule: ExpiryRule, rows_max: u32) -> Result<Expired, StoreError> {

@@ -7,7 +7,7 @@ pub mod foreign;
 pub mod log_keeper;
 pub mod log_room;
 pub mod readers;
-pub mod statement;
+pub mod synchronous;
 pub mod writer;
 
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use matsu_core::id::NodeId;
 use matsu_core::ports::store::{ForeignChange, NewNode, StoreError};
 use matsu_core::wake::Hub;
 
-use crate::backends::Synchronous;
 use crate::sql::Transition;
-use crate::transitions::nodes::{ReadNodes, ReadStrangers, Register};
+use crate::sqlite::synchronous::Synchronous;
+use crate::transitions::nodes::{ReadNodes, ReadUnregistered, Register};
 
-use desk::Desk;
+use desk::WriteGate;
 use files::{NodeLocks, OpenLock};
 use readers::Readers;
 use writer::Writer;
@@ -47,7 +47,7 @@ impl Sqlite {
             let open = connection::migrate_alone(path)?;
             Ok((open, connection::writer(path, synchronous)?, Readers::open(path)?))
         })?;
-        let writer = Writer::start(Desk::new(writer, synchronous, hub)?)?;
+        let writer = Writer::start(WriteGate::new(writer, synchronous, hub)?)?;
         let nodes = NodeLocks::beside(path);
         let seen = foreign::LastSeen::default();
         Ok(Self { path: path.to_owned(), writer, readers, nodes, seen, clock, _open: open })
@@ -70,9 +70,9 @@ impl Sqlite {
     /// Every known node whose lock is free, and every owner of a job that is no node at all.
     pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
         let nodes = self.read(ReadNodes).await?;
-        let strangers = self.read(ReadStrangers).await?;
+        let unregistered = self.read(ReadUnregistered).await?;
         let known = nodes.into_iter().map(|node| node.id);
-        let others = known.chain(strangers).filter(|id| id != observer);
+        let others = known.chain(unregistered).filter(|id| id != observer);
         Ok(others.filter(|id| self.nodes.is_free(id)).collect())
     }
 

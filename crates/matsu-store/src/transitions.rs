@@ -3,6 +3,7 @@
 //! Lock order, which keeps PostgreSQL free of deadlocks: task rows by ascending id (through [`ledger::Ledger`]),
 //! then jobs, then permits; then chats, then sessions. SQLite has one writer and needs no locks.
 
+pub mod answer_codes;
 pub mod auth_queue;
 pub mod calibration;
 pub mod changes;
@@ -26,11 +27,13 @@ pub mod left_runs;
 pub mod messages;
 pub mod nodes;
 pub mod notifications;
+pub mod notify;
 pub mod park;
 pub mod permits;
 pub mod read;
 pub mod record;
 pub mod report;
+pub mod review;
 pub mod rows;
 pub mod run_answers;
 pub mod run_output;

@@ -1,5 +1,5 @@
 //! Random numbers that a test repeats by its seed.
-#![expect(clippy::disallowed_methods, reason = "a test is told by its environment which seed to repeat")]
+#![expect(clippy::disallowed_methods, reason = "the environment names the seed to repeat")]
 
 use matsu_core::clock::Clock;
 

@@ -6,5 +6,6 @@ pub mod fake_model;
 pub mod fake_tools;
 pub mod hostile;
 pub mod model_server;
+pub mod skipped;
 pub mod test_site;
 pub mod web;

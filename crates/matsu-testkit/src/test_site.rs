@@ -1,7 +1,7 @@
 //! A web of a few hundred pages on loopback, with search engines that know them.
 //!
 //! Several loopback addresses serve the same paths under one port, and each counts as a site of its own; what they say
-//! differs by site, so that some support a statement and others deny it. Besides the library there are doors, traps and
+//! differs by site, so that some support a statement and others deny it. Besides the library there are logins, traps and
 //! oddities, each under a path of its own; see `serve`. Every request is recorded before it is answered.
 
 mod doors;
@@ -27,7 +27,7 @@ pub use journal::Visit;
 pub use library::{LANGUAGES, PAGES_PER_TOPIC, TOPICS, Topic};
 
 use journal::Journal;
-use serve::Desk;
+use serve::SiteState;
 
 /// How many sites there are: `127.0.0.1` and those after it.
 pub const SITES: u8 = 6;
@@ -35,13 +35,13 @@ pub const SITES: u8 = 6;
 /// An address that serves too but that nobody may reach: `127.0.0.99`, in no list of hosts. A visit to it is a leak.
 pub const INSIDE: u8 = 98;
 
-/// The cookie that opens the login doors.
+/// The cookie that counts as a login.
 pub const KEY: &str = "session=open-sesame";
 
 /// Ends with its owner.
 pub struct TestSite {
     port: u16,
-    desk: Desk,
+    state: SiteState,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,15 +51,15 @@ impl TestSite {
     /// No free port, or no thread.
     pub fn start() -> Result<Self> {
         let (port, listeners) = bind().context("no port that is free on every address")?;
-        let desk = Desk::new(port);
+        let state = SiteState::new(port);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let kept = desk.clone();
+        let kept = state.clone();
         let thread = std::thread::Builder::new().name("test-site".to_owned()).spawn(move || {
             runtime.block_on(serve::serve(listeners, kept, stopped));
             runtime.shutdown_background();
         })?;
-        Ok(Self { port, desk, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { port, state, stop: Some(stop), thread: Some(thread) })
     }
 
     #[must_use]
@@ -93,7 +93,7 @@ impl TestSite {
 
     /// How the engine of that name (`searxng`, `openalex`) answers from now on.
     pub fn set_mood(&self, engine: &str, mood: Mood) {
-        self.desk.set_mood(engine, mood);
+        self.state.set_mood(engine, mood);
     }
 
     /// Every request so far, in order.
@@ -121,7 +121,7 @@ impl TestSite {
     }
 
     fn journal(&self) -> &Arc<Journal> {
-        self.desk.journal()
+        self.state.journal()
     }
 }
 

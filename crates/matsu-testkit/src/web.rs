@@ -22,7 +22,7 @@ use matsu_core::slot::Slot;
 
 /// What a page does when it is asked for.
 #[derive(Clone)]
-pub enum Answer {
+pub enum CannedResponse {
     Text(String),
     /// Text that belongs to who asked.
     Private(String),
@@ -39,12 +39,13 @@ pub struct Web {
 
 #[derive(Default)]
 struct Inner {
-    pages: HashMap<String, VecDeque<Answer>>,
+    pages: HashMap<String, VecDeque<CannedResponse>>,
     results: HashMap<String, Vec<String>>,
     /// How long each search takes, by query.
     delays: HashMap<String, Duration>,
     engine_fails: Option<EngineError>,
     model_fails: bool,
+    judge_fails: bool,
     step: Duration,
     fetched: Vec<String>,
     asked: Vec<(String, Option<String>)>,
@@ -60,7 +61,7 @@ impl Web {
     }
 
     /// Answers in turn; the last one stays.
-    pub fn page(&self, url: &str, answers: impl IntoIterator<Item = Answer>) -> &Self {
+    pub fn page(&self, url: &str, answers: impl IntoIterator<Item = CannedResponse>) -> &Self {
         self.lock().pages.insert(url.to_owned(), answers.into_iter().collect());
         self
     }
@@ -92,6 +93,10 @@ impl Web {
 
     pub fn break_model(&self, is_broken: bool) {
         self.lock().model_fails = is_broken;
+    }
+
+    pub fn break_judge(&self, is_broken: bool) {
+        self.lock().judge_fails = is_broken;
     }
 
     /// Addresses that were fetched, in order.
@@ -177,10 +182,10 @@ impl Fetcher for Web {
             }))
         };
         match answer {
-            Some(Answer::Text(text)) => Ok(page(text, false)),
-            Some(Answer::Private(text)) => Ok(page(text, true)),
-            Some(Answer::Gives(outcome)) => Ok(outcome),
-            Some(Answer::Fails(error)) => Err(error),
+            Some(CannedResponse::Text(text)) => Ok(page(text, false)),
+            Some(CannedResponse::Private(text)) => Ok(page(text, true)),
+            Some(CannedResponse::Gives(outcome)) => Ok(outcome),
+            Some(CannedResponse::Fails(error)) => Err(error),
             None => Err(FetchError::Status(404)),
         }
     }
@@ -231,6 +236,9 @@ impl Judge for Web {
 
     /// A passage says itself what it is: `[yes]`, `[no]`, or neither.
     async fn stances(&self, _claim: &str, passages: &[&str]) -> Result<Vec<Stance>, ModelError> {
+        if self.lock().judge_fails {
+            return Err(ModelError::Unavailable("its answer is no JSON".to_owned()));
+        }
         let stance = |text: &&str| match (text.contains("[yes]"), text.contains("[no]")) {
             (true, _) => Stance::from_weights(0.9, 0.05, 0.05),
             (_, true) => Stance::from_weights(0.1, 0.8, 0.1),

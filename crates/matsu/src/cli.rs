@@ -13,11 +13,12 @@ pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed; 2 the command line is wrong; \
-    3 a waited-for task failed; 4 a waited-for task was cancelled; 5 the wait ended before the task did.";
+    3 a waited-for task failed; 4 a waited-for task was cancelled; 5 the wait ended before the task did; \
+    6 a waited-for task asks a question.";
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {

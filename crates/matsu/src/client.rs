@@ -19,7 +19,7 @@ use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
 use matsu_runtime::chat::Workforce;
 use matsu_runtime::{Runtime, Service, Workers};
-use matsu_server::{App, AppOptions, Door, router};
+use matsu_server::{App, AppOptions, Transport, router};
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
@@ -36,6 +36,8 @@ pub use events::Events;
 
 /// How often a daemon that was just started is looked for.
 const AFTER_START: Duration = Duration::from_millis(50);
+/// How long a daemon that holds the store is given to answer, before its store is read here instead.
+const BESIDE_ANOTHER_MAX: Duration = Duration::from_secs(1);
 
 pub enum Client {
     /// The daemon answers.
@@ -119,8 +121,11 @@ impl Client {
                 return Ok(daemon);
             }
             // With --store the daemon of this data directory may serve another one.
-            if daemon.get("/control/info").await?["store"] == config.store_name() {
-                return Ok(daemon);
+            match daemon.get("/control/info").await {
+                Ok(info) if info["store"] == config.store_name() => return Ok(daemon),
+                // It is just ending.
+                Err(error) if !error.is::<DaemonGone>() => return Err(error),
+                Ok(_) | Err(_) => {}
             }
         }
         // A run works for somebody through the daemon and never opens a store itself.
@@ -151,6 +156,9 @@ impl Client {
         if config.store_url().starts_with("memory:") {
             return Self::here(config, Workers::All).await;
         }
+        if let Some(client) = Self::beside_another(config).await? {
+            return Ok(client);
+        }
         process::start_daemon(&config.paths, &process::daemon_arguments(config, global, false))?;
         let (clock, socket) = (Clock::system(), config.paths.socket());
         let deadline = clock.instant() + DAEMON_START_MAX;
@@ -170,6 +178,21 @@ impl Client {
             DAEMON_START_MAX.as_secs(),
             config.paths.daemon_log().display()
         )
+    }
+
+    /// Where another process serves this store, no second daemon can be started. That process does the work: it is
+    /// either the daemon of this data directory, which is just starting, or one of another data directory.
+    async fn beside_another(config: &Config) -> Result<Option<Self>> {
+        let (clock, lock) = (Clock::system(), config.paths.serve_lock(config.store_url()));
+        let deadline = clock.instant() + BESIDE_ANOTHER_MAX;
+        while ServeLock::try_take(&lock)?.is_none() {
+            let client = Self::connect(config).await?;
+            if client.has_daemon() || clock.instant() > deadline {
+                return Ok(Some(client));
+            }
+            clock.sleep(AFTER_START).await;
+        }
+        Ok(None)
     }
 
     /// The daemon, for what only it can do.
@@ -219,7 +242,14 @@ impl Client {
             metrics: std::sync::Arc::new(String::new),
             test_jobs: matsu_server::app::TestJobs::Hidden,
         });
-        Ok(Self::InProcess { router: router(&app, Door::Here), _beside: beside })
+        Ok(Self::InProcess { router: router(&app, Transport::Here), _beside: beside })
+    }
+
+    /// What the store holds of open tasks is as old as the last daemon.
+    pub fn say_if_alone(&self, has_open_tasks: bool) {
+        if has_open_tasks && !self.has_daemon() {
+            eprintln!("No daemon runs, so this is how things stood when the last one ended. Start one: matsu serve");
+        }
     }
 
     /// Whether a daemon answers.
@@ -293,11 +323,15 @@ pub fn segment(text: &str) -> String {
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
+/// There is no daemon any more, or not yet the next one.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; see whether it runs: matsu doctor")]
+pub struct DaemonGone(String);
+
 /// One request on one connection: commands are short.
 pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(StatusCode, hyper::body::Bytes)> {
-    let stream = UnixStream::connect(socket)
-        .await
-        .with_context(|| format!("the daemon at {} does not answer", socket.display()))?;
+    let gone = |what: &str| DaemonGone(format!("the daemon at {} {what}", socket.display()));
+    let stream = UnixStream::connect(socket).await.map_err(|error| gone(&format!("does not answer: {error}")))?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let exchange = async {
         let response = sender.send_request(request).await?;
@@ -307,8 +341,8 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
     tokio::select! {
         answer = exchange => answer,
         ended = connection => {
-            ended.context("the daemon hung up")?;
-            bail!("the daemon hung up before it answered; it may have ended. Try again")
+            let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
+            bail!(gone(&format!("closed the connection without a reply{why}")))
         }
     }
 }

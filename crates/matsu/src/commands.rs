@@ -9,9 +9,13 @@ macro_rules! say {
 }
 
 mod agents;
+mod allow;
+mod answer;
 mod apply;
+mod ask;
 mod auth;
 mod backup;
+mod branches;
 mod calibration;
 mod call;
 mod chat;
@@ -19,35 +23,46 @@ mod completions;
 mod config;
 mod connect;
 mod demo;
+mod diff;
+mod discard;
 mod doctor;
 mod export;
 mod feedback;
 mod gc;
 mod hook;
+mod installed;
 mod limits;
 mod logs;
 mod loop_run;
 pub mod mcp;
 mod migrate;
+mod notify;
 mod open;
+mod receipt;
 mod research;
+mod result;
 mod retry;
+mod review;
 mod run;
 mod serve;
 mod service;
+mod setup;
 mod shutdown;
 mod status;
 mod stop;
 mod tasks;
 mod token;
+mod uninstall;
+mod upgrade;
 mod user;
+mod watch;
 mod worker;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{CommandFactory, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::{Cli, Global};
@@ -72,8 +87,14 @@ pub enum Command {
     Open(open::Open),
     /// List tasks, newest first
     Tasks(tasks::Tasks),
-    /// Show a task; with --wait, until it has ended
+    /// Show a task with its result, error or question; with --wait, when it has ended
     Status(status::Status),
+    /// Print the result of a task, whole
+    Result(result::Show),
+    /// Answer the question of a task
+    Answer(answer::Answer),
+    /// Print news of your tasks as it comes
+    Watch(watch::Watch),
     /// Stop a task
     Stop(stop::Stop),
     /// End the daemon; runs of agents go on without it
@@ -86,7 +107,7 @@ pub enum Command {
     /// Call a tool and print its answer
     Call(call::Call),
     /// The product in ten seconds, with nothing configured
-    Demo,
+    Demo(demo::Demo),
     /// Research a question: search, read, weigh, and show claims with their sources
     Research(research::Research),
     /// Pages that need a person: list them, hand over cookies, settle them
@@ -101,6 +122,12 @@ pub enum Command {
     Gc(gc::Gc),
     /// Write a task with its evidence, as Markdown or JSON
     Export(export::Export),
+    /// Find AI clients and agents, connect them, and start Matsu with the machine; asks first
+    Setup(setup::Setup),
+    /// Take out what setup, connect and service install wrote; with --data also the data
+    Uninstall(uninstall::Uninstall),
+    /// Which version this is, and how to get a newer one
+    Upgrade(upgrade::Upgrade),
     /// Tell your AI client about Matsu: Claude Code, Codex, Cursor, Gemini CLI, VS Code
     Connect(connect::Connect),
     /// What installed hooks call
@@ -108,6 +135,9 @@ pub enum Command {
     Hook { event: hook::HookEvent },
     /// Talk to models that use tools
     Chat(chat::Chat),
+    /// Messages to you about your tasks: try the channels
+    #[command(subcommand)]
+    Notify(notify::NotifyCommand),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -131,8 +161,20 @@ pub enum Command {
     Run(run::Run),
     /// What a run was doing; with -f as it happens
     Logs(logs::Logs),
-    /// Put the patch of a run into the tree it came from
+    /// Merge the changes of a run into your tree, or take that back
     Apply(apply::Apply),
+    /// Print the patch of a run
+    Diff(diff::Diff),
+    /// Read the patch of a run, then apply it, discard it or send it back
+    Review(review::Review),
+    /// Remove the branch of a run
+    Discard(discard::Discard),
+    /// List branches of runs that wait for a decision
+    Branches(branches::Branches),
+    /// Allow what the .matsu.toml of a repository asks for
+    Allow(allow::Allow),
+    /// Show what the check of a run came to; with --verify run that check again
+    Receipt(receipt::ReceiptArgs),
     /// The parent of one run's processes; started by the daemon, never by hand
     #[command(name = "__run", hide = true)]
     Shim,
@@ -164,29 +206,64 @@ pub enum Command {
     Completions { shell: clap_complete::Shell },
 }
 
-pub async fn run(cli: Cli) -> Result<ExitCode> {
-    let Cli { global, command } = cli;
+impl Command {
+    /// Whether it is a process that Matsu starts for itself, with nothing but its standard streams.
+    pub fn is_internal(&self) -> bool {
+        matches!(
+            self,
+            Self::Shim
+                | Self::Supervise { .. }
+                | Self::Read
+                | Self::Seal { .. }
+                | Self::Nest
+                | Self::Init
+                | Self::Fence
+        )
+    }
+}
+
+/// What `matsu` alone means: the first time on a terminal, `matsu setup`.
+pub fn without_arguments(global: &Global) -> Option<Command> {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let config = Config::load(global, &Flags::default()).ok()?;
+    (is_terminal && !config.paths.data_dir.exists()).then(|| Command::Setup(setup::Setup::default()))
+}
+
+/// The list of commands on stderr, because a command is missing.
+pub fn help() -> ExitCode {
+    eprintln!("{}", Cli::command().render_help());
+    ExitCode::from(2)
+}
+
+pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
     match command {
         Command::Serve(args) => serve::run(&global, args).await,
         Command::Worker(args) => worker::run(&global, args).await,
         Command::Open(args) => open::run(&quiet(&global)?, &args).await,
         Command::Tasks(args) => tasks::run(&quiet(&global)?, args).await,
-        Command::Status(args) => status::run(&quiet(&global)?, args).await,
+        Command::Status(args) => status::run(&quiet(&global)?, &global, args).await,
+        Command::Result(args) => result::run(&quiet(&global)?, &args).await,
+        Command::Answer(args) => answer::run(&quiet(&global)?, &args).await,
+        Command::Watch(args) => watch::run(&quiet(&global)?, &args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
         Command::Shutdown(args) => shutdown::run(&quiet(&global)?, &args).await,
         Command::Service(what) => service::run(&quiet(&global)?, &global, &what),
-        Command::Retry(args) => retry::run(&quiet(&global)?, args).await,
+        Command::Retry(args) => retry::run(&quiet(&global)?, &global, args).await,
         Command::Call(args) => call::run(&quiet(&global)?, &global, args).await,
-        Command::Demo => demo::run(&global).await,
+        Command::Demo(args) => demo::run(&global, &args).await,
         Command::Research(args) => research::run(&quiet(&global)?, args).await,
         Command::Auth(what) => auth::run(&quiet(&global)?, what).await,
         Command::Feedback(args) => feedback::run(&quiet(&global)?, args).await,
         Command::Calibration(what) => calibration::run(&quiet(&global)?, what).await,
         Command::Gc(args) => gc::run(&quiet(&global)?, args).await,
         Command::Export(args) => export::run(&quiet(&global)?, args).await,
+        Command::Setup(args) => setup::run(&quiet(&global)?, &global, &args),
+        Command::Uninstall(args) => uninstall::run(&quiet(&global)?, &args).await,
+        Command::Upgrade(args) => upgrade::run(&quiet(&global)?, &args).await,
         Command::Connect(args) => connect::run(&quiet(&global)?, &global, &args),
         Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Chat(args) => chat::run(&quiet(&global)?, &global, args).await,
+        Command::Notify(what) => notify::run(&quiet(&global)?, &what).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,
@@ -205,9 +282,15 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         | Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
-        Command::Run(args) => run::run(&quiet(&global)?, args).await,
-        Command::Logs(args) => logs::run(&quiet(&global)?, &args).await,
+        Command::Run(args) => run::run(&quiet(&global)?, &global, args).await,
+        Command::Logs(args) => logs::run(&quiet(&global)?, &global, &args).await,
         Command::Apply(args) => apply::run(&quiet(&global)?, &args).await,
+        Command::Diff(args) => diff::run(&quiet(&global)?, args).await,
+        Command::Review(args) => review::run(&quiet(&global)?, &global, args).await,
+        Command::Discard(args) => discard::run(&quiet(&global)?, &args).await,
+        Command::Branches(args) => branches::run(&quiet(&global)?, &args).await,
+        Command::Allow(args) => allow::run(&quiet(&global)?, &args),
+        Command::Receipt(args) => receipt::run(&quiet(&global)?, &args).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }
@@ -260,7 +343,7 @@ fn print_table(head: &[&str], rows: &[Vec<String>]) {
 }
 
 /// A field of an answer, as text.
-fn field(value: &Value, name: &str) -> String {
+pub fn field(value: &Value, name: &str) -> String {
     match &value[name] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

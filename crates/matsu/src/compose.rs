@@ -13,6 +13,7 @@ use matsu_adapters::providers::{self, ProviderConfig};
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
+use matsu_core::ports::notice_channel::NoticeChannel;
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::search_engine::SearchEngine;
 use matsu_runtime::agents::{AgentRuns, ChatRuns};
@@ -68,6 +69,7 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> 
     options.role = role.node;
     options.host = host(config);
     options.host_grace = config.host_grace();
+    options.results_kept = config.results_kept();
     options.version = role.version;
     options.research = Some(Arc::new(research::kit(config)?));
     Ok(Runtime::new(options))
@@ -180,6 +182,20 @@ pub fn model(config: &Config, setting: &str, name: &str) -> Result<Arc<dyn Provi
     }
     let found = roster(config)?.get(name).cloned();
     found.with_context(|| format!("{setting}: there is no provider {name}"))
+}
+
+/// The channels to people. One that cannot be opened is left out, and the doctor names it.
+pub fn channels(config: &Config) -> Vec<Arc<dyn NoticeChannel>> {
+    let configured = config.channels().unwrap_or_else(|error| {
+        tracing::warn!(error = format!("{error:#}"), "no notices are sent: a section notify.NAME is wrong");
+        Vec::new()
+    });
+    let opened = configured.into_iter().filter_map(|channel| {
+        let name = channel.name.clone();
+        let opened = matsu_adapters::notify::open(channel);
+        opened.inspect_err(|error| tracing::warn!(channel = name, error, "a channel cannot be opened")).ok()
+    });
+    opened.collect()
 }
 
 /// What jobs this process can run. The test kinds only where they were asked for.

@@ -3,6 +3,7 @@
 
 pub mod keys;
 pub mod layers;
+pub mod notify;
 pub mod providers;
 
 use std::collections::BTreeMap;
@@ -13,9 +14,10 @@ use anyhow::{Context, Result};
 use matsu_adapters::agents::ConfineOptions;
 use matsu_adapters::mcp_host::McpConfig;
 use matsu_adapters::providers::ProviderConfig;
+use matsu_core::confinement::Confinement;
 use matsu_core::language::Language;
 use matsu_core::redaction;
-use matsu_core::run::{Confinement, Mode};
+use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
 use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
@@ -152,13 +154,13 @@ impl Config {
         Addresses { names: self.names(), public: self.public_url() }
     }
 
-    /// What strangers and clients may take of the port.
+    /// How many connections the port accepts, with and without a token.
     pub fn bounds(&self) -> Bounds {
         let number = |key: &str| usize::try_from(self.layers.number(key)).unwrap_or(usize::MAX);
         Bounds {
             request: Duration::from_secs(self.layers.number("server.request_max")),
-            strangers: number("server.unauthenticated_max"),
-            strangers_per_address: number("server.unauthenticated_per_address"),
+            unauthenticated: number("server.unauthenticated_max"),
+            unauthenticated_per_address: number("server.unauthenticated_per_address"),
             connections: number("server.connections_max"),
         }
     }
@@ -199,6 +201,11 @@ impl Config {
     fn list(&self, name: &str, mark: char) -> Vec<String> {
         let parts = self.unless(name, "none").unwrap_or_default().split(mark).map(str::trim);
         parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// The repository whose releases `matsu upgrade --check` asks for.
+    pub fn repository(&self) -> &str {
+        self.layers.text("upgrade.repository")
     }
 
     pub fn research_folders(&self) -> Vec<PathBuf> {
@@ -284,13 +291,13 @@ impl Config {
             let parts = self.layers.text(key).split(by).map(str::trim);
             parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
-        let config_dir = self.file.as_ref().and_then(|file| std::path::absolute(file.parent()?).ok());
+        let config_file = self.file.as_ref().and_then(|file| std::path::absolute(file).ok());
         ConfineOptions {
             // `auto` is none of the levels.
             level: Confinement::parse(self.layers.text("agents.confine")),
             read: list("agents.read", ':'),
             allow: list("agents.allow", ','),
-            config_dir,
+            config_file,
         }
     }
 
@@ -313,6 +320,11 @@ impl Config {
         Duration::from_secs(self.layers.number("agents.host_grace"))
     }
 
+    /// How long results of agents are kept.
+    pub fn results_kept(&self) -> Duration {
+        Duration::from_secs(self.layers.number("keep.results") * 86_400)
+    }
+
     pub fn slots(&self) -> SlotLimits {
         let of = |slot: &str| u32::try_from(self.layers.number(slot)).unwrap_or(u32::MAX);
         SlotLimits {
@@ -324,6 +336,11 @@ impl Config {
     }
 }
 
+/// The command that shows long texts.
+pub fn pager() -> String {
+    std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty()).unwrap_or_else(|| "less".to_owned())
+}
+
 /// Whose presence this process is. A secret: it is read where it is handed on and kept nowhere.
 pub fn session_token() -> Option<String> {
     std::env::var("MATSU_SESSION_TOKEN").ok().filter(|token| !token.is_empty())
@@ -331,6 +348,11 @@ pub fn session_token() -> Option<String> {
 
 /// Models, and the servers whose tools they use.
 impl Config {
+    /// Channels to people, by name.
+    pub fn channels(&self) -> Result<Vec<matsu_adapters::notify::ChannelConfig>> {
+        notify::all(&self.layers.notify, &|name| std::env::var(name).ok())
+    }
+
     /// Everybody who can be asked.
     pub fn providers(&self) -> Result<Vec<ProviderConfig>> {
         providers::all(&self.layers.providers, &|name| std::env::var(name).ok())

@@ -1,6 +1,7 @@
 //! Looks at everything that can be wrong, and says what to do about it: for `matsu doctor` and for the page.
 
 mod models;
+mod notify;
 mod research;
 
 use std::os::unix::fs::PermissionsExt;
@@ -8,8 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
+use matsu_core::confinement::{Confinement, show_confinement};
 use matsu_core::ports::agent::{MachineConfinement, ProbeDepth};
-use matsu_core::run::{Confinement, Mode, show_confinement};
+use matsu_core::run::Mode;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -98,21 +100,10 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
     let (runs, secrets) = (runs(config), secrets(config));
-    Findings(vec![
-        store,
-        daemon,
-        port,
-        agents,
-        runs,
-        secrets,
-        clock(),
-        https(),
-        models,
-        servers,
-        engines,
-        folders,
-        browser,
-    ])
+    let mut findings =
+        vec![store, daemon, port, agents, runs, secrets, clock(), https(), models, servers, engines, folders, browser];
+    findings.extend(notify::channels(config).await);
+    Findings(findings)
 }
 
 async fn store(config: &Config) -> Finding {

@@ -15,6 +15,7 @@ mod process;
 mod relay;
 mod standing;
 mod stdio;
+mod terminal;
 mod terminal_chat;
 
 use std::process::ExitCode;
@@ -26,10 +27,17 @@ use matsu_adapters::agents::{sandbox, shim, supervisor};
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // Before any thread is there: what these ask of the kernel must hold for the whole process.
-    match cli.command {
+    let Some(command) = cli.command.or_else(|| commands::without_arguments(&cli.global)) else {
+        return commands::help();
+    };
+    // A run must not get what the daemon's own parent left open.
+    if command.is_internal() {
+        matsu_adapters::descriptors::close_inherited();
+    }
+    match command {
         commands::Command::Read => return matsu_adapters::reading::child::run(),
         commands::Command::Shim => return shim::run(),
-        commands::Command::Supervise { folder } => return supervisor::run(&folder),
+        commands::Command::Supervise { ref folder } => return supervisor::run(folder),
         commands::Command::Seal { no_network: false } => return sandbox::run_seal(Network::Shared),
         commands::Command::Seal { no_network: true } => return sandbox::run_seal(Network::None),
         commands::Command::Nest => return sandbox::run_nest(),
@@ -38,9 +46,9 @@ fn main() -> ExitCode {
         _ => {}
     }
     let json = cli.global.json;
-    let ended = match cli.command {
+    let ended = match command {
         commands::Command::Mcp(args) => commands::mcp::run(&cli.global, &args),
-        _ => event_loop::on_all_cores(commands::run(cli)),
+        command => event_loop::on_all_cores(commands::run(cli.global, command)),
     };
     ended.unwrap_or_else(|error| commands::fail(&error, json))
 }

@@ -27,6 +27,19 @@ pub fn show_in_browser(file: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
+/// Shows a text in the user's pager, which may be left before its end.
+pub fn page(pager: &str, text: &str) -> Result<()> {
+    use std::io::Write;
+    let mut command = Command::new("/bin/sh");
+    let mut child =
+        command.args(["-c", pager]).stdin(Stdio::piped()).spawn().with_context(|| format!("cannot run {pager}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        let _ = input.write_all(text.as_bytes());
+    }
+    child.wait().with_context(|| format!("cannot wait for {pager}"))?;
+    Ok(())
+}
+
 /// What a program prints for `--version`.
 pub fn version_of(program: &std::path::Path) -> Result<String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output()?;

@@ -105,13 +105,13 @@ impl Relay {
             }
         };
         // Once, before the first frame: a signal between two frames must not be lost.
-        let told_to_end = told_to_end();
-        tokio::pin!(told_to_end);
+        let termination = termination();
+        tokio::pin!(termination);
         loop {
             tokio::select! {
                 line = client.next() => match line.context("cannot read from the client")? {
                     Line::Whole(line) => {
-                        let line = frames.heard_from_client(line);
+                        let line = frames.received_from_client(line);
                         if send(&mut daemon.1, line).await.is_err() {
                             match self.replace(&mut frames, &mut client, &mut client_out).await? {
                                 Some(next) => daemon = next,
@@ -130,7 +130,7 @@ impl Relay {
                 },
                 line = daemon.0.next() => match line {
                     Ok(Line::Whole(line)) => {
-                        if frames.heard_from_daemon(&line) {
+                        if frames.received_from_daemon(&line) {
                             send(&mut client_out, line).await.context("cannot write to the client")?;
                         }
                     }
@@ -145,7 +145,7 @@ impl Relay {
                         }
                     }
                 },
-                () = &mut told_to_end => return Ok(Ended::ClientLeft),
+                () = &mut termination => return Ok(Ended::ClientLeft),
             }
         }
     }
@@ -263,7 +263,7 @@ impl Relay {
             None => {}
         }
         if is_newer(VERSION, &greeting.version) && !self.is_of_session() {
-            self.ask_for_room().await;
+            self.ask_to_end().await;
         }
         Ok((lines, writer))
     }
@@ -284,11 +284,11 @@ impl Relay {
         Ok(())
     }
 
-    /// An older daemon goes on serving us, and makes room when it has nothing to run. We then start ours.
-    async fn ask_for_room(&self) {
+    /// An older daemon goes on serving us, and ends when it has nothing to run. We then start ours.
+    async fn ask_to_end(&self) {
         let body = serde_json::json!({ "version": VERSION });
         if let Err(error) = crate::client::control(&self.config, Method::POST, "/control/hand-over", Some(body)).await {
-            tracing::warn!(error = format!("{error:#}"), "asking the daemon of another version to hand over failed");
+            tracing::warn!(error = format!("{error:#}"), "the daemon of another version could not be asked to end");
         }
     }
 }
@@ -299,7 +299,7 @@ async fn last_answers(frames: &mut Frames, daemon: &mut Daemon, client_out: &mut
     let answers = async {
         while frames.has_open() {
             let Ok(Line::Whole(line)) = daemon.0.next().await else { return };
-            if frames.heard_from_daemon(&line) && send(client_out, line).await.is_err() {
+            if frames.received_from_daemon(&line) && send(client_out, line).await.is_err() {
                 return;
             }
         }
@@ -349,7 +349,7 @@ fn is_whole_disk(root: &Path) -> bool {
 }
 
 /// A client that ends us by signal instead of closing our input.
-pub async fn told_to_end() {
+pub async fn termination() {
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(mut terminate), Ok(mut interrupt)) => {
             tokio::select! {

@@ -1,4 +1,4 @@
-/** Chats and their messages, whoever takes part. */
+/** Chats and their messages, with agents and with models. */
 
 export interface Chat { chat_id: string; title?: string | null; agent_id: string | null; models: string[] | null; state: string; agent_state: string | null; awaiting_reply: boolean; project_id: string; last_seq: number }
 export interface ToolUse { id?: string; name: string; state?: string; arguments?: unknown; result?: unknown; is_error?: boolean; ms?: number }
@@ -10,7 +10,7 @@ export interface Message {
 export const chatIdOf = (chat: Chat): string => chat.chat_id;
 export const nameOf = (chat: Chat): string => chat.title || chat.agent_id || chat.models?.join(', ') || chatIdOf(chat);
 
-/** Whom a line is for: those it mentions as whole words, in any case; else who answers when nobody is named. */
+/** The models that a line is for: those it mentions as whole words, in any case; else the default model. */
 export function addressees(text: string, models: readonly string[], fallback: string | null): string[] {
   const said = [...text.matchAll(/(?:^|\s)@([\p{L}\p{N}_.-]+)/gu)].map((match) => (match[1] ?? '').toLowerCase().replace(/[.]+$/, ''));
   if (said.includes('all')) return [...models];

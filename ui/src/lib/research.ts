@@ -18,8 +18,8 @@ export interface Evidence {
   title?: string; domain?: string; is_primary?: boolean; year?: number;
 }
 export interface Claim {
-  id: string; text: string; confidence: number; uncertainty: number; controversy: number; evidence_count: number; has_refutation: boolean;
-  adoption?: string; origin?: { edge_id: string; fragment_id: string; quote?: string; url?: string }; evidence?: Evidence[];
+  id: string; text: string; confidence?: number; uncertainty?: number; controversy?: number; evidence_count: number; has_refutation?: boolean;
+  adoption?: string; origin?: { edge_id?: string; fragment_id?: string; quote?: string; url?: string }; evidence?: Evidence[];
 }
 export interface Fragment { id: string; text: string; heading?: string | null; page_id?: string; url?: string; offset?: number }
 export interface Materials {

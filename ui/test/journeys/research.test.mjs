@@ -107,7 +107,7 @@ test('a calibration is rolled back', async () => {
   const { task_id } = await tool('create_task', { query: 'Do heat pumps pay off?', config: { engines: ['local'] } });
   await tool('queue_searches', { task_id, queries: ['heat pump payback time', 'heat pump decibels'] });
   await settled(home, task_id);
-  const { claims } = await tool('get_materials', { task_id, options: { limit: 200 } });
+  const { claims } = await tool('get_materials', { task_id, options: { limit: 50, detail: 'full' } });
   const edges = claims.flatMap((claim) => claim.evidence).map((evidence) => evidence.edge_id);
   assert.ok(edges.length >= 20, `${edges.length} edges`);
   for (const edge_id of edges.slice(0, 20)) await tool('feedback', { action: 'edge_correct', edge_id, correct_relation: 'neutral' });

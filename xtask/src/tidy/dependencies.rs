@@ -31,7 +31,7 @@ const TESTKIT: &str = "matsu-testkit";
 const DRIVERS: &[&str] =
     &["axum", "deadpool-postgres", "hyper", "hyper-util", "reqwest", "rmcp", "rusqlite", "sqlx", "tokio-postgres"];
 const DATABASES: &[&str] = &["deadpool-postgres", "rusqlite", "sqlx", "tokio-postgres"];
-const DOORS: &[&str] = &["axum"];
+const SERVERS: &[&str] = &["axum"];
 const OUTWARD: &[&str] = &["axum", "hyper", "landlock", "reqwest", "rmcp", "rusqlite", "rustix", "tokio"];
 /// Documents are parsed by matsu-reader, which only reader processes call.
 const PARSERS: &[&str] = &["axum", "dom_query", "dom_smoothie", "encoding_rs", "pdf-extract", "rs-trafilatura"];
@@ -39,7 +39,7 @@ const PARSERS: &[&str] = &["axum", "dom_query", "dom_smoothie", "encoding_rs", "
 const RULES: &[Rule] = &[
     Rule { package: "matsu-core", ours: &[], never: DRIVERS },
     Rule { package: "matsu-runtime", ours: &["matsu-core"], never: DRIVERS },
-    Rule { package: "matsu-store", ours: &["matsu-core"], never: DOORS },
+    Rule { package: "matsu-store", ours: &["matsu-core"], never: SERVERS },
     // It reads foreign bytes: what it cannot name it cannot reach.
     Rule { package: "matsu-reader", ours: &["matsu-core"], never: OUTWARD },
     Rule { package: "matsu-adapters", ours: &["matsu-core", "matsu-reader"], never: PARSERS },

@@ -23,7 +23,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
             found
                 .push(format!("{}:1: no {folder}.rs beside the folder: add it, and declare the file in it", file.path));
         } else if !lists.iter().any(|list| declares(&list.text, file.stem())) {
-            found.push(format!("{}:1: nobody compiles {}: add `mod {};`", lists[0].path, file.path, file.stem()));
+            found.push(format!("{}:1: {} is not compiled: add `mod {};`", lists[0].path, file.path, file.stem()));
         }
     }
     found

@@ -50,7 +50,7 @@ impl Workspace {
             self.paths.insert(path.clone());
             if is_folder {
                 self.read_folder(root, &path)?;
-            } else if name.ends_with(".rs") || name.ends_with(".md") {
+            } else if name.ends_with(".rs") || name.ends_with(".md") || folder == "ui/src/text" {
                 let text = std::fs::read_to_string(root.join(&path))?;
                 self.files.push(File { path, text });
             }

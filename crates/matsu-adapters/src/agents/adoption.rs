@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use super::git::Git;
-use super::host::{CliHost, Way};
+use super::host::{CliHost, Way, check_definition};
 use super::live::CliRun;
 use super::orphans;
 use super::runs_folder::{RunFolder, RunRecord, connect_in};
@@ -34,7 +34,7 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
     let lost = |message: String| StartError { code: ErrorCode::SupervisorLost, message };
     let found = host.runs().of_job(&lease.job_id).into_iter().find(|(_, record)| record.run_id == *run);
     let (folder, record) = found.ok_or_else(|| lost(format!("the folder of run {run} is gone")))?;
-    let definition = host.definition(&record.agent);
+    let definition = if record.check.is_some() { check_definition() } else { host.definition(&record.agent) };
     let definition = definition.ok_or_else(|| lost(format!("the definition of agent {} is gone", record.agent)))?;
     let way = if folder.is_held() {
         let said = connect(&folder, &record, lease.attempt).await;

@@ -1,24 +1,32 @@
 //! A wish against the definition and the rules of this machine, before anything is stored. Same in every mode.
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::limits::{PROMPT_ARGUMENT_BYTES_MAX, RUN_SECONDS, RUN_SECONDS_MAX, SYSTEM_PROMPT_CHARS_MAX};
+use matsu_core::limits::{
+    CHECK_COMMAND_BYTES_MAX, CHECK_RETRIES_MAX, PROMPT_ARGUMENT_BYTES_MAX, RUN_SECONDS, RUN_SECONDS_MAX,
+    SYSTEM_PROMPT_CHARS_MAX,
+};
 use matsu_core::ports::agent::{CheckedRun, RefusedParam, RunRefusal, RunWish};
+use matsu_core::receipt::Consent;
 use matsu_core::run::{Isolation, Mode, RunInput};
+
+use std::path::Path;
 
 use super::allowed_args::{self, Bounds};
 use super::definition::{Definition, PromptWay};
-use super::{environment, git_paths, places};
+use super::sandbox::reach::Machine;
+use super::{environment, git_paths, places, project_file};
 
 /// Of one variable.
 const ENV_BYTES_MAX: usize = 32 * 1024;
 
 /// What the machine allows.
 pub struct Rules<'a> {
+    pub machine: &'a Machine,
     pub roots: &'a [std::path::PathBuf],
     pub mode_max: Mode,
 }
 
-pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
+pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> Result<CheckedRun, RunRefusal> {
     let timeout_seconds = wish.timeout_seconds.unwrap_or(RUN_SECONDS);
     if !(1..=RUN_SECONDS_MAX).contains(&timeout_seconds) {
         let expected = format!("integer 1..{RUN_SECONDS_MAX}");
@@ -37,11 +45,13 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
         return Err(param("env", "names on the agent's allow list", name, why));
     }
     let mode = mode(definition, rules, &wish)?;
-    let place = places::resolve(wish.working_directory.as_deref(), &wish.places, rules.roots)?;
+    let place = places::resolve(wish.working_directory.as_deref(), &wish.places, rules.roots, rules.machine)?;
     let roots = places::allowed(&wish.places, rules.roots);
     let bounds = Bounds { mode, directory: place.directory.as_deref(), roots: &roots };
     let args = allowed_args(definition, &wish.args, &bounds)?;
     let isolation = isolation(mode, place.directory.as_deref(), &wish)?;
+    let consent = take_project_file(rules, mode, isolation, place.directory.as_deref(), &mut wish)?;
+    check_check(definition, mode, isolation, &wish)?;
     let input = RunInput {
         agent: definition.name.clone(),
         message: wish.message,
@@ -58,9 +68,20 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, wish: RunWish) -> Resul
         resume: wish.resume,
         continues: None,
         presence: wish.presence,
+        check: wish.check,
+        retries: wish.retries,
+        fallback: Vec::new(),
+        consent,
+        verifies: None,
     };
-    // Said at once: afterwards it is too late to commit.
-    let own = "It works on your last commit in a repository of its own; what is not committed is not seen.";
+    let is_runs =
+        input.directory.as_deref().is_some_and(|directory| Path::new(directory).starts_with(&rules.machine.data_dir));
+    let own = if is_runs {
+        "It works on the last commit of this run's tree, in a repository of its own; what is not committed is not seen."
+    } else {
+        "It starts from your working tree, with files that are not committed, in a repository of its own; ignored \
+         files are not there."
+    };
     let note = place.note.or((isolation == Isolation::Worktree).then(|| own.to_owned()));
     Ok(CheckedRun { input, shown_directory: place.shown, note, confinement: None, not_covered: Vec::new() })
 }
@@ -142,6 +163,68 @@ fn check_session(definition: &Definition, wish: &RunWish) -> Result<(), RunRefus
     Ok(())
 }
 
+/// The check of the repository's own file, for a run that names none. It is read from the user's tree and stored with
+/// the task, so a run that changes the file changes nothing about its own check.
+fn take_project_file(
+    rules: &Rules<'_>,
+    mode: Mode,
+    isolation: Isolation,
+    directory: Option<&std::path::Path>,
+    wish: &mut RunWish,
+) -> Result<Option<Consent>, RunRefusal> {
+    let Some(directory) = directory.filter(|directory| !directory.starts_with(&rules.machine.data_dir)) else {
+        return Ok(None);
+    };
+    if wish.check.is_some() || !mode.writes() || isolation != Isolation::Worktree {
+        return Ok(None);
+    }
+    let found = project_file::read(directory).map_err(|message| RunRefusal {
+        code: ErrorCode::InvalidParams,
+        message,
+        param: None,
+    })?;
+    Ok(found.map(|found| {
+        wish.check = Some(found.check);
+        found.consent
+    }))
+}
+
+/// A check needs a commit of the run's own, and retries need a conversation that goes on.
+fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: &RunWish) -> Result<(), RunRefusal> {
+    let Some(check) = &wish.check else {
+        if wish.retries > 0 {
+            let message = "retries needs a check: without one nothing can fail and be tried again";
+            return Err(param("retries", "0, or a check beside it", &wish.retries.to_string(), message));
+        }
+        return Ok(());
+    };
+    let shown = check.command.to_string();
+    if check.command.is_empty() || shown.contains('\0') || shown.len() > CHECK_COMMAND_BYTES_MAX {
+        let expected = format!("a command of 1 to {CHECK_COMMAND_BYTES_MAX} bytes without a zero byte");
+        return Err(param("check", &expected, &shown, format!("check must be {expected}")));
+    }
+    if !(1..=RUN_SECONDS_MAX).contains(&check.timeout_seconds) {
+        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
+        let (seconds, name) = (check.timeout_seconds.to_string(), "check.timeout");
+        let message = format!("{name} must be a whole number from 1 to {RUN_SECONDS_MAX}, got {seconds}");
+        return Err(param(name, &expected, &seconds, message));
+    }
+    if !mode.writes() || isolation != Isolation::Worktree {
+        let message = "check needs a run that writes on a branch of its own: use mode workspace-write in a git \
+                       repository, with isolation worktree";
+        return Err(param("check", "mode workspace-write and isolation worktree", &shown, message));
+    }
+    if wish.retries > CHECK_RETRIES_MAX {
+        let message = format!("retries must be a whole number from 0 to {CHECK_RETRIES_MAX}, got {}", wish.retries);
+        return Err(param("retries", &format!("integer 0..{CHECK_RETRIES_MAX}"), &wish.retries.to_string(), message));
+    }
+    if wish.retries > 0 && definition.session.is_none() {
+        let message = format!("{} cannot resume a conversation, so a failed check cannot go back", definition.name);
+        return Err(param("retries", "0 for this agent", &wish.retries.to_string(), message));
+    }
+    Ok(())
+}
+
 /// Flags of the definition and of the mode, with their values.
 fn allowed_args(definition: &Definition, args: &[String], bounds: &Bounds<'_>) -> Result<Vec<String>, RunRefusal> {
     let allowed = definition.allowed_args(bounds.mode);
@@ -198,7 +281,7 @@ fn isolation(mode: Mode, directory: Option<&std::path::Path>, wish: &RunWish) ->
             Err(param("isolation", "worktree", "none", message))
         }
         None if wish.must_isolate && mode.writes() && directory.is_some() && !is_git => {
-            let message = "several agents that write need a worktree each, and this is no git repository";
+            let message = "several agents that write need a worktree each, and this is not a git repository";
             Err(param("mode", "read-only", mode.as_str(), message))
         }
         Some(isolation) => Ok(isolation),
@@ -221,7 +304,7 @@ mod tests {
     fn the_safest_mode_is_the_default_and_the_configuration_the_ceiling() {
         let with = |mode_max, wished: Option<Mode>, callers: Option<Mode>| {
             let wish = RunWish { mode: wished, mode_max: callers, ..RunWish::default() };
-            mode(&definition(), &Rules { roots: &[], mode_max }, &wish).ok()
+            mode(&definition(), &Rules { machine: &Machine::default(), roots: &[], mode_max }, &wish).ok()
         };
         assert_eq!(with(Mode::Full, None, None), Some(Mode::ReadOnly));
         assert_eq!(with(Mode::ReadOnly, Some(Mode::WorkspaceWrite), None), None);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use matsu_core::confinement::Confinement;
 use matsu_core::ports::agent::{Login, MachineConfinement};
-use matsu_core::run::{Confinement, Mode};
+use matsu_core::run::Mode;
 
 use super::definition::Definition;
 use super::environment;
@@ -29,8 +30,8 @@ pub struct ConfineOptions {
     pub read: Vec<String>,
     /// Names of sockets of the machine that runs may reach: `ssh-agent`, `keyring`.
     pub allow: Vec<String>,
-    /// Where the configuration lies.
-    pub config_dir: Option<PathBuf>,
+    /// The configuration.
+    pub config_file: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl Confiner {
         let opened = opened(&options.allow, environment);
         let machine = Machine {
             data_dir: real(data_dir.to_owned()),
-            config_dir: options.config_dir.clone().map(real),
+            config_file: options.config_file.clone().map(real),
             matsu: real(matsu.to_owned()),
             read: read.collect(),
             sockets: opened.iter().map(|opened| opened.socket.clone()).collect(),
@@ -97,10 +98,10 @@ impl Confiner {
         Self { options, machine, opened, offer: OnceLock::new() }
     }
 
-    /// Matsu's own folder, links resolved.
+    /// Where things lie on this machine, links resolved.
     #[must_use]
-    pub fn data_dir(&self) -> &Path {
-        &self.machine.data_dir
+    pub fn layout(&self) -> &Machine {
+        &self.machine
     }
 
     /// What the machine offers; tried at the first use.
@@ -167,6 +168,8 @@ impl Confiner {
             Confinement::Sealed if self.offer().scopes => {}
             Confinement::Sealed => gaps.push("abstract sockets of other programs"),
             Confinement::Fenced => {
+                gaps.push("files below /etc that only the user who runs Matsu can read");
+                gaps.push("modes and times of the user's files (chmod, touch)");
                 gaps.push("the settings of the agent's own program");
                 gaps.push("sockets of other programs in the file system");
                 gaps.push("the list of processes");
@@ -202,13 +205,30 @@ impl Confiner {
         if directory == Path::new("/") {
             return Err("the working directory is /, which cannot be confined; start it in a project folder".to_owned());
         }
-        let matsus = [Some(&self.machine.data_dir), self.machine.config_dir.as_ref()];
-        let inside = matsus.into_iter().flatten().find(|own| own.starts_with(directory));
-        match inside.filter(|_| level == Confinement::Fenced) {
-            Some(own) => Err(format!(
+        let machine = &self.machine;
+        if directory.starts_with(&machine.data_dir) && !machine.is_made_for_runs(directory) {
+            return Err(format!(
+                "the working directory {} belongs to Matsu itself; start it in a project folder",
+                directory.display()
+            ));
+        }
+        if level != Confinement::Fenced {
+            return Ok(());
+        }
+        let holder = |folder: &Path| machine.own().find(|own| own.starts_with(folder));
+        if let Some(own) = holder(directory) {
+            return Err(format!(
                 "the working directory {} contains {}, which a run must not read and Landlock cannot hide; start it in \
                  a project folder",
                 directory.display(),
+                own.display()
+            ));
+        }
+        match machine.read.iter().find_map(|read| holder(read).map(|own| (read, own))) {
+            Some((read, own)) => Err(format!(
+                "agents.read names {}, which contains {}; a run must not read that, and Landlock cannot hide it: name \
+                 the folders below it instead",
+                read.display(),
                 own.display()
             )),
             None => Ok(()),
@@ -274,6 +294,46 @@ impl Confiner {
         });
         let sessions = login.sessions.iter().filter(is_meant).map(|name| Sessions::parse(&path(name)));
         StatePaths { state, originals: originals.collect(), sessions: sessions.collect() }
+    }
+
+    /// The sandbox of a check: it writes in its own checkout, reads what runs read, and has no login and no socket.
+    ///
+    /// # Errors
+    /// This machine cannot confine it, or the disk.
+    pub fn check(
+        &self,
+        folder: &RunFolder,
+        tree: &Path,
+        borrowed: &[PathBuf],
+        network: Network,
+    ) -> Result<Confined, String> {
+        let level = self.level(Mode::ReadOnly)?;
+        let mut env = BTreeMap::from([("TMPDIR".to_owned(), folder.tmp().display().to_string())]);
+        let (keep, data_dir) = (Vec::new(), folder.inside());
+        if level == Confinement::Open {
+            return Ok(Confined { level, sandbox: Sandbox::Open, keep, env, data_dir });
+        }
+        let state = State::plain(&StatePaths::default()).map_err(|error| error.to_string())?;
+        let machine = Machine { sockets: Vec::new(), ..self.machine.clone() };
+        let reach = Reach {
+            machine: &machine,
+            program: Path::new("/bin/sh"),
+            directory: tree,
+            writes: true,
+            own: vec![tree.to_owned()],
+            protected: borrowed.to_vec(),
+            state: &state,
+            folders: &Folders { root: folder.root(), tmp: folder.tmp(), home: folder.home() },
+            network,
+        };
+        let sandbox = match level {
+            Confinement::Sealed => {
+                env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+                Sandbox::Sealed(reach.view())
+            }
+            _ => Sandbox::Fenced(reach.fence()),
+        };
+        Ok(Confined { level, sandbox, keep, env, data_dir })
     }
 
     /// The sandbox of a short command on files that a run could write: no network, no login, and of the machine only

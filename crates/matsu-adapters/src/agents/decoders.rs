@@ -27,7 +27,8 @@ mod shown;
 #[cfg(test)]
 mod tests_support;
 
-use matsu_core::run::{Answer, Question, Usage};
+use matsu_core::run::{Answer, Question};
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -339,8 +339,8 @@ impl Definition {
     #[must_use]
     pub fn connect_back(&self) -> ConnectBack {
         match &self.connect_back {
-            Some(part) => ConnectBack { is_told: true, grants: part.grants.clone(), report: part.report },
-            None => ConnectBack { is_told: false, grants: grants(), report: report() },
+            Some(part) => ConnectBack { is_enabled: true, grants: part.grants.clone(), report: part.report },
+            None => ConnectBack { is_enabled: false, grants: grants(), report: report() },
         }
     }
 
@@ -394,7 +394,7 @@ mod tests {
             ("name = \"x\"\ncommand = \"x\"\nprompt = \"stdin\"\noutput = \"smoke\"\n", "output is smoke"),
             ("name = \"x y\"\ncommand = \"x\"\nprompt = \"stdin\"\noutput = \"text\"\n", "name must have"),
             ("name = \"x\"\ncomand = \"x\"\nprompt = \"stdin\"\noutput = \"text\"\n", "comand"),
-            ("extends = \"nobody\"\n", "nobody"),
+            ("extends = \"unknown\"\n", "unknown"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

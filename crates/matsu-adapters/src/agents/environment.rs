@@ -68,6 +68,12 @@ fn is_address(name: &str) -> bool {
     upper.contains("BASE_URL") || upper.ends_with("_ENDPOINT") || upper.ends_with("_HOST")
 }
 
+/// What of Matsu's own environment a check gets: no key, and nothing that a definition names.
+pub fn plain(own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let passes = |name: &str| (ALWAYS.contains(&name) || name.starts_with("LC_")) && !is_loader(name);
+    own.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// What of Matsu's own environment a run gets.
 pub fn inherited(definition: &Definition, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let keys = definition.login.iter().flat_map(|login| &login.keys);

@@ -160,8 +160,8 @@ impl Git {
         match version_of(&text) {
             Some(version) if version >= GIT_MIN => Ok(()),
             _ => Err(format!(
-                "git is too old: it says `{text}`, and {major}.{minor} is the lowest that can be used; update git, or \
-                 use isolation none"
+                "git is too old: `{text}`; version {major}.{minor} or newer is needed. Update git, or use \
+                 isolation none"
             )),
         }
     }
@@ -202,7 +202,9 @@ impl Git {
         let ask = Ask { args, directory: Some(top), within: GIT_MAX, ..Ask::new(&self.program, &env) };
         match process::ask(ask).await {
             Some(Answered { code: Some(0), stdout, .. }) => Ok(String::from_utf8_lossy(&stdout).into_owned()),
-            Some(answered) => Err(format!("{} is no repository any more: {}", top.display(), words_of(&answered))),
+            Some(answered) => {
+                Err(format!("{} is not a git repository any more: {}", top.display(), words_of(&answered)))
+            }
             None => Err(format!("git cannot be asked about {}", top.display())),
         }
     }
@@ -246,7 +248,7 @@ impl Git {
 
 fn words_of(answered: &Answered) -> String {
     match (answered.stderr.trim(), answered.code) {
-        ("", Some(code)) => format!("it ended with exit code {code} and said nothing"),
+        ("", Some(code)) => format!("it exited with code {code} and printed no error"),
         ("", None) => "it was ended by a signal".to_owned(),
         (words, _) => matsu_core::job::end::clip(words, 1_000),
     }
@@ -333,6 +335,20 @@ impl Skeleton<'_> {
 pub fn quoted(value: &str) -> String {
     let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{}\"", escaped.chars().filter(|c| !c.is_control()).collect::<String>())
+}
+
+/// Copies an index, with its time: git looks into a file whose time is not before that of the index, and would take an
+/// edit of the same second for none if the copy were newer. No index yet is none afterwards.
+pub fn copy_index(git_dir: &Path, to: &Path) -> Result<(), String> {
+    let from = git_dir.join("index");
+    let copied = fs::copy(&from, to).and_then(|_| {
+        let at = fs::metadata(&from)?.modified()?;
+        File::options().write(true).open(to)?.set_modified(at)
+    });
+    match copied {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        copied => copied.map_err(|error| format!("the index cannot be read: {error}")),
+    }
 }
 
 /// Removes a folder that a run could write in, whatever rights it has taken from itself.

@@ -35,7 +35,8 @@ impl Ground {
             // Folders of another machine; what it has committed may be here as well.
             (place.worktree, place.usage) = (None, None);
         }
-        let usage = earlier.as_ref().and_then(|place| place.usage);
+        // A new conversation counts from its own beginning.
+        let usage = earlier.as_ref().filter(|_| order.resume.is_some()).and_then(|place| place.usage);
         let wished = order.input.directory.as_ref().map(PathBuf::from);
         let job = order.lease.job_id.as_str();
         match (order.input.isolation, wished) {

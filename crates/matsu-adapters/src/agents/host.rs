@@ -1,5 +1,8 @@
 //! The command lines of this machine, as the port wants them: definitions, rules, and starting a run.
 
+mod admitting;
+mod applying;
+mod checking;
 mod starting;
 
 use std::collections::BTreeMap;
@@ -12,13 +15,14 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, RunId};
 use matsu_core::job::Lease;
 use matsu_core::ports::agent::{
-    Agent, AgentHost, BrokenDefinition, CheckedRun, LiveRun, Login, MachineConfinement, Probe, ProbeDepth,
-    RefusedParam, RunOrder, RunRefusal, RunTrace, RunWish, StartError, Supports, TraceState,
+    Agent, AgentHost, Applied, ApplyError, BrokenDefinition, CheckOrder, CheckedRun, LiveRun, Login,
+    MachineConfinement, Probe, ProbeDepth, Program, RunOrder, RunRefusal, RunTrace, RunWish, StartError, StartedCheck,
+    Supports, TraceState,
 };
+use matsu_core::receipt::Consent;
 use matsu_core::run::{Changes, Mode, RunInput};
 use matsu_core::secret::Token;
 
-use super::check::{self, Rules};
 use super::confinement::{ConfineOptions, Confiner};
 use super::definition::Definition;
 use super::git::Git;
@@ -27,8 +31,9 @@ use super::registry::Registry;
 use super::runs_folder::{RunFolder, RunRecord, RunsFolder};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::Restart;
-use super::{adoption, environment, git, orphans, probe, process};
+use super::{adoption, environment, git, orphans, probe, process, project_file};
 
+pub use checking::check_definition;
 pub use starting::Way;
 
 /// What a definition calls Matsu itself, wherever it is installed.
@@ -86,6 +91,7 @@ impl CliHost {
         let runs = RunsFolder::new(&options.data_dir, &options.store);
         runs.sweep();
         git::sweep_scratch(&options.data_dir);
+        applying::sweep(&options.data_dir);
         let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
         Self { registry, runs, confiner: Arc::new(confiner), options }
     }
@@ -244,27 +250,7 @@ impl AgentHost for CliHost {
     }
 
     fn check(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
-        let Some(definition) = self.find(&wish.agent) else {
-            let names = self.registry.definitions.keys().cloned().collect::<Vec<_>>().join(", ");
-            let message = format!("there is no agent {}; there are {names}", wish.agent);
-            let received = matsu_core::job::end::clip(&wish.agent, 80);
-            let param = RefusedParam { name: "cli_name".to_owned(), expected: names, received };
-            return Err(RunRefusal { code: ErrorCode::AgentNotFound, message, param: Some(param) });
-        };
-        if self.program(definition).is_none() {
-            let StartError { code, message } = not_installed(definition);
-            return Err(RunRefusal { code, message, param: None });
-        }
-        let checked =
-            check::check(definition, &Rules { roots: &self.options.roots, mode_max: self.options.mode_max }, wish)?;
-        let directory = checked.input.directory.as_deref().map(Path::new);
-        let level = self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
-            code: ErrorCode::ConfinementUnavailable,
-            message,
-            param: None,
-        })?;
-        let not_covered = self.confiner.not_covered(level, Some(definition));
-        Ok(CheckedRun { confinement: Some(level), not_covered, ..checked })
+        if wish.fallback.is_empty() { self.check_one(wish) } else { self.check_list(wish) }
     }
 
     async fn probe(&self, agent: &str, depth: ProbeDepth) -> Probe {
@@ -298,11 +284,29 @@ impl AgentHost for CliHost {
         Ok(Box::new(started?))
     }
 
+    async fn start_check(&self, order: CheckOrder) -> Result<StartedCheck, StartError> {
+        let folder = self.runs.make(&order.run_id).map_err(|error| cannot(&error.to_string()))?;
+        let started = self.start_check_in(&order, &folder).await;
+        if started.is_err() {
+            folder.remove();
+        }
+        started
+    }
+
+    async fn adopt_check(&self, lease: &Lease, run: &RunId) -> Result<StartedCheck, StartError> {
+        self.follow_check(lease, run).await
+    }
+
+    fn is_allowed(&self, consent: &Consent) -> bool {
+        project_file::is_allowed(&self.options.data_dir, consent)
+    }
+
     fn trace(&self, job: &JobId) -> Option<RunTrace> {
         let (folder, record) = self.runs.of_job(job).into_iter().next()?;
         Some(RunTrace {
             state: self.state_of(&folder, &record),
             run_id: record.run_id.clone(),
+            program: if record.check.is_some() { Program::Check } else { Program::Agent },
             attempt: record.attempt,
             session_id: record.session_id.clone(),
             token: Token::new(&record.token),
@@ -347,7 +351,15 @@ impl AgentHost for CliHost {
         Git::find(&self.options.environment)?.diff(&self.scratch(), changes).await
     }
 
-    async fn apply(&self, changes: &Changes) -> Result<(), String> {
-        Git::find(&self.options.environment)?.apply(&self.scratch(), changes).await
+    async fn apply(&self, job: &JobId, changes: &Changes, keep_conflicts: bool) -> Result<Applied, ApplyError> {
+        self.apply_changes(job, changes, keep_conflicts).await
+    }
+
+    async fn undo_apply(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError> {
+        self.undo_changes(job, changes).await
+    }
+
+    async fn discard(&self, changes: &Changes) -> Result<(), String> {
+        Git::find(&self.options.environment)?.remove_branch(changes).await
     }
 }

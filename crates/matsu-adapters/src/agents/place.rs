@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use matsu_core::run::Usage;
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_told_only_what_it_cost_itself() {
+    fn a_run_sees_only_its_own_cost() {
         let of = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, cost_usd: None };
         assert_eq!(since(Some(of(100, 10)), of(150, 30)), of(50, 20));
         assert_eq!(since(None, of(150, 30)), of(150, 30));

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::agent::{Places, RefusedParam, RunRefusal};
 
+use super::sandbox::reach::Machine;
+
 /// A directory that a run was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WorkingDirectory {
     /// `None`: a scratch directory.
     pub directory: Option<PathBuf>,
     /// In the caller's own words.
@@ -21,7 +23,12 @@ pub fn allowed(caller: &Places, roots: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Resolves a wish. `roots` are the configured ones; the caller's come from its own project.
-pub fn resolve(wish: Option<&str>, caller: &Places, roots: &[PathBuf]) -> Result<Place, RunRefusal> {
+pub fn resolve(
+    wish: Option<&str>,
+    caller: &Places,
+    roots: &[PathBuf],
+    machine: &Machine,
+) -> Result<WorkingDirectory, RunRefusal> {
     let allowed = allowed(caller, roots);
     let default = default_of(caller, &allowed);
     let (Some(default), true) = (&default, !allowed.is_empty()) else {
@@ -35,15 +42,25 @@ pub fn resolve(wish: Option<&str>, caller: &Places, roots: &[PathBuf]) -> Result
     let wished = wish.map_or_else(|| default.clone(), |wish| default.join(wish));
     let shown = wish.unwrap_or(".");
     let Ok(directory) = wished.canonicalize() else {
-        return Err(refused(shown, "working_directory does not exist"));
+        return Err(refused(shown, &format!("working_directory {shown} does not exist; name an existing folder")));
     };
-    if !allowed.iter().any(|root| directory.starts_with(root)) {
-        return Err(refused(shown, "working_directory lies outside the configured roots"));
+    let mut around = allowed.iter().filter(|root| directory.starts_with(root)).peekable();
+    if around.peek().is_none() {
+        let roots: Vec<String> = allowed.iter().map(|root| root.display().to_string()).collect();
+        let expected = roots.join(", ");
+        let message = format!("working_directory {shown} must be inside one of: {expected} (agents.roots, or --root)");
+        return Err(refused(shown, &message));
+    }
+    if !around.any(|root| machine.admits(root, &directory)) {
+        let message = format!(
+            "working_directory {shown} holds logins or files of Matsu itself, which no run may read; name a project folder"
+        );
+        return Err(refused(shown, &message));
     }
     if !directory.is_dir() {
-        return Err(refused(shown, "working_directory is not a directory"));
+        return Err(refused(shown, &format!("working_directory {shown} is not a directory")));
     }
-    Ok(Place { directory: Some(directory), shown: shown.to_owned(), note: None })
+    Ok(WorkingDirectory { directory: Some(directory), shown: shown.to_owned(), note: None })
 }
 
 /// The caller's own directory if it is inside a root, else the first root.
@@ -52,9 +69,9 @@ fn default_of(caller: &Places, allowed: &[PathBuf]) -> Option<PathBuf> {
     cwd.filter(|cwd| allowed.iter().any(|root| cwd.starts_with(root))).or_else(|| allowed.first().cloned())
 }
 
-fn scratch() -> Place {
+fn scratch() -> WorkingDirectory {
     let note = "No root is configured, so it runs in an empty scratch directory of its own.";
-    Place { directory: None, shown: "(scratch)".to_owned(), note: Some(note.to_owned()) }
+    WorkingDirectory { directory: None, shown: "(scratch)".to_owned(), note: Some(note.to_owned()) }
 }
 
 fn refused(received: &str, message: &str) -> RunRefusal {
@@ -70,6 +87,10 @@ fn refused(received: &str, message: &str) -> RunRefusal {
 mod tests {
     use super::*;
 
+    fn machine() -> Machine {
+        Machine { home: "/home/somewhere".into(), data_dir: "/home/somewhere/data".into(), ..Machine::default() }
+    }
+
     #[test]
     fn links_are_resolved_before_anything_is_believed() {
         let folder = tempfile::tempdir().unwrap();
@@ -78,7 +99,7 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("outside")).unwrap();
         std::os::unix::fs::symlink(folder.path().join("outside"), root.join("way-out")).unwrap();
         let places = Places { roots: vec![root.clone()], cwd: None };
-        let place = |wish: Option<&str>| resolve(wish, &places, &[]);
+        let place = |wish: Option<&str>| resolve(wish, &places, &[], &machine());
         let real = root.canonicalize().unwrap();
         assert_eq!(place(None).unwrap().directory, Some(real.clone()));
         assert_eq!(place(Some("docs")).unwrap().directory, Some(real.join("docs")));
@@ -86,15 +107,43 @@ mod tests {
             assert_eq!(place(Some(wish)).unwrap_err().code, ErrorCode::Forbidden, "{wish}");
         }
         let inside = Places { cwd: Some(root.join("docs")), ..places.clone() };
-        assert_eq!(resolve(None, &inside, &[]).unwrap().directory, Some(real.join("docs")));
+        assert_eq!(resolve(None, &inside, &[], &machine()).unwrap().directory, Some(real.join("docs")));
         let elsewhere = Places { cwd: Some(folder.path().join("outside")), ..places };
-        assert_eq!(resolve(None, &elsewhere, &[]).unwrap().directory, Some(real), "a cwd outside counts for nothing");
+        assert_eq!(
+            resolve(None, &elsewhere, &[], &machine()).unwrap().directory,
+            Some(real),
+            "a cwd outside counts for nothing"
+        );
+    }
+
+    #[test]
+    fn a_folder_with_logins_or_of_matsu_is_refused_unless_the_root_lies_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let data_dir = home.join(".local/share/matsu");
+        for name in ["project", ".ssh/inside", ".local/share/matsu/runs", ".local/share/matsu/worktrees/j1/src"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let machine = Machine { home: home.clone(), data_dir: data_dir.clone(), ..Machine::default() };
+        let admits = |root: &Path, wish: &Path| {
+            let places = Places { roots: vec![root.to_owned()], cwd: None };
+            resolve(Some(wish.to_str().unwrap()), &places, &[], &machine).is_ok()
+        };
+        assert!(admits(&home, &home.join("project")));
+        for hidden in [".ssh", ".ssh/inside", ".local/share/matsu", ".local/share/matsu/runs"] {
+            assert!(!admits(&home, &home.join(hidden)), "{hidden}");
+        }
+        let tree = data_dir.join("worktrees/j1");
+        assert!(!admits(&home, &tree.join("src")), "the tree of another run");
+        assert!(admits(&tree, &tree.join("src")), "its own");
+        assert!(admits(&home.join(".ssh"), &home.join(".ssh/inside")), "the user has chosen it");
+        assert!(!admits(&data_dir, &data_dir.join("runs")), "that cannot be chosen");
     }
 
     #[test]
     fn without_a_root_it_is_a_scratch_directory_and_said_so() {
-        let place = resolve(None, &Places::default(), &[]).unwrap();
+        let place = resolve(None, &Places::default(), &[], &machine()).unwrap();
         assert!(place.directory.is_none() && place.note.is_some_and(|note| note.contains("scratch")));
-        assert!(resolve(Some("/tmp"), &Places::default(), &[]).is_err());
+        assert!(resolve(Some("/tmp"), &Places::default(), &[], &machine()).is_err());
     }
 }

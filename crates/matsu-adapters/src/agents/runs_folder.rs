@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use matsu_core::confinement::Confinement;
 use matsu_core::id::{JobId, RunId, SessionId};
-use matsu_core::run::{Confinement, Usage};
+use matsu_core::receipt::CheckFacts;
+use matsu_core::usage::Usage;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use tokio::net::UnixListener;
@@ -49,6 +51,9 @@ pub struct RunRecord {
     pub secret: String,
     /// Which start of the machine it began in.
     pub boot_id: String,
+    /// Set where the program is a check, and not the agent.
+    #[serde(default)]
+    pub check: Option<CheckFacts>,
 }
 
 /// All runs of one data directory.
@@ -184,6 +189,11 @@ impl RunFolder {
     /// What a sealed run has for a home folder.
     pub fn home(&self) -> PathBuf {
         self.path.join("home")
+    }
+
+    /// The fresh checkout that a check works in.
+    pub fn tree(&self) -> PathBuf {
+        self.path.join("tree")
     }
 
     /// Where the view of a sealed run is built.

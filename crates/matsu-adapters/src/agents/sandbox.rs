@@ -11,6 +11,7 @@ pub mod reach;
 mod seal;
 pub mod state;
 pub mod step;
+mod syscalls;
 pub mod trial;
 pub mod view;
 

@@ -34,7 +34,7 @@ use super::shim::ending;
 use super::shim::order::Report;
 use super::shim::program::{Exit, Program};
 use super::shim::{socket, tree};
-use control::{Control, Heard};
+use control::{Control, ControlEvent};
 use exit_record::ExitRecord;
 use order::{Notice, Restart, RunOrder, Word};
 use output::Output;
@@ -138,7 +138,7 @@ impl<'a> Supervisor<'a> {
             tokio::select! {
                 report = ended(&mut self.ending) => break report,
                 exit = exited(&mut self.program) => self.end(Some(exit)),
-                heard = self.control.next() => self.heard(heard),
+                event = self.control.next() => self.on_event(event),
                 _ = self.terminate.recv() => self.end(None),
                 () = self.output.step() => self.control.grew(self.output.ends()),
                 written = write_some(&mut self.input, &self.unwritten), if !self.unwritten.is_empty() => match written {
@@ -171,20 +171,20 @@ impl<'a> Supervisor<'a> {
         self.ending = Some(Box::pin(async move { ending::end_tree(&mut program, exit, word).await }));
     }
 
-    fn heard(&mut self, heard: Heard) {
-        match heard {
-            Heard::Word(Word::Input { id, text }) => {
+    fn on_event(&mut self, event: ControlEvent) {
+        match event {
+            ControlEvent::Word(Word::Input { id, text }) => {
                 if self.control.is_new(id) {
                     self.unwritten.extend(text.as_bytes());
                 }
             }
-            Heard::Word(Word::CloseInput) => self.input = None,
-            Heard::Word(Word::End) => self.end(None),
-            Heard::Word(Word::Read { position }) => self.output.was_read(position),
-            Heard::Word(Word::Park { is_parked }) => self.is_parked = is_parked,
-            Heard::Connected => self.control.grew(self.output.ends()),
-            Heard::Disconnected if self.order.ends_with_daemon => self.end(None),
-            Heard::Disconnected => {}
+            ControlEvent::Word(Word::CloseInput) => self.input = None,
+            ControlEvent::Word(Word::End) => self.end(None),
+            ControlEvent::Word(Word::Read { position }) => self.output.was_read(position),
+            ControlEvent::Word(Word::Park { is_parked }) => self.is_parked = is_parked,
+            ControlEvent::Connected => self.control.grew(self.output.ends()),
+            ControlEvent::Disconnected if self.order.ends_with_daemon => self.end(None),
+            ControlEvent::Disconnected => {}
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> Supervisor<'a> {
         while !self.output.is_over() {
             tokio::select! {
                 () = self.output.step() => {}
-                heard = self.control.next() => self.heard(heard),
+                event = self.control.next() => self.on_event(event),
                 () = self.clock.sleep_until(until), if !self.output.is_blocked() => return,
             }
         }

@@ -43,14 +43,14 @@ pub fn of(
             }
         }
         (Some(Outcome::Missing), Some(0)) => {
-            let message = format!("{} exited with code 0, but never said that it was done", definition.name);
+            let message = format!("{} exited with code 0 but sent no final event", definition.name);
             failure(definition, ErrorCode::AgentNoResult, message)
         }
         (_, code) => {
             let message = match (code, exit.signal) {
                 (Some(code), _) => format!("{} exited with code {code}", definition.name),
                 (None, Some(signal)) => format!("{} was ended by signal {signal}", definition.name),
-                (None, None) => format!("{} ended, and nobody saw how", definition.name),
+                (None, None) => format!("{} ended; its exit status is not known", definition.name),
             };
             match quota::until(definition.quota.as_ref(), stderr_tail, now) {
                 Some(until) => Verdict::Quota { until, message },

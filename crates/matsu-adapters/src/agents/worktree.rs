@@ -8,9 +8,12 @@
 
 mod accept;
 pub mod apply;
+mod branch;
+mod fresh;
 mod harvest;
 mod name;
 mod open;
+mod snapshot;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -24,12 +27,17 @@ use super::git_paths;
 use super::process::Input;
 use super::runs_folder::write_private;
 use accept::{Expected, Quarantine};
+pub use fresh::Fresh;
 use harvest::{By, Harvest, Harvester, RESULT};
 pub use open::{Earlier, OpenWish};
 
 /// What must be known about a tree and must not come from it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Note {
+    /// The job that works in the tree. A conversation that goes on keeps the folder, and a job before it does not
+    /// close it. Empty: of an older version.
+    #[serde(default)]
+    pub job: String,
     /// The top of the user's tree.
     pub repository: PathBuf,
     /// The user's `.git`, the shared one.
@@ -47,6 +55,12 @@ pub struct Note {
     /// `refs/matsu/TASK`.
     pub refs: String,
     pub uncommitted: Option<u64>,
+    /// The base is the user's tree with what was not committed.
+    #[serde(default)]
+    pub has_uncommitted: bool,
+    /// What is in the user's tree and not in the base.
+    #[serde(default)]
+    pub not_in_base: Vec<String>,
     /// The wished directory, relative to the tree.
     pub inside: PathBuf,
     #[serde(default)]
@@ -69,6 +83,7 @@ impl Note {
     #[cfg(test)]
     pub fn for_tests() -> Self {
         Self {
+            job: String::new(),
             repository: PathBuf::from("/p"),
             common: PathBuf::from("/p/.git"),
             objects: PathBuf::from("/p/.git/objects"),
@@ -80,6 +95,8 @@ impl Note {
             longer_branch: "matsu/x-y".to_owned(),
             refs: "refs/matsu/t".to_owned(),
             uncommitted: None,
+            has_uncommitted: false,
+            not_in_base: Vec::new(),
             inside: PathBuf::new(),
             shallow: None,
             settings: String::new(),
@@ -110,11 +127,18 @@ pub struct Worktree {
     bytes_max: u64,
 }
 
+/// A tree without a single entry, not even its `.git`, was emptied from outside.
+fn is_gone(tree: &Path) -> bool {
+    std::fs::read_dir(tree).map_or(true, |mut entries| entries.next().is_none())
+}
+
 /// What a run leaves behind.
 #[derive(Debug, Default)]
 pub struct Closed {
     pub changes: Option<Changes>,
     pub left: Option<LeftWork>,
+    /// The folder was removed or emptied while the run used it, so what it did cannot be known.
+    pub is_lost: bool,
 }
 
 impl Worktree {
@@ -133,11 +157,16 @@ impl Worktree {
 
     /// Where the run begins: the base, or where the conversation's last run ended.
     pub fn start(&self) -> Option<&str> {
-        self.note.earlier.as_deref().or(self.note.known.as_deref())
+        Some(self.note.earlier.as_deref().unwrap_or(&self.note.base)).filter(|start| !start.is_empty())
     }
 
     /// Takes over what the run has changed and removes the folder, or says where the folder stays and why.
     pub async fn close(self, message: &str) -> Closed {
+        if is_gone(&self.path) {
+            tracing::warn!(folder = %self.path.display(), "the folder of a run was removed while the run used it");
+            self.discard().await;
+            return Closed { is_lost: true, ..Closed::default() };
+        }
         let taken = self.take_over(message).await;
         let _ = remove_folder(&self.cell.scratch);
         let folder = self.path.display().to_string();
@@ -147,13 +176,18 @@ impl Worktree {
                     Ok(()) => None,
                     Err(error) => Some(LeftWork { folder, why: format!("the folder could not be removed: {error}") }),
                 };
-                Closed { changes: Some(changes), left }
+                Closed { changes: Some(changes), left, is_lost: false }
             }
-            Ok((changes, Some(why))) => Closed { changes: Some(changes), left: Some(LeftWork { folder, why }) },
+            Ok((changes, Some(why))) => {
+                Closed { changes: Some(changes), left: Some(LeftWork { folder, why }), is_lost: false }
+            }
             Err(error) => {
                 tracing::warn!(error, folder, "the changes of a run could not be taken over; its folder stays");
-                let why = format!("the changes could not be taken over: {error}");
-                Closed { changes: None, left: Some(LeftWork { folder, why }) }
+                let why = format!(
+                    "the changes could not be taken over: {error}. The .git in there is the run's own and may start \
+                     programs: copy the files out, and do not use git in that folder"
+                );
+                Closed { changes: None, left: Some(LeftWork { folder, why }), is_lost: false }
             }
         }
     }
@@ -209,7 +243,10 @@ impl Worktree {
             insertions: counted.1,
             deletions: counted.2,
             uncommitted_at_start: self.note.uncommitted.unwrap_or(0),
+            has_uncommitted: self.note.has_uncommitted,
+            not_in_base: self.note.not_in_base.clone(),
             repository: self.note.repository.display().to_string(),
+            directory: self.note.inside.display().to_string(),
             left_out: harvest.left_out.clone(),
             ignored: harvest.ignored.clone(),
         }

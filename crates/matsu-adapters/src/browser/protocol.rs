@@ -68,14 +68,14 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Session<W, R> {
         bytes.push(0);
         self.input.write_all(&bytes).await.map_err(|_| gone())?;
         loop {
-            let mut heard = self.hear().await?;
-            if heard["id"] != json!(number) {
+            let mut message = self.hear().await?;
+            if message["id"] != json!(number) {
                 continue;
             }
-            if let Some(reason) = heard["error"]["message"].as_str() {
+            if let Some(reason) = message["error"]["message"].as_str() {
                 return Err(FetchError::Failed(format!("the browser refused {method}: {reason}")));
             }
-            return Ok(heard["result"].take());
+            return Ok(message["result"].take());
         }
     }
 

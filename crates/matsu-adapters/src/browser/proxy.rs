@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use url::Url;
 
-use crate::fetch::names::GuardedNames;
+use crate::http::names::GuardedNames;
 
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Connections at once; a page that wants more waits.

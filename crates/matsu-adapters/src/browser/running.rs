@@ -14,8 +14,8 @@ use url::Url;
 
 use super::frames;
 use crate::fetch::cookies::Cookie;
-use crate::fetch::guard::is_public;
 use crate::fetch::vault::CookieSource;
+use crate::http::guard::is_public;
 
 const TIME_MAX: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 16 * 1024;

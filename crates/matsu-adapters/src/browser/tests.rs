@@ -6,8 +6,8 @@ use matsu_testkit::test_site::{KEY, TestSite};
 
 use super::*;
 use crate::fetch::cookies;
-use crate::fetch::guard::{AddressGuard, Exception};
-use crate::fetch::names::SystemNames;
+use crate::http::guard::{AddressGuard, Exception};
+use crate::http::names::SystemNames;
 
 /// `None` where no browser is installed: there is nothing to show then.
 fn chromium(site: &TestSite) -> Option<Chromium> {
@@ -48,7 +48,7 @@ async fn no_address_inside_is_opened_and_no_redirect_leads_there() {
 }
 
 #[tokio::test]
-async fn cookies_open_a_door_for_one_visit() {
+async fn cookies_hold_for_one_visit() {
     let site = TestSite::start().expect("a site");
     let Some(browser) = chromium(&site) else { return };
     let members = url(&site.url(0, "/members/0"));

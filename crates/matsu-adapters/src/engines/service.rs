@@ -7,8 +7,8 @@ use matsu_core::ports::search_engine::EngineError;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::fetch::answer::Answer;
 use crate::http;
+use crate::http::answer::Answer;
 
 const TIME_MAX: Duration = Duration::from_secs(20);
 const BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! Pages that are a door instead of a page: a login, a CAPTCHA, a challenge. Pure: status, headers and the first part
-//! of the body go in, the kind of door comes out.
+//! Pages that ask for a login instead: a login form, a CAPTCHA, a challenge. Pure: status, headers and the first part
+//! of the body go in, the kind of login comes out.
 //!
 //! A false alarm costs a person's time and a missed one stores a login form as evidence, so every rule asks for two
 //! signs unless one alone is certain, and a page with much text is a page.
@@ -24,7 +24,7 @@ const LOOK_AT_BYTES: usize = 64 * 1024;
 /// A page with more visible text than this is read, whatever else is on it.
 const TEXT_OF_A_PAGE: usize = 1_500;
 
-/// The door that stands in the way, if one does.
+/// The login that the page asks for, if it does.
 #[must_use]
 pub fn find_wall(answer: &Answer<'_>) -> Option<AuthType> {
     let head = head_of(answer.body);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn doors_are_told_apart() {
+    fn login_pages_are_classified() {
         let page = "https://example.org/a";
         let login = "<form action=/login><h1>Log in</h1><input name=u><input type=\"password\"></form>";
         for (status, headers, url, body, expected) in [

@@ -12,16 +12,16 @@ use matsu_core::ports::fetcher::{Clearance, FetchError, FetchMeans, FetchOutcome
 use matsu_core::research::evidence::PageOrigin;
 use url::Url;
 
-use super::answer::Answer;
 use super::cookies;
 use super::file;
-use super::guard::{AddressGuard, Exception};
-use super::names::{GuardedNames, Names};
 use super::robots::{RobotsCache, Wishes};
 use super::scripts::needs_scripts;
 use super::vault::FileVault;
 use super::walls;
 use crate::http;
+use crate::http::answer::Answer;
+use crate::http::guard::{AddressGuard, Exception};
+use crate::http::names::{GuardedNames, Names};
 use crate::reading::DocumentReader;
 
 /// The word that robots.txt addresses us by.

@@ -125,7 +125,7 @@ where
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
     let greeted = clock.within(CONNECT_MAX, handler.serve_with_lifecycle(transport, mode)).await;
-    let greeted = greeted.ok_or_else(|| format!("did not greet within {} s", CONNECT_MAX.as_secs()))?;
+    let greeted = greeted.ok_or_else(|| format!("did not answer initialize within {} s", CONNECT_MAX.as_secs()))?;
     greeted.map_err(|error| Refusal {
         was_late: matches!(
             error,

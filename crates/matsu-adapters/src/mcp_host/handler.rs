@@ -26,7 +26,7 @@ impl Ears {
         calls.push(Arc::downgrade(alive));
     }
 
-    fn heard(&self) {
+    fn note_activity(&self) {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for alive in calls.iter().filter_map(Weak::upgrade) {
             alive();
@@ -49,7 +49,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, _params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        self.0.heard();
+        self.0.note_activity();
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

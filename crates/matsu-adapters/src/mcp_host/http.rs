@@ -15,7 +15,7 @@ pub fn transport(
     headers: &BTreeMap<String, String>,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
     let mut builder = crate::http::builder().connect_timeout(CONNECT_MAX).redirect(reqwest::redirect::Policy::none());
-    let host = reqwest::Url::parse(url).map_err(|error| format!("its url is no address: {error}"))?;
+    let host = reqwest::Url::parse(url).map_err(|error| format!("its url is not a valid address: {error}"))?;
     if host.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.") || host == "[::1]") {
         builder = builder.no_proxy();
     }

@@ -92,7 +92,9 @@ impl Server {
         let name = &self.config.name;
         let live = match self.connection().await {
             Ok(live) => live,
-            Err(reason) => return ToolReply::Now(ToolAnswer::error(format!("the server {name} is away: {reason}"))),
+            Err(reason) => {
+                return ToolReply::Now(ToolAnswer::error(format!("the MCP server {name} is not available: {reason}")));
+            }
         };
         live.ears.listen(&request.alive);
         let mut params = CallToolRequestParams::new(tool.to_owned());
@@ -104,7 +106,7 @@ impl Server {
                 let driver = task_driver::Driver::new(live.peer.clone(), created.task, self.clock, farewells);
                 return ToolReply::Later(Box::pin(driver.run()));
             }
-            Ok(_) => ToolAnswer::error(format!("{tool} asks for input that nobody can give here")),
+            Ok(_) => ToolAnswer::error(format!("{tool} asks for input, which cannot be given here")),
             Err(error) => {
                 if matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) {
                     self.forget(&live).await;

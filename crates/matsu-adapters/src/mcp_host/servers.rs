@@ -69,7 +69,7 @@ impl ToolSource for ChatServers {
         for (at, (server, tools)) in self.servers.iter().zip(lists).enumerate() {
             match tools {
                 Ok(tools) => found.extend(tools.into_iter().map(|tool| (at, tool))),
-                Err(reason) => notes.push(format!("the tools of {} are away: {reason}", server.config.name)),
+                Err(reason) => notes.push(format!("the tools of {} are not available: {reason}", server.config.name)),
             }
         }
         let pairs: Vec<(&str, &str)> =

@@ -98,7 +98,7 @@ async fn a_server_is_listed_and_called() {
 }
 
 #[tokio::test]
-async fn b18_two_servers_with_one_tool_are_called_apart_under_legal_names() {
+async fn two_servers_with_one_tool_are_called_apart_under_legal_names() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
     for (place, text) in [(&one, "first"), (&two, "second")] {
@@ -120,7 +120,7 @@ async fn b18_two_servers_with_one_tool_are_called_apart_under_legal_names() {
 }
 
 #[tokio::test]
-async fn b13_a_server_killed_in_mid_call_is_an_error_and_comes_back() {
+async fn a_server_killed_in_mid_call_is_an_error_and_comes_back() {
     let host = host(&json!({ "all": everything() }));
     let servers = host.for_chat("a");
     let offered = names(&servers).await;
@@ -141,7 +141,7 @@ async fn b13_a_server_killed_in_mid_call_is_an_error_and_comes_back() {
 }
 
 #[tokio::test]
-async fn b13_each_real_peer_is_killed_in_mid_call_and_started_again_by_the_next() {
+async fn each_real_peer_is_killed_in_mid_call_and_started_again_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().display().to_string();
     let files = json!({ "command": program("mcp-server-filesystem"), "args": [mark] });
@@ -172,7 +172,7 @@ async fn b13_each_real_peer_is_killed_in_mid_call_and_started_again_by_the_next(
 }
 
 #[tokio::test]
-async fn b13_a_server_that_is_down_is_named_and_the_others_work() {
+async fn a_server_that_is_down_is_named_and_the_others_work() {
     let host = host(&json!({ "gone": { "command": "/does/not/exist" }, "time": time() }));
     let servers = host.for_chat("a");
     let offered = servers.offer().await;
@@ -187,10 +187,10 @@ async fn a_server_that_is_down_is_tried_again_with_growing_pauses() {
     let servers = host.for_chat("a");
     for pause in [1, 2, 4, 8] {
         assert!(!servers.offer().await.notes[0].contains("tried again"), "tried now");
-        let told = servers.offer().await.notes[0].clone();
+        let text = servers.offer().await.notes[0].clone();
         assert!(
-            told.contains(&format!("tried again in {pause} s")) || told.contains(&format!("in {} s", pause + 1)),
-            "{told}"
+            text.contains(&format!("tried again in {pause} s")) || text.contains(&format!("in {} s", pause + 1)),
+            "{text}"
         );
         Clock::system().sleep(Duration::from_secs(pause)).await;
     }
@@ -198,7 +198,7 @@ async fn a_server_that_is_down_is_tried_again_with_growing_pauses() {
 }
 
 #[tokio::test]
-async fn b19_a_strict_server_is_greeted_first_and_a_hundred_rounds_leave_no_child() {
+async fn a_strict_server_is_greeted_first_and_a_hundred_rounds_leave_no_child() {
     // It answers everything but a greeting with an error until it was greeted, and ends if it was not.
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("strict-server.py");
@@ -226,7 +226,7 @@ async fn a_server_that_is_slow_to_start_is_there_all_the_same() {
 
 /// Three servers of others, a hundred rounds together.
 #[tokio::test]
-async fn b19_real_peers_are_opened_called_and_closed_a_hundred_times_and_leave_no_child() {
+async fn real_peers_are_opened_called_and_closed_a_hundred_times_and_leave_no_child() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().display().to_string();
     // An argument that none of them minds tells our processes from others of the same program.

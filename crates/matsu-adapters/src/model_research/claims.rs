@@ -23,7 +23,7 @@ pub struct ModelClaims {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ClaimsAnswer {
     claims: Vec<Claim>,
 }
 
@@ -63,7 +63,7 @@ impl ClaimMaker for ModelClaims {
             "passage": request.fragment,
         });
         let question = Question { name: "claims", instructions: INSTRUCTIONS, schema, data };
-        let answer: Answer = ask(&self.provider, self.clock, &question).await?;
+        let answer: ClaimsAnswer = ask(&self.provider, self.clock, &question).await?;
         // A page may have talked the model into reciting what it was told; that is nothing the page says.
         let is_own = |claim: &Claim| !recites(&claim.text, INSTRUCTIONS) || recites(&claim.text, &request.fragment);
         let claims = answer.claims.into_iter().filter(is_own).take(CLAIMS_PER_FRAGMENT_MAX);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_model_was_told_is_no_claim() {
+    async fn text_of_the_prompt_is_no_claim() {
         let recited = format!("It rains. {}", &INSTRUCTIONS[..90]);
         let said = json!({ "claims": [
             { "text": recited, "quote": "It rains" },

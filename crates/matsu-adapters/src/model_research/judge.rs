@@ -24,7 +24,7 @@ pub struct ModelJudge {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct StanceAnswer {
     stances: Vec<Weights>,
 }
 
@@ -64,7 +64,7 @@ impl Judge for ModelJudge {
         });
         let data = json!({ "claim": claim, "passages": passages });
         let question = Question { name: "stances", instructions: INSTRUCTIONS, schema, data };
-        let answer: Answer = ask(&self.provider, self.clock, &question).await?;
+        let answer: StanceAnswer = ask(&self.provider, self.clock, &question).await?;
         if answer.stances.len() != passages.len() {
             let words = format!("{} stances for {} passages", answer.stances.len(), passages.len());
             return Err(ModelError::Malformed(words));

@@ -61,7 +61,7 @@ async fn once(provider: &Arc<dyn Provider>, clock: Clock, question: &Question) -
             return Ok(texts.collect());
         }
     }
-    Err(ModelError::Unavailable("the answer broke off".to_owned()))
+    Err(ModelError::Unavailable("the answer was cut off".to_owned()))
 }
 
 /// Models like to wrap JSON in a fence, and programs to say a sentence around it.

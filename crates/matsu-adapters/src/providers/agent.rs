@@ -86,6 +86,7 @@ impl AgentModel {
             task_id: None,
             input: checked.input,
             say: Say::Message,
+            feedback: None,
             resume: None,
             token: Token::new(&secret::mint()),
         };

@@ -75,7 +75,8 @@ fn headers(config: &ProviderConfig, wire: &dyn Wire) -> Result<HeaderMap, Fault>
         let (name, before) = wire.key_header();
         let value = HeaderValue::from_str(&format!("{before}{}", key.reveal()));
         // The error would not name the key, but neither must we.
-        let mut value = value.map_err(|_| Fault::new(ProviderFault::Auth, "the key holds what no key can hold"))?;
+        let mut value = value
+            .map_err(|_| Fault::new(ProviderFault::Auth, "the key has a character that an HTTP header cannot carry"))?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_static(name), value);
     }

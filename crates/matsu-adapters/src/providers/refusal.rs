@@ -27,7 +27,7 @@ impl Fault {
     }
 
     pub fn truncated() -> Self {
-        Self::new(ProviderFault::Truncated, "the answer broke off before its end")
+        Self::new(ProviderFault::Truncated, "the answer was cut off before its end")
     }
 }
 

@@ -86,7 +86,7 @@ async fn every_vendor_streams_text_calls_and_counts() {
 }
 
 #[tokio::test]
-async fn b15_what_three_models_made_is_accepted_by_each_strict_vendor() {
+async fn what_three_models_made_is_accepted_by_each_strict_vendor() {
     for wire in WIRES {
         let server = ModelServer::strict(Script::new().always(Reply::text("fine"))).unwrap();
         let (text, _) = turn(&*open(config(wire.name(), &server)), transcript()).await.unwrap();
@@ -263,9 +263,9 @@ async fn model_names_arrive_as_they_were_configured() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_a_wrong_address_is_refused() {
-    let nobody =
+    let unreachable =
         ProviderConfig { base_url: Some("http://127.0.0.1:9".into()), ..ProviderConfig::new("m", "ollama", "m") };
-    let error = turn(&*open(nobody), hello()).await.unwrap_err();
+    let error = turn(&*open(unreachable), hello()).await.unwrap_err();
     assert_eq!(error.fault, ProviderFault::Transport);
     for base in ["not an address", "http://user:secret@127.0.0.1/"] {
         let config = ProviderConfig { base_url: Some(base.into()), ..ProviderConfig::new("m", "ollama", "m") };

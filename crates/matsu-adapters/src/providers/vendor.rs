@@ -22,7 +22,8 @@ impl Vendor {
     pub fn new(config: ProviderConfig, wire: &'static dyn Wire, clock: Clock) -> Result<Self, String> {
         let base = config.base_url.clone().unwrap_or_else(|| wire.base_url().to_owned());
         let url = format!("{}{}", base.trim_end_matches('/'), wire.path(&config.model));
-        let url = reqwest::Url::parse(&url).map_err(|error| format!("base_url {base:?} is no address: {error}"))?;
+        let url =
+            reqwest::Url::parse(&url).map_err(|error| format!("base_url {base:?} is not a valid address: {error}"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err("base_url must not hold a password; a key comes from key_env or key_file".to_owned());
         }

@@ -10,6 +10,7 @@ use matsu_reader::wire;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::lockdown;
+use crate::descriptors;
 
 /// Documents nest, and their parsers recurse with them. Who needs more than this is ended by the overflow.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
@@ -27,7 +28,7 @@ pub fn run() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
-    lockdown::close_inherited();
+    descriptors::close_inherited();
     // Whatever a library prints must not get between the answers.
     let answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     rustix::stdio::dup2_stdout(io::stderr())?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use matsu_core::ports::extractor::ExtractError;
-use matsu_reader::wire::{Answer, Request};
+use matsu_reader::wire::{ReaderReply, Request};
 
 use super::DocumentReader;
 
@@ -10,7 +10,7 @@ pub struct InProcess;
 
 #[async_trait]
 impl DocumentReader for InProcess {
-    async fn ask(&self, request: Request) -> Result<Answer, ExtractError> {
+    async fn ask(&self, request: Request) -> Result<ReaderReply, ExtractError> {
         matsu_reader::answer(&request)
     }
 }

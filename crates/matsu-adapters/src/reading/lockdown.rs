@@ -22,12 +22,6 @@ const DESCRIPTORS_MAX: u64 = 1;
 /// What the newest kernels know; older ones enforce what they have.
 const NEWEST: ABI = ABI::V9;
 
-/// Closes everything that was inherited, except for the three standard streams. Must come first: what is open stays
-/// usable, whatever is forbidden later.
-pub fn close_inherited() {
-    raw::close_from(3);
-}
-
 /// Locks this process down. Must be called before there is a second thread, for the layers hold for the calling
 /// thread and those it starts.
 ///

@@ -13,7 +13,7 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::extractor::{ExtractError, Extractor};
 use matsu_core::ports::fetcher::FetchedPage;
 use matsu_core::research::document::Document;
-use matsu_reader::wire::{Answer, Request};
+use matsu_reader::wire::{ReaderReply, Request};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -78,7 +78,7 @@ impl Readers {
     }
 
     /// One document, by a process that is idle or by a new one.
-    async fn read(&self, request: &Request) -> Result<Answer, ExtractError> {
+    async fn read(&self, request: &Request) -> Result<ReaderReply, ExtractError> {
         let used_before = lock(&self.idle).pop().map(|idle| idle.process);
         if let Some(process) = used_before
             && let Some(answer) = self.read_with(process, request, IfItDies::SayNothing).await
@@ -97,7 +97,7 @@ impl Readers {
         mut process: ReaderProcess,
         request: &Request,
         if_it_dies: IfItDies,
-    ) -> Option<Result<Answer, ExtractError>> {
+    ) -> Option<Result<ReaderReply, ExtractError>> {
         match self.clock.within(self.limits.time_max, process.exchange(request)).await {
             Some(Ok(answer)) => {
                 if process.documents < self.limits.documents_max {
@@ -161,7 +161,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl DocumentReader for Readers {
-    async fn ask(&self, request: Request) -> Result<Answer, ExtractError> {
+    async fn ask(&self, request: Request) -> Result<ReaderReply, ExtractError> {
         let Ok(_turn) = self.turns.acquire().await else {
             return Err(ExtractError::Unavailable("the readers are closed".to_owned()));
         };

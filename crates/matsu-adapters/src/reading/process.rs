@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use matsu_core::ports::extractor::ExtractError;
-use matsu_reader::wire::{ANSWER_BYTES_MAX, Answer, Request, parse_answer};
+use matsu_reader::wire::{ANSWER_BYTES_MAX, ReaderReply, Request, parse_answer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
@@ -46,7 +46,7 @@ impl ReaderProcess {
     }
 
     /// Asks and hears the answer. After an error it can be asked nothing more.
-    pub async fn exchange(&mut self, request: &Request) -> io::Result<Result<Answer, ExtractError>> {
+    pub async fn exchange(&mut self, request: &Request) -> io::Result<Result<ReaderReply, ExtractError>> {
         self.documents += 1;
         let Self { stdin, stdout, stderr, .. } = self;
         let head = request.head()?;

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_result_is_told_where_it_came() {
+    fn a_late_result_is_placed_where_it_came() {
         let history = [
             Entry::assistant("m", vec![call("a")], NOW),
             Entry::assistant("m", vec![Item::text("it runs")], NOW),

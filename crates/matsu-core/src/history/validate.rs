@@ -1,4 +1,4 @@
-//! The rules of a transcript, all of them, checked at every door.
+//! The rules of a transcript, all of them, checked wherever one is read.
 //!
 //! A call may stand without its result: the process may have died between the two. A result never stands without
 //! its call.

@@ -2,7 +2,6 @@
 //! it is read, so a server that changes its language changes what it says.
 
 use crate::language::Language;
-use crate::limits::NOTIFICATION_TEXT_CHARS_MAX;
 
 use super::{Cause, Notification};
 
@@ -106,20 +105,14 @@ pub fn instruction(language: Language, notification: &Notification) -> String {
     }
 }
 
-/// How much of a person's words a notification carries.
-#[must_use]
-pub fn clipped(text: &str) -> String {
-    crate::job::end::clip(text, NOTIFICATION_TEXT_CHARS_MAX)
-}
-
 fn person_wrote(language: Language, said: &str, times: i64) -> String {
     match (language, times) {
         (Language::English, 1) => format!("A person wrote to you in the chat: {said}"),
-        (Language::English, times) => format!("A person wrote to you in the chat {times} times, last: {said}"),
+        (Language::English, times) => format!("A person wrote to you in the chat {times} times:\n{said}"),
         (Language::Japanese, 1) => format!("ユーザーからチャットにメッセージがあります: {said}"),
-        (Language::Japanese, times) => format!("ユーザーからチャットに{times}件のメッセージがあります。最新: {said}"),
+        (Language::Japanese, times) => format!("ユーザーからチャットに{times}件のメッセージがあります:\n{said}"),
         (Language::Korean, 1) => format!("사용자가 채팅에 메시지를 남겼습니다: {said}"),
-        (Language::Korean, times) => format!("사용자가 채팅에 메시지 {times}건을 남겼습니다. 최근 메시지: {said}"),
+        (Language::Korean, times) => format!("사용자가 채팅에 메시지 {times}건을 남겼습니다:\n{said}"),
     }
 }
 
@@ -191,8 +184,8 @@ mod tests {
         for language in Language::ALL {
             for cause in Cause::ALL {
                 assert!(!what_to_do(*language, *cause).is_empty(), "{language} {cause}");
-                let told = !matches!(cause, Cause::PersonWrote | Cause::Notice);
-                assert_eq!(!happened(*language, *cause).is_empty(), told, "{language} {cause}");
+                let has_text = !matches!(cause, Cause::PersonWrote | Cause::Notice);
+                assert_eq!(!happened(*language, *cause).is_empty(), has_text, "{language} {cause}");
             }
             assert!(interrupt(*language).contains("get_notifications"));
             assert!(interrupt_line(*language).contains("get_notifications"));

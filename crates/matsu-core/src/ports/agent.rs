@@ -2,19 +2,28 @@
 //!
 //! A host decides how a program is started, confined and read. What a run means for its task is decided elsewhere.
 
+mod apply;
+mod checks;
+mod events;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::clock::Timestamp;
+use crate::confinement::Confinement;
 use crate::error_code::ErrorCode;
 use crate::id::{JobId, RunId, SessionId, TaskId};
 use crate::job::Lease;
-use crate::run::{Changes, Confinement, Isolation, LeftWork, Mode, Question, RunInput, RunPresence, Usage};
+use crate::receipt::{Check, Consent};
+use crate::run::{Changes, Isolation, Mode, RunInput, RunPresence};
 use crate::secret::Token;
 use crate::words::words;
+
+pub use apply::{Applied, ApplyError};
+pub use checks::{CheckOrder, Program, StartedCheck};
+pub use events::{RunEnd, RunEvent, Verdict};
 
 /// The command lines of this machine.
 #[async_trait]
@@ -43,6 +52,29 @@ pub trait AgentHost: Send + Sync {
     /// It could not be started; nothing runs.
     async fn start(&self, order: RunOrder) -> Result<Box<dyn LiveRun>, StartError>;
 
+    /// Starts the check of what a run has left.
+    ///
+    /// # Errors
+    /// It could not be started; nothing runs.
+    async fn start_check(&self, _order: CheckOrder) -> Result<StartedCheck, StartError> {
+        let message = "this process cannot run checks".to_owned();
+        Err(StartError { code: ErrorCode::AgentStartFailed, message })
+    }
+
+    /// Follows a check that was started earlier, from the beginning of its output.
+    ///
+    /// # Errors
+    /// Nothing is left of it that could be followed.
+    async fn adopt_check(&self, lease: &Lease, run: &RunId) -> Result<StartedCheck, StartError> {
+        let message = format!("nothing is left of check {run} of job {}", lease.job_id);
+        Err(StartError { code: ErrorCode::SupervisorLost, message })
+    }
+
+    /// Whether a person has allowed this file of a repository, as it is.
+    fn is_allowed(&self, _consent: &Consent) -> bool {
+        false
+    }
+
     /// What this machine has of the last run of a job.
     fn trace(&self, _job: &JobId) -> Option<RunTrace> {
         None
@@ -53,7 +85,7 @@ pub trait AgentHost: Send + Sync {
     /// # Errors
     /// Nothing is left of it that could be followed.
     async fn adopt(&self, lease: &Lease, run: &RunId, _stored: u64) -> Result<Box<dyn LiveRun>, StartError> {
-        let message = format!("nothing is left of run {run} of job {}", lease.job_id);
+        let message = format!("the folder of run {run} of job {} does not exist", lease.job_id);
         Err(StartError { code: ErrorCode::SupervisorLost, message })
     }
 
@@ -80,11 +112,24 @@ pub trait AgentHost: Send + Sync {
     /// The branch or its repository is gone.
     async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String>;
 
-    /// Puts the patch of a run into the tree it was branched from. All or nothing.
+    /// Merges the changes of a run into the tree it was branched from, and removes its branch. With `keep_conflicts`
+    /// files that both have changed are written with conflict markers; without it nothing is written then.
     ///
     /// # Errors
-    /// Why it does not apply; nothing was changed.
-    async fn apply(&self, changes: &Changes) -> Result<(), String>;
+    /// Why not; nothing was written.
+    async fn apply(&self, job: &JobId, changes: &Changes, keep_conflicts: bool) -> Result<Applied, ApplyError>;
+
+    /// Takes back what [`AgentHost::apply`] wrote, keeps what the user has changed since, and restores the branch.
+    ///
+    /// # Errors
+    /// Why not; nothing was written.
+    async fn undo_apply(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError>;
+
+    /// Removes the branch of a run. Its commits stay under the task's own references.
+    ///
+    /// # Errors
+    /// The branch was moved, is checked out, or its repository is gone.
+    async fn discard(&self, changes: &Changes) -> Result<(), String>;
 }
 
 /// How a machine confines runs.
@@ -139,7 +184,7 @@ pub struct Agent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectBack {
     /// Its program is told the way. One that is not may still find it.
-    pub is_told: bool,
+    pub is_enabled: bool,
     /// Toolsets and tools beyond `sessions`.
     pub grants: String,
     pub report: ReportRule,
@@ -231,6 +276,12 @@ pub struct RunWish {
     pub mode_max: Option<Mode>,
     /// Several agents write at once: each needs a tree of its own.
     pub must_isolate: bool,
+    /// What must pass before the run counts as done.
+    pub check: Option<Check>,
+    /// How often a failed check goes back into the conversation.
+    pub retries: u32,
+    /// Agents to try when one cannot do it, in this order.
+    pub fallback: Vec<String>,
     pub presence: Option<RunPresence>,
 }
 
@@ -288,6 +339,7 @@ pub struct Probe {
 #[derive(Clone, Debug)]
 pub struct RunTrace {
     pub run_id: RunId,
+    pub program: Program,
     /// The attempt that started it.
     pub attempt: i64,
     pub session_id: SessionId,
@@ -327,6 +379,8 @@ pub struct RunOrder {
     pub task_id: Option<TaskId>,
     pub input: RunInput,
     pub say: Say,
+    /// The words of [`Say::Feedback`].
+    pub feedback: Option<String>,
     pub resume: Option<Resume>,
     /// Opens the run's own session.
     pub token: Token,
@@ -343,6 +397,8 @@ pub enum Say {
     GoOnAfterRestart,
     /// The message, to a new conversation on another machine than the one that it was begun on.
     BeginElsewhere,
+    /// What an earlier program of the same work has left: a failed check, or an agent that could not do it.
+    Feedback,
 }
 
 /// A conversation to go on with.
@@ -393,51 +449,4 @@ pub trait LiveRun: Send {
     fn ran_seconds(&self) -> u32 {
         0
     }
-}
-
-/// Something that a run did.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RunEvent {
-    /// A part of its result.
-    Output(String),
-    /// A line of what it is doing.
-    Log(String),
-    /// The vendor's name for the conversation.
-    Session(String),
-    Usage(Usage),
-    Question(Question),
-    /// Every process is gone. The last event.
-    Ended(Box<RunEnd>),
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunEnd {
-    pub exit_code: Option<i32>,
-    pub verdict: Verdict,
-    pub stdout_tail: String,
-    pub stderr_tail: String,
-    pub processes_ended: u32,
-    pub changes: Option<Changes>,
-    /// How it was confined.
-    pub confinement: Option<Confinement>,
-    /// Its folder stays, and why.
-    pub left_work: Option<LeftWork>,
-}
-
-/// What the program's own words and its exit code together mean.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
-    #[default]
-    Success,
-    Failure {
-        code: ErrorCode,
-        message: String,
-        retryable: bool,
-    },
-    /// The vendor says when there is more to be had.
-    Quota {
-        until: Timestamp,
-        message: String,
-    },
 }

@@ -66,7 +66,7 @@ pub enum FetchOutcome {
         /// The owner's cookies were sent to learn this: what is there is for the owner alone.
         is_private: bool,
     },
-    /// A person must open a door: 401, 403, a challenge, a login, a CAPTCHA.
+    /// A person must log in: 401, 403, a challenge, a login, a CAPTCHA.
     NeedsAuth {
         auth_type: AuthType,
     },

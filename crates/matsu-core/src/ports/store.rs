@@ -13,6 +13,7 @@ pub mod feedback;
 pub mod jobs;
 pub mod nodes;
 pub mod notifications;
+pub mod notify;
 pub mod runs;
 pub mod sessions;
 pub mod spending;
@@ -37,7 +38,7 @@ pub use error::StoreError;
 pub use evidence::{
     ClaimRow, ClaimView, Cleared, EdgeView, EvidenceStore, EvidenceTotals, Materials, MaterialsWish, NewAuthItem,
     NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, PassageRow, Recorded, Removal, SearchList, SearchRow,
-    SearchWish,
+    SearchWish, Unverified,
 };
 pub use feedback::{CorrectEdge, CorrectedEdge, FeedbackEntry, FeedbackStore, NewRule, SetAdoption};
 pub use jobs::{
@@ -46,6 +47,7 @@ pub use jobs::{
 };
 pub use nodes::{LeftRun, NewNode, NodeStore, SlotUse};
 pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
+pub use notify::NotifyStore;
 pub use runs::{
     AgentSession, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, RunStore,
     SessionClaim, SessionNote,
@@ -55,8 +57,8 @@ pub use sessions::{
 };
 pub use spending::{Reservation, SpendingStore};
 pub use tasks::{
-    Expired, ExpiryRule, InsertedTask, Reassign, SetStatus, Steer, StopTask, StoppedTask, TaskFilter, TaskLookup,
-    TaskStore,
+    Expired, ExpiryRule, InsertedTask, Reassign, SetReview, SetStatus, Steer, StopTask, StoppedTask, TaskFilter,
+    TaskLookup, TaskStore,
 };
 pub use transcripts::{AppendEntries, Change, Describe, TranscriptStore};
 pub use turns::{ChatCall, Conversation, EndTurn, Turn, TurnOutcome, TurnStore};
@@ -83,6 +85,7 @@ pub trait Store:
     + ChatStore
     + SessionStore
     + NotificationStore
+    + NotifyStore
     + TurnStore
     + TranscriptStore
     + Send

@@ -1,4 +1,4 @@
-//! The auth queue: pages that a person must open a door to. One item per owner and address.
+//! The auth queue: pages that need a login by a person. One item per owner and address.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,14 +30,14 @@ words! {
     }
 }
 
-/// A search that a closed door holds up.
+/// A search that waits for a login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
     pub task_id: TaskId,
     pub search_id: JobId,
 }
 
-/// A page that a person must open a door to.
+/// A page that needs a login by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuthItem {
     pub id: AuthItemId,

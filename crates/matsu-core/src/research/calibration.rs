@@ -248,7 +248,7 @@ mod tests {
         ] {
             assert_eq!(is_refit_due(samples, fits), wanted, "{samples} samples, {fits} fits");
         }
-        assert!(is_refit_due(11, 0), "two corrections at once, and nobody saw the tenth alone");
+        assert!(is_refit_due(11, 0), "two corrections at once, and neither saw the tenth alone");
     }
 
     #[test]

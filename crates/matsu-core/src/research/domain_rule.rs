@@ -40,7 +40,7 @@ pub struct DomainPattern(String);
 pub enum PatternError {
     #[error("a host name such as example.com or a pattern such as *.example.com")]
     Malformed,
-    #[error("a domain below the public suffix {0}, which is shared by strangers")]
+    #[error("a domain below the public suffix {0}, which unrelated sites share")]
     PublicSuffix(String),
 }
 

@@ -84,7 +84,8 @@ fn join_short_end<'a>(text: &str, pieces: &'a [Sentence], mut runs: Vec<&'a [Sen
         return runs;
     }
     let mut border = pieces.len() - last.len();
-    while border > first + 1 && chars(text, pieces[border].start, end) < PASSAGE_CHARS_MIN {
+    let length = |border: usize| chars(text, pieces[border].start, end);
+    while border > first + 1 && length(border) < PASSAGE_CHARS_MIN && length(border - 1) <= PASSAGE_CHARS_MAX {
         border -= 1;
     }
     runs.push(&pieces[first..border]);

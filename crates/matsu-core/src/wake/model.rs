@@ -97,13 +97,13 @@ fn two_sleepers_and_a_writer_all_come_to_their_end() {
 fn who_is_woken_without_knowing_why_reads_and_sleeps_again() {
     every_order(|| {
         let world = World::new();
-        let (sleeper, stranger) = (world.clone(), world.clone());
+        let (sleeper, publisher) = (world.clone(), world.clone());
         let sleeper = thread::spawn(move || sleeper.wait_for(1));
         // Something was missed and nobody knows what: everyone is woken, before or after the change.
-        let stranger = thread::spawn(move || stranger.hub.publish_all());
+        let publisher = thread::spawn(move || publisher.hub.publish_all());
         world.write(1);
         sleeper.join().unwrap();
-        stranger.join().unwrap();
+        publisher.join().unwrap();
     });
 }
 
@@ -111,8 +111,8 @@ fn who_is_woken_without_knowing_why_reads_and_sleeps_again() {
 fn a_read_that_counts_as_fresh_has_seen_all_that_was_published() {
     every_order(|| {
         let world = World::new();
-        let told = Arc::new(AtomicU64::new(0));
-        let (writer, tells) = (world.clone(), Arc::clone(&told));
+        let is_published = Arc::new(AtomicU64::new(0));
+        let (writer, tells) = (world.clone(), Arc::clone(&is_published));
         let writer = thread::spawn(move || {
             writer.write(1);
             tells.store(1, Ordering::SeqCst);
@@ -122,7 +122,7 @@ fn a_read_that_counts_as_fresh_has_seen_all_that_was_published() {
         let number = world.hub.published();
         thread::yield_now();
         let found = world.read();
-        let was_published = told.load(Ordering::SeqCst) == 1;
+        let was_published = is_published.load(Ordering::SeqCst) == 1;
         let is_fresh = number >= world.hub.published_on(&World::topic());
         assert!(found == 1 || !was_published || !is_fresh, "a stale read was taken for a fresh one");
         writer.join().unwrap();

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use matsu_adapters::fetch::guard::{AddressGuard, Exception, is_public};
-use matsu_adapters::fetch::names::{GuardedNames, Names};
+use matsu_adapters::http::guard::{AddressGuard, Exception, is_public};
+use matsu_adapters::http::names::{GuardedNames, Names};
 use url::{Host, Url};
 
 use crate::input::{at_once, choice, first_line};

@@ -24,6 +24,8 @@ pub fn check(read: Result<Document, ExtractError>) {
     for passage in passages(&document) {
         assert!(passage.text.chars().count() <= PASSAGE_CHARS_MAX, "a passage that is too long");
         let from = document.text.chars().skip(passage.offset as usize);
-        assert!(from.take(20).eq(passage.text.chars().take(20)), "a passage that is not where it says");
+        // A passage may be shorter than what is compared.
+        let length = passage.text.chars().count().min(20);
+        assert!(from.take(length).eq(passage.text.chars().take(20)), "a passage that is not where it says");
     }
 }

@@ -33,9 +33,9 @@ fn relay(data: &[u8]) {
     let mut frames = Frames::default();
     for (nth, line) in data.split(|byte| *byte == b'\n').enumerate() {
         if nth % 3 == 2 {
-            frames.heard_from_daemon(line);
+            frames.received_from_daemon(line);
         } else {
-            frames.heard_from_client(line.to_vec());
+            frames.received_from_client(line.to_vec());
         }
     }
     for line in frames.give_up().iter().chain(&frames.handshake()) {

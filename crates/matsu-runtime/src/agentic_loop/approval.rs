@@ -58,6 +58,6 @@ impl Approver for ByDanger {
     }
 
     async fn ask(&self, call: PendingCall) -> Decision {
-        Decision::Denied(format!("{} needs a person's approval, and nobody is here to give it", call.name))
+        Decision::Denied(format!("{} needs a person's approval, which cannot be given here", call.name))
     }
 }

@@ -61,7 +61,7 @@ async fn once(
             ModelEvent::End(turn) => return Ok(turn),
         }
     }
-    let message = "the answer broke off before its end".to_owned();
+    let message = "the answer was cut off before its end".to_owned();
     Err(ProviderError { provider: provider.name().to_owned(), fault: ProviderFault::Truncated, message })
 }
 

@@ -50,7 +50,7 @@ impl Round<'_> {
     pub async fn run(&self, calls: &[Call], settled: &mut [Option<Settled>]) {
         let mut waiting: VecDeque<usize> = (0..calls.len()).collect();
         let mut running = FuturesUnordered::new();
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             while running.len() < self.options.calls_at_once_max
                 && let Some(at) = waiting.pop_front()
@@ -62,9 +62,9 @@ impl Round<'_> {
             if let Some(place) = settled.get_mut(at) {
                 *place = Some(answer);
             }
-            while let (Some(call), Some(Some(answer))) = (calls.get(told), settled.get(told)) {
+            while let (Some(call), Some(Some(answer))) = (calls.get(reported), settled.get(reported)) {
                 tell(self.sink, call, answer);
-                told += 1;
+                reported += 1;
             }
         }
     }
@@ -145,7 +145,7 @@ impl Round<'_> {
                 () = sign.notified() => {}
                 () = self.options.clock.sleep(patience) => {
                     let seconds = patience.as_secs_f64();
-                    return Err(format!("{} gave no sign of life for {seconds} s and was given up", call.name));
+                    return Err(format!("{} sent no progress for {seconds} s and was cancelled", call.name));
                 }
             }
         }

@@ -6,7 +6,8 @@ use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
 use matsu_core::ports::store::ChatCall;
 use matsu_core::principal::Principal;
-use matsu_core::run::{Answer, Question};
+use matsu_core::receipt::CONSENT_QUESTION;
+use matsu_core::run::{Answer, Question, RunInput};
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;
@@ -17,6 +18,14 @@ use crate::tasks::TaskError;
 pub struct OpenQuestion {
     pub job: Job,
     pub question: Question,
+}
+
+impl OpenQuestion {
+    /// The agent that asks.
+    #[must_use]
+    pub fn agent(&self) -> Option<String> {
+        serde_json::from_str::<RunInput>(&self.job.input_json).ok().map(|input| input.agent)
+    }
 }
 
 /// The question a parked job has asked.
@@ -59,7 +68,8 @@ impl Runtime {
     /// that id.
     ///
     /// # Errors
-    /// `NotFound` for a foreign task; `Invalid` if nothing of that id is being asked, or by several jobs.
+    /// `NotFound` for a foreign task; `NotYours` for a run that answers its own question; `Invalid` if nothing of that
+    /// id is being asked, or by several jobs.
     pub async fn answer(
         &self,
         owner: &Principal,
@@ -67,16 +77,19 @@ impl Runtime {
         job: Option<&JobId>,
         answer: &Answer,
     ) -> Result<(), TaskError> {
-        self.read(owner, task).await?;
+        self.read_own(owner, task).await?;
         check(answer)?;
+        if answer.id == CONSENT_QUESTION {
+            let message = "this question is answered by a person in a terminal: run matsu allow in the repository";
+            return Err(TaskError::Invalid(message.to_owned()));
+        }
         let jobs = self.jobs_of(task).await?;
         let is_meant = |asking: &&Job| job.is_none_or(|job| asking.id == *job);
         let asks = |job: &&Job| question_of(job).is_some_and(|question| question.id == answer.id);
         let asking: Vec<&Job> = jobs.iter().filter(is_meant).filter(asks).collect();
         if asking.len() > 1 {
             let ids = asking.iter().map(|job| job.id.as_str()).collect::<Vec<_>>().join(", ");
-            let message =
-                format!("{} jobs ask under the id {}: name one as answer.job_id: {ids}", asking.len(), answer.id);
+            let message = format!("{} jobs ask under the id {}: name one as job_id: {ids}", asking.len(), answer.id);
             return Err(TaskError::Invalid(message));
         }
         // The answer to a question that was answered before is for the store to compare.

@@ -97,7 +97,7 @@ impl ChatRuns {
         let own = OwnSession::begin_in_chat(cx, &caller, &turn.chat, &input, &agent.connect_back).await;
         let own = own.map_err(|error| NotStarted::for_now(error.code(), error.to_string()))?;
         // Before the program: its first call must find out whose it is.
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
@@ -107,14 +107,15 @@ impl ChatRuns {
             task_id: None,
             input: input.clone(),
             say: Say::Message,
+            feedback: None,
             resume: resume.clone(),
             token: own.token().clone(),
         };
         let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;
-        seat.works_in(live.directory());
+        handle.works_in(live.directory());
         let (checkpoint, session, outlives) = (RunCheckpoint::default(), own.session().clone(), outlives(cx));
         let (cx, host, stored) = (cx.clone(), Arc::clone(&self.host), OutputPosition::default());
-        let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives, stored, host };
+        let begin = Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives, stored, host };
         let run = Run::new(begin);
         Ok(Begun { run, session, delivery })
     }
@@ -132,13 +133,13 @@ impl ChatRuns {
         let later = |error: StoreError| NotStarted::for_now(error.code(), error.to_string());
         let stored = cx.runtime().store().output_position(&cx.lease.job_id, trace.attempt).await.map_err(later)?;
         let own = OwnSession::take_over(cx, trace, &input, &agent.connect_back).await.map_err(later)?;
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let live = self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await;
         let live = live.map_err(|error| NotStarted::for_now(error.code, error.message))?;
-        seat.works_in(live.directory());
+        handle.works_in(live.directory());
         let (checkpoint, session) = (RunCheckpoint::default(), own.session().clone());
         let (cx, host) = (cx.clone(), Arc::clone(&self.host));
-        let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: true, stored, host };
+        let begin = Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives: true, stored, host };
         Ok(Begun { run: Run::new(begin), session, delivery })
     }
 
@@ -194,7 +195,7 @@ impl ChatRuns {
 
 /// A program that waits itself has to find its way back for that.
 fn delivery(agent: &Agent) -> Result<Delivery, NotStarted> {
-    if agent.delivery == Delivery::Wait && !agent.connect_back.is_told {
+    if agent.delivery == Delivery::Wait && !agent.connect_back.is_enabled {
         let why = format!("definition {} has delivery = \"wait\" and no connect_back", agent.name);
         return Err(NotStarted::for_good(ErrorCode::AgentStartFailed, why));
     }
@@ -212,9 +213,9 @@ fn prompt(turn: &Turn, agent: &Agent, delivery: Delivery) -> String {
     who.into_iter().chain(said).collect::<Vec<_>>().join("\n\n")
 }
 
-const WAIT: &str = "A person talks with you in a chat. Call get_next_action of the MCP server matsu and do what it says: \
-                    answer what it gives you with send_message, then call get_next_action again as it tells you. Go on \
-                    like this until it says end_session; then stop. What you write elsewhere reaches nobody.";
+const WAIT: &str = "A person talks with you in a chat. Call get_next_action of the MCP server matsu and follow \
+                    its action: answer its messages with send_message, then call get_next_action again. Repeat \
+                    this until the action is end_session; then stop. What you write elsewhere is not delivered.";
 
 /// Returns when a program that should have called has not, and has been turned away.
 async fn turned_away(cx: &JobContext, session: &Session, delivery: Delivery) {

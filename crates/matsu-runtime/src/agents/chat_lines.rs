@@ -1,4 +1,4 @@
-//! What the house says to people in a chat whose agent it starts.
+//! System messages in a chat whose agent is started by Matsu.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ pub async fn of_stay(cx: &JobContext, turn: &Turn, session: &Session, end: &JobE
     }
     let why = match end {
         JobEnd::Failed { message, .. } => message.as_str(),
-        _ => "it ended before it was told to",
+        _ => "the program ended before the chat did",
     };
     if chat.acked_seq < last_seq(turn) {
         return Ok(failed(cx, turn, why, true, conversation_after(turn)));

@@ -22,7 +22,7 @@ use super::own_session::OwnSession;
 
 /// Where a run sits while it lasts.
 #[derive(Clone)]
-pub struct RunSeat {
+pub struct RunHandle {
     /// New with every start of a program.
     pub run_id: RunId,
     /// Shows that a connection comes through this run's own socket.
@@ -43,7 +43,7 @@ pub struct RunSeat {
     ended: watch::Receiver<Option<u32>>,
 }
 
-impl RunSeat {
+impl RunHandle {
     #[must_use]
     pub fn task_id(&self) -> Option<&TaskId> {
         self.context.job.task_id.as_ref()
@@ -61,25 +61,25 @@ impl RunSeat {
 /// All of them, in the order they began.
 #[derive(Default)]
 pub struct LiveRuns {
-    seats: Mutex<Vec<(Lease, RunSeat)>>,
+    handles: Mutex<Vec<(Lease, RunHandle)>>,
 }
 
 impl LiveRuns {
-    /// Takes a seat until what is returned is dropped.
+    /// Registers a run until the guard is dropped.
     #[must_use]
-    pub fn sit_down(
+    pub fn register(
         self: &Arc<Self>,
         context: &JobContext,
         input: &RunInput,
         own: &OwnSession,
         back: &ConnectBack,
         resume: Option<&Resume>,
-    ) -> Seated {
+    ) -> RunGuard {
         let (ended, listener) = watch::channel(None);
         let lease = context.lease.clone();
         let directory = input.directory.as_ref().map(PathBuf::from);
         let places = Places { roots: directory.iter().cloned().collect(), cwd: directory };
-        let seat = RunSeat {
+        let handle = RunHandle {
             run_id: own.run_id().clone(),
             socket_key: own.socket_key().clone(),
             owner: own.session().owner.clone(),
@@ -92,35 +92,35 @@ impl LiveRuns {
             grants: back.grants.as_str().into(),
             ended: listener,
         };
-        self.lock().push((lease.clone(), seat));
-        Seated { runs: Arc::clone(self), lease, ended }
+        self.lock().push((lease.clone(), handle));
+        RunGuard { runs: Arc::clone(self), lease, ended }
     }
 
     /// The runs of these tasks.
     #[must_use]
-    pub fn of_tasks(&self, tasks: &[TaskId]) -> Vec<RunSeat> {
-        let seats = self.lock();
-        let of_tasks = seats.iter().filter(|(_, seat)| seat.task_id().is_some_and(|id| tasks.contains(id)));
-        of_tasks.map(|(_, seat)| seat.clone()).collect()
+    pub fn of_tasks(&self, tasks: &[TaskId]) -> Vec<RunHandle> {
+        let handles = self.lock();
+        let of_tasks = handles.iter().filter(|(_, handle)| handle.task_id().is_some_and(|id| tasks.contains(id)));
+        of_tasks.map(|(_, handle)| handle.clone()).collect()
     }
 
     /// The run of this name, as its processes carry it.
     #[must_use]
-    pub fn find(&self, job: &str, attempt: i64) -> Option<RunSeat> {
-        let seats = self.lock();
-        let found = seats.iter().find(|(lease, _)| lease.job_id.as_str() == job && lease.attempt == attempt);
-        found.map(|(_, seat)| seat.clone())
+    pub fn find(&self, job: &str, attempt: i64) -> Option<RunHandle> {
+        let handles = self.lock();
+        let found = handles.iter().find(|(lease, _)| lease.job_id.as_str() == job && lease.attempt == attempt);
+        found.map(|(_, handle)| handle.clone())
     }
 
     /// The run of this id.
     #[must_use]
-    pub fn by_id(&self, run: &RunId) -> Option<RunSeat> {
-        let seats = self.lock();
-        seats.iter().find(|(_, seat)| seat.run_id == *run).map(|(_, seat)| seat.clone())
+    pub fn by_id(&self, run: &RunId) -> Option<RunHandle> {
+        let handles = self.lock();
+        handles.iter().find(|(_, handle)| handle.run_id == *run).map(|(_, handle)| handle.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Lease, RunSeat)>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<(Lease, RunHandle)>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,7 +132,7 @@ impl Runtime {
 
     /// The runs of a task and of those it started, as far as they run in this process. What a run started belongs to
     /// its session, and yet ends with it.
-    pub async fn runs_below(&self, owner: &Principal, id: &TaskId) -> Vec<RunSeat> {
+    pub async fn runs_below(&self, owner: &Principal, id: &TaskId) -> Vec<RunHandle> {
         if self.read(owner, id).await.is_err() {
             return Vec::new();
         }
@@ -148,22 +148,22 @@ impl Runtime {
     }
 }
 
-/// A run's own end of its seat.
-pub struct Seated {
+/// The run's own side of its handle.
+pub struct RunGuard {
     runs: Arc<LiveRuns>,
     lease: Lease,
     ended: watch::Sender<Option<u32>>,
 }
 
-impl Seated {
+impl RunGuard {
     /// Where its program is. What it asks others to do is meant from there: a run with a tree of its own does not reach
     /// past it into the user's.
     pub fn works_in(&self, directory: Option<PathBuf>) {
-        let mut seats = self.runs.lock();
-        if let (Some(directory), Some((_, seat))) =
-            (directory, seats.iter_mut().find(|(lease, _)| *lease == self.lease))
+        let mut handles = self.runs.lock();
+        if let (Some(directory), Some((_, handle))) =
+            (directory, handles.iter_mut().find(|(lease, _)| *lease == self.lease))
         {
-            seat.places = Places { roots: vec![directory.clone()], cwd: Some(directory) };
+            handle.places = Places { roots: vec![directory.clone()], cwd: Some(directory) };
         }
     }
 
@@ -172,7 +172,7 @@ impl Seated {
     }
 }
 
-impl Drop for Seated {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         self.runs.lock().retain(|(lease, _)| *lease != self.lease);
     }

@@ -78,9 +78,9 @@ impl OwnSession {
         input: &RunInput,
         back: &ConnectBack,
     ) -> Result<Self, StoreError> {
-        let nobody = || StoreError::NotFound { what: "agent", id: chat.id.to_string() };
+        let no_agent = || StoreError::NotFound { what: "agent", id: chat.id.to_string() };
         let started = StartedAgent {
-            agent_id: chat.agent_id.clone().ok_or_else(nobody)?,
+            agent_id: chat.agent_id.clone().ok_or_else(no_agent)?,
             project_id: chat.project_id.clone(),
             wanted: WantedFor::Chat(chat.id.clone()),
             job_id: cx.lease.job_id.clone(),
@@ -197,7 +197,7 @@ impl OwnSession {
 
 /// A named agent says itself how its task went, if it can.
 fn report_rule(input: &RunInput, back: &ConnectBack) -> ReportRule {
-    if input.presence.is_some() && back.is_told { ReportRule::Required } else { back.report }
+    if input.presence.is_some() && back.is_enabled { ReportRule::Required } else { back.report }
 }
 
 /// How long a program still has to leave by itself. `None`: its session goes on, or its end is none of the run's.

@@ -16,7 +16,19 @@ use crate::tasks::TaskError;
 pub struct RunLog {
     pub task: Task,
     pub agent: String,
+    /// The part is one of the result: the run keeps no log of its own.
+    pub is_result: bool,
     pub slice: OutputSlice,
+}
+
+/// Which part of what a run printed is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct LogWish<'a> {
+    /// Of several runs: which agent's.
+    pub agent: Option<&'a str>,
+    pub from: OutputFrom,
+    pub result_only: bool,
+    pub bytes_max: usize,
 }
 
 impl Runtime {
@@ -24,22 +36,18 @@ impl Runtime {
     ///
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if it has no such run.
-    pub async fn run_log(
-        &self,
-        owner: &Principal,
-        id: &TaskId,
-        agent: Option<&str>,
-        from: OutputFrom,
-        bytes_max: usize,
-    ) -> Result<RunLog, TaskError> {
+    pub async fn run_log(&self, owner: &Principal, id: &TaskId, wish: LogWish<'_>) -> Result<RunLog, TaskError> {
         let task = self.read(owner, id).await?;
-        let (job, input) = self.run_of(id, agent).await?;
-        let range = |stream| OutputRange { stream, from, bytes_max };
-        let mut slice = self.store().read_output(&job.id, range(OutputStream::Log)).await?;
-        if slice.total == 0 {
-            slice = self.store().read_output(&job.id, range(OutputStream::Result)).await?;
+        let (job, input) = self.run_of(id, wish.agent).await?;
+        let range = |stream| OutputRange { stream, from: wish.from, bytes_max: wish.bytes_max };
+        if !wish.result_only {
+            let slice = self.store().read_output(&job.id, range(OutputStream::Log)).await?;
+            if slice.total > 0 {
+                return Ok(RunLog { task, agent: input.agent, is_result: false, slice });
+            }
         }
-        Ok(RunLog { task, agent: input.agent, slice })
+        let slice = self.store().read_output(&job.id, range(OutputStream::Result)).await?;
+        Ok(RunLog { task, agent: input.agent, is_result: true, slice })
     }
 
     /// What a run in a worktree has changed.
@@ -60,12 +68,12 @@ impl Runtime {
     }
 
     /// The last run of a task, or that of one agent.
-    async fn run_of(&self, id: &TaskId, agent: Option<&str>) -> Result<(Job, RunInput), TaskError> {
+    pub(super) async fn run_of(&self, id: &TaskId, agent: Option<&str>) -> Result<(Job, RunInput), TaskError> {
         let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
         let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
         let runs =
             jobs.into_iter().filter_map(|job| serde_json::from_str(&job.input_json).ok().map(|input| (job, input)));
         let mut runs = runs.filter(|(_, input): &(Job, RunInput)| agent.is_none_or(|agent| input.agent == agent));
-        runs.next_back().ok_or_else(|| TaskError::Invalid(format!("task {id} is no run of an agent")))
+        runs.next_back().ok_or_else(|| TaskError::Invalid(format!("task {id} is not a run of an agent")))
     }
 }

@@ -25,7 +25,7 @@ use crate::context::JobContext;
 use crate::stop_signal::StopWord;
 
 use super::answers::answer_to;
-use super::live_runs::Seated;
+use super::live_runs::RunGuard;
 use super::output::OutputWriter;
 use super::own_session::OwnSession;
 use super::redacted::Redacted;
@@ -41,7 +41,7 @@ pub struct Run {
     live: Box<dyn LiveRun>,
     output: OutputWriter,
     known: RunOutput,
-    seat: Seated,
+    handle: RunGuard,
     own: OwnSession,
     /// The session is over; what that means has been seen to.
     is_session_over: bool,
@@ -63,7 +63,7 @@ pub struct Run {
 }
 
 /// What ends the wait for an answer.
-enum Heard {
+enum ParkEnd {
     Answer(Answer),
     /// It is told to stop, or has ended by itself.
     Stop,
@@ -81,7 +81,7 @@ pub struct Beginning {
     pub checkpoint: RunCheckpoint,
     pub resume: Option<Resume>,
     pub own: OwnSession,
-    pub seat: Seated,
+    pub handle: RunGuard,
     pub live: Box<dyn LiveRun>,
     /// Whether the run goes on without this process.
     pub outlives: bool,
@@ -92,7 +92,7 @@ pub struct Beginning {
 
 impl Run {
     pub fn new(begin: Beginning) -> Self {
-        let Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives, stored, host } = begin;
+        let Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives, stored, host } = begin;
         // The result of a stream comes whole at the end; another process may have begun to write it.
         let result = if agent.supports.stream { 0 } else { stored.result };
         let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone(), [result, stored.log]);
@@ -101,7 +101,9 @@ impl Run {
         // A conversation that goes on has its name from the beginning, whether or not the program says it again.
         let vendor_session = checkpoint.vendor_session.clone().or(resume.map(|resume| resume.vendor_session));
         let session_id = vendor_session.is_some().then(|| input.session.clone());
-        let known = RunOutput { agent: input.agent.clone(), session_id, vendor_session, ..RunOutput::default() };
+        let (agent_name, usage) = (input.agent.clone(), checkpoint.spent);
+        let tried = checkpoint.tried.clone();
+        let known = RunOutput { agent: agent_name, session_id, vendor_session, usage, tried, ..RunOutput::default() };
         Self {
             cx,
             agent,
@@ -110,7 +112,7 @@ impl Run {
             live,
             output,
             known,
-            seat,
+            handle,
             own,
             is_session_over: false,
             end_at: None,
@@ -135,11 +137,11 @@ impl Run {
             let (flush_at, end_at) = (self.output.flush_at(), self.end_at);
             let (event, position) = tokio::select! {
                 biased;
-                word = self.cx.stop.told_at_least(self.listens_for), if !self.is_ending => {
+                word = self.cx.stop.at_least(self.listens_for), if !self.is_ending => {
                     if word == StopWord::Shutdown && self.outlives {
                         return self.leave().await;
                     }
-                    self.told(word);
+                    self.on_stop_word(word);
                     continue;
                 }
                 patience = self.own.over(), if !self.is_session_over => {
@@ -171,7 +173,7 @@ impl Run {
 
     /// A graceful stop leaves it its grace; so does a pause, if the agent hears of it and has to report. Everything
     /// else ends it now.
-    fn told(&mut self, word: StopWord) {
+    fn on_stop_word(&mut self, word: StopWord) {
         match word {
             StopWord::EndSoon => self.listens_for = StopWord::Shutdown,
             StopWord::Yield if self.own.must_report() => {
@@ -225,7 +227,10 @@ impl Run {
                 self.output.push(OutputStream::Log, &format!("{line}\n"));
             }
             RunEvent::Session(id) => self.named(id).await,
-            RunEvent::Usage(usage) => self.known.usage = Some(usage),
+            RunEvent::Usage(usage) => {
+                let spent = self.checkpoint.spent.unwrap_or_default();
+                self.known.usage = Some(spent.plus(usage));
+            }
             RunEvent::Question(_) | RunEvent::Ended(_) => {}
         }
         self.reached = self.reached.max(position);
@@ -240,7 +245,8 @@ impl Run {
             return;
         }
         self.known.vendor_session = Some(vendor_session.clone());
-        self.known.session_id = Some(self.input.session.clone());
+        // The conversation of the task is the first agent's; another one's cannot be resumed under its name.
+        self.known.session_id = self.checkpoint.tried.is_empty().then(|| self.input.session.clone());
         self.checkpoint.vendor_session = Some(vendor_session);
         self.is_remembered = false;
         self.remember().await;
@@ -258,12 +264,12 @@ impl Run {
         self.checkpoint.place = place;
         let runtime = self.cx.runtime();
         let noted = match self.checkpoint.vendor_session.clone() {
-            Some(vendor_session) => {
+            Some(vendor_session) if self.checkpoint.tried.is_empty() => {
                 let session = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
                 runtime.store().note_session(&self.cx.lease, session, runtime.clock().now()).await
             }
-            // There is no conversation to go on with; its files are found by the checkpoint.
-            None => Ok(()),
+            // There is no conversation of this name to go on with; its files are found by the checkpoint.
+            _ => Ok(()),
         };
         let checkpoint = serde_json::json!(self.checkpoint);
         let kept = self.cx.checkpoint(&checkpoint).await;
@@ -282,23 +288,23 @@ impl Run {
         let answered = self.answered(&question, &text).await;
         self.live.set_parked(false);
         match answered {
-            Ok(Heard::Answer(answer)) => {
+            Ok(ParkEnd::Answer(answer)) => {
                 // A call of its own chat that waits for this answer is decided here: the run itself may not.
                 if let Some(run) = self.cx.runtime().live_runs().by_id(self.own.run_id()) {
                     self.cx.runtime().decide_in_chats(&run, &answer).await;
                 }
                 self.live.answer(&answer).await;
             }
-            Ok(Heard::SessionOver(patience)) => self.session_over(patience),
+            Ok(ParkEnd::SessionOver(patience)) => self.session_over(patience),
             // A run that is held back while it asks does not go on without an answer.
-            Ok(Heard::Stop) if self.cx.stop.word() == StopWord::Yield => self.end(),
+            Ok(ParkEnd::Stop) if self.cx.stop.word() == StopWord::Yield => self.end(),
             // It is left; the next owner asks again.
-            Ok(Heard::Leave) => {
+            Ok(ParkEnd::Leave) => {
                 self.is_left = true;
                 return;
             }
             // It has ended, or the next look at the stop signal ends it.
-            Ok(Heard::Stop) => {}
+            Ok(ParkEnd::Stop) => {}
             Err(error) => {
                 tracing::debug!(job.id = %self.cx.lease.job_id, %error, "a question could not be asked");
                 self.end();
@@ -307,7 +313,7 @@ impl Run {
         self.reached = self.reached.max(position);
     }
 
-    async fn answered(&mut self, question: &Question, text: &str) -> Result<Heard, StoreError> {
+    async fn answered(&mut self, question: &Question, text: &str) -> Result<ParkEnd, StoreError> {
         let (cx, outlives) = (self.cx.clone(), self.outlives);
         let (live, backlog, listens_for) = (&mut self.live, &mut self.backlog, self.listens_for);
         let (own, is_session_over) = (&mut self.own, self.is_session_over);
@@ -315,14 +321,14 @@ impl Run {
             loop {
                 tokio::select! {
                     biased;
-                    answer = answer_to(&cx, question) => return Heard::Answer(answer),
-                    _ = cx.stop.told_at_least(listens_for) => return Heard::Stop,
-                    patience = own.over(), if !is_session_over => return Heard::SessionOver(patience),
+                    answer = answer_to(&cx, question) => return ParkEnd::Answer(answer),
+                    _ = cx.stop.at_least(listens_for) => return ParkEnd::Stop,
+                    patience = own.over(), if !is_session_over => return ParkEnd::SessionOver(patience),
                     event = live.next() => {
                         let is_end = matches!(event, RunEvent::Ended(_));
                         backlog.push_back((event, live.position()));
                         if is_end {
-                            return Heard::Stop;
+                            return ParkEnd::Stop;
                         }
                     }
                 }
@@ -331,8 +337,8 @@ impl Run {
         tokio::select! {
             biased;
             // Not by the question itself, which would take its job out of the parked ones.
-            word = cx.stop.told_at_least(StopWord::Shutdown), if outlives => {
-                Ok(if word == StopWord::Shutdown { Heard::Leave } else { Heard::Stop })
+            word = cx.stop.at_least(StopWord::Shutdown), if outlives => {
+                Ok(if word == StopWord::Shutdown { ParkEnd::Leave } else { ParkEnd::Stop })
             }
             answered = answered => answered,
         }

@@ -7,21 +7,25 @@ use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
-use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, TraceState};
+use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, StartError, TraceState};
 use matsu_core::ports::store::{OutputPosition, StoreError};
-use matsu_core::run::{Continues, RunCheckpoint, RunInput};
+use matsu_core::run::{Continues, RunCheckpoint, RunInput, RunOutput};
 
 use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
 use crate::options::Expiry;
 
+use super::fallback::{hand_over, moves_on};
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run, go_on_command};
+
+/// The checkout of a large repository, and the end of processes.
+const CHECK_AROUND_SECONDS: u32 = 600;
 
 /// Runs agents on a host.
 #[derive(Clone)]
 pub struct AgentRuns {
-    host: Arc<dyn AgentHost>,
+    pub(super) host: Arc<dyn AgentHost>,
 }
 
 impl AgentRuns {
@@ -37,7 +41,15 @@ impl AgentRuns {
             // What this machine had begun before the run was given to another one; its work is kept as a branch.
             self.host.give_up(&cx.lease.job_id, Some(relocated.attempt)).await;
         }
-        match (cx.taken, self.host.trace(&cx.lease.job_id)) {
+        let trace = match self.host.trace(&cx.lease.job_id) {
+            // What it came to is in the checkpoint.
+            Some(trace) if trace.attempt <= checkpoint.done_attempt => {
+                self.host.forget(&cx.lease.job_id).await;
+                None
+            }
+            trace => trace,
+        };
+        match (cx.taken, trace) {
             (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun => self.take_over(cx, trace).await,
             (Taken::TakenOver, None) => match nothing_left(cx, &checkpoint).await? {
                 Left::NeverBegun => self.start(cx).await,
@@ -60,19 +72,22 @@ impl AgentRuns {
         let (input, checkpoint) = read(cx)?;
         let agent = self.agent(&input)?;
         let store = cx.runtime().store();
-        let stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
+        let mut stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
+        if stored.log == 0 {
+            stored.log = earlier_log(cx, &checkpoint).await?;
+        }
         let own = OwnSession::take_over(cx, &trace, &input, &agent.connect_back).await;
         let own = own.map_err(|error| no_session(&error))?;
         let resumed = trace.resumed_session.clone();
         let resume = resumed.map(|vendor_session| Resume { vendor_session, place: checkpoint.place.clone() });
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         match self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await {
             Ok(live) => {
                 tracing::info!(job.id = %cx.lease.job_id, run = %trace.run_id, "a run is followed again");
-                seat.works_in(live.directory());
+                handle.works_in(live.directory());
                 let (cx, host) = (cx.clone(), Arc::clone(&self.host));
                 let begin =
-                    Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives: true, stored, host };
+                    Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives: true, stored, host };
                 Ok(Run::new(begin))
             }
             Err(error) => {
@@ -82,7 +97,7 @@ impl AgentRuns {
         }
     }
 
-    fn agent(&self, input: &RunInput) -> Result<Agent, JobEnd> {
+    pub(super) fn agent(&self, input: &RunInput) -> Result<Agent, JobEnd> {
         let found = self.host.agents().into_iter().find(|agent| agent.name == input.agent);
         let gone = || failed(ErrorCode::AgentStartFailed, format!("there is no agent {} any more", input.agent));
         found.ok_or_else(gone)
@@ -98,9 +113,10 @@ impl AgentRuns {
         }
         let (resume, say) = conversation(cx, &mut input, &checkpoint).await?;
         let agent = self.agent(&input)?;
+        let stored = OutputPosition { log: earlier_log(cx, &checkpoint).await?, ..OutputPosition::default() };
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
-        let seat = cx.runtime().live_runs().sit_down(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
@@ -110,19 +126,24 @@ impl AgentRuns {
             task_id: cx.job.task_id.clone(),
             input: input.clone(),
             say,
+            feedback: checkpoint.feedback.clone(),
             resume: resume.clone(),
             token: own.token().clone(),
         };
         match self.host.start(order).await {
             Ok(live) => {
-                seat.works_in(live.directory());
-                let (host, stored, outlives) = (Arc::clone(&self.host), OutputPosition::default(), outlives(cx));
+                handle.works_in(live.directory());
+                let (host, outlives) = (Arc::clone(&self.host), outlives(cx));
                 let cx = cx.clone();
-                let begin = Beginning { cx, agent, input, checkpoint, resume, own, seat, live, outlives, stored, host };
+                let begin =
+                    Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives, stored, host };
                 Ok(Run::new(begin))
             }
             Err(error) => {
                 own.close(cx).await;
+                if self.moved_on(cx, &input, checkpoint.clone(), &error).await {
+                    return Err(JobEnd::Requeue { run_at: None });
+                }
                 Err(match &checkpoint.relocated {
                     Some(relocated) => {
                         let from = &relocated.from;
@@ -136,6 +157,25 @@ impl AgentRuns {
     }
 }
 
+impl AgentRuns {
+    /// Leaves a run that could not be started to the next agent of the list, if there is one.
+    async fn moved_on(
+        &self,
+        cx: &JobContext,
+        input: &RunInput,
+        mut checkpoint: RunCheckpoint,
+        error: &StartError,
+    ) -> bool {
+        let known = RunOutput { agent: input.agent.clone(), usage: checkpoint.spent, ..RunOutput::default() };
+        let checks = checkpoint.rounds;
+        if !moves_on(error.code) || !hand_over(input, &mut checkpoint, &known, &error.message, checks) {
+            return false;
+        }
+        checkpoint.done_attempt = cx.lease.attempt;
+        cx.keep(&checkpoint, &known).await.is_ok()
+    }
+}
+
 /// A store in memory is gone with its process, and no later one would know the run.
 pub(super) fn outlives(cx: &JobContext) -> bool {
     cx.runtime().expiry() == Expiry::Durable
@@ -143,10 +183,11 @@ pub(super) fn outlives(cx: &JobContext) -> bool {
 
 /// What is to be done, and what earlier attempts have left.
 fn read(cx: &JobContext) -> Result<(RunInput, RunCheckpoint), JobEnd> {
-    let input = serde_json::from_str(&cx.job.input_json)
-        .map_err(|error| failed(ErrorCode::InvalidParams, format!("the run cannot be read: {error}")))?;
+    let input: RunInput = serde_json::from_str(&cx.job.input_json)
+        .map_err(|error| failed(ErrorCode::InvalidParams, format!("the stored run cannot be read: {error}")))?;
     let checkpoint = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    Ok((input, checkpoint.unwrap_or_default()))
+    let checkpoint: RunCheckpoint = checkpoint.unwrap_or_default();
+    Ok((input.after(checkpoint.tried.len()), checkpoint))
 }
 
 /// What became of a run of which this machine has nothing.
@@ -160,7 +201,10 @@ enum Left {
 }
 
 async fn nothing_left(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<Left, JobEnd> {
-    let is_parked = cx.job.state == JobState::AwaitingInput;
+    // One that was parked before its program was started waited for a person's consent, and has it now.
+    let input: Option<RunInput> = serde_json::from_str(&cx.job.input_json).ok();
+    let waited = input.is_some_and(|input| input.consent.is_some()) && *checkpoint == RunCheckpoint::default();
+    let is_parked = cx.job.state == JobState::AwaitingInput && !waited;
     if checkpoint.relocated.is_some() {
         return Ok(if is_parked { Left::AskedElsewhere } else { Left::NeverBegun });
     }
@@ -179,6 +223,15 @@ fn removed(cx: &JobContext) -> JobEnd {
     failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
 }
 
+/// Where the log of a run goes on that was checked and works again: what it did before stays to be read.
+async fn earlier_log(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<u64, JobEnd> {
+    if checkpoint.done_attempt == 0 {
+        return Ok(0);
+    }
+    let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await;
+    stored.map(|stored| stored.log).map_err(|error| away(&error))
+}
+
 /// What the run goes on with, and what is said to it.
 async fn conversation(
     cx: &JobContext,
@@ -187,8 +240,18 @@ async fn conversation(
 ) -> Result<(Option<Resume>, Say), JobEnd> {
     if let Some(session) = &checkpoint.vendor_session {
         let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
-        let say = if checkpoint.machine_restarts > 0 { Say::GoOnAfterRestart } else { Say::GoOn };
+        let say = match &checkpoint.feedback {
+            Some(_) => Say::Feedback,
+            None if checkpoint.machine_restarts > 0 => Say::GoOnAfterRestart,
+            None => Say::GoOn,
+        };
         return Ok((Some(resume), say));
+    }
+    if !checkpoint.tried.is_empty() {
+        // Another agent has begun it: a new conversation in the same files.
+        let place = checkpoint.place.clone().or(input.continues.take().and_then(|continues| continues.place));
+        input.continues = Some(Continues { vendor_session: None, place });
+        return Ok((None, Say::Feedback));
     }
     let resume = match continued(input) {
         Some(resume) => Some(resume),
@@ -250,10 +313,33 @@ impl JobBody for AgentRuns {
     }
 
     fn run_seconds_max(&self, job: &Job) -> Option<u32> {
-        serde_json::from_str::<RunInput>(&job.input_json).ok().map(|input| input.timeout_seconds)
+        let input = serde_json::from_str::<RunInput>(&job.input_json).ok()?;
+        let checkpoint = job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let checkpoint: RunCheckpoint = checkpoint.unwrap_or_default();
+        match &input.check {
+            // It counts by itself; this only bounds what it takes besides.
+            Some(check) if checkpoint.to_check.is_some() || input.verifies.is_some() => {
+                Some(check.timeout_seconds.saturating_add(CHECK_AROUND_SECONDS))
+            }
+            _ => Some(input.timeout_seconds),
+        }
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
+        let (input, checkpoint) = match read(&cx) {
+            Ok(read) => read,
+            Err(end) => return end,
+        };
+        let to_check = checkpoint.to_check.clone().or_else(|| input.verifies.clone());
+        if let (Some(check), Some(known)) = (input.check.clone(), to_check) {
+            return self.check(&cx, input, checkpoint, check, *known).await;
+        }
+        if let Some(consent) = &input.consent
+            && checkpoint.done_attempt == 0
+            && let Err(end) = self.consented(&cx, consent).await
+        {
+            return end;
+        }
         match self.begin(&cx).await {
             Ok(run) => run.until_it_ends().await,
             Err(end) => end,

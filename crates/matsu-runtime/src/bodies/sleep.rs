@@ -59,7 +59,7 @@ impl JobBody for Sleep {
         };
         tokio::select! {
            biased;
-            _ = cx.stop.told_to_stop(), if !input.ignore_stop => return cx.stopped(),
+            _ = cx.stop.stop_requested(), if !input.ignore_stop => return cx.stopped(),
             () = sleep(&cx, &input) => {}
         }
         if input.panic {

@@ -92,7 +92,7 @@ impl Answering<'_> {
             if let Err(error) = saved
                 && saving.is_first_failure()
             {
-                let words = format!("what is being said cannot be saved right now: {error}");
+                let words = format!("the answer so far cannot be saved now: {error}");
                 tell(&voice.name, &Event::Notice(words));
             }
         }

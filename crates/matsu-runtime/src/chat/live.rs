@@ -31,7 +31,7 @@ pub use chat::Spoken;
 use taken::Taken;
 pub use view::View;
 
-use super::room::{ChatError, Posted, Room, Rooms};
+use super::room::{ChatError, OpenChat, OpenChats, Posted};
 use super::sketch::Sketch;
 use super::standing::StandingApprovals;
 use crate::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};
@@ -49,7 +49,7 @@ pub trait ChatTools: Send + Sync {
 pub struct Asked {
     pub name: String,
     pub maker: Maker,
-    /// Whether it answers where nobody is named.
+    /// Whether it answers a line without a mention.
     pub is_default: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct LiveChats {
 }
 
 pub struct Inner {
-    rooms: Rooms,
+    open_chats: OpenChats,
     tools: Arc<dyn ChatTools>,
     settings: LiveSettings,
     chats: Mutex<HashMap<ChatId, LiveChat>>,
@@ -79,9 +79,9 @@ pub struct Inner {
 
 impl LiveChats {
     #[must_use]
-    pub fn new(rooms: Rooms, tools: Arc<dyn ChatTools>, settings: LiveSettings) -> Self {
+    pub fn new(open_chats: OpenChats, tools: Arc<dyn ChatTools>, settings: LiveSettings) -> Self {
         let (chats, answers) = (Mutex::default(), Mutex::new(Some(JoinSet::new())));
-        Self { inner: Arc::new(Inner { rooms, tools, settings, chats, answers }) }
+        Self { inner: Arc::new(Inner { open_chats, tools, settings, chats, answers }) }
     }
 
     fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, LiveChat>> {
@@ -94,7 +94,7 @@ impl LiveChats {
 
     /// Does something with what is known here of a chat, beginning to know it if need be.
     fn with<T>(&self, id: &ChatId, act: impl FnOnce(&mut LiveChat) -> T) -> T {
-        let now = self.inner.rooms.clock.instant();
+        let now = self.inner.open_chats.clock.instant();
         let mut chats = self.chats();
         let chat = chats.entry(id.clone()).or_insert_with(|| LiveChat::new(now));
         chat.used_at = now;
@@ -110,16 +110,16 @@ impl LiveChats {
         place: ChatPlace,
         run: Option<RunId>,
     ) -> Result<Transcript, ChatError> {
-        if self.inner.rooms.roster.names().is_empty() {
+        if self.inner.open_chats.roster.names().is_empty() {
             return Err(ChatError::NoModels);
         }
-        Ok(self.inner.rooms.open_for(owner, models, place, run).await?.transcript)
+        Ok(self.inner.open_chats.open_for(owner, models, place, run).await?.transcript)
     }
 
     /// Who can be asked, in the order in which they speak.
     #[must_use]
     pub fn models(&self) -> Vec<Asked> {
-        let roster = &self.inner.rooms.roster;
+        let roster = &self.inner.open_chats.roster;
         let asked = |name: &str| {
             let maker = roster.get(name)?.maker();
             Some(Asked { name: name.to_owned(), maker, is_default: roster.default() == Some(name) })
@@ -129,8 +129,8 @@ impl LiveChats {
 
     /// Where chats are kept, for what needs nobody to answer.
     #[must_use]
-    pub fn rooms(&self) -> &Rooms {
-        &self.inner.rooms
+    pub fn open_chats(&self) -> &OpenChats {
+        &self.inner.open_chats
     }
 
     /// Stores a line and has it answered in the background, by those it is for or by whom it mentions.
@@ -148,33 +148,33 @@ impl LiveChats {
             let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
-        let room = self.inner.rooms.look_into(owner, id).await?;
-        if room.transcript.place == ChatPlace::Terminal && !room.transcript.ended {
+        let open_chat = self.inner.open_chats.look_into(owner, id).await?;
+        if open_chat.transcript.place == ChatPlace::Terminal && !open_chat.transcript.ended {
             let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` goes on with it");
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
         let taken = Taken::take(self, id)?;
         // Nobody answers now, so what was left unfinished can be taken in.
-        let room = self.inner.rooms.enter(owner, id).await?;
+        let open_chat = self.inner.open_chats.enter(owner, id).await?;
         let posted = match to {
-            Some(names) => room.post_to(text, names).await?,
-            None => room.post(text).await?,
+            Some(names) => open_chat.post_to(text, names).await?,
+            None => open_chat.post(text).await?,
         };
-        let sketches = posted.speakers.iter().filter_map(|name| room.roster.get(name));
+        let sketches = posted.speakers.iter().filter_map(|name| open_chat.roster.get(name));
         let sketches: Vec<Sketch> = sketches.map(|model| Sketch::new(model.name(), model.maker())).collect();
-        let tools = self.inner.tools.for_chat(&room.transcript);
-        let place = room.transcript.place;
+        let tools = self.inner.tools.for_chat(&open_chat.transcript);
+        let place = open_chat.transcript.place;
         let options = self.with(id, |chat| {
             chat.begin(posted.seq, sketches);
             // One account for all who answer this line.
             let spending = self.inner.settings.spending_max.account();
-            LoopOptions { tools, spending, ..chat.options(place, self.inner.rooms.clock, &self.inner.settings) }
+            LoopOptions { tools, spending, ..chat.options(place, self.inner.open_chats.clock, &self.inner.settings) }
         });
         if posted.speakers.is_empty() {
             return Ok(posted);
         }
         let said = posted.clone();
-        let answer = async move { taken.chats().answer(&room, &said, options).await };
+        let answer = async move { taken.chats().answer(&open_chat, &said, options).await };
         if let Some(answers) = &mut *self.answers() {
             while answers.try_join_next().is_some() {}
             answers.spawn(answer);
@@ -182,9 +182,9 @@ impl LiveChats {
         Ok(posted)
     }
 
-    async fn answer(&self, room: &Room, posted: &Posted, options: LoopOptions) {
-        let mut tell = |model: &str, event: &Event| self.note(room.id(), posted, model, event);
-        let answered = room.answer(posted, options, &mut tell).await;
+    async fn answer(&self, open_chat: &OpenChat, posted: &Posted, options: LoopOptions) {
+        let mut tell = |model: &str, event: &Event| self.note(open_chat.id(), posted, model, event);
+        let answered = open_chat.answer(posted, options, &mut tell).await;
         let unstored: Vec<String> = match answered {
             Err(error) => vec![error.to_string()],
             Ok(answered) => {
@@ -192,11 +192,11 @@ impl LiveChats {
                 unsaved.map(|words| format!("an answer could not be stored: {words}")).collect()
             }
         };
-        self.with(room.id(), |chat| chat.notices.extend(unstored));
+        self.with(open_chat.id(), |chat| chat.notices.extend(unstored));
     }
 
     fn note(&self, id: &ChatId, posted: &Posted, model: &str, event: &Event) {
-        let now = self.inner.rooms.clock.now();
+        let now = self.inner.open_chats.clock.now();
         self.with(id, |chat| {
             let at = posted.speakers.iter().position(|name| name == model);
             chat.note(at, model, event, now);
@@ -208,7 +208,7 @@ impl LiveChats {
     /// # Errors
     /// The chat is somebody else's, or no such call waits.
     pub async fn approve(&self, owner: &Principal, id: &ChatId, approval: Approval) -> Result<(), ChatError> {
-        self.inner.rooms.look_into(owner, id).await?;
+        self.inner.open_chats.look_into(owner, id).await?;
         let remembered = approval.remember && approval.allow && *owner == Principal::local_user();
         let tool = self.with(id, |chat| chat.approvals.decide(approval).inspect(|_| chat.changed()))?;
         if remembered && let Err(why) = self.inner.settings.standing.remember(&tool, true) {
@@ -239,7 +239,7 @@ impl LiveChats {
     /// # Errors
     /// There is none, it is somebody else's, or the store.
     pub async fn follow(&self, owner: &Principal, id: &ChatId) -> Result<watch::Receiver<u64>, ChatError> {
-        self.inner.rooms.look_into(owner, id).await?;
+        self.inner.open_chats.look_into(owner, id).await?;
         Ok(self.with(id, |chat| chat.version.subscribe()))
     }
 
@@ -248,7 +248,7 @@ impl LiveChats {
     /// # Errors
     /// There is no such chat, it is somebody else's, or the store.
     pub async fn stop(&self, owner: &Principal, id: &ChatId) -> Result<bool, ChatError> {
-        self.inner.rooms.look_into(owner, id).await?;
+        self.inner.open_chats.look_into(owner, id).await?;
         Ok(self.with(id, LiveChat::stop))
     }
 
@@ -257,9 +257,9 @@ impl LiveChats {
     /// # Errors
     /// There is no such chat, it is somebody else's, or the store.
     pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<(), ChatError> {
-        let mut room = self.inner.rooms.look_into(owner, id).await?;
+        let mut open_chat = self.inner.open_chats.look_into(owner, id).await?;
         self.interrupt(id);
-        room.end().await?;
+        open_chat.end().await?;
         self.inner.tools.close(id).await;
         Ok(())
     }
@@ -272,7 +272,7 @@ impl LiveChats {
 
     /// Forgets what nobody has looked at for a while. The chats themselves are in the store.
     pub fn forget_idle(&self, idle_max: Duration) {
-        let now = self.inner.rooms.clock.instant();
+        let now = self.inner.open_chats.clock.instant();
         let is_idle = |chat: &LiveChat| {
             !chat.is_taken && chat.version.receiver_count() == 0 && now.duration_since(chat.used_at) >= idle_max
         };

@@ -8,7 +8,7 @@ use matsu_core::run::Answer;
 use matsu_core::transcript::Transcript;
 
 use super::live::{Approval, Inner, LiveChats};
-use crate::agents::RunSeat;
+use crate::agents::RunHandle;
 use crate::runtime::Runtime;
 
 /// The chats of this process, for as long as somebody keeps them.
@@ -21,7 +21,7 @@ impl LiveChats {
     }
 
     /// A person has answered what this run asked. Where that is about a call in a chat of the run, it is decided.
-    async fn decide_for(&self, runtime: &Runtime, run: &RunSeat, answer: &Answer) -> Result<(), StoreError> {
+    async fn decide_for(&self, runtime: &Runtime, run: &RunHandle, answer: &Answer) -> Result<(), StoreError> {
         let word = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
         let allow = word.trim().eq_ignore_ascii_case("allow");
         for id in self.asked_for(&answer.id) {
@@ -48,7 +48,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn is_chat_of(&self, run: &RunSeat, chat: &Transcript) -> Result<bool, StoreError> {
+    pub async fn is_chat_of(&self, run: &RunHandle, chat: &Transcript) -> Result<bool, StoreError> {
         let Some(opened_by) = &chat.run_id else { return Ok(false) };
         if *opened_by == run.run_id {
             return Ok(true);
@@ -61,7 +61,7 @@ impl Runtime {
     }
 
     /// A person has answered what a run asked.
-    pub(crate) async fn decide_in_chats(&self, run: &RunSeat, answer: &Answer) {
+    pub(crate) async fn decide_in_chats(&self, run: &RunHandle, answer: &Answer) {
         let chats = self.chats_of_runs().get().and_then(|chats| chats.0.upgrade());
         let Some(chats) = chats.map(|inner| LiveChats { inner }) else { return };
         if let Err(error) = chats.decide_for(self, run, answer).await {

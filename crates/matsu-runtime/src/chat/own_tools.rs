@@ -108,10 +108,10 @@ impl ToolSource for OwnTools {
 
     async fn stop_started(&self) {
         let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
-        let nobody_leaves = CancellationToken::new();
+        let no_job_ends = CancellationToken::new();
         let stops = started.iter().map(|id| {
             let (mode, reason) = (StopMode::Immediate, StopReason::BudgetExhausted);
-            self.runtime.stop(&self.principal, id, mode, reason, &nobody_leaves)
+            self.runtime.stop(&self.principal, id, mode, reason, &no_job_ends)
         });
         for failed in join_all(stops).await.into_iter().filter_map(Result::err) {
             tracing::warn!(error = %failed, "a task of a chat whose budget is spent could not be stopped");

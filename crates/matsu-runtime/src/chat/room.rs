@@ -1,4 +1,4 @@
-//! Rooms: where people and models meet. A room is one stored chat with the models that may speak in it.
+//! Open chats: one stored chat each, with the models that may answer in it.
 
 use std::sync::Arc;
 
@@ -49,20 +49,20 @@ impl ChatError {
     }
 }
 
-/// Everything that opening a room needs.
+/// Everything that opening a chat needs.
 #[derive(Clone)]
-pub struct Rooms {
+pub struct OpenChats {
     pub store: Arc<dyn Store>,
     pub clock: Clock,
     pub roster: Roster,
 }
 
-impl Rooms {
+impl OpenChats {
     /// A new chat. With no models named, all of them may speak.
     ///
     /// # Errors
     /// A name that no model has; the store.
-    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<Room, ChatError> {
+    pub async fn open(&self, owner: &Principal, models: &[String], place: ChatPlace) -> Result<OpenChat, ChatError> {
         self.open_for(owner, models, place, None).await
     }
 
@@ -76,7 +76,7 @@ impl Rooms {
         models: &[String],
         place: ChatPlace,
         run_id: Option<RunId>,
-    ) -> Result<Room, ChatError> {
+    ) -> Result<OpenChat, ChatError> {
         if let Some(unknown) = models.iter().find(|name| self.roster.get(name).is_none()) {
             return Err(ChatError::NoModel(unknown.clone()));
         }
@@ -91,30 +91,30 @@ impl Rooms {
             created_at: now,
         };
         let transcript = self.store.open_transcript(new).await?;
-        Ok(Room { rooms: self.clone(), roster, transcript })
+        Ok(OpenChat { open_chats: self.clone(), roster, transcript })
     }
 
     /// A chat that exists. Answers that were cut off by a crash become part of it.
     ///
     /// # Errors
     /// There is none, it is somebody else's, or the store.
-    pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<Room, ChatError> {
-        let room = self.look_into(owner, id).await?;
-        room.recover().await?;
+    pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
+        let open_chat = self.look_into(owner, id).await?;
+        open_chat.recover().await?;
         let transcript = self.store.transcript(id).await?;
-        Ok(Room { transcript, ..room })
+        Ok(OpenChat { transcript, ..open_chat })
     }
 
     /// The same without touching anything: answers may be under way.
     ///
     /// # Errors
     /// There is none, it is somebody else's, or the store.
-    pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<Room, ChatError> {
+    pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
         let transcript = self.store.transcript(id).await?;
         if transcript.owner != *owner {
             return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
         }
-        Ok(Room { rooms: self.clone(), roster: self.roster.only(&transcript.models), transcript })
+        Ok(OpenChat { open_chats: self.clone(), roster: self.roster.only(&transcript.models), transcript })
     }
 }
 
@@ -123,23 +123,23 @@ impl Rooms {
 pub struct Posted {
     /// Its number in the chat.
     pub seq: i64,
-    /// Who is to answer, in order; nobody: it is a note.
+    /// The models that answer, in order; none: it is a note.
     pub speakers: Vec<String>,
 }
 
-pub struct Room {
-    rooms: Rooms,
+pub struct OpenChat {
+    open_chats: OpenChats,
     pub roster: Roster,
     pub transcript: Transcript,
 }
 
-impl Room {
+impl OpenChat {
     #[must_use]
     pub fn id(&self) -> &ChatId {
         &self.transcript.chat_id
     }
 
-    /// Stores what a person says, and finds out who is meant. Nothing is stored if a mention is nobody's.
+    /// Stores a person's line, and finds the models it names. Nothing is stored if a mention is unknown.
     ///
     /// # Errors
     /// An unknown mention, nothing said, the store.
@@ -151,14 +151,14 @@ impl Room {
             Addressed::Models(names) => names,
             Addressed::Note => Vec::new(),
         };
-        let seq = self.append(vec![Entry::user(text, self.rooms.clock.now())], None).await?;
+        let seq = self.append(vec![Entry::user(text, self.open_chats.clock.now())], None).await?;
         Ok(Posted { seq, speakers })
     }
 
-    /// The same to those who are named beside the text, whatever the text begins with; to nobody: a note.
+    /// The same for models that are named beside the text, whatever the text begins with; for none: a note.
     ///
     /// # Errors
-    /// A name that nobody here has, nothing said, the store.
+    /// An unknown name, an empty line, the store.
     pub async fn post_to(&self, text: &str, names: &[String]) -> Result<Posted, ChatError> {
         if text.trim().is_empty() {
             return Err(ChatError::Blank);
@@ -168,7 +168,7 @@ impl Room {
         }
         let speakers = self.roster.names().into_iter().filter(|known| names.iter().any(|name| name == known));
         let speakers: Vec<String> = speakers.map(str::to_owned).collect();
-        let seq = self.append(vec![Entry::user(text, self.rooms.clock.now())], None).await?;
+        let seq = self.append(vec![Entry::user(text, self.open_chats.clock.now())], None).await?;
         Ok(Posted { seq, speakers })
     }
 
@@ -186,8 +186,8 @@ impl Room {
             posted.speakers.iter().filter_map(|name| self.roster.get(name).cloned()).collect();
         let snapshot = self.snapshot(posted.seq).await?;
         let answering = Answering {
-            store: &self.rooms.store,
-            clock: self.rooms.clock,
+            store: &self.open_chats.store,
+            clock: self.open_chats.clock,
             chat_id: self.id(),
             snapshot: &snapshot,
             speakers,
@@ -201,22 +201,22 @@ impl Room {
     /// # Errors
     /// The store.
     pub async fn entries(&self) -> Result<Vec<Entry>, ChatError> {
-        let stored = self.rooms.store.entries(self.id(), 0, u32::MAX).await?;
+        let stored = self.open_chats.store.entries(self.id(), 0, u32::MAX).await?;
         Ok(stored.into_iter().map(|stored| stored.entry).collect())
     }
 
     async fn snapshot(&self, upto_seq: i64) -> Result<Vec<Entry>, ChatError> {
         let prompt = self.transcript.system_prompt.as_ref();
         let prompt = prompt.map(|text| Entry::system(text.as_str(), self.transcript.created_at));
-        let stored = self.rooms.store.entries(self.id(), 0, u32::MAX).await?;
+        let stored = self.open_chats.store.entries(self.id(), 0, u32::MAX).await?;
         let said = stored.into_iter().filter(|stored| stored.seq <= upto_seq).map(|stored| stored.entry);
         Ok(prompt.into_iter().chain(said).collect())
     }
 
     async fn append(&self, entries: Vec<Entry>, finishes: Option<String>) -> Result<i64, StoreError> {
-        let now = self.rooms.clock.now();
+        let now = self.open_chats.clock.now();
         let chat_id = self.id().clone();
-        self.rooms.store.append_entries(AppendEntries { chat_id, entries, finishes, now }).await
+        self.open_chats.store.append_entries(AppendEntries { chat_id, entries, finishes, now }).await
     }
 
     /// Puts what others wrote into the chat: a file that was exported before, for instance.
@@ -228,11 +228,11 @@ impl Room {
         Ok(())
     }
 
-    /// Answers that nobody finished are kept as far as they came.
+    /// Unfinished answers are kept as far as they came.
     async fn recover(&self) -> Result<(), ChatError> {
-        for draft in self.rooms.store.drafts(self.id()).await? {
+        for draft in self.open_chats.store.drafts(self.id()).await? {
             let before = self.entries().await?;
-            let entries = rename_taken_ids(draft.entries, &before, self.rooms.clock.now());
+            let entries = rename_taken_ids(draft.entries, &before, self.open_chats.clock.now());
             self.append(entries, Some(draft.model)).await?;
         }
         Ok(())
@@ -245,7 +245,7 @@ impl Room {
     pub async fn save_as(&self, name: &str, replace: bool) -> Result<(), ChatError> {
         check_name(name)?;
         let (owner, models) = (&self.transcript.owner, &self.transcript.models);
-        let mut copy = self.rooms.open(owner, models, self.transcript.place).await?;
+        let mut copy = self.open_chats.open(owner, models, self.transcript.place).await?;
         copy.name(name, replace).await?;
         copy.set_system_prompt(self.transcript.system_prompt.clone()).await?;
         copy.import(self.entries().await?).await?;
@@ -283,7 +283,7 @@ impl Room {
     }
 
     async fn change(&self, change: Change) -> Result<Transcript, StoreError> {
-        let (chat_id, now) = (self.id().clone(), self.rooms.clock.now());
-        self.rooms.store.describe_transcript(Describe { chat_id, change, now }).await
+        let (chat_id, now) = (self.id().clone(), self.open_chats.clock.now());
+        self.open_chats.store.describe_transcript(Describe { chat_id, change, now }).await
     }
 }

@@ -40,7 +40,7 @@ impl ToolSource for Together {
         let at = self.routes.lock().await.iter().find(|(name, _)| *name == request.name).map(|(_, at)| *at);
         match at.and_then(|at| self.sources.get(at)) {
             Some(source) => source.call(request).await,
-            None => ToolReply::Now(ToolAnswer::error(format!("nobody offers {}", request.name))),
+            None => ToolReply::Now(ToolAnswer::error(format!("no server offers {}", request.name))),
         }
     }
 

@@ -33,7 +33,7 @@ impl JobContext {
         let _turn = tokio::select! {
             biased;
             turn = self.notes.inner_turn() => turn,
-            _ = self.stop.told_at_least(StopWord::Abort) => return Err(self.aborted()),
+            _ = self.stop.at_least(StopWord::Abort) => return Err(self.aborted()),
         };
         // Before asking: a permit that is freed right after a refusal would otherwise be slept through.
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
@@ -46,7 +46,7 @@ impl JobContext {
                 () = subscription.woken() => {}
                 // Another process may free one without a word.
                 () = self.runtime.clock().sleep(TICK) => {}
-                _ = self.stop.told_at_least(StopWord::Abort) => return Err(self.aborted()),
+                _ = self.stop.at_least(StopWord::Abort) => return Err(self.aborted()),
             }
         }
         let value = INSIDE.scope((), work).await;
@@ -129,7 +129,7 @@ impl JobContext {
                 biased;
                 () = subscription.woken() => {}
                 () = self.runtime.clock().sleep(TICK) => {}
-                _ = self.stop.told_at_least(StopWord::Abort) => return Err(self.aborted()),
+                _ = self.stop.at_least(StopWord::Abort) => return Err(self.aborted()),
             }
         }
         Ok(())
@@ -149,7 +149,7 @@ struct Lent<'a> {
 
 impl<'a> Lent<'a> {
     fn new(cx: &'a JobContext) -> Self {
-        // Before the store frees the permit: whoever is woken by that must find room here.
+        // Before the store frees the permit: the job that is woken by that must find a free permit here.
         Self { notes: &cx.notes, is_first: cx.notes.lend() == 1, is_open: true }
     }
 }

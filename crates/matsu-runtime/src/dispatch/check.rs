@@ -80,7 +80,7 @@ fn object(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
         if !is_there {
             let name = join(path, required);
             let expected = known.get(required).map_or_else(|| "a value".to_owned(), expected);
-            let message = format!("{name} is required: {expected}");
+            let message = format!("{name} is required: {}", in_words(&expected));
             return Err(ToolError::param(&name, &expected, "nothing", message));
         }
     }
@@ -103,7 +103,7 @@ fn array(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
     let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
     if !(least..=most).contains(&(items.len() as u64)) {
         let expected = expected(schema);
-        let message = format!("{path} must be {expected}, got {} items", items.len());
+        let message = format!("{path} must be {}, got {} items", in_words(&expected), items.len());
         return Err(ToolError::param(path, &expected, &format!("{} items", items.len()), message));
     }
     items.iter().enumerate().try_for_each(|(at, item)| value(&schema["items"], &format!("{path}[{at}]"), item))
@@ -166,11 +166,25 @@ fn kind_of(given: &Value) -> &'static str {
     }
 }
 
-/// `integer 0..60` as one would say it.
+/// An expectation as part of a sentence: `integer 0..60` is "a whole number from 0 to 60".
 fn in_words(expected: &str) -> String {
-    match expected.strip_prefix("integer ").and_then(|bounds| bounds.split_once("..")) {
-        Some((least, most)) => format!("a whole number from {least} to {most}"),
-        None => expected.to_owned(),
+    expected.split(" or ").map(one_in_words).collect::<Vec<_>>().join(" or ")
+}
+
+fn one_in_words(expected: &str) -> String {
+    let plain = |bounds: &str| bounds.replace("..", " to ").replace("from ", "at least ").replace("up to ", "at most ");
+    match expected.split_once(' ') {
+        Some(("integer", bounds)) if bounds.contains("..") => format!("a whole number from {}", plain(bounds)),
+        Some(("integer", bounds)) => format!("a whole number of {}", plain(bounds)),
+        Some(("string", bounds)) => format!("a string {}", plain(bounds)),
+        Some(("array", bounds)) => format!("a list {}", plain(bounds)),
+        Some(_) => expected.to_owned(),
+        None => match expected {
+            "integer" => "a whole number".to_owned(),
+            "boolean" => "true or false".to_owned(),
+            "object" => "an object".to_owned(),
+            other => format!("a {other}"),
+        },
     }
 }
 

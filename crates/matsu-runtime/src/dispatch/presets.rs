@@ -41,7 +41,7 @@ impl Offer {
                 ("core", _) => offer.core = true,
                 ("all", _) => offer.sets.extend(Toolset::ALL),
                 (_, Some(set)) => offer.sets.push(*set),
-                _ => return Err(format!("{word} is no toolset; there are core, research, agents, sessions and all")),
+                _ => return Err(format!("{word} is not a toolset; use core, research, agents, sessions or all")),
             }
         }
         if offer.sets.is_empty() && !offer.core { Ok(Self::default()) } else { Ok(offer) }
@@ -108,7 +108,7 @@ mod tests {
         let names = |text: &str| Offer::parse(text).unwrap().tools().map(|tool| tool.name).collect::<Vec<_>>();
         let core = TOOLS.iter().filter(|tool| tool.core).map(|tool| tool.name).collect::<Vec<_>>();
         assert_eq!(names("core"), core);
-        assert_eq!(core.len(), 9, "{core:?}");
+        assert_eq!(core.len(), 10, "{core:?}");
         assert_eq!(names("all"), TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>());
         assert!(names("agents").contains(&"cancel_task"));
         assert!(!names("research").contains(&"cancel_task"));

@@ -1,6 +1,6 @@
 //! What a session may call. It works for somebody, and has less than they have.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use matsu_core::access::Rights;
 use matsu_core::error_code::ErrorCode;
@@ -32,11 +32,11 @@ pub fn check(entry: &ToolEntry, session: &Session) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Whether a caller in this role may call the tool with these arguments.
+/// Whether a caller in this role may call the tool.
 ///
 /// # Errors
 /// `FORBIDDEN`, with who may.
-pub fn check_role(entry: &ToolEntry, rights: &Rights, arguments: &Value) -> Result<(), ToolError> {
+pub fn check_role(entry: &ToolEntry, rights: &Rights) -> Result<(), ToolError> {
     let forbidden = |message: String| Err(ToolError::new(ErrorCode::Forbidden, message));
     if let Some(tools) = &rights.tools
         && Offer::parse(tools).is_ok_and(|offer| offer.find(entry.name).is_none())
@@ -46,8 +46,7 @@ pub fn check_role(entry: &ToolEntry, rights: &Rights, arguments: &Value) -> Resu
     if entry.rules.admin_only && !rights.is_admin() {
         return forbidden(format!("{} is for admins: what it changes holds for every user", entry.name));
     }
-    let writes = |name: &str| arguments.get(name).is_some_and(|value| !value.is_null());
-    if !rights.may_write() && (!entry.is_for_viewers() || entry.rules.writes_with.is_some_and(writes)) {
+    if !rights.may_write() && !entry.is_for_viewers() {
         let message = format!(
             "this token has the role viewer, which may only read; {} needs a token with the role member or admin",
             entry.name
@@ -118,11 +117,10 @@ mod tests {
     fn a_role_and_a_set_of_tools_bound_what_is_called() {
         let find = |name: &str| TOOLS.iter().find(|tool| tool.name == name).unwrap();
         let rights = |role, tools: Option<&str>| Rights::new(role, Vec::new(), tools.map(Into::into));
-        let may = |rights: &Rights, name: &str| check_role(find(name), rights, &json!({})).is_ok();
+        let may = |rights: &Rights, name: &str| check_role(find(name), rights).is_ok();
         let (viewer, member) = (rights(Role::Viewer, None), rights(Role::Member, None));
         assert!(may(&viewer, "get_status") && !may(&viewer, "create_task") && !may(&viewer, "cancel_task"));
-        let answer = json!({ "answer": { "id": "q" } });
-        assert!(check_role(find("get_task_status"), &viewer, &answer).is_err(), "an answer is no look");
+        assert!(may(&viewer, "get_task_status") && !may(&viewer, "answer_question"), "an answer is no look");
         assert!(may(&member, "create_task") && !may(&member, "calibration_rollback"));
         assert!(may(&rights(Role::Admin, None), "calibration_rollback"));
         let limited = rights(Role::Admin, Some("core"));

@@ -1,16 +1,18 @@
 //! What every reply says beside its own: to a session whether it has notifications, to others whether something of
 //! theirs has ended. And the notice that replaces a reply under an unread interrupt.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 
+use matsu_core::id::TaskId;
 use matsu_core::notification::texts;
 use matsu_core::ports::store::SessionKey;
 use matsu_core::principal::Principal;
 
 use super::{Reply, who};
+use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
 use crate::tool::ToolContext;
 
@@ -46,41 +48,96 @@ async fn add_notification(cx: &ToolContext, key: &SessionKey, fields: &mut Map<S
 
 async fn add_news(cx: &ToolContext, fields: &mut Map<String, Value>) {
     let unread = cx.runtime.news().unread(&cx.runtime, &cx.principal).await;
-    if unread > 0 {
-        let text = texts::news(cx.runtime.session_options().language, unread);
+    let instance = cx.instance.as_ref();
+    // What this reply or an earlier one has shown to this very client is no news to it.
+    let shown = |(id, revision): &&(TaskId, i64)| {
+        instance.is_some_and(|instance| cx.runtime.cursors().was_sent(instance, id, *revision))
+    };
+    let unseen: Vec<TaskId> = unread.iter().filter(|one| !shown(one)).map(|(id, _)| id.clone()).collect();
+    let news = match instance {
+        Some(instance) => cx.runtime.news().announce(instance, &unseen),
+        None => unseen.len(),
+    };
+    if news > 0 {
+        let text = texts::news(cx.runtime.session_options().language, i64::try_from(news).unwrap_or(i64::MAX));
         fields.insert("news".to_owned(), Value::String(text));
     }
 }
 
 const REMEMBERED_MAX: usize = 1_000;
 
-/// How many results a principal has not read, remembered until something is published: most calls read nothing.
+/// Unread results that one line of news can be about.
+const UNREAD_MAX: u32 = 100;
+
+type Unread = Arc<Vec<(TaskId, i64)>>;
+
+/// Which results a principal has not read, remembered until something is published: most calls read nothing. And which
+/// of them each client knows of.
 #[derive(Debug, Default)]
 pub struct News {
-    counted: Mutex<HashMap<Principal, (u64, i64)>>,
+    listed: Mutex<HashMap<Principal, (u64, Unread)>>,
+    announced: Mutex<HashMap<InstanceId, Announced>>,
+}
+
+/// What replies to one client have announced.
+#[derive(Debug, Default)]
+struct Announced {
+    /// The client has made another call since: it knows.
+    known: HashSet<TaskId>,
+    /// In replies that may not have arrived.
+    sent: HashSet<TaskId>,
 }
 
 impl News {
-    async fn unread(&self, runtime: &Runtime, owner: &Principal) -> i64 {
+    async fn unread(&self, runtime: &Runtime, owner: &Principal) -> Unread {
         let published = runtime.hub().published();
-        let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).get(owner).copied();
+        let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner).get(owner).cloned();
         if let Some((then, unread)) = known
             && then == published
         {
             return unread;
         }
         // Only a hint: without an answer there is none.
-        let Ok(unread) = runtime.plain_store().unread_results(owner).await else { return 0 };
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.len() >= REMEMBERED_MAX {
-            counted.clear();
+        let read = runtime.plain_store().unread_results(owner, UNREAD_MAX).await;
+        let Ok(unread) = read.map(Arc::new) else { return Arc::default() };
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if listed.len() >= REMEMBERED_MAX {
+            listed.clear();
         }
-        counted.insert(owner.clone(), (published, unread));
+        listed.insert(owner.clone(), (published, Arc::clone(&unread)));
         unread
     }
 
     /// Reading a result publishes nothing.
     pub(crate) fn forget(&self, owner: &Principal) {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
+    }
+
+    /// How many of these the client does not know of. They count as sent, and as known when it calls again.
+    fn announce(&self, instance: &InstanceId, unread: &[TaskId]) -> usize {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if unread.is_empty() {
+            announced.remove(instance);
+            return 0;
+        }
+        if announced.len() >= REMEMBERED_MAX && !announced.contains_key(instance) {
+            announced.clear();
+        }
+        let of = announced.entry(instance.clone()).or_default();
+        // What was read meanwhile is forgotten, so this never holds more than there is unread.
+        of.known.retain(|id| unread.contains(id));
+        let news: HashSet<TaskId> = unread.iter().filter(|id| !of.known.contains(*id)).cloned().collect();
+        let count = news.len();
+        of.sent.extend(news);
+        count
+    }
+
+    /// The client has made another call: what it was sent has arrived.
+    pub(super) fn settle(&self, instance: &InstanceId) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of) = announced.get_mut(instance) {
+            let sent = std::mem::take(&mut of.sent);
+            of.known.extend(sent);
+        }
     }
 }

@@ -36,19 +36,19 @@ pub async fn identify(
     arguments: &mut Map<String, Value>,
 ) -> Result<Who, ToolError> {
     let argument = arguments.remove(TOKEN_ARGUMENT);
-    let nobody = || Who { cx: cx.clone(), unread: Unread::default() };
+    let without_session = || Who { cx: cx.clone(), unread: Unread::default() };
     if entry.rules.session == SessionNeed::Ignored {
-        return Ok(nobody());
+        return Ok(without_session());
     }
     let Some(key) = key(entry, cx, argument, arguments)? else {
         return match entry.rules.session {
-            SessionNeed::Optional | SessionNeed::Ignored => Ok(nobody()),
+            SessionNeed::Optional | SessionNeed::Ignored => Ok(without_session()),
             SessionNeed::Required | SessionNeed::RequiredOrNamed => Err(missing(entry)),
         };
     };
     let standing = standing(cx, &key).await?;
     check_alive(entry, cx, &standing)?;
-    let unread = heard(entry, cx, &standing).await?;
+    let unread = read_unread(entry, cx, &standing).await?;
     touch(cx, &standing).await;
     let rights = rights(cx, &standing.session).await?;
     let run = standing.session.run_id.as_ref().and_then(|run| cx.runtime.live_runs().by_id(run));
@@ -138,7 +138,7 @@ pub fn ended(session: &Session) -> ToolError {
 }
 
 /// The session came back: what it was given before has arrived. A look at notifications alone does not show that.
-async fn heard(entry: &ToolEntry, cx: &ToolContext, standing: &Standing) -> Result<Unread, StoreError> {
+async fn read_unread(entry: &ToolEntry, cx: &ToolContext, standing: &Standing) -> Result<Unread, StoreError> {
     if standing.unread.delivered == 0 || !entry.rules.acknowledges {
         return Ok(standing.unread);
     }
@@ -157,6 +157,6 @@ pub async fn touch(cx: &ToolContext, standing: &Standing) {
     }
     let touched = cx.runtime.plain_store().touch_session(&standing.session.id, now, now.plus(options.ttl)).await;
     if let Err(error) = touched {
-        tracing::debug!(%error, "that a session called could not be noted");
+        tracing::debug!(%error, "last call of a session could not be stored");
     }
 }

@@ -3,8 +3,13 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use matsu_core::job::{Job, JobState};
+use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{JobFilter, StoreError};
 use matsu_core::slot::Slot;
 use tokio::sync::Notify;
+
+use crate::runtime::Runtime;
 
 #[derive(Default)]
 pub struct Adoptions {
@@ -30,4 +35,22 @@ impl Adoptions {
     pub fn take(&self, slot: Slot) -> bool {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot)
     }
+}
+
+/// The jobs that the store says this node holds, whether or not a body for them runs here yet.
+pub async fn held_jobs(runtime: &Runtime, slot: Option<Slot>) -> Result<Vec<Job>, StoreError> {
+    let mut held = Vec::new();
+    for state in [JobState::Running, JobState::AwaitingInput] {
+        let filter = JobFilter { state: Some(state), slot, ..JobFilter::default() };
+        let mut after = None;
+        loop {
+            let page = runtime.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
+            held.extend(page.items.into_iter().filter(|job| job.owner_node.as_ref() == Some(&runtime.node())));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(held)
 }

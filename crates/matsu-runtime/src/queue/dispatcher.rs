@@ -18,14 +18,14 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Retry};
 use matsu_core::limits::{RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY_FIRST};
-use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobFilter, JobUpdate, StoreError};
+use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
 
 use crate::context::{Taken, close_meter};
 use crate::runtime::Runtime;
 use crate::upkeep::outage::Outage;
 
+use super::adoptions::held_jobs;
 use super::ending::{BodyEnd, failed, final_end};
 use super::share::Share;
 use super::worker::Crew;
@@ -261,19 +261,7 @@ impl<'a> Dispatcher<'a> {
     /// Looks for jobs that the store says this node holds and that nobody here knows of. A claim whose answer was
     /// lost is begun now. A body that was begun ended with its dispatcher: what becomes of its job, the kind decides.
     async fn adopt(&mut self) -> Result<(), StoreError> {
-        for state in [JobState::Running, JobState::AwaitingInput] {
-            let filter = JobFilter { state: Some(state), slot: Some(self.slot), ..JobFilter::default() };
-            let mut after = None;
-            loop {
-                let page = PageRequest::new(after, Some(u32::MAX));
-                let page = self.runtime.store().list_jobs(&filter, &page).await?;
-                page.items.into_iter().for_each(|job| self.adopt_one(job));
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-        }
+        held_jobs(self.runtime, Some(self.slot)).await?.into_iter().for_each(|job| self.adopt_one(job));
         self.must_adopt = false;
         Ok(())
     }
@@ -281,16 +269,15 @@ impl<'a> Dispatcher<'a> {
     fn adopt_one(&mut self, job: Job) {
         let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
         let is_ending = self.finishes.iter().any(|ending| ending.finish.lease == lease);
-        let is_ours = job.owner_node.as_ref() == Some(&self.runtime.node());
-        if !is_ours || is_ending || self.runtime.running().contains(&lease) {
+        if is_ending || self.runtime.running().contains(&lease) {
             return;
         }
         if self.runtime.running().was_begun(&lease) && !job.kind.outlives_owner() {
-            tracing::warn!(job.id = %job.id, "a job was lost with its dispatcher");
+            tracing::warn!(job.id = %job.id, "job was running when its dispatcher failed");
             let finish = Finish { lease, end: JobEnd::OwnerLost };
             self.finishes.push(Ending { kind: job.kind, finish, is_replaced: false });
         } else {
-            tracing::info!(job.id = %job.id, attempt = job.attempt, "a job of this node is taken up");
+            tracing::info!(job.id = %job.id, attempt = job.attempt, "claimed job of this node is resumed");
             self.begin(job, Taken::TakenOver);
         }
     }

@@ -139,12 +139,6 @@ impl Running {
         self.lock().iter().any(|job| job.kind.outlives_owner())
     }
 
-    /// Tasks of bodies whose work goes on without this process.
-    #[must_use]
-    pub fn tasks_that_outlive(&self) -> Vec<TaskId> {
-        self.lock().iter().filter(|job| job.kind.outlives_owner()).filter_map(|job| job.task_id.clone()).collect()
-    }
-
     /// Whether a body runs that does its work in this very process.
     #[must_use]
     pub fn any_inside(&self) -> bool {

@@ -67,7 +67,7 @@ mod tests {
         let later = share.next_look().unwrap();
         assert_eq!(later, now + COURTESY);
         assert_eq!(share.claimable(6, 2, 3, now), 0, "woken too early");
-        assert_eq!(share.claimable(6, 2, 3, later), 4, "nobody took it");
+        assert_eq!(share.claimable(6, 2, 3, later), 4, "it was not taken");
         assert_eq!(share.claimable(6, 6, 3, later), 0);
         assert_eq!(share.claimable(6, 5, 3, later), 0, "and for what comes free, the others first again");
     }

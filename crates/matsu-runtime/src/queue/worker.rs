@@ -1,5 +1,5 @@
-//! The only file that spawns. Bodies are spawned into the crew of their dispatcher, parts of the runtime into the
-//! sets of [`Runtime::run`]; somebody awaits each of them, and dropping the owner ends them.
+//! Where bodies and background tasks are spawned: bodies into the crew of their dispatcher, background tasks into the
+//! sets of [`Runtime::run`]. Each is awaited, and dropping the owner ends them.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -114,7 +114,7 @@ fn no_body(kind: JobKind) -> JobEnd {
     failed(ErrorCode::InternalError, message, Retry::Never, None)
 }
 
-/// The runtime's part of a clean shutdown; the doors and the store need the rest.
+/// The runtime's part of a clean shutdown; the listeners and the store need the rest.
 const LEAVE_MAX: Duration = SHUTDOWN_GRACE.saturating_sub(LINGER).saturating_sub(STORE_CLOSE_MAX);
 
 /// A runtime at work. Dropping it is a crash: everything stops where it is, and the store still names this node.
@@ -184,9 +184,9 @@ impl Runtime {
         let leave = self.store().reap_node(&node, self.clock().now());
         let left = leave_by.saturating_duration_since(self.clock().instant());
         match self.clock().within(left, leave).await {
-            Some(Ok(_)) => tracing::info!(node.id = %node, "left the store"),
-            Some(Err(error)) => tracing::warn!(%error, "could not leave the store"),
-            None => tracing::warn!("could not leave the store in time"),
+            Some(Ok(_)) => tracing::info!(node.id = %node, "node deregistered"),
+            Some(Err(error)) => tracing::warn!(%error, "node could not be deregistered"),
+            None => tracing::warn!("node could not be deregistered in time"),
         }
     }
 }
@@ -231,7 +231,7 @@ impl Parts {
             };
             let Some(Err(broken)) = joined else { continue };
             if let Some(work) = self.works.remove(&broken.id()) {
-                tracing::error!(part = ?work, error = %broken, "a part of the runtime broke and is started again");
+                tracing::error!(part = ?work, error = %broken, "background task failed; it is started again");
                 self.runtime.clock().sleep(TICK).await;
                 self.start([work]);
             }
@@ -241,7 +241,7 @@ impl Parts {
     async fn join(&mut self) {
         while let Some(joined) = self.tasks.join_next().await {
             if let Err(error) = joined {
-                tracing::error!(%error, "a part of the runtime broke at its end");
+                tracing::error!(%error, "background task failed during shutdown");
             }
         }
     }

@@ -28,8 +28,8 @@ pub enum Halt {
     Failed { code: ErrorCode, why: String, retry: Retry },
     /// Every address that is left must wait.
     NotBefore(Timestamp),
-    /// Every address that is left is behind a closed door.
-    Doors,
+    /// Every address that is left needs a login.
+    AwaitingLogin,
 }
 
 impl From<StoreError> for Halt {
@@ -43,12 +43,12 @@ impl From<StoreError> for Halt {
 }
 
 /// Returns when the body must leave its work, and how.
-pub async fn told(cx: &JobContext) -> Halt {
-    let word = cx.stop.told_to_stop().await;
+pub async fn wait_for_stop(cx: &JobContext) -> Halt {
+    let word = cx.stop.stop_requested().await;
     if word == StopWord::EndSoon {
         let more = tokio::select! {
             biased;
-            word = cx.stop.told_at_least(StopWord::Shutdown) => Some(word),
+            word = cx.stop.at_least(StopWord::Shutdown) => Some(word),
             () = cx.runtime().clock().sleep(LAST_MOMENT) => None,
         };
         if more.is_none() {

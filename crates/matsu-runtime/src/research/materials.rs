@@ -9,10 +9,21 @@ use matsu_core::research::evidence::{Adoption, Relation};
 
 /// Characters of one claim's text or quote in a list.
 const TEXT_SHOWN_MAX: usize = 800;
+/// Characters of one claim's text or quote in a compact list: 25 claims have room in one reply.
+const TEXT_COMPACT_MAX: usize = 300;
 /// Characters of a claim's context in a list.
 const CONTEXT_SHOWN_MAX: usize = 160;
-/// Characters of a fragment in a list: the first of these with which a reply has room for a claim.
+/// Characters of a fragment in a list: the first of these with which a claim fits into a reply.
 pub const FRAGMENT_SHOWN: [usize; 4] = [500, 250, 120, 60];
+
+/// How much is said about each claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The claim, its source, and how many passages support or refute it.
+    Compact,
+    /// Also each of these passages, and every figure.
+    Full,
+}
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ClaimReport {
@@ -23,33 +34,48 @@ pub struct ClaimReport {
     /// Headings and the lead-in of a list, where it needs them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
-    pub confidence: f64,
-    pub uncertainty: f64,
-    pub controversy: f64,
-    /// unverified (nothing of another source counts; confidence is then only where it began), supported, refuted or
-    /// contested
+    /// From 0 to 1. Absent: no passage of another source counts, so nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncertainty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controversy: Option<f64>,
+    /// unverified (no passage of another source counts), supported, refuted or contested
     pub verification: String,
-    /// Passages of other domains that support or refute it.
+    /// Passages of other sources that support or refute it.
     pub evidence_count: usize,
+    /// Absent: no passage refutes it.
+    #[serde(skip_serializing_if = "is_false")]
     pub has_refutation: bool,
-    /// adopted or rejected
-    pub adoption: String,
+    /// rejected, by a person; else absent in a compact list
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adoption: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection_reason: Option<String>,
-    /// extractive or model
-    pub extraction: String,
+    /// extractive or model; with detail full
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extraction: Option<String>,
     pub origin: OriginReport,
-    pub evidence: Vec<EvidenceReport>,
-    /// Edges that say neither yes nor no.
+    /// With detail full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Vec<EvidenceReport>>,
+    /// Edges that say neither yes nor no; with detail full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub neutral_edge_ids: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct OriginReport {
-    pub edge_id: String,
-    pub fragment_id: String,
-    pub quote: String,
+    /// With detail full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edge_id: Option<String>,
+    /// With detail full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment_id: Option<String>,
+    /// Absent where the text is the quote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
     pub url: String,
 }
 
@@ -79,6 +105,9 @@ fn is_false(value: &bool) -> bool {
 pub struct FragmentReport {
     pub id: String,
     pub text: String,
+    /// The passage is longer; a reply of at most 3 claims shows it whole.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_cut: bool,
     pub heading: String,
     pub page_id: String,
     pub url: String,
@@ -121,33 +150,37 @@ fn from_thousandths(value: u32) -> f64 {
 
 impl ClaimReport {
     #[must_use]
-    pub fn of(view: &ClaimView) -> Self {
+    pub fn of(view: &ClaimView, detail: Detail) -> Self {
         let claim = &view.claim;
+        let is_full = detail == Detail::Full;
+        let shown_max = if is_full { TEXT_SHOWN_MAX } else { TEXT_COMPACT_MAX };
+        let count = |relation| view.edges.iter().filter(|edge| edge.edge.relation == relation).count();
+        let (supporting, refuting) = (count(Relation::Supports), count(Relation::Refutes));
+        let is_weighed = supporting + refuting > 0;
         let origin = view.edges.iter().find(|edge| edge.edge.relation == Relation::Origin);
         let telling = |edge: &&EdgeView| matches!(edge.edge.relation, Relation::Supports | Relation::Refutes);
-        let evidence: Vec<EvidenceReport> = view.edges.iter().filter(telling).map(EvidenceReport::of).collect();
-        let neutral = view.edges.iter().filter(|edge| edge.edge.relation == Relation::Neutral);
+        let neutral = view.edges.iter().filter(|edge| is_full && edge.edge.relation == Relation::Neutral);
         Self {
             id: claim.id.to_string(),
-            text: clip(&claim.text, TEXT_SHOWN_MAX),
+            text: clip(&claim.text, shown_max),
             relevance: f64::from(claim.relevance) / 10_000.0,
             context: clip(&claim.context, CONTEXT_SHOWN_MAX),
-            confidence: from_thousandths(view.confidence),
-            uncertainty: from_thousandths(view.uncertainty),
-            controversy: from_thousandths(view.controversy),
+            confidence: is_weighed.then(|| from_thousandths(view.confidence)),
+            uncertainty: (is_weighed && is_full).then(|| from_thousandths(view.uncertainty)),
+            controversy: (is_weighed && is_full).then(|| from_thousandths(view.controversy)),
             verification: verification(view).to_owned(),
-            evidence_count: evidence.len(),
-            has_refutation: evidence.iter().any(|edge| edge.relation == Relation::Refutes.as_str()),
-            adoption: claim.adoption.to_string(),
+            evidence_count: supporting + refuting,
+            has_refutation: refuting > 0,
+            adoption: (is_full || claim.adoption == Adoption::Rejected).then(|| claim.adoption.to_string()),
             rejection_reason: claim.rejection_reason.clone(),
-            extraction: claim.extraction.to_string(),
+            extraction: is_full.then(|| claim.extraction.to_string()),
             origin: origin.map_or_else(OriginReport::default, |edge| OriginReport {
-                edge_id: edge.edge.id.to_string(),
-                fragment_id: edge.fragment.id.to_string(),
-                quote: clip(&claim.quote, TEXT_SHOWN_MAX),
+                edge_id: is_full.then(|| edge.edge.id.to_string()),
+                fragment_id: is_full.then(|| edge.fragment.id.to_string()),
+                quote: (is_full || claim.quote != claim.text).then(|| clip(&claim.quote, shown_max)),
                 url: edge.page.url.clone(),
             }),
-            evidence,
+            evidence: is_full.then(|| view.edges.iter().filter(telling).map(EvidenceReport::of).collect()),
             neutral_edge_ids: neutral.map(|edge| edge.edge.id.to_string()).collect(),
         }
     }
@@ -192,6 +225,7 @@ pub fn fragments(claims: &[ClaimView], shown_max: usize) -> Vec<FragmentReport> 
         reports.push(FragmentReport {
             id: edge.fragment.id.to_string(),
             text: clip(&edge.fragment.text, shown_max),
+            is_cut: edge.fragment.text.chars().nth(shown_max).is_some(),
             heading: edge.fragment.heading.clone(),
             page_id: edge.page.id.to_string(),
             url: edge.page.url.clone(),

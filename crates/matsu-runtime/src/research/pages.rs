@@ -30,8 +30,8 @@ pub enum Reading {
     Fresh(Box<NewPage>),
     /// Known already, and still good.
     Known(Box<SourcePage>),
-    /// A person must open a door, at this address.
-    Door { auth_type: AuthType, url: String },
+    /// A person must log in, at this address.
+    NeedsLogin { auth_type: AuthType, url: String },
     /// Its site said "too often".
     TooOften { until: Timestamp },
     /// It may work another time.
@@ -101,7 +101,9 @@ impl Reader<'_> {
                         |page| Reading::Known(Box::new(page)),
                     ));
                 }
-                FetchOutcome::NeedsAuth { auth_type } => return Ok(Reading::Door { auth_type, url: request.url }),
+                FetchOutcome::NeedsAuth { auth_type } => {
+                    return Ok(Reading::NeedsLogin { auth_type, url: request.url });
+                }
                 FetchOutcome::NeedsScripts => return Ok(Reading::Refused("it needs a browser".to_owned())),
                 FetchOutcome::Redirect { to, is_private: used_cookies } => match address::canonical(&to) {
                     Some(to) => {

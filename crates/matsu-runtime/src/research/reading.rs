@@ -67,7 +67,7 @@ impl<'a> Search<'a> {
                 return Ok(());
             } else if let Some(at) = self.state.next_moment() {
                 return Err(Halt::NotBefore(at));
-            } else if !self.open_doors().await? {
+            } else if !self.pending_items().await? {
                 return Ok(());
             }
         }
@@ -108,8 +108,8 @@ impl<'a> Search<'a> {
         match reading {
             Reading::Known(page) => self.reuse(*page, Some(reserved)).await,
             Reading::Fresh(page) => self.keep(*page, reserved).await,
-            Reading::Door { auth_type, url } => {
-                let item = self.door(&candidate, auth_type, url);
+            Reading::NeedsLogin { auth_type, url } => {
+                let item = self.login(&candidate, auth_type, url);
                 self.park(candidate, item, reserved).await
             }
             Reading::TooOften { until } => {
@@ -227,7 +227,12 @@ impl<'a> Search<'a> {
         Ok(proven.filter(|claim| !claim.text.is_empty()).take(CLAIMS_PER_FRAGMENT_MAX).collect())
     }
 
-    fn door(&self, candidate: &Candidate, auth_type: matsu_core::research::auth::AuthType, url: String) -> NewAuthItem {
+    fn login(
+        &self,
+        candidate: &Candidate,
+        auth_type: matsu_core::research::auth::AuthType,
+        url: String,
+    ) -> NewAuthItem {
         let domain = domain_of(&candidate.hit);
         let suffixes = self.kit.settings.primary_suffixes.iter().map(String::as_str);
         let is_primary = matsu_core::research::address::is_primary(&domain, suffixes);
@@ -244,7 +249,7 @@ impl<'a> Search<'a> {
     /// Leaves an address to a person and goes on with the others.
     async fn park(&mut self, candidate: Candidate, item: NewAuthItem, reserved: Reservation) -> Result<(), Halt> {
         let mut next = self.state.clone();
-        // The door stands where the redirects led; that is the address a person will open.
+        // The login is where the redirects led; that is the address a person will open.
         let mut parked = candidate;
         parked.hit.url.clone_from(&item.url);
         next.parked.push(parked);
@@ -269,16 +274,16 @@ impl<'a> Search<'a> {
         self.record(NewEvidence { spent, ..NewEvidence::default() }, next).await
     }
 
-    /// Puts addresses whose doors were opened back on the list, and drops those that nobody will open. `false`:
+    /// Puts addresses whose logins are done back on the list, and drops those that were skipped or expired. `false`:
     /// nothing is left to be read.
-    async fn open_doors(&mut self) -> Result<bool, Halt> {
+    async fn pending_items(&mut self) -> Result<bool, Halt> {
         if self.state.parked.is_empty() {
             return Ok(false);
         }
-        let doors = self.cx.runtime().store().doors_of(&self.cx.lease.job_id).await?;
+        let logins = self.cx.runtime().store().auth_items_of(&self.cx.lease.job_id).await?;
         // Of several items for one address the latest one counts.
         let status = |candidate: &Candidate| {
-            doors.iter().rev().find(|door| door.url == candidate.hit.url).map(|door| door.status)
+            logins.iter().rev().find(|login| login.url == candidate.hit.url).map(|login| login.status)
         };
         let mut next = self.state.clone();
         let (mut opened, mut still) = (Vec::new(), Vec::new());
@@ -288,7 +293,7 @@ impl<'a> Search<'a> {
                 Some(AuthStatus::Pending) => still.push(candidate),
                 Some(AuthStatus::Skipped | AuthStatus::Expired) | None => {
                     next.tally.pages_failed += 1;
-                    next.note(&format!("{}: left out, nobody logged in", candidate.hit.url));
+                    next.note(&format!("{}: skipped, because no person logged in", candidate.hit.url));
                 }
             }
         }
@@ -298,7 +303,7 @@ impl<'a> Search<'a> {
         self.record(NewEvidence::default(), next).await?;
         match (any_opened, any_left) {
             (true, _) => Ok(true),
-            (false, true) => Err(Halt::Doors),
+            (false, true) => Err(Halt::AwaitingLogin),
             (false, false) => Ok(false),
         }
     }

@@ -20,7 +20,7 @@ use crate::context::JobContext;
 use crate::stop_signal::StopWord;
 
 use super::asking;
-use super::halt::{Halt, failed, told};
+use super::halt::{Halt, failed, wait_for_stop};
 use super::kit::ResearchKit;
 use super::meter::Meter;
 use super::selecting::select;
@@ -52,7 +52,7 @@ impl JobBody for SearchJob {
         let meter = Meter::new(&cx, kit.settings.search_time_max);
         let halt = tokio::select! {
             biased;
-            halt = told(&cx) => Err(halt),
+            halt = wait_for_stop(&cx) => Err(halt),
             done = search.work() => done,
             halt = meter.run() => Err(halt),
         };
@@ -182,7 +182,7 @@ impl<'a> Search<'a> {
         }
         match halt {
             // A task that is being stopped waits for nobody: what was found counts.
-            Halt::Doors | Halt::NotBefore(_) if self.cx.stop.word() == StopWord::EndSoon => {
+            Halt::AwaitingLogin | Halt::NotBefore(_) if self.cx.stop.word() == StopWord::EndSoon => {
                 self.finish(Some((ErrorCode::TaskStopped, "the task was stopped".to_owned()))).await
             }
             Halt::Enough { code, why } if self.state.tally.pages_fetched > 0 => self.finish(Some((code, why))).await,
@@ -272,7 +272,7 @@ impl Halt {
             Self::Enough { code, why } => failed(code, &why, Retry::Never, output_json),
             Self::Failed { code, why, retry } => failed(code, &why, retry, output_json),
             Self::NotBefore(at) => JobEnd::Requeue { run_at: Some(at) },
-            Self::Doors => JobEnd::AwaitingAuth,
+            Self::AwaitingLogin => JobEnd::AwaitingAuth,
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct SearchState {
     pub read: Vec<Unread>,
     /// The claims of the pages above are made.
     pub is_picked: bool,
-    /// Addresses behind closed doors.
+    /// Addresses that need a login.
     pub parked: Vec<Candidate>,
     /// How often it waited for engines that asked for a pause.
     pub engine_waits: u32,

@@ -1,4 +1,4 @@
-//! A research task as its clients see it: searches, queue, metrics, budget, closed doors, warnings.
+//! A research task as its clients see it: searches, queue, metrics, budget, needed logins, warnings.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobState, Priority};
 use matsu_core::limits::{AUTH_LISTED_MAX, SEARCHES_LISTED_MAX};
-use matsu_core::ports::store::{AuthFilter, EvidenceTotals, SearchList, SearchRow, SearchWish, StoreError};
+use matsu_core::ports::store::{AuthFilter, EvidenceTotals, SearchList, SearchRow, SearchWish, StoreError, Unverified};
 use matsu_core::research::auth::{AuthItem, AuthPressure};
 use matsu_core::research::search::{ResearchConfig, SearchInput, SearchStatus, SearchTally};
 use matsu_core::task::{StopReason, Task, TaskStatus};
@@ -22,6 +22,9 @@ use super::told::Horizon;
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;
+
+/// Characters of an error in a warning.
+const ERROR_SHOWN_MAX: usize = 200;
 
 /// Entries of the queue that one reply lists.
 const QUEUE_LISTED_MAX: usize = 50;
@@ -107,7 +110,7 @@ pub struct ResearchView {
     pub list: SearchList,
     pub totals: EvidenceTotals,
     pub budget: BudgetView,
-    pub doors: Vec<AuthItem>,
+    pub logins: Vec<AuthItem>,
     pub now: Timestamp,
 }
 
@@ -126,7 +129,7 @@ impl ResearchView {
             list: store.searches(&task.id, wish).await?,
             totals: store.evidence_totals(&task.id).await?,
             budget: BudgetView::of(&store.budget(&task.id).await?),
-            doors: store.auth_items(&filter).await?,
+            logins: store.auth_items(&filter).await?,
             now: runtime.clock().now(),
         })
     }
@@ -159,19 +162,19 @@ impl ResearchView {
     }
 
     pub fn auth(&self) -> AuthView {
-        let mut domains: Vec<String> = self.doors.iter().map(|door| door.domain.clone()).collect();
+        let mut domains: Vec<String> = self.logins.iter().map(|login| login.domain.clone()).collect();
         domains.sort();
         domains.dedup();
         let mut by_auth_type = BTreeMap::new();
-        for door in &self.doors {
-            *by_auth_type.entry(door.auth_type.to_string()).or_default() += 1;
+        for login in &self.logins {
+            *by_auth_type.entry(login.auth_type.to_string()).or_default() += 1;
         }
         AuthView {
-            pending_count: self.doors.len(),
-            high_priority_count: self.doors.iter().filter(|door| door.priority == Priority::High).count(),
+            pending_count: self.logins.len(),
+            high_priority_count: self.logins.iter().filter(|login| login.priority == Priority::High).count(),
             domains,
             by_auth_type,
-            oldest_queued_at: self.doors.iter().map(|door| door.created_at).min().map(|at| at.to_string()),
+            oldest_queued_at: self.logins.iter().map(|login| login.created_at).min().map(|at| at.to_string()),
         }
     }
 
@@ -186,9 +189,10 @@ impl ResearchView {
         warnings.extend(pressure.warning());
         let exhausted = self.list.count(SearchStatus::Exhausted);
         if exhausted > 0 {
-            warnings.push(format!("{exhausted} searches ended because further pages said nothing new"));
+            warnings.push(format!("{exhausted} searches ended because further pages had nothing new"));
         }
         warnings.extend(self.engine_warnings());
+        warnings.extend(self.verification_warnings());
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
         }
@@ -210,6 +214,21 @@ impl ResearchView {
             }
         }
         seen
+    }
+
+    /// Claims that were meant to be weighed and were not.
+    fn verification_warnings(&self) -> Vec<String> {
+        let Unverified { failed, error, cancelled } = &self.list.unverified;
+        let why = error.as_deref().map(|error| clip(error, ERROR_SHOWN_MAX)).unwrap_or_default();
+        let failed = (*failed > 0).then(|| {
+            format!(
+                "[warning] {failed} verifications failed, so their claims are unverified: {why}; see `matsu doctor`"
+            )
+        });
+        let cancelled = (*cancelled > 0).then(|| {
+            format!("[warning] {cancelled} verifications did not run because the task was stopped; their claims are unverified")
+        });
+        failed.into_iter().chain(cancelled).collect()
     }
 
     /// What the task still waits for, in words.

@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
-use matsu_core::limits::{CURSOR_TASKS_MAX, TOLD_REVISIONS_MAX};
+use matsu_core::limits::{CURSOR_TASKS_MAX, DELIVERED_REVISIONS_MAX};
 use matsu_core::research::search::SearchStatus;
 
 #[derive(Default)]
-pub struct Told {
+pub struct DeliveredStatus {
     by_task: Mutex<HashMap<TaskId, VecDeque<Reply>>>,
 }
 
@@ -36,7 +36,7 @@ impl Horizon {
     }
 }
 
-impl Told {
+impl DeliveredStatus {
     /// Takes note of what a reply showed.
     pub fn note(&self, task: &TaskId, revision: i64, at: Timestamp, shown: Vec<(JobId, SearchStatus)>) {
         let mut by_task = self.lock();
@@ -45,7 +45,7 @@ impl Told {
         }
         let replies = by_task.entry(task.clone()).or_default();
         replies.retain(|reply| reply.revision != revision);
-        if replies.len() >= TOLD_REVISIONS_MAX {
+        if replies.len() >= DELIVERED_REVISIONS_MAX {
             replies.pop_front();
         }
         replies.push_back(Reply { revision, at, shown });
@@ -72,16 +72,16 @@ mod tests {
 
     #[test]
     fn the_latest_known_reply_sets_the_horizon() {
-        let (told, task) = (Told::default(), TaskId::from_text("task_a"));
+        let (delivered, task) = (DeliveredStatus::default(), TaskId::from_text("task_a"));
         let job = JobId::from_text("s_a");
-        told.note(&task, 3, Timestamp::from_millis(30), vec![(job.clone(), SearchStatus::Running)]);
-        told.note(&task, 7, Timestamp::from_millis(70), vec![]);
-        assert_eq!(told.since(&task, 2).at, None);
-        let horizon = told.since(&task, 6);
+        delivered.note(&task, 3, Timestamp::from_millis(30), vec![(job.clone(), SearchStatus::Running)]);
+        delivered.note(&task, 7, Timestamp::from_millis(70), vec![]);
+        assert_eq!(delivered.since(&task, 2).at, None);
+        let horizon = delivered.since(&task, 6);
         assert_eq!(horizon.at, Some(Timestamp::from_millis(30)));
         assert!(!horizon.is_news(&job, SearchStatus::Running));
         assert!(horizon.is_news(&job, SearchStatus::Satisfied));
-        assert_eq!(told.since(&task, 9).at, Some(Timestamp::from_millis(70)));
-        assert_eq!(told.since(&TaskId::from_text("task_b"), 9).at, None);
+        assert_eq!(delivered.since(&task, 9).at, Some(Timestamp::from_millis(70)));
+        assert_eq!(delivered.since(&TaskId::from_text("task_b"), 9).at, None);
     }
 }

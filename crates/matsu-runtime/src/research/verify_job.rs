@@ -1,5 +1,7 @@
 //! Verification: for each claim of a search, what passages of *other* domains say about it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +19,7 @@ use matsu_core::research::stance::Stance;
 use crate::body::JobBody;
 use crate::context::JobContext;
 
-use super::halt::{Halt, failed, told};
+use super::halt::{Halt, failed, wait_for_stop};
 use super::kit::ResearchKit;
 use super::meter::Meter;
 
@@ -64,7 +66,7 @@ impl JobBody for VerifyJob {
         let meter = Meter::new(&cx, kit.settings.search_time_max);
         let done = tokio::select! {
             biased;
-            halt = told(&cx) => Err(halt),
+            halt = wait_for_stop(&cx) => Err(halt),
             done = verify(&cx, &kit, &input, &mut state) => done,
             halt = meter.run() => Err(halt),
         };
@@ -85,10 +87,10 @@ async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: 
     let store = cx.runtime().store();
     let claims = store.claims_of_search(&input.search_id).await?;
     let pool = store.passages_of(task_id, VERIFY_PASSAGES_MAX).await?;
-    let Some((pool, close)) = index(pool).await else { return Ok(()) };
+    let pool = Pool::over(pool).await?;
     let version = store.calibration(kit.judge.source()).await?;
     while let Some(row) = claims.get(state.claims_done) {
-        let chosen = others(row, &pool, &close);
+        let chosen = pool.others(row).await?;
         let edges = judge(cx, kit, row, &chosen, version.as_ref()).await?;
         let next = VerifyState {
             claims_done: state.claims_done + 1,
@@ -103,27 +105,42 @@ async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: 
     Ok(())
 }
 
-/// Counting the words of thousands of passages takes a moment; not on the thread that others wait on.
-async fn index(pool: Vec<PassageRow>) -> Option<(Vec<PassageRow>, Closeness)> {
-    let indexed = tokio::task::spawn_blocking(move || {
-        let close = Closeness::over(pool.iter().map(|row| row.text.as_str()));
-        (pool, close)
-    });
-    indexed.await.ok()
+/// All passages of a task with the counts of their words. Counting and comparing thousands of them takes long enough to
+/// hold up other calls, so both are done outside of the async threads.
+struct Pool(Arc<(Vec<PassageRow>, Closeness)>);
+
+impl Pool {
+    async fn over(passages: Vec<PassageRow>) -> Result<Self, Halt> {
+        let index = move || {
+            let close = Closeness::over(passages.iter().map(|row| row.text.as_str()));
+            (passages, close)
+        };
+        Ok(Self(Arc::new(tokio::task::spawn_blocking(index).await.map_err(not_ranked)?)))
+    }
+
+    /// The closest passages that are not of the claim's own domain.
+    async fn others(&self, claim: &ClaimRow) -> Result<Vec<PassageRow>, Halt> {
+        let (pool, text, domain) = (Arc::clone(&self.0), claim.claim.text.clone(), claim.domain.clone());
+        let choose = move || {
+            let (passages, close) = &*pool;
+            let ranked = close.closest(&text, passages.len());
+            let foreign = ranked.iter().filter_map(|(at, _)| passages.get(*at)).filter(|row| row.domain != domain);
+            foreign.take(VERIFY_CLOSEST_MAX).cloned().collect()
+        };
+        tokio::task::spawn_blocking(choose).await.map_err(not_ranked)
+    }
 }
 
-/// The closest passages that are not of the claim's own domain.
-fn others<'p>(row: &ClaimRow, pool: &'p [PassageRow], close: &Closeness) -> Vec<&'p PassageRow> {
-    let ranked = close.closest(&row.claim.text, pool.len());
-    let foreign = ranked.iter().filter_map(|(at, _)| pool.get(*at)).filter(|passage| passage.domain != row.domain);
-    foreign.take(VERIFY_CLOSEST_MAX).collect()
+fn not_ranked(error: tokio::task::JoinError) -> Halt {
+    let why = format!("the passages could not be ranked: {error}");
+    Halt::Failed { code: ErrorCode::InternalError, why, retry: Retry::IfAllowed }
 }
 
 async fn judge(
     cx: &JobContext,
     kit: &ResearchKit,
     row: &ClaimRow,
-    passages: &[&PassageRow],
+    passages: &[PassageRow],
     version: Option<&CalibrationVersion>,
 ) -> Result<Vec<NewEdge>, Halt> {
     if passages.is_empty() {

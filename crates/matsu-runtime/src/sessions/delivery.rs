@@ -46,7 +46,7 @@ impl Delivery {
                 }
             };
             if let Err(error) = taken {
-                tracing::warn!(%error, "what a lost reply carried could not be taken back");
+                tracing::warn!(%error, "content of a lost reply could not be marked as undelivered");
             }
         }
     }

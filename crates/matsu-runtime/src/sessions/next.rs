@@ -207,7 +207,7 @@ impl Look<'_> {
         Ok(Check::Ready(Ok(next)))
     }
 
-    /// Nobody may have been faster than the decision: then there is nothing any more.
+    /// Another call may have taken the messages; then `None`.
     async fn take(&self, store: &Arc<dyn Store>, view: &SessionView) -> Result<Option<Taken>, StoreError> {
         let Some(chat) = &view.chat else { return Ok(None) };
         let request = TakeMessages {

@@ -57,8 +57,8 @@ fn matches_now(passkey: &str, hash: &str) -> Option<bool> {
 const GIVEN_BACK_FROM: usize = 33 * 1024 * 1024 / Block::SIZE;
 
 fn filled(argon: &Argon2<'_>, passkey: &str, salt: Salt<'_>) -> Result<Output, argon2::password_hash::Error> {
-    let mut room = [0; Salt::MAX_LENGTH];
-    let salt = salt.decode_b64(&mut room)?;
+    let mut open_chat = [0; Salt::MAX_LENGTH];
+    let salt = salt.decode_b64(&mut open_chat)?;
     let mut blocks: Vec<Block> = Vec::with_capacity(GIVEN_BACK_FROM.max(argon.params().block_count()));
     blocks.resize(argon.params().block_count(), Block::new());
     let bytes = argon.params().output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);

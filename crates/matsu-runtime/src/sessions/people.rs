@@ -254,7 +254,7 @@ impl Runtime {
     ///
     /// # Errors
     /// An unknown agent or project; a blank message; a definition that cannot be started here.
-    pub async fn hand_task(
+    pub async fn assign_task(
         &self,
         owner: &Principal,
         agent: &AgentId,
@@ -262,7 +262,7 @@ impl Runtime {
         message: String,
     ) -> Result<Task, TaskError> {
         if message.trim().is_empty() {
-            return Err(refused("message is blank; say what is to be done").into());
+            return Err(refused("message is empty; write what the agent shall do").into());
         }
         let worker = self.store().agent(agent).await?;
         let project = self.store().project(project).await?;
@@ -300,7 +300,7 @@ impl Runtime {
         let known = self.agents().map(|host| host.agents()).unwrap_or_default();
         let known = known.into_iter().find(|known| Some(&known.name) == worker.definition.as_ref());
         let takes_system_prompt = known.as_ref().is_some_and(|known| known.supports.system_prompt);
-        let reports = known.is_some_and(|known| known.connect_back.is_told);
+        let reports = known.is_some_and(|known| known.connect_back.is_enabled);
         let who = worker.system_prompt.clone().filter(|_| !takes_system_prompt);
         let report = reports.then(|| REPORT.to_owned());
         let body = message.clone();

@@ -24,14 +24,14 @@ impl OpenTasks {
     /// # Errors
     /// `LimitExceeded` when the principal has as many as it may; as the store's.
     pub async fn admit(&self, store: &dyn Store, principal: &Principal) -> Result<(), TaskError> {
-        if self.has_room(principal) {
+        if self.has_capacity(principal) {
             return Ok(());
         }
         let count = store.unfinished_tasks(principal, TASKS_PER_PRINCIPAL_MAX).await?;
         self.counted(principal, count)
     }
 
-    /// The store has counted: that many, and one more if there is room.
+    /// The store has counted: that many, and one more if the limit allows it.
     fn counted(&self, principal: &Principal, count: u32) -> Result<(), TaskError> {
         if count >= TASKS_PER_PRINCIPAL_MAX {
             let message = format!(
@@ -49,7 +49,7 @@ impl OpenTasks {
     }
 
     /// Counts one more if the bound allows it.
-    fn has_room(&self, principal: &Principal) -> bool {
+    fn has_capacity(&self, principal: &Principal) -> bool {
         let mut bounds = self.at_most.lock().unwrap_or_else(PoisonError::into_inner);
         match bounds.get_mut(principal) {
             Some(bound) if *bound < TASKS_PER_PRINCIPAL_MAX => {
@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn the_store_counts_only_near_the_limit() {
         let (open, me) = (OpenTasks::default(), Principal::local_user());
-        assert!(!open.has_room(&me), "nothing is known yet");
+        assert!(!open.has_capacity(&me), "nothing is known yet");
         open.counted(&me, TASKS_PER_PRINCIPAL_MAX - 3).unwrap();
-        assert!(open.has_room(&me) && open.has_room(&me));
-        assert!(!open.has_room(&me), "the bound is reached");
+        assert!(open.has_capacity(&me) && open.has_capacity(&me));
+        assert!(!open.has_capacity(&me), "the bound is reached");
         let refused = open.counted(&me, TASKS_PER_PRINCIPAL_MAX).unwrap_err();
         assert!(matches!(refused, TaskError::LimitExceeded(_)), "{refused}");
         open.counted(&me, 5).unwrap();
-        assert!(open.has_room(&me), "most had ended");
+        assert!(open.has_capacity(&me), "most had ended");
     }
 }

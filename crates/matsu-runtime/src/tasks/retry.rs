@@ -9,7 +9,7 @@ use matsu_core::job::{Job, JobKind, JobState, NewJob};
 use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
 use matsu_core::research::search::ResearchConfig;
-use matsu_core::run::{Continues, RunCheckpoint, RunInput};
+use matsu_core::run::{Continues, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::task::{NewTask, Task, TaskKind, TaskStatus};
 
 use crate::runtime::Runtime;
@@ -61,6 +61,45 @@ impl Runtime {
         self.submit_run(task, session).await
     }
 
+    /// Sends a comment into the conversation of a run that has ended: a new round on the same branch, as a new task.
+    ///
+    /// # Errors
+    /// `Invalid` where the conversation cannot be resumed.
+    pub(crate) async fn send_back(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        comment: &str,
+    ) -> Result<InsertedTask, TaskError> {
+        let (old, jobs) = self.ended(owner, id).await?;
+        let no = |why: &str| TaskError::Invalid(format!("the comment was not sent back: {why}"));
+        let mut runs = jobs.into_iter().filter(|job| job.kind == JobKind::AgentRun);
+        let (Some(job), None) = (runs.next_back(), runs.next()) else {
+            return Err(no("the task has several runs; start a new task with the comment"));
+        };
+        let mut input: RunInput = serde_json::from_str(&job.input_json).map_err(|error| no(&error.to_string()))?;
+        let output: RunOutput =
+            job.output_json.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        if output.session_id.is_none() || output.agent != input.agent {
+            return Err(no("the conversation of its agent cannot be resumed; start a new task with the comment"));
+        }
+        if comment.trim().is_empty() {
+            return Err(no("it is empty; write what the agent shall do"));
+        }
+        comment.clone_into(&mut input.message);
+        (input.resume, input.continues, input.verifies) = (true, None, None);
+        let claim = SessionClaim {
+            name: input.session.clone(),
+            agent: input.agent.clone(),
+            directory: input.directory.clone().unwrap_or_default(),
+            resume: true,
+        };
+        let input_json = serde_json::to_string(&input).map_err(|error| no(&error.to_string()))?;
+        let now = self.clock().now();
+        let task = self.anew(old, vec![again(Job { input_json, ..job }, now)], now).await?;
+        self.submit_run(task, Some(claim)).await
+    }
+
     async fn ended(&self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {
         let old = self.read_own(owner, id).await?;
         if !old.status.is_terminal() && old.status != TaskStatus::Finished {
@@ -110,7 +149,11 @@ fn going_on_with(job: &Job) -> Result<(String, Option<SessionClaim>), TaskError>
     let mut input: RunInput = serde_json::from_str(&job.input_json).map_err(unreadable)?;
     let checkpoint: RunCheckpoint =
         job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let claim = checkpoint.vendor_session.is_some().then(|| SessionClaim {
+    input = input.after(checkpoint.tried.len());
+    input.fallback.clear();
+    // Under the name of the task's conversation only the first agent's can be resumed.
+    let is_first = checkpoint.tried.is_empty();
+    let claim = (checkpoint.vendor_session.is_some() && is_first).then(|| SessionClaim {
         name: input.session.clone(),
         agent: input.agent.clone(),
         directory: input.directory.clone().unwrap_or_default(),

@@ -11,13 +11,16 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::change::Topic;
 use matsu_core::clock::Clock;
 use matsu_core::id::TaskId;
+use matsu_core::job::{Job, Lease};
 use matsu_core::limits::{ABORT_GRACE, GRACE, TICK};
+use matsu_core::ports::agent::TraceState;
 use matsu_core::ports::store::{StopTask, StoppedTask};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, Task};
 
+use crate::queue::adoptions::held_jobs;
 use crate::runtime::Runtime;
-use crate::snapshots::{Seat, Seen};
+use crate::snapshots::{Seen, SharedReader};
 use crate::wait::{Check, Condition, Waited, after, wait_until};
 
 use super::TaskError;
@@ -92,13 +95,32 @@ impl Runtime {
     /// # Errors
     /// A store that is away.
     pub async fn runs_here(&self) -> Result<BTreeSet<TaskId>, TaskError> {
-        let mut tasks: BTreeSet<TaskId> = self.running().tasks_that_outlive().into_iter().collect();
+        Ok(self.jobs_of_runs().await?.into_iter().filter_map(|job| job.task_id).collect())
+    }
+
+    /// Those of [`Runtime::runs_here`] whose programs are there. The others have ended, and their ends are not stored.
+    ///
+    /// # Errors
+    /// A store that is away.
+    pub async fn runs_alive(&self) -> Result<BTreeSet<TaskId>, TaskError> {
+        let is_alive = |job: &Job| {
+            let trace = self.agents().and_then(|host| host.trace(&job.id));
+            trace.is_some_and(|trace| trace.state == TraceState::Alive)
+        };
+        let jobs = self.jobs_of_runs().await?.into_iter();
+        Ok(jobs.filter(is_alive).filter_map(|job| job.task_id).collect())
+    }
+
+    async fn jobs_of_runs(&self) -> Result<Vec<Job>, TaskError> {
+        let mut jobs = Vec::new();
+        // What is left becomes held when this node takes it over. Read in this order, no run is missed.
         for left in self.store().left_runs().await? {
             if left.host == self.host() {
-                tasks.extend(self.store().job(&left.lease.job_id).await?.task_id);
+                jobs.push(self.store().job(&left.lease.job_id).await?);
             }
         }
-        Ok(tasks)
+        jobs.extend(self.held_runs().await?);
+        Ok(jobs)
     }
 
     /// Cancels every task with a run on this machine, ends the programs of chats, and waits for their ends. Returns the
@@ -107,15 +129,14 @@ impl Runtime {
     /// # Errors
     /// A store that is away.
     pub async fn end_runs(&self) -> Result<BTreeSet<TaskId>, TaskError> {
-        let tasks = self.runs_here().await?;
+        let mut tasks = self.runs_here().await?;
         let deadline = self.clock().instant() + STOP_MAX;
         // What another daemon has left is taken over first: only an owner can end it.
-        while self.store().left_runs().await?.iter().any(|left| left.host == self.host())
-            && self.clock().instant() < deadline
-        {
+        while !self.follows_all_runs().await? && self.clock().instant() < deadline {
             self.adoptions().look_now();
             self.clock().sleep(LOOK_EVERY).await;
         }
+        tasks.extend(self.runs_here().await?);
         self.running().end_chats();
         for id in &tasks {
             self.ask_to_stop(id, StopMode::Immediate, StopReason::UserCancelled).await?;
@@ -127,10 +148,28 @@ impl Runtime {
             }
         }
         // A task is cancelled at once; its processes have their grace.
-        while self.running().any_outlives() && self.clock().instant() < deadline {
+        while (self.running().any_outlives() || !self.held_runs().await?.is_empty())
+            && self.clock().instant() < deadline
+        {
             self.clock().sleep(LOOK_EVERY).await;
         }
         Ok(ended)
+    }
+
+    /// Whether every run on this machine has a body in this process: a job that is cancelled before its body begins
+    /// gets none, and its program would be left alone.
+    async fn follows_all_runs(&self) -> Result<bool, TaskError> {
+        if self.store().left_runs().await?.iter().any(|left| left.host == self.host()) {
+            return Ok(false);
+        }
+        let held = self.held_runs().await?;
+        let lease = |job: &Job| Lease { job_id: job.id.clone(), attempt: job.attempt };
+        Ok(held.iter().all(|job| self.running().contains(&lease(job))))
+    }
+
+    async fn held_runs(&self) -> Result<Vec<Job>, TaskError> {
+        let held = held_jobs(self, None).await?;
+        Ok(held.into_iter().filter(|job| job.kind.outlives_owner()).collect())
     }
 
     async fn ask_to_stop(&self, id: &TaskId, mode: StopMode, reason: StopReason) -> Result<StoppedTask, TaskError> {
@@ -142,7 +181,7 @@ impl Runtime {
     }
 
     async fn wait_for_end(&self, id: &TaskId, caller: &CancellationToken) -> Waited<Task> {
-        let mut ended = Ended { clock: *self.clock(), seat: self.snapshots().seat(id.clone()) };
+        let mut ended = Ended { clock: *self.clock(), reader: self.snapshots().reader(id.clone()) };
         let deadline = after(self.clock(), STOP_MAX);
         wait_until(self.hub(), self.clock(), &[Topic::task(id)], Some(deadline), caller, &mut ended).await
     }
@@ -151,14 +190,14 @@ impl Runtime {
 /// The task has ended.
 struct Ended {
     clock: Clock,
-    seat: Seat,
+    reader: SharedReader,
 }
 
 impl Condition for Ended {
     type Value = Task;
 
     async fn look(&mut self) -> Check<Task> {
-        match self.seat.read().await {
+        match self.reader.read().await {
             Ok(Seen::Found(task)) if task.status.is_terminal() => Check::Ready((*task).clone()),
             Ok(_) => Check::NotYet,
             Err(_) => Check::NotBefore(after(&self.clock, TICK)),

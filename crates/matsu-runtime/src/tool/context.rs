@@ -13,7 +13,7 @@ use matsu_core::principal::Principal;
 use matsu_core::session::Session;
 use matsu_core::task::JobCounts;
 
-use crate::agents::RunSeat;
+use crate::agents::RunHandle;
 use crate::cursors::InstanceId;
 use crate::runtime::Runtime;
 use crate::sessions::Delivery;
@@ -76,7 +76,7 @@ pub struct ToolContext {
     /// Research that this call creates ends with its last search: a person started it and calls no stop_task.
     pub ends_when_done: bool,
     /// The run of an agent that the call comes from.
-    pub run: Option<RunSeat>,
+    pub run: Option<RunHandle>,
 }
 
 /// Where the caller works, as its own side says. A wish, not a right: what may be touched is configured.
@@ -134,7 +134,7 @@ impl ToolContext {
         self.session.as_ref().ok_or_else(missing)
     }
 
-    /// Where a person can watch a task. An agent in a session has no eyes for it.
+    /// Where a person can watch a task. Omitted for agent sessions.
     #[must_use]
     pub fn watch_link(&self, task: &TaskId) -> Option<String> {
         if self.session.is_some() { None } else { self.runtime.watch_link(task) }

@@ -129,10 +129,10 @@ impl ToolEntry {
         &self.reply
     }
 
-    /// Whether a caller that may only read may call it, apart from the argument that writes.
+    /// Whether a caller that may only read may call it.
     #[must_use]
     pub fn is_for_viewers(&self) -> bool {
-        self.annotations.read_only || self.rules.writes_with.is_some()
+        self.annotations.read_only
     }
 
     /// Runs the tool on arguments that were checked against its schema.

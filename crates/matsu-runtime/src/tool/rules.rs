@@ -16,8 +16,8 @@ pub struct Rules {
     pub tells_end: bool,
     /// A call of it shows that earlier notifications have arrived.
     pub acknowledges: bool,
-    /// The one argument with which an otherwise reading tool writes.
-    pub writes_with: Option<&'static str>,
+    /// An argument of earlier versions, and the tool that takes it now.
+    pub moved: Option<(&'static str, &'static str)>,
     /// A person's judgement: a session may call it only if it was granted by name.
     pub person_only: bool,
     /// Its effect holds for every user of the store.
@@ -44,7 +44,7 @@ impl Rules {
         after_end: false,
         tells_end: false,
         acknowledges: true,
-        writes_with: None,
+        moved: None,
         person_only: false,
         admin_only: false,
     };

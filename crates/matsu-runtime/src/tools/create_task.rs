@@ -110,7 +110,7 @@ impl Tool for CreateTask {
         };
         let task = cx.runtime.submit(new).await?.task;
         stage(cx, &task.id, task.revision);
-        cx.runtime.told().note(&task.id, task.revision, task.updated_at, Vec::new());
+        cx.runtime.delivered().note(&task.id, task.revision, task.updated_at, Vec::new());
         Ok(Answer::Done(Output {
             task_id: task.id.to_string(),
             query: stored.question,

@@ -27,7 +27,7 @@ pub struct Input {
     /// For edge_correct: edge_id of the evidence, from get_materials.
     #[schemars(length(min = 1, max = 100))]
     edge_id: Option<String>,
-    /// For edge_correct: what the passage really says about the claim.
+    /// For edge_correct: the correct relation of the passage to the claim.
     correct_relation: Option<Said>,
     /// Why; stored. Required for domain actions and claim_reject.
     #[schemars(length(min = 1, max = 1000))]
@@ -153,7 +153,12 @@ impl Input {
             }
         }
         if (domain || self.action == ClaimReject) && self.reason().is_none() {
-            return Err(ToolError::param("reason", "a reason", "nothing", "say why: reason is kept in the log"));
+            return Err(ToolError::param(
+                "reason",
+                "a reason",
+                "nothing",
+                "reason is empty; give one, it is kept in the log",
+            ));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use matsu_core::research::search::ResearchConfig;
 
 use crate::research::access::research_task;
 use crate::research::materials::{
-    ClaimReport, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
+    ClaimReport, Detail, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
 };
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
@@ -31,8 +31,10 @@ struct Options {
     format: Option<Format>,
     /// Also return the evidence graph.
     include_graph: Option<bool>,
-    /// Also return the quoted passages.
+    /// Also return the quoted passages; whole if limit is 3 or less.
     include_fragments: Option<bool>,
+    /// compact (default): evidence as counts; full: each passage with its edge_id.
+    detail: Option<HowMuch>,
     /// Claims per reply (default 30).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
@@ -51,6 +53,13 @@ struct Options {
 enum Format {
     Structured,
     Narrative,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum HowMuch {
+    Compact,
+    Full,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -111,12 +120,13 @@ impl Tool for GetMaterials {
         let found = store.materials(&task.id, wish).await?;
         let totals = store.evidence_totals(&task.id).await?;
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
-        let Fit { claims, next, shown_max } = Fit::of(&found, &options, bytes_max(wish.rows_max));
+        let Fit { claims, next, shown_max } = Fit::of(&found, &options, wish.rows_max);
         let is_narrative = options.format == Some(Format::Narrative);
         Ok(Answer::Done(Output {
             task_id: task.id.to_string(),
             narrative: is_narrative.then(|| narrative(&config.question, claims, found.total)),
-            claims: (!is_narrative).then(|| claims.iter().map(ClaimReport::of).collect()),
+            claims: (!is_narrative)
+                .then(|| claims.iter().map(|view| ClaimReport::of(view, options.detail())).collect()),
             fragments: options.include_fragments.unwrap_or(false).then(|| fragments(claims, shown_max)),
             evidence_graph: options.include_graph.unwrap_or(false).then(|| graph(claims)),
             query: config.question,
@@ -124,6 +134,15 @@ impl Tool for GetMaterials {
             next_cursor: next.map(|next| next.to_string()),
             total: found.total,
         }))
+    }
+}
+
+impl Options {
+    fn detail(&self) -> Detail {
+        match self.detail {
+            Some(HowMuch::Full) => Detail::Full,
+            Some(HowMuch::Compact) | None => Detail::Compact,
+        }
     }
 }
 
@@ -146,6 +165,9 @@ fn wish_of(options: &Options) -> Result<MaterialsWish, ToolError> {
     Ok(MaterialsWish { only, confidence_min, after, rows_max })
 }
 
+/// A reply of so few claims shows their passages whole, if they have room.
+const WHOLE_FRAGMENTS_ROWS: u32 = 3;
+
 /// A larger limit is a wish for a larger reply.
 fn bytes_max(rows_max: u32) -> usize {
     let (wished, usual) = (rows_max.max(MATERIALS_LIMIT_DEFAULT) as usize, MATERIALS_LIMIT_DEFAULT as usize);
@@ -161,11 +183,13 @@ struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    fn of(found: &'a Materials, options: &Options, bytes_max: usize) -> Self {
-        let has_room =
-            |shown: &&usize| found.claims.first().is_none_or(|view| bytes_of(view, options, **shown) <= bytes_max);
-        let shown_max =
-            FRAGMENT_SHOWN.iter().find(has_room).copied().unwrap_or(FRAGMENT_SHOWN[FRAGMENT_SHOWN.len() - 1]);
+    fn of(found: &'a Materials, options: &Options, rows_max: u32) -> Self {
+        let bytes_max = bytes_max(rows_max);
+        let whole = (rows_max <= WHOLE_FRAGMENTS_ROWS).then_some(usize::MAX);
+        let has_capacity =
+            |shown: &usize| found.claims.first().is_none_or(|view| bytes_of(view, options, *shown) <= bytes_max);
+        let shown_max = whole.into_iter().chain(FRAGMENT_SHOWN).find(has_capacity);
+        let shown_max = shown_max.unwrap_or(FRAGMENT_SHOWN[FRAGMENT_SHOWN.len() - 1]);
         let mut bytes = 0;
         for (count, view) in found.claims.iter().enumerate() {
             bytes += bytes_of(view, options, shown_max);
@@ -183,7 +207,7 @@ fn bytes_of(view: &ClaimView, options: &Options, shown_max: usize) -> usize {
     let alone = std::slice::from_ref(view);
     let mut bytes = match options.format {
         Some(Format::Narrative) => size(&narrative("", alone, 1)),
-        Some(Format::Structured) | None => size(&ClaimReport::of(view)),
+        Some(Format::Structured) | None => size(&ClaimReport::of(view, options.detail())),
     };
     if options.include_fragments.unwrap_or(false) {
         bytes += size(&fragments(alone, shown_max));

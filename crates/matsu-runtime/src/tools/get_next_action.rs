@@ -22,7 +22,7 @@ pub struct GetNextAction;
 pub struct Input {
     /// Instead of session_token: the id of a session that you began.
     #[schemars(length(min = 1, max = 100))]
-    #[expect(dead_code, reason = "read by the dispatch, which finds out who is calling")]
+    #[expect(dead_code, reason = "read by the dispatch, which identifies the caller")]
     session_id: Option<String>,
     /// Seconds to wait if there is nothing to do (default 30).
     #[schemars(range(min = 0))]
@@ -36,7 +36,7 @@ pub struct Input {
 pub struct Output {
     /// respond, work, wait or end_session.
     action: &'static str,
-    /// respond: what was said, in order.
+    /// respond: the messages, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Vec<MessageBody>>,
     /// respond: there are more than these.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use matsu_core::id::TaskId;
 use matsu_core::job::end::clip;
 use matsu_core::limits::INLINE_WAIT;
 use matsu_core::research::search::SearchStatus;
@@ -50,29 +49,6 @@ enum Wanted {
 enum Detail {
     Summary,
     Full,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Output {
-    Status(Box<Status>),
-    Arrived(Arrival),
-}
-
-/// What a wait that went on as a task of its own ends with.
-#[derive(Serialize, JsonSchema)]
-pub struct Arrival {
-    /// The tasks to look at.
-    arrived: Vec<String>,
-    message: String,
-}
-
-/// How a wait for a research task is answered when it has gone on as a task of its own and is over.
-pub fn arrived(ids: &[TaskId]) -> Output {
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let id = ids.first().map_or("", String::as_str);
-    let message = format!("Something arrived. Call get_status with {{\"task_id\":\"{id}\"}} to read it.");
-    Output::Arrived(Arrival { arrived: ids, message })
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -128,9 +104,9 @@ impl Tool for GetStatus {
     const CORE: bool = true;
     const ANNOTATIONS: Annotations = Annotations::READS;
     type Input = Input;
-    type Output = Output;
+    type Output = Status;
 
-    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Status>, ToolError> {
         // Before any wait: an unknown id fails at once.
         let task = research_task(cx, &input.task_id).await?;
         let reply = match wait(cx, &task, &input).await? {
@@ -142,7 +118,7 @@ impl Tool for GetStatus {
         };
         let status = report(cx, &input, view, &reply).await?;
         stage(cx, &view.task.id, view.task.revision);
-        Ok(Answer::Done(Output::Status(Box::new(status))))
+        Ok(Answer::Done(status))
     }
 }
 
@@ -181,13 +157,13 @@ async fn report(cx: &ToolContext, input: &Input, view: &TaskView, reply: &WaitRe
     let is_full = input.detail != Some(Detail::Summary);
     // Only who waits, or says what it knows, is told less than everything.
     let knows = input.since.is_some() || input.wait.unwrap_or(0) > 0;
-    let horizon = if knows { cx.runtime.told().since(&task.id, view.since) } else { Horizon::default() };
+    let horizon = if knows { cx.runtime.delivered().since(&task.id, view.since) } else { Horizon::default() };
     let seen = ResearchView::read(&cx.runtime, task, &horizon).await?;
     let listed: Vec<(_, SearchStatus)> = seen.searches(&horizon).collect();
     let shown = listed.iter().map(|(row, status)| (row.job.id.clone(), *status)).collect();
     let searches = listed.iter().map(|(row, status)| SearchView::of(row, *status)).collect();
     if is_full {
-        cx.runtime.told().note(&task.id, task.revision, task.updated_at, shown);
+        cx.runtime.delivered().note(&task.id, task.revision, task.updated_at, shown);
     }
     let auth = seen.auth();
     let mut by_status = BTreeMap::new();

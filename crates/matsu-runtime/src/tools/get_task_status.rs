@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{JobId, TaskId};
-use matsu_core::limits::INLINE_WAIT;
-use matsu_core::run::Answer as Answered;
+use matsu_core::id::TaskId;
+use matsu_core::limits::{INLINE_WAIT, TASKS_PER_WAIT_MAX};
 use matsu_core::task::Task;
 
 use super::run_start::lending;
@@ -44,21 +42,9 @@ pub struct Input {
     /// Also return this many last lines of output.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
-    /// Answer to a question of task_id.
-    answer: Option<AnswerInput>,
-}
-
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AnswerInput {
-    /// question.id.
-    id: String,
-    /// question.job_id; needed if several ask.
-    job_id: Option<String>,
-    /// One of question.options.
-    option: Option<String>,
-    /// Free text, without options.
-    text: Option<String>,
+    /// next.after of a list without ids, to read on.
+    #[schemars(range(min = 0))]
+    after: Option<usize>,
 }
 
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -81,26 +67,6 @@ enum Wanted {
 pub enum Output {
     One(Box<OneTask>),
     Many(ManyTasks),
-    Arrived(Arrival),
-}
-
-/// What a wait that went on as a task of its own ends with. It takes nothing away from whoever looks.
-#[derive(Serialize, JsonSchema)]
-pub struct Arrival {
-    /// The tasks to look at.
-    arrived: Vec<String>,
-    message: String,
-}
-
-/// How a wait for these tasks is answered when it has gone on as a task of its own and is over.
-pub fn arrived(ids: &[TaskId]) -> Output {
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let call = match ids.as_slice() {
-        [only] => json!({ "task_id": only }),
-        several => json!({ "task_ids": several }),
-    };
-    let message = format!("Something arrived. Call get_task_status with {call} to read it.");
-    Output::Arrived(Arrival { arrived: ids, message })
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -135,6 +101,9 @@ pub struct ManyTasks {
 #[derive(Serialize, JsonSchema)]
 struct NextMany {
     since: BTreeMap<String, i64>,
+    /// Set if there are more: pass as after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<usize>,
 }
 
 /// A task in a list: a full report, or one line where only an overview was asked for.
@@ -178,11 +147,11 @@ impl Tool for GetTaskStatus {
     const DESCRIPTION: &'static str = "Task: status and result of any task, agent or research id. Do not poll: do \
         other work, then make one call with a long timeout; it returns as soon as a result, a failure or a question \
         comes. Takes one id, several, or none: then it lists your unfinished tasks and unread results, so a lost id \
-        can be found. Answer a task's question with answer.";
+        can be found. A question is answered with answer_question.";
     const TOOLSET: Toolset = Toolset::Agents;
     const CORE: bool = true;
-    const ANNOTATIONS: Annotations = Annotations { read_only: false, ..Annotations::READS };
-    const RULES: Rules = Rules { writes_with: Some("answer"), ..Rules::ORDINARY };
+    const ANNOTATIONS: Annotations = Annotations::READS;
+    const RULES: Rules = Rules { moved: Some(("answer", "answer_question")), ..Rules::ORDINARY };
     type Input = Input;
     type Output = Output;
 
@@ -191,17 +160,7 @@ impl Tool for GetTaskStatus {
             (Some(_), Some(_)) => {
                 Err(ToolError::param("task_ids", "task_id or task_ids", "both", "give task_id or task_ids, not both"))
             }
-            (Some(id), None) => {
-                let id = TaskId::from_text(id.clone());
-                give_answer(cx, &id, &input).await?;
-                one(cx, id, &input).await
-            }
-            _ if input.answer.is_some() => Err(ToolError::param(
-                "answer",
-                "together with task_id",
-                "an answer",
-                "answer needs the task_id of one task",
-            )),
+            (Some(id), None) => one(cx, TaskId::from_text(id.clone()), &input).await,
             (None, Some(ids)) => many(cx, ids.iter().cloned().map(TaskId::from_text).collect(), &input).await,
             (None, None) => open(cx, &input).await,
         }
@@ -236,13 +195,6 @@ impl Input {
             )),
         }
     }
-}
-
-async fn give_answer(cx: &ToolContext, id: &TaskId, input: &Input) -> Result<(), ToolError> {
-    let Some(answer) = &input.answer else { return Ok(()) };
-    let (id_of_question, option, text) = (answer.id.clone(), answer.option.clone(), answer.text.clone());
-    let job = answer.job_id.clone().map(JobId::from_text);
-    Ok(cx.runtime.answer(&cx.principal, id, job.as_ref(), &Answered { id: id_of_question, option, text }).await?)
 }
 
 /// Waits as wished. A caller that can follow native tasks is answered with one if the wait is long.
@@ -317,7 +269,7 @@ async fn many(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
     let gone: Vec<Line> = unknown.iter().map(|id| Line::plain(TaskReport::not_found(id))).collect();
     if known.is_empty() {
         let changed = Some(unknown.iter().map(ToString::to_string).collect());
-        let (next, waited) = (NextMany { since: BTreeMap::new() }, Waited::default());
+        let (next, waited) = (NextMany { since: BTreeMap::new(), after: None }, Waited::default());
         return Ok(Answer::Done(Output::Many(ManyTasks { changed, tasks: gone, total: None, next, waited })));
     }
     // That one is gone is news: it is said at once, whatever the wish.
@@ -348,7 +300,8 @@ async fn report_many(
     stage(cx, &seen);
     let read: Vec<&Task> = news.iter().map(|view| view.task.as_ref()).collect();
     cx.runtime.note_read(&cx.principal, &read).await;
-    let next = NextMany { since: reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect() };
+    let since = reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect();
+    let next = NextMany { since, after: None };
     let waited = Waited::of(&reply);
     Ok(Answer::Done(Output::Many(ManyTasks { changed: Some(changed), tasks: lines, total: None, next, waited })))
 }
@@ -369,23 +322,27 @@ async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Ve
 /// The caller's unfinished tasks, then unread results, then what was read lately; each newest first. With a timeout,
 /// when one of the first two kinds changes.
 async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolError> {
-    let (mut tasks, total) = list::read(cx).await?;
+    let list::Listed { mut tasks, mut news, total, next_after } = list::read(cx, input.after.unwrap_or(0)).await?;
     let mut waited = Waited::default();
-    let waits_for: Vec<TaskId> = tasks.iter().filter(|task| list::is_news(task)).map(|task| task.id.clone()).collect();
-    if input.timeout.unwrap_or(0) > 0 && !waits_for.is_empty() {
-        let reply = match wait(cx, waits_for, input).await? {
+    news.truncate(TASKS_PER_WAIT_MAX);
+    if input.timeout.unwrap_or(0) > 0 && !news.is_empty() {
+        let reply = match wait(cx, news, input).await? {
             Answer::Done(reply) => reply,
             Answer::Deferred(task) => return Ok(Answer::Deferred(task)),
         };
         waited = Waited::of(&reply);
         for view in &reply.tasks {
-            if let Some(task) = tasks.iter_mut().find(|task| task.id == view.task.id) {
-                *task = (*view.task).clone();
+            match tasks.iter_mut().find(|task| task.id == view.task.id) {
+                Some(task) => *task = (*view.task).clone(),
+                // It stands on another page, and is what the wait was for.
+                None if view.task.revision > view.waits_from => tasks.insert(0, (*view.task).clone()),
+                None => {}
             }
         }
     }
     stage(cx, &tasks.iter().collect::<Vec<_>>());
-    let next = NextMany { since: tasks.iter().map(|task| (task.id.to_string(), task.revision)).collect() };
+    let since = tasks.iter().map(|task| (task.id.to_string(), task.revision)).collect();
+    let next = NextMany { since, after: next_after };
     let lines = tasks.iter().map(overview).collect();
     Ok(Answer::Done(Output::Many(ManyTasks { changed: None, tasks: lines, total: Some(total), next, waited })))
 }
@@ -399,6 +356,7 @@ fn overview(task: &Task) -> Line {
             task_id: task.id.to_string(),
             status: TaskReport::status_of(task),
             revision: Some(task.revision),
+            review: task.last_review().map(|review| review.state.to_string()),
             ..TaskReport::default()
         },
     }

@@ -4,11 +4,11 @@ use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use matsu_core::confinement::Confinement;
 use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{Agent, Probe, ProbeDepth};
 use matsu_core::ports::store::JobFilter;
-use matsu_core::run::Confinement;
 use matsu_core::slot::Slot;
 
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};

@@ -9,7 +9,9 @@ use serde_json::json;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
+use matsu_core::limits::CHECK_SECONDS;
 use matsu_core::ports::agent::{RunRefusal, RunWish};
+use matsu_core::receipt::{Check, CheckCommand};
 use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
 
@@ -60,6 +62,36 @@ pub enum PriorityWord {
     Low,
 }
 
+/// The check as a caller names it.
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CheckWish {
+    Line(String),
+    Words(Vec<String>),
+    Full(FullCheck),
+}
+
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FullCheck {
+    command: String,
+    /// Seconds (default 1800).
+    timeout: Option<u32>,
+    network: Option<bool>,
+}
+
+impl From<CheckWish> for Check {
+    fn from(wish: CheckWish) -> Self {
+        let (command, timeout, network) = match wish {
+            CheckWish::Line(line) => (CheckCommand::Line(line), None, None),
+            CheckWish::Words(words) => (CheckCommand::Words(words), None, None),
+            CheckWish::Full(full) => (CheckCommand::Line(full.command), full.timeout, full.network),
+        };
+        let timeout_seconds = timeout.unwrap_or(CHECK_SECONDS);
+        Self { command, timeout_seconds, network: network.unwrap_or(false), protect: Vec::new() }
+    }
+}
+
 /// What both tools say about the task itself.
 pub struct Shared {
     pub tool: &'static str,
@@ -94,7 +126,7 @@ pub struct Started {
     /// Set if `result` is only a part: read on with get_task_status(output_offset).
     #[serde(skip_serializing_if = "Option::is_none")]
     next_output_offset: Option<u64>,
-    /// It ended well and said nothing.
+    /// Completed without output.
     #[serde(skip_serializing_if = "Option::is_none")]
     empty: Option<bool>,
     /// Of several agents: each one's outcome so far.
@@ -106,6 +138,9 @@ pub struct Started {
     question: Option<super::task_report::QuestionReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<super::task_report::ChangesReport>,
+    /// What the check came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<super::task_report::ReceiptReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waited_ms: Option<u64>,
 }
@@ -205,8 +240,8 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<An
 fn message(task: &Task, report: &TaskReport) -> String {
     let id = &task.id;
     if let Some(question) = &report.question {
-        let answer = json!({ "task_id": id, "answer": question.example() });
-        return format!("The agent asks a question and waits for the answer. Answer with get_task_status {answer}.");
+        let answer = question.example(id);
+        return format!("The agent asks a question and waits for the answer. Answer with answer_question {answer}.");
     }
     if task.status == TaskStatus::Completed {
         return "Done.".to_owned();
@@ -265,6 +300,7 @@ impl Started {
             failed_count: None,
             question: None,
             changes: None,
+            receipt: None,
             waited_ms: None,
         }
     }
@@ -278,6 +314,7 @@ impl Started {
             failed_count: report.failed_count,
             question: report.question,
             changes: report.changes,
+            receipt: report.receipt,
             ..self
         }
     }
@@ -310,6 +347,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         failed_count: None,
         question: None,
         changes: None,
+        receipt: None,
         waited_ms: None,
     };
     cx.runtime.note_read(&cx.principal, &[task]).await;
@@ -327,6 +365,10 @@ fn run_failed(report: &TaskReport) -> ToolError {
         "stdout_tail": report.stdout_tail,
         "stderr_tail": report.stderr_tail,
         "session_id": report.session_id,
+        "result": report.result,
+        "branch": report.changes.as_ref().map(|changes| changes.branch()),
+        "receipt": report.receipt,
+        "check_output": report.check_output,
         "retryable": report.retryable.unwrap_or(false),
     });
     ToolError { details, ..ToolError::new(code, error) }
@@ -361,7 +403,7 @@ mod tests {
     use super::{Mode, softer};
 
     #[test]
-    fn whoever_has_two_bounds_has_the_stricter() {
+    fn of_two_bounds_the_stricter_holds() {
         let (read, write) = (Some(Mode::ReadOnly), Some(Mode::WorkspaceWrite));
         assert_eq!(softer(None, None), None);
         assert_eq!((softer(read, None), softer(None, write)), (read, write));

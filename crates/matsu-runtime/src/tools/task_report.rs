@@ -16,7 +16,7 @@ use matsu_core::task::{Task, TaskKind, TaskStatus};
 use crate::agents::OpenQuestion;
 use crate::tool::{ToolContext, ToolError};
 
-pub use parts::{ChangesReport, LeftWorkReport, QuestionReport, UsageReport};
+pub use parts::{ChangesReport, LeftWorkReport, QuestionReport, ReceiptReport, TriedReport, UsageReport};
 
 /// Jobs whose outcome one reply lists.
 const RESULTS_MAX: u32 = 50;
@@ -37,13 +37,13 @@ pub struct TaskReport {
     pub elapsed_time: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// What it asks; answer with `answer`.
+    /// What it asks; answer with answer_question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionReport>,
     /// What came out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// It ended well and said nothing.
+    /// Completed without output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty: Option<bool>,
     /// Set if `result` is only a part: read on from here with output_offset.
@@ -66,6 +66,9 @@ pub struct TaskReport {
     /// Whether a later try may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    /// How the run was confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +83,18 @@ pub struct TaskReport {
     /// What it changed on its branch; `matsu apply TASK` puts it into your tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesReport>,
+    /// Agents that were tried before the one that did it, and why they did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedReport>,
+    /// What the check of its last commit came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<ReceiptReport>,
+    /// The end of what a failed check printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check_output: Option<String>,
+    /// What a person decided about its changes: applied, discarded or sent_back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
     /// A folder of the run that stays, because not everything in it could be taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_work: Option<LeftWorkReport>,
@@ -104,7 +119,13 @@ pub struct JobReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<ChangesReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<ReceiptReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check_output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     left_work: Option<LeftWorkReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<String>,
 }
 
 /// Which part of the output is wanted.
@@ -144,6 +165,7 @@ impl TaskReport {
             status: Self::status_of(task),
             status_message: task.status_message.clone(),
             revision: Some(task.revision),
+            review: task.last_review().map(|review| review.state.to_string()),
             ..Self::default()
         };
         if task.kind == TaskKind::Research {
@@ -227,6 +249,10 @@ impl TaskReport {
                 output_tokens: usage.output_tokens,
                 cost_usd: usage.cost_usd,
             });
+            self.confinement = run.confinement.map(|level| level.to_string());
+            self.tried = run.tried.iter().map(TriedReport::of).collect();
+            self.receipt = run.receipt.as_deref().map(ReceiptReport::of);
+            self.check_output = Some(run.check_output.clone()).filter(|output| !output.is_empty());
             let task = job.task_id.clone().unwrap_or_else(|| TaskId::from_text(""));
             self.changes = run.changes.as_ref().map(|changes| ChangesReport::of(&task, changes));
             self.left_work = run.left_work.as_ref().map(LeftWorkReport::of);
@@ -383,7 +409,10 @@ impl JobReport {
             result,
             error: job.error_message.clone(),
             error_code: job.error_code.clone(),
+            review: task.review_of(&job.id).map(|review| review.state.to_string()),
             left_work: run.as_ref().and_then(|run| run.left_work.as_ref().map(LeftWorkReport::of)),
+            receipt: run.as_ref().and_then(|run| run.receipt.as_deref().map(ReceiptReport::of)),
+            check_output: run.as_ref().map(|run| run.check_output.clone()).filter(|output| !output.is_empty()),
             changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(&task.id, &changes))),
         })
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::ports::agent::RunWish;
 
-use super::run_start::{self, IsolationWord, ModeWord, PriorityWord, Shared, Started};
+use super::run_start::{self, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct UseAgent;
@@ -38,7 +38,7 @@ pub struct Input {
     #[schemars(length(max = 100))]
     args: Option<Vec<String>>,
     /// Seconds it may run (default 1800).
-    #[schemars(range(min = 1, max = 3600))]
+    #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
     /// Folder inside your project.
     working_directory: Option<String>,
@@ -46,6 +46,15 @@ pub struct Input {
     mode: Option<ModeWord>,
     /// worktree: on a git branch of its own (default if it may write); none: in the folder.
     isolation: Option<IsolationWord>,
+    /// Command that must exit 0 in a fresh checkout of its commit before the task counts as completed, such as "make
+    /// test" (needs a mode that writes).
+    check: Option<CheckWish>,
+    /// How often a failed check goes back to the agent (default 0).
+    #[schemars(range(max = 5))]
+    retries: Option<u32>,
+    /// Agents to try in order if this one is not available, out of quota or fails its check.
+    #[schemars(length(max = 9))]
+    fallback: Option<Vec<String>>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
     /// Order in the queue (default medium).
@@ -93,6 +102,9 @@ impl Tool for UseAgent {
             session: input.session_id,
             resume: input.resume.unwrap_or(false),
             must_isolate: false,
+            check: input.check.map(Into::into),
+            retries: input.retries.unwrap_or(0),
+            fallback: input.fallback.unwrap_or_default(),
             ..run_start::wish_of(cx)?
         };
         run_start::start(cx, vec![wish], shared).await

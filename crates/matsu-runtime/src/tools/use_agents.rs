@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{ProbeDepth, RunWish};
 
-use super::run_start::{self, ModeWord, PriorityWord, Shared, Started};
+use super::run_start::{self, CheckWish, ModeWord, PriorityWord, Shared, Started};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct UseAgents;
@@ -27,12 +27,17 @@ pub struct Input {
     #[schemars(length(max = 100_000))]
     system_prompt: Option<String>,
     /// Seconds each agent may run (default 1800).
-    #[schemars(range(min = 1, max = 3600))]
+    #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
     /// Folder inside your project.
     working_directory: Option<String>,
     /// What they may change (default: each agent's safest mode); those that write get a git branch each.
     mode: Option<ModeWord>,
+    /// Command that must exit 0 in a fresh checkout of each agent's commit before its run counts as completed.
+    check: Option<CheckWish>,
+    /// How often a failed check goes back to its agent (default 0).
+    #[schemars(range(max = 5))]
+    retries: Option<u32>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
     /// A repeated call with the same key returns the first task.
@@ -70,6 +75,8 @@ impl Tool for UseAgents {
             mode: input.mode.map(Into::into),
             timeout_seconds: input.timeout,
             must_isolate: true,
+            check: input.check.clone().map(Into::into),
+            retries: input.retries.unwrap_or(0),
             ..wish.clone()
         });
         run_start::start(cx, wishes.collect(), shared).await

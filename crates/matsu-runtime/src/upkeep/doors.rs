@@ -1,4 +1,4 @@
-//! Ends the wait for doors that nobody opened, and finds searches that parked in the moment their door was opened.
+//! Ends the wait for logins that expired, and finds searches that parked in the moment their login was done.
 
 use matsu_core::limits::SAFETY_READ_EVERY;
 

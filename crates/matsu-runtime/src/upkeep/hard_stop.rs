@@ -75,9 +75,9 @@ async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
 async fn give_up_on_agents(runtime: &Runtime) -> Result<(), StoreError> {
     let (now, options) = (runtime.clock().now(), runtime.session_options());
     let line = no_show(options.language, options.connect_max);
-    let told = runtime.store().give_up_on_agents(now.minus(options.connect_max), &line, now).await?;
-    for chat in told {
-        tracing::info!(%chat, "the agent did not come");
+    let chats = runtime.store().give_up_on_agents(now.minus(options.connect_max), &line, now).await?;
+    for chat in chats {
+        tracing::info!(%chat, "agent did not connect in time");
     }
     Ok(())
 }
@@ -86,7 +86,9 @@ fn no_show(language: matsu_core::language::Language, after: Duration) -> String 
     use matsu_core::language::Language;
     let seconds = after.as_secs();
     match language {
-        Language::English => format!("The agent has not come within {seconds} seconds. Write again to call it again."),
+        Language::English => {
+            format!("The agent has not connected within {seconds} seconds. Write again to call it again.")
+        }
         Language::Japanese => {
             format!("エージェントが{seconds}秒以内に接続しませんでした。もう一度送信すると再度呼び出します。")
         }

@@ -65,7 +65,7 @@ async fn live(runtime: &Runtime, is_beat: bool) -> Result<(), StoreError> {
             let lost = runtime.node();
             runtime.running().lose_all();
             let fresh = runtime.take_new_node_id();
-            tracing::warn!(lost.id = %lost, node.id = %fresh, "this node was taken for dead and starts again");
+            tracing::warn!(lost.id = %lost, node.id = %fresh, "this node was considered dead and registers again");
             register_once(runtime, false).await
         }
         answer => answer,

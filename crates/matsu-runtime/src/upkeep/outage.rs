@@ -27,14 +27,14 @@ impl Outage {
         match answer {
             Ok(_) => {
                 if self.pause.take().is_some() {
-                    tracing::info!(part = self.part, "the store is back");
+                    tracing::info!(part = self.part, "store works again");
                 }
                 None
             }
             Err(error) => {
                 metrics::counter!("matsu_store_errors_total", "part" => self.part).increment(1);
                 if self.pause.is_none() {
-                    tracing::warn!(part = self.part, %error, "the store fails; will go on trying");
+                    tracing::warn!(part = self.part, %error, "store operation failed; retrying");
                 }
                 let pause = self.pause.map_or(STORE_RETRY_FIRST, |pause| (pause * 2).min(STORE_RETRY_MAX));
                 self.pause = Some(pause);

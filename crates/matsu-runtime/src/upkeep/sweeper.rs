@@ -1,8 +1,8 @@
 //! Removes what has outlived its time, a bounded number of rows at once.
 
 use matsu_core::limits::{
-    CHANGES_KEPT, ENDED_SESSION_KEPT, HOUSE_JOBS_KEPT, IDEMPOTENCY_KEPT, NOTIFICATION_KEPT_READ, REVOKED_TOKENS_KEPT,
-    SWEEP_EVERY, SWEEP_ROWS_MAX,
+    CHANGES_KEPT, ENDED_SESSION_KEPT, IDEMPOTENCY_KEPT, NOTICE_KEPT, NOTIFICATION_KEPT_READ, REVOKED_TOKENS_KEPT,
+    SWEEP_EVERY, SWEEP_ROWS_MAX, SYSTEM_JOBS_KEPT,
 };
 use matsu_core::ports::store::{PruneRule, StoreError};
 
@@ -21,7 +21,7 @@ pub async fn run(runtime: &Runtime) {
 
 async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
     let now = runtime.clock().now();
-    let rule = runtime.expiry().rule(now);
+    let rule = runtime.expiry().rule(now, runtime.results_kept());
     loop {
         let expired = runtime.store().expire_tasks(rule, SWEEP_ROWS_MAX).await?;
         if !expired.tasks.is_empty() {
@@ -36,7 +36,7 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
     let rule = PruneRule {
         changes_before: now.minus(CHANGES_KEPT),
         keys_before: now.minus(IDEMPOTENCY_KEPT),
-        house_jobs_before: now.minus(HOUSE_JOBS_KEPT),
+        system_jobs_before: now.minus(SYSTEM_JOBS_KEPT),
         revoked_before: now.minus(REVOKED_TOKENS_KEPT),
     };
     while runtime.store().prune(rule, SWEEP_ROWS_MAX).await?.has_more {}
@@ -51,5 +51,6 @@ async fn sweep_sessions(runtime: &Runtime) -> Result<(), StoreError> {
         tracing::info!(sessions = ended.len(), "sessions have expired");
     }
     store.sweep_notifications(now, now.minus(NOTIFICATION_KEPT_READ), SWEEP_ROWS_MAX).await?;
+    store.sweep_notices(now.minus(NOTICE_KEPT), SWEEP_ROWS_MAX).await?;
     Ok(())
 }

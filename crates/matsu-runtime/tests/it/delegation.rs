@@ -37,8 +37,8 @@ async fn delegate(cx: JobContext) -> JobEnd {
         children.push(cx.runtime().submit(child).await.expect("a child").task.id);
     }
     let request = wait_request(&children, WaitFor::All, Duration::from_secs(3_600));
-    let nobody_leaves = CancellationToken::new();
-    let wait = cx.runtime().wait_for_tasks(request, &nobody_leaves);
+    let no_job_ends = CancellationToken::new();
+    let wait = cx.runtime().wait_for_tasks(request, &no_job_ends);
     let reply = cx.waiting_for_descendants(wait).await.expect("a permit again").expect("a reply");
     assert!(reply.tasks.iter().all(|view| view.task.status == TaskStatus::Completed));
     done()
@@ -99,7 +99,7 @@ async fn an_inner_permit_is_held_by_one_at_a_time_and_a_dropped_holder_gives_it_
             let dropped = cx.with_permit(Slot::Browser, clock.sleep(Duration::from_secs(3_600)));
             assert!(clock.within(Duration::from_millis(100), dropped).await.is_none());
             let used = cx.with_permit(Slot::Browser, async {
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "nobody else is inside");
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "no other job is inside");
                 clock.sleep(Duration::from_secs(1)).await;
                 inside.fetch_sub(1, Ordering::SeqCst);
             });

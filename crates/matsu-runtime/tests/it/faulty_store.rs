@@ -1,5 +1,6 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
+mod notify;
 mod research;
 mod sessions;
 mod transcripts;
@@ -24,8 +25,8 @@ use matsu_core::ports::store::{
     AgentSession, ChangeBatch, ChangeStore, Claim, ClaimOutcome, Enqueue, Enqueued, Expired, ExpiryRule,
     FinishAndClaim, ForeignChange, InsertedTask, JobFilter, JobStore, JobUpdate, LeftRun, NewNode, NodeStore, Order,
     OutputPart, OutputPosition, OutputRange, OutputSlice, ProgressNote, PruneRule, Pruned, Reassign, Reservation,
-    RunStore, SessionClaim, SessionNote, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store, StoreError,
-    StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
+    RunStore, SessionClaim, SessionNote, SetReview, SetStatus, SlotUse, SpendingStore, StopTask, StoppedTask, Store,
+    StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
@@ -137,9 +138,9 @@ impl FaultyStore {
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         *self.calls_of.lock().expect("counts").entry(name).or_default() += 1;
-        let heard =
+        let traced =
             name.bytes().fold(self.trace(), |trace, byte| (trace ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-        self.trace.store(heard, Ordering::Relaxed);
+        self.trace.store(traced, Ordering::Relaxed);
         let gone = || StoreError::Unavailable("as the test wished".to_owned());
         match self.fault(name) {
             Fault::None => call.await,
@@ -209,6 +210,10 @@ impl TaskStore for FaultyStore {
 
     async fn mark_read(&self, ids: &[TaskId], now: Timestamp) -> Result<(), StoreError> {
         self.pass("mark_read", self.inner.mark_read(ids, now)).await
+    }
+
+    async fn set_review(&self, request: SetReview) -> Result<Task, StoreError> {
+        self.pass("set_review", self.inner.set_review(request)).await
     }
 
     async fn expire_tasks(&self, rule: ExpiryRule, rows_max: u32) -> Result<Expired, StoreError> {

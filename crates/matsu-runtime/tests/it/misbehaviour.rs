@@ -156,7 +156,7 @@ async fn progress_of_all_jobs_of_a_task_is_shown_once_a_second() {
     let revision = runtime.read(&me(), &id).await.expect("a task").revision;
     assert!((5..=9).contains(&revision), "20 jobs that spoke for five seconds made {revision} revisions");
     let shown = jobs_of(&store, &id).await;
-    assert!(shown.iter().all(|job| job.progress_json.is_some()), "and everyone is heard");
+    assert!(shown.iter().all(|job| job.progress_json.is_some()), "and every message is delivered");
     let task = finished(&runtime, &id).await;
     assert_eq!(task.counts.completed, 20);
     let last = jobs_of(&store, &id).await;

@@ -38,7 +38,7 @@ fn recording(record: &Arc<Mutex<Record>>) -> Scripted {
             let ms: u64 = cx.job.input_json.parse().unwrap_or(100);
             let stopped = tokio::select! {
                 biased;
-                _ = cx.stop.told_to_stop() => true,
+                _ = cx.stop.stop_requested() => true,
                 () = cx.runtime().clock().sleep(Duration::from_millis(ms)) => false,
             };
             record.lock().expect("a record").running_now -= 1;

@@ -126,7 +126,7 @@ async fn a_shutdown_during_an_outage_ends_in_time() {
     service.stop().await;
     assert!(clock.now().since(began) <= Duration::from_secs(11));
     let left = only_job(&inner, &id).await;
-    assert_eq!(left.state, JobState::Running, "whoever finds the node dead settles it");
+    assert_eq!(left.state, JobState::Running, "the node that finds it dead settles it");
     inner.reap_node(&runtime.node(), clock.now()).await.expect("reaped");
     assert_eq!(only_job(&inner, &id).await.state, JobState::Queued);
 }

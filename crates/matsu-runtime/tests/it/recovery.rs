@@ -23,7 +23,7 @@ async fn a_second_runtime_takes_over_from_one_that_died() {
     clock.sleep(Duration::from_secs(5)).await;
     drop(service);
     clock.sleep(Duration::from_secs(60)).await;
-    assert_eq!(first.read(&me(), &id).await.expect("a task").counts.running, 2, "nobody has noticed yet");
+    assert_eq!(first.read(&me(), &id).await.expect("a task").counts.running, 2, "no node has noticed yet");
 
     let second = runtime(&store, clock);
     let service = second.start();

@@ -1,4 +1,4 @@
-//! Research on a web in memory and paused time: the pipeline, its budgets, closed doors, stops and corrections.
+//! Research on a web in memory and paused time: the pipeline, its budgets, logins, stops and corrections.
 
 mod corrections;
 mod doors;

@@ -25,13 +25,13 @@ async fn jump(clock: &Clock, span: Duration) {
 async fn at_work(runtime: &Runtime) -> (Task, Session) {
     let (agent, project) = (AgentId::from_text("worker"), ProjectId::from_text("default"));
     let (_, passkey) = runtime.make_agent("worker", "Worker".to_owned(), None, None).await.expect("an agent");
-    let task = runtime.hand_task(&me(), &agent, &project, "Count.".to_owned()).await.expect("a task");
+    let task = runtime.assign_task(&me(), &agent, &project, "Count.".to_owned()).await.expect("a task");
     let begun = runtime.authenticate(&me(), &agent, &passkey, &project).await.expect("a session");
     (task, begun.session)
 }
 
 #[tokio::test(start_paused = true)]
-async fn b29_old_notifications_are_removed_by_the_running_service() {
+async fn old_notifications_are_removed_by_the_running_service() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let service = runtime.start();
@@ -74,7 +74,7 @@ async fn an_hour_without_a_call_ends_a_session_and_frees_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_that_nobody_hears_ends_the_session_in_time() {
+async fn an_unacknowledged_order_ends_the_session_in_time() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let service = runtime.start();

@@ -16,7 +16,7 @@ use crate::fixtures::*;
 async fn a_graceful_stop_keeps_the_result_of_what_ends_in_time() {
     let (store, clock) = memory().await;
     let body = scripted(JobKind::Search, |cx| async move {
-        cx.stop.told_to_stop().await;
+        cx.stop.stop_requested().await;
         cx.runtime().clock().sleep(Duration::from_secs(3)).await;
         JobEnd::Completed { output_json: r#"{"found":1}"#.to_owned() }
     });
@@ -70,7 +70,7 @@ async fn an_immediate_stop_ends_the_task_at_once_and_the_bodies_soon() {
     assert_eq!((report.cancelled_queued, report.cancelled_running, clock.now()), (3, 2, began));
     assert_eq!(report.task.status, TaskStatus::Cancelled);
     clock.sleep(Duration::from_millis(200)).await;
-    assert_eq!(runtime.running_jobs(), 0, "the bodies heard of it");
+    assert_eq!(runtime.running_jobs(), 0, "the bodies got the signal");
     assert!(jobs_of(&store, &id).await.iter().all(|job| job.output_json.is_none()));
     service.stop().await;
 }
@@ -98,7 +98,7 @@ async fn a_paused_task_is_not_claimed_and_goes_on_when_resumed() {
 async fn a_paused_agent_run_is_cancelled_and_says_why() {
     let (store, clock) = memory().await;
     let body = scripted(JobKind::AgentRun, |cx| async move {
-        cx.stop.told_to_stop().await;
+        cx.stop.stop_requested().await;
         JobEnd::Requeue { run_at: None }
     });
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));

@@ -84,11 +84,11 @@ async fn a_retry_is_the_same_work_under_new_names() {
 async fn finished_tasks_expire_as_the_rule_says() {
     let hour = Duration::from_secs(3_600);
     for (expiry, is_read, kept) in
-        [(Expiry::InMemory, false, hour), (Expiry::Durable, true, hour), (Expiry::Durable, false, 7 * 24 * hour)]
+        [(Expiry::InMemory, false, hour), (Expiry::Durable, true, 3 * hour), (Expiry::Durable, false, 3 * hour)]
     {
         let (store, clock) = memory().await;
         let options = RuntimeOptions::new(store.clone(), clock, matsu_core::slot::SlotLimits::for_cores(1), bodies());
-        let runtime = Runtime::new(RuntimeOptions { expiry, ..options });
+        let runtime = Runtime::new(RuntimeOptions { expiry, results_kept: 3 * hour, ..options });
         let service = runtime.start();
         let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Noop, "{}")]).await.id;
         let research = submit(&runtime, TaskKind::Research, vec![]).await.id;

@@ -146,7 +146,9 @@ async fn a_list_shows_what_runs_and_what_is_unread_before_what_was_read() {
     let list = call(&cx, "get_task_status", json!({})).await;
     let ids: Vec<_> = list["tasks"].as_array().unwrap().iter().map(|line| &line["task_id"]).collect();
     assert_eq!((ids.len(), &ids[..2]), (20, &[&json!(running.id), &json!(unread.id)][..]), "{list}");
-    assert_eq!(list["total"], 2, "{list}");
+    assert_eq!((&list["total"], &list["next"]["after"]), (&json!(2), &json!(20)), "{list}");
+    let rest = call(&cx, "get_task_status", json!({ "after": 20 })).await;
+    assert_eq!((rest["tasks"].as_array().unwrap().len(), rest["next"].get("after")), (7, None), "{rest}");
     // A wait over the list ends with the task that runs, not with those that have ended long ago.
     let waited = call(&cx, "get_task_status", json!({ "timeout": 40, "since": list["next"]["since"] })).await;
     assert!(waited["waited_ms"].as_u64().unwrap() > 10_000, "{waited}");
@@ -178,7 +180,7 @@ async fn an_idle_research_task_says_that_nothing_is_queued() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_passes_no_since_hears_only_what_it_was_not_told() {
+async fn a_client_that_passes_no_since_gets_only_undelivered_changes() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
@@ -230,7 +232,7 @@ async fn a_long_result_is_read_in_parts_and_its_tail_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_successful_reads_and_strangers_see_nothing() {
+async fn failures_are_successful_reads_and_other_users_see_nothing() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
@@ -240,12 +242,12 @@ async fn failures_are_successful_reads_and_strangers_see_nothing() {
     finished(&runtime, &task.id).await;
     let reply = call(&cx, "get_task_status", json!({ "task_id": task.id })).await;
     assert_eq!((&reply["status"], &reply["error_code"]), (&json!("failed"), &json!("INVALID_PARAMS")));
-    let stranger = ToolContext { principal: Principal::user("other"), ..context(&runtime, NativeTasks::Unknown) };
-    let seen = call(&stranger, "get_task_status", json!({ "task_id": task.id, "timeout": 50 })).await;
+    let other_user = ToolContext { principal: Principal::user("other"), ..context(&runtime, NativeTasks::Unknown) };
+    let seen = call(&other_user, "get_task_status", json!({ "task_id": task.id, "timeout": 50 })).await;
     assert_eq!(seen["status"], "not_found");
-    let refused = call(&stranger, "cancel_task", json!({ "task_id": task.id })).await;
+    let refused = call(&other_user, "cancel_task", json!({ "task_id": task.id })).await;
     assert_eq!(refused["error_code"], "TASK_NOT_FOUND");
-    assert_eq!(call(&stranger, "get_task_status", json!({})).await["total"], 0);
+    assert_eq!(call(&other_user, "get_task_status", json!({})).await["total"], 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +287,11 @@ async fn a_long_wait_becomes_a_task_that_ends_when_something_arrives() {
         (ended.task.status, ended.arrived),
         (
             TaskStatus::Completed,
-            Some(Arrived::Tasks { tool: "get_task_status".to_owned(), ids: vec![task.id.clone()] })
+            Some(Arrived::Tasks {
+                tool: "get_task_status".to_owned(),
+                ids: vec![task.id.clone()],
+                since: [(task.id.clone(), 2)].into(),
+            })
         )
     );
     assert_eq!(look().await.task.status, TaskStatus::Completed, "and stays so");
@@ -322,7 +328,7 @@ async fn a_native_wait_ends_by_itself_after_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_native_wait_that_nobody_asks_about_again_is_swept_away() {
+async fn an_abandoned_native_wait_is_swept_away() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Understood);

@@ -71,7 +71,7 @@ async fn waiters_share_reads_although_other_tasks_are_busy() {
         submit(&runtime, TaskKind::Research, vec![job(&clock, JobKind::Noop, "{}")]).await;
         clock.sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(runtime.snapshots().reads(), before, "what others do wakes nobody here");
+    assert_eq!(runtime.snapshots().reads(), before, "changes of others wake no wait here");
     let added = vec![job(&clock, JobKind::Noop, "{}")];
     runtime.enqueue(&me(), &quiet, added).await.expect("queued");
     while waiters.join_next().await.is_some() {
@@ -207,8 +207,8 @@ async fn a_first_wait_waits_and_a_lost_reply_is_sent_again_where_since_says_so()
     assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Timeout, 10_000));
     assert_eq!((reply.tasks[0].since, reply.tasks[0].waits_from), (0, reply.next_since[&id]));
     assert_eq!(reply.changed, vec![id.clone()], "the caller has seen nothing of it yet");
-    for (told, revision) in &reply.next_since {
-        runtime.cursors().told(&instance, told, *revision);
+    for (task_id, revision) in &reply.next_since {
+        runtime.cursors().delivered(&instance, task_id, *revision);
     }
     let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
     assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Timeout, 10_000));

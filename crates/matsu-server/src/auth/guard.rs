@@ -1,4 +1,4 @@
-//! The guards of the two doors. What passes one carries a [`Caller`]; what does not is refused before any handler.
+//! The guards of the two listeners. A request that passes carries a [`Caller`]; what does not is refused before any handler.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::page;
 use crate::problem::Problem;
 
-/// The TCP door: the right Host, no foreign Origin, a live token.
+/// The TCP listener: the right Host, no foreign Origin, a live token.
 pub async fn tcp(State(app): State<App>, mut request: Request, next: Next) -> Response {
     if let Err(problem) = app.addresses().check(request.uri(), request.headers()) {
         app.refusals().note(request.uri().path(), problem.detail());

@@ -94,7 +94,7 @@ async fn keep_alive(app: &App, token: &Token) {
         return;
     }
     if let Err(error) = app.tokens().extend(&token.id, now.plus(PAGE_SESSION_IDLE)).await {
-        tracing::debug!(%error, "that a page is in use could not be noted");
+        tracing::debug!(%error, "browser session could not be extended");
     }
 }
 

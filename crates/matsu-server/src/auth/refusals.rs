@@ -1,4 +1,4 @@
-//! What is said about refused requests. Whoever knocks all day must not fill the log: a few lines at a time are
+//! The log of refused requests. A client that is refused all day must not fill the log: a few lines at a time are
 //! written, and how many were not.
 
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +49,9 @@ impl Refusals {
         let admitted = self.window.lock().unwrap_or_else(PoisonError::into_inner).admit(self.clock.instant());
         match admitted {
             Some(0) => tracing::warn!(path, reason, "request refused"),
-            Some(unwritten) => tracing::warn!(path, reason, unwritten, "request refused; not the only one"),
+            Some(unwritten) => {
+                tracing::warn!(path, reason, unwritten, "request refused; earlier refusals were only counted")
+            }
             None => {}
         }
     }

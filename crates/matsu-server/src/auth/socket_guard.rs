@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ChatId;
-use matsu_runtime::agents::RunSeat;
+use matsu_runtime::agents::RunHandle;
 
 use super::Caller;
 use super::guard::{Presented, bearer, until_over};
@@ -75,7 +75,7 @@ async fn admit(
 }
 
 /// The run whose socket it is; on the main socket the run whose token and whose process it is, both.
-fn own_run(app: &App, peer: &Peer, token: &str) -> Option<RunSeat> {
+fn own_run(app: &App, peer: &Peer, token: &str) -> Option<RunHandle> {
     if peer.socket_of.is_some() {
         return peer.socket_of.clone();
     }
@@ -84,7 +84,7 @@ fn own_run(app: &App, peer: &Peer, token: &str) -> Option<RunSeat> {
 }
 
 /// What a run may ask for: that a daemon is there, its tools, and where it was granted models, the chats it opened.
-async fn check_run(app: &App, run: &RunSeat, method: &Method, path: &str) -> Result<(), Problem> {
+async fn check_run(app: &App, run: &RunHandle, method: &Method, path: &str) -> Result<(), Problem> {
     let refused = || Problem::new(ErrorCode::Forbidden, "a run has its tools here, and nothing else");
     let has_models = run.grants.split(',').any(|grant| grant.trim() == "models");
     match asked(method, path) {
@@ -127,7 +127,7 @@ fn asked(method: &Method, path: &str) -> Asked {
 
 /// A chat that this run opened, or that an earlier run of the same agent opened and that this one was started to go on
 /// with.
-async fn is_own_chat(app: &App, run: &RunSeat, id: &ChatId) -> Result<bool, Problem> {
+async fn is_own_chat(app: &App, run: &RunHandle, id: &ChatId) -> Result<bool, Problem> {
     let Ok(chat) = app.runtime().store().transcript(id).await else { return Ok(false) };
     app.runtime().is_chat_of(run, &chat).await.map_err(|error| Problem::from_store(&error))
 }

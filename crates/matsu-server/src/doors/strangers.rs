@@ -1,7 +1,7 @@
 //! Connections that have not shown a key yet. They are counted, in all and for each address; a connection that shows
 //! one is counted among all connections only, so that many clients of one address do not stand in each other's way.
 //!
-//! When there is no room, the oldest one that had its time to show a key makes room. Where none is that old yet, a
+//! When the limit is reached, the oldest one that had its time to show a key is closed. Where none is that old yet, a
 //! connection of this machine waits: a thousand clients that come back at once are no attack.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::{
-    CONNECTIONS_MAX, REQUEST_MAX, STRANGER_BODY_BYTES_MAX, STRANGERS_MAX, STRANGERS_PER_ADDRESS_MAX,
+    CONNECTIONS_MAX, REQUEST_MAX, UNAUTHENTICATED_BODY_BYTES_MAX, UNAUTHENTICATED_MAX, UNAUTHENTICATED_PER_ADDRESS_MAX,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -32,9 +32,9 @@ pub struct Bounds {
     /// A whole request arrives within this time; a connection without one is closed after it.
     pub request: Duration,
     /// Connections without a key, from all addresses.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// Connections without a key from one address that is not this machine's.
-    pub strangers_per_address: usize,
+    pub unauthenticated_per_address: usize,
     /// Connections in all.
     pub connections: usize,
 }
@@ -43,8 +43,8 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             request: REQUEST_MAX,
-            strangers: STRANGERS_MAX,
-            strangers_per_address: STRANGERS_PER_ADDRESS_MAX,
+            unauthenticated: UNAUTHENTICATED_MAX,
+            unauthenticated_per_address: UNAUTHENTICATED_PER_ADDRESS_MAX,
             connections: CONNECTIONS_MAX,
         }
     }
@@ -54,49 +54,49 @@ impl Default for Bounds {
 const TIME_TO_SHOW_A_KEY: Duration = Duration::from_secs(1);
 
 /// All connections of the port.
-pub struct Strangers {
+pub struct Connections {
     bounds: Bounds,
     clock: Clock,
     inner: Mutex<Inner>,
-    made_room: Notify,
+    freed: Notify,
 }
 
 #[derive(Default)]
 struct Inner {
     next: u64,
     /// By number: the oldest comes first.
-    strangers: BTreeMap<u64, Entry>,
+    unauthenticated: BTreeMap<u64, Entry>,
     known: usize,
 }
 
 struct Entry {
     address: IpAddr,
     since: Instant,
-    makes_room: CancellationToken,
+    closes: CancellationToken,
 }
 
 enum Meeting {
-    Admitted(Stranger),
+    Admitted(Unauthenticated),
     Refused,
     NotBefore(Instant),
 }
 
-impl Strangers {
+impl Connections {
     #[must_use]
     pub fn new(bounds: Bounds, clock: Clock) -> Arc<Self> {
-        Arc::new(Self { bounds, clock, inner: Mutex::default(), made_room: Notify::new() })
+        Arc::new(Self { bounds, clock, inner: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Counts a new connection; `None` if there is no room for it.
-    pub async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Stranger> {
+    /// Counts a new connection; `None` if the limit is reached.
+    pub async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Unauthenticated> {
         loop {
-            // Before the look: room that is made between the two must not be missed.
-            let made_room = self.made_room.notified();
+            // Before the look: a connection that closes between the two must not be missed.
+            let freed = self.freed.notified();
             match self.meet(address.to_canonical()) {
-                Meeting::Admitted(stranger) => return Some(stranger),
+                Meeting::Admitted(unauthenticated) => return Some(unauthenticated),
                 Meeting::Refused => return None,
                 Meeting::NotBefore(at) => tokio::select! {
-                    () = made_room => {}
+                    () = freed => {}
                     () = self.clock.sleep_until(at) => {}
                 },
             }
@@ -106,29 +106,29 @@ impl Strangers {
     fn meet(self: &Arc<Self>, address: IpAddr) -> Meeting {
         let now = self.clock.instant();
         let mut inner = self.lock();
-        if inner.strangers.len() + inner.known >= self.bounds.connections {
+        if inner.unauthenticated.len() + inner.known >= self.bounds.connections {
             return Meeting::Refused;
         }
         // A proxy and all clients of this machine share one address.
         if !address.is_loopback() {
             let same = |entry: &Entry| entry.address == address;
-            let is_full =
-                inner.strangers.values().filter(|entry| same(entry)).count() >= self.bounds.strangers_per_address;
-            if is_full && inner.make_room(now, same).is_err() {
+            let is_full = inner.unauthenticated.values().filter(|entry| same(entry)).count()
+                >= self.bounds.unauthenticated_per_address;
+            if is_full && inner.close_oldest(now, same).is_err() {
                 return Meeting::Refused;
             }
         }
-        if inner.strangers.len() >= self.bounds.strangers
-            && let Err(at) = inner.make_room(now, |_| true)
+        if inner.unauthenticated.len() >= self.bounds.unauthenticated
+            && let Err(at) = inner.close_oldest(now, |_| true)
         {
             return if address.is_loopback() { Meeting::NotBefore(at) } else { Meeting::Refused };
         }
         let number = inner.next;
         inner.next += 1;
-        let makes_room = CancellationToken::new();
-        inner.strangers.insert(number, Entry { address, since: now, makes_room: makes_room.clone() });
+        let closes = CancellationToken::new();
+        inner.unauthenticated.insert(number, Entry { address, since: now, closes: closes.clone() });
         drop(inner);
-        Meeting::Admitted(Stranger { of: Arc::clone(self), number, makes_room, is_known: AtomicBool::new(false) })
+        Meeting::Admitted(Unauthenticated { of: Arc::clone(self), number, closes, is_known: AtomicBool::new(false) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -138,68 +138,68 @@ impl Strangers {
 
 impl Inner {
     /// Ends the oldest of these that had its time; else says when there will be one.
-    fn make_room(&mut self, now: Instant, which: impl Fn(&Entry) -> bool) -> Result<(), Instant> {
+    fn close_oldest(&mut self, now: Instant, which: impl Fn(&Entry) -> bool) -> Result<(), Instant> {
         let oldest =
-            self.strangers.iter().find(|(_, entry)| which(entry)).map(|(number, entry)| (*number, entry.since));
+            self.unauthenticated.iter().find(|(_, entry)| which(entry)).map(|(number, entry)| (*number, entry.since));
         let Some((number, since)) = oldest else { return Err(now + TIME_TO_SHOW_A_KEY) };
         if now < since + TIME_TO_SHOW_A_KEY {
             return Err(since + TIME_TO_SHOW_A_KEY);
         }
-        if let Some(entry) = self.strangers.remove(&number) {
-            entry.makes_room.cancel();
+        if let Some(entry) = self.unauthenticated.remove(&number) {
+            entry.closes.cancel();
         }
         Ok(())
     }
 }
 
 /// One connection, counted until it is dropped.
-pub struct Stranger {
-    of: Arc<Strangers>,
+pub struct Unauthenticated {
+    of: Arc<Connections>,
     number: u64,
-    makes_room: CancellationToken,
+    closes: CancellationToken,
     is_known: AtomicBool,
 }
 
-impl Stranger {
+impl Unauthenticated {
     /// A key was shown on this connection.
     fn known(&self) {
         if self.is_known.load(Ordering::Relaxed) {
             return;
         }
         let mut inner = self.of.lock();
-        // One that had to make room in this moment ends all the same.
-        if inner.strangers.remove(&self.number).is_some() {
+        // One that had to close in this moment ends all the same.
+        if inner.unauthenticated.remove(&self.number).is_some() {
             inner.known += 1;
             self.is_known.store(true, Ordering::Relaxed);
             drop(inner);
-            self.of.made_room.notify_one();
+            self.of.freed.notify_one();
         }
     }
 
-    /// Returns when it must end, so that others have room.
-    pub async fn makes_room(&self) {
-        self.makes_room.cancelled().await;
+    /// Returns when it must end in favour of another.
+    pub async fn closes(&self) {
+        self.closes.cancelled().await;
     }
 }
 
-impl Drop for Stranger {
+impl Drop for Unauthenticated {
     fn drop(&mut self) {
         let mut inner = self.of.lock();
         if *self.is_known.get_mut() {
             inner.known -= 1;
         } else {
-            inner.strangers.remove(&self.number);
+            inner.unauthenticated.remove(&self.number);
         }
         drop(inner);
-        self.of.made_room.notify_one();
+        self.of.freed.notify_one();
     }
 }
 
 /// Behind the guard: a caller makes its connection known; without one a body is small, and read here within its time.
 pub async fn tell_apart(request: Request, next: Next) -> Response {
     if request.extensions().get::<Caller>().is_some() {
-        if let Some(stranger) = request.extensions().get::<Arc<Stranger>>() {
-            stranger.known();
+        if let Some(unauthenticated) = request.extensions().get::<Arc<Unauthenticated>>() {
+            unauthenticated.known();
         }
         return next.run(request).await;
     }
@@ -207,12 +207,12 @@ pub async fn tell_apart(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    match axum::body::to_bytes(body, STRANGER_BODY_BYTES_MAX).await {
+    match axum::body::to_bytes(body, UNAUTHENTICATED_BODY_BYTES_MAX).await {
         Ok(body) => next.run(Request::from_parts(parts, body.into())).await,
         Err(_) => Problem::new(
             ErrorCode::LimitExceeded,
             format!(
-                "the body did not arrive in time, or has more than {STRANGER_BODY_BYTES_MAX} bytes, which is the most \
+                "the body did not arrive in time, or has more than {UNAUTHENTICATED_BODY_BYTES_MAX} bytes, which is the most \
                  that is read without a token"
             ),
         )
@@ -229,58 +229,62 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const ELSEWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
-    fn strangers(strangers: usize, strangers_per_address: usize, connections: usize) -> Arc<Strangers> {
-        let bounds = Bounds { strangers, strangers_per_address, connections, ..Bounds::default() };
-        Strangers::new(bounds, Clock::system())
+    fn unauthenticated(
+        unauthenticated: usize,
+        unauthenticated_per_address: usize,
+        connections: usize,
+    ) -> Arc<Connections> {
+        let bounds = Bounds { unauthenticated, unauthenticated_per_address, connections, ..Bounds::default() };
+        Connections::new(bounds, Clock::system())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_with_a_key_takes_no_room_of_strangers() {
-        let all = strangers(2, 2, 100);
+    async fn a_connection_with_a_key_does_not_count_as_unauthenticated() {
+        let all = unauthenticated(2, 2, 100);
         let mut known = Vec::new();
         for _ in 0..50 {
-            let stranger = all.admit(HERE).await.unwrap();
-            stranger.known();
-            known.push(stranger);
+            let unauthenticated = all.admit(HERE).await.unwrap();
+            unauthenticated.known();
+            known.push(unauthenticated);
         }
-        assert!(known.iter().all(|stranger| !stranger.makes_room.is_cancelled()));
+        assert!(known.iter().all(|unauthenticated| !unauthenticated.closes.is_cancelled()));
         drop(known);
         assert_eq!(all.lock().known, 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_stranger_makes_room_once_it_had_its_time() {
-        let (all, clock) = (strangers(2, 2, 100), Clock::system());
+    async fn the_oldest_unauthenticated_connection_is_closed_once_it_had_its_time() {
+        let (all, clock) = (unauthenticated(2, 2, 100), Clock::system());
         let (first, second) = (all.admit(HERE).await.unwrap(), all.admit(HERE).await.unwrap());
         let began = clock.instant();
         let third = all.admit(HERE).await.unwrap();
         assert_eq!(clock.instant() - began, TIME_TO_SHOW_A_KEY, "a client of this machine waits");
-        assert!(first.makes_room.is_cancelled() && !second.makes_room.is_cancelled());
+        assert!(first.closes.is_cancelled() && !second.closes.is_cancelled());
         first.known();
         assert!(!first.is_known.load(Ordering::Relaxed), "too late");
         drop((second, third));
-        assert!(all.lock().strangers.is_empty());
+        assert!(all.lock().unauthenticated.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_address_does_not_fill_the_room_of_others() {
-        let (all, clock) = (strangers(10, 2, 100), Clock::system());
+    async fn one_address_does_not_take_the_connections_of_others() {
+        let (all, clock) = (unauthenticated(10, 2, 100), Clock::system());
         let held = [all.admit(THERE).await.unwrap(), all.admit(THERE).await.unwrap()];
         assert!(all.admit(THERE).await.is_none(), "at once: it may come again");
         assert!(all.admit(ELSEWHERE).await.is_some());
         clock.sleep(TIME_TO_SHOW_A_KEY).await;
         assert!(all.admit(THERE).await.is_some());
-        assert!(held[0].makes_room.is_cancelled() && !held[1].makes_room.is_cancelled());
+        assert!(held[0].closes.is_cancelled() && !held[1].closes.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_end_somewhere_even_with_keys() {
-        let all = strangers(2, 2, 3);
+        let all = unauthenticated(2, 2, 3);
         let mut known = Vec::new();
         for _ in 0..3 {
-            let stranger = all.admit(HERE).await.unwrap();
-            stranger.known();
-            known.push(stranger);
+            let unauthenticated = all.admit(HERE).await.unwrap();
+            unauthenticated.known();
+            known.push(unauthenticated);
         }
         assert!(all.admit(HERE).await.is_none());
         known.pop();

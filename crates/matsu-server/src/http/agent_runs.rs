@@ -7,8 +7,9 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::{Answer, Changes};
+use matsu_runtime::agents::{LogWish, OpenQuestion};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::tool_call::{answer, context};
@@ -18,19 +19,24 @@ use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
+use crate::wire::{ListBody, TaskBody};
 
 pub fn routes() -> Resource {
     let definitions =
         says("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
     let log = says("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
     let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<RunQuery>();
-    let apply = says("apply_task_diff", "Puts that patch into the tree it came from.").query::<RunQuery>();
+    let receipt = says("read_task_receipt", "What the check of a run's last commit came to.").query::<RunQuery>();
+    let verify = says("verify_task_receipt", "Runs that check again, as a task of its own.").query::<RunQuery>();
     let answer = says("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
+    let questions = says("list_task_questions", "What the runs of a task ask and nothing has answered yet.");
     Resource::default()
         .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
         .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)
         .get("/tasks/{id}/diff", diff.answers::<AnyObject>(), read_diff)
-        .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
+        .get("/tasks/{id}/receipt", receipt.answers::<AnyObject>(), read_receipt)
+        .post("/tasks/{id}/verify", verify.answers::<TaskBody>(), verify_receipt)
+        .get("/tasks/{id}/questions", questions.answers::<ListBody<QuestionBody>>(), list_questions)
         .post("/tasks/{id}/answer", answer.answers::<AnyObject>(), give_answer)
 }
 
@@ -72,6 +78,9 @@ struct LogQuery {
     offset: Option<u64>,
     /// Of several runs: which agent's.
     agent: Option<String>,
+    /// Only the result, without what the run was doing.
+    #[serde(default)]
+    result_only: bool,
 }
 
 async fn read_log(
@@ -83,13 +92,16 @@ async fn read_log(
     let id = TaskId::from_text(id);
     let from = query.offset.map_or(OutputFrom::End, OutputFrom::Byte);
     let agent = query.agent.as_deref();
-    let log = app.runtime().run_log(&caller.principal, &id, agent, from, RUN_PART_BYTES_MAX).await?;
+    let wish = LogWish { agent, from, result_only: query.result_only, bytes_max: RUN_PART_BYTES_MAX };
+    let log = app.runtime().run_log(&caller.principal, &id, wish).await?;
     Ok(Json(json!({
         "text": log.slice.marked(),
         "offset": log.slice.start,
         "next_offset": log.slice.end,
         "total": log.slice.total,
         "agent": log.agent,
+        // A run that keeps no log of its own is read by its result.
+        "is_result": log.is_result,
         "status": log.task.status,
         "revision": log.task.revision,
     })))
@@ -97,9 +109,9 @@ async fn read_log(
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RunQuery {
+pub(super) struct RunQuery {
     /// Of several runs: which agent's.
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
 }
 
 async fn read_diff(
@@ -128,19 +140,56 @@ fn patch_json(changes: &Changes, patch: Vec<u8>) -> Value {
     }
 }
 
-async fn apply_diff(
+async fn read_receipt(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<RunQuery>,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let changes = app.runtime().changes_of(&caller.principal, &id, query.agent.as_deref()).await?;
-    let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
-    host.apply(&changes)
-        .await
-        .map_err(|why| Problem::new(ErrorCode::InvalidParams, format!("the changes were not applied: {why}")))?;
-    Ok(Json(json!({ "ok": true, "changes": changes })))
+    let receipt = app.runtime().receipt_of(&caller.principal, &id, query.agent.as_deref()).await?;
+    Ok(Json(json!({ "task_id": id, "command": receipt.check.command.to_string(), "receipt": receipt })))
+}
+
+async fn verify_receipt(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<TaskBody>, Problem> {
+    let id = TaskId::from_text(id);
+    let started = app.runtime().verify_receipt(&caller.principal, &id, query.agent.as_deref()).await?;
+    Ok(Json(TaskBody::from(&started.task)))
+}
+
+/// A question that waits for its answer.
+#[derive(Serialize, JsonSchema)]
+struct QuestionBody {
+    job_id: String,
+    /// The agent that asks.
+    agent: Option<String>,
+    id: String,
+    text: String,
+    /// Empty: it takes any text.
+    options: Vec<String>,
+}
+
+impl From<OpenQuestion> for QuestionBody {
+    fn from(asked: OpenQuestion) -> Self {
+        let agent = asked.agent();
+        let OpenQuestion { job, question } = asked;
+        Self { job_id: job.id.to_string(), agent, id: question.id, text: question.text, options: question.options }
+    }
+}
+
+async fn list_questions(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ListBody<QuestionBody>>, Problem> {
+    let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
+    let open = app.runtime().open_questions(&task.id).await?;
+    Ok(Json(ListBody { items: open.into_iter().map(QuestionBody::from).collect() }))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -28,10 +28,13 @@ pub fn routes() -> Resource {
         says("list_chats", "Chats, newest first: with agents all of them, with models your own.").query::<PageQuery>();
     let open_chat = says("open_chat", "Opens a chat with an agent, or returns the open one; or a new one with models.")
         .body::<ChatWish>();
-    let messages = says("list_messages", "What was said: the last of it, or what came after a number.");
-    let write = says("write_message", "Says something in a chat.").body::<MessageWish>();
-    let stop =
-        says("stop_in_chat", "Has whoever answers stop; what came is kept and the chat stays open.").body::<StopWish>();
+    let messages = says("list_messages", "The messages of a chat: the newest, or those after a sequence number.");
+    let write = says("write_message", "Posts a message to a chat.").body::<MessageWish>();
+    let stop = says(
+        "stop_in_chat",
+        "Stops the answer that is being written; its text so far is kept and the chat stays open.",
+    )
+    .body::<StopWish>();
     let answer = says("answer_in_chat", "Answers what the agent of a chat has asked.").body::<AnswerBody>();
     Resource::default()
         .get("/chats", list_chats.answers::<PageBody<ChatBody>>(), list)
@@ -43,7 +46,7 @@ pub fn routes() -> Resource {
             read_messages,
         )
         .post("/chats/{id}/messages", write.creates::<MessageBody>(), write_message)
-        .post("/chats/{id}/end", says("end_chat", "Nothing more is said in it.").answers::<ChatBody>(), end)
+        .post("/chats/{id}/end", says("end_chat", "Ends a chat; it takes no more messages.").answers::<ChatBody>(), end)
         .post("/chats/{id}/stop", stop.answers::<StoppedBody>(), stop_answer)
         .post("/chats/{id}/answer", answer.answers::<AnyObject>(), give_answer)
 }
@@ -91,7 +94,7 @@ struct ChatWish {
     project_id: Option<String>,
     /// Instead of an agent: the models that may speak; an empty list means all of them.
     models: Option<Vec<String>>,
-    /// With models: a chat that nobody sits in. Whatever does more than read is asked for, and no agents are started.
+    /// With models: a chat without a person. Tools that do more than read need approval, and no agents are started.
     #[serde(default)]
     unattended: bool,
 }
@@ -112,7 +115,9 @@ async fn open(
         let chat = model_chats::open(&app, &caller.principal, models, unattended, run.map(|run| run.run_id)).await?;
         return Ok(Json(body(&app, &chat).await?));
     }
-    let agent = wish.agent_id.ok_or_else(|| Problem::invalid("agent_id says whom to chat with"))?;
+    let agent = wish
+        .agent_id
+        .ok_or_else(|| Problem::invalid("agent_id or models is required: the agent, or the models, of the chat"))?;
     // Named agents are the installation's, and a run speaks with models only.
     if caller.only_own().is_some() || run.is_some() {
         return Err(StoreError::NotFound { what: "agent", id: agent }.into());
@@ -231,7 +236,7 @@ async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StopWish {
-    /// What the agent is told.
+    /// The text for the agent.
     message: Option<String>,
 }
 

@@ -40,9 +40,11 @@ struct ShutdownBody {
 /// A person ends this process. Runs of agents go on without it, unless they are to end.
 async fn shutdown(State(app): State<App>, Json(body): Json<ShutdownBody>) -> Result<Json<Value>, Problem> {
     let ended = if body.runs { app.runtime().end_runs().await? } else { BTreeSet::new() };
-    let left = app.runtime().runs_here().await?.difference(&ended).count();
+    let (here, alive) = (app.runtime().runs_here().await?, app.runtime().runs_alive().await?);
+    let count = |alive_too: bool| here.difference(&ended).filter(|task| alive.contains(*task) == alive_too).count();
     app.end().cancel();
-    Ok(Json(json!({ "pid": std::process::id(), "runs_ended": ended.len(), "runs_left": left })))
+    let (left, over) = (count(true), count(false));
+    Ok(Json(json!({ "pid": std::process::id(), "runs_ended": ended.len(), "runs_left": left, "runs_over": over })))
 }
 
 /// A code that signs a page in, once. Who may open the socket may open the page.
@@ -57,7 +59,7 @@ struct HandOverBody {
 }
 
 /// Another version waits for the store: nothing new is claimed, and at the first moment without a running job this
-/// process makes room. Until then it serves as before. Who asks must go on asking, or its wish is forgotten.
+/// process ends. Until then it serves as before. The request must be repeated, or it expires.
 async fn hand_over(State(app): State<App>, Json(body): Json<HandOverBody>) -> Json<Value> {
     app.hand_over().ask(&body.version, app.runtime().clock().instant());
     Json(json!({ "running_jobs": app.runtime().running_jobs() }))

@@ -12,13 +12,16 @@ use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
 pub fn routes() -> Resource {
-    let read_doctor = says("read_doctor", "Looks at everything that can be wrong, and says what to do about it.");
+    let read_doctor = says("read_doctor", "Runs all checks; each finding names what to do next.");
     Resource::default().get("/doctor", read_doctor.answers::<AnyObject>().for_admins(), read)
 }
 
 async fn read(State(app): State<App>, _caller: Caller) -> Result<Json<Value>, Problem> {
     let Some(doctor) = app.doctor() else {
-        return Err(Problem::new(ErrorCode::ResourceNotFound, "nobody looks here; run `matsu doctor`"));
+        return Err(Problem::new(
+            ErrorCode::ResourceNotFound,
+            "this process runs no checks; run `matsu doctor` in a terminal",
+        ));
     };
     Ok(Json(doctor().await))
 }

@@ -25,7 +25,7 @@ pub fn routes() -> Resource {
 struct ListQuery {
     state: Option<JobState>,
     slot: Option<Slot>,
-    /// By insertion; the oldest first unless said otherwise.
+    /// By insertion; the oldest first by default.
     #[serde(default)]
     order: OrderWord,
     /// `next` of the page before.

@@ -51,7 +51,7 @@ struct ModelBody {
     /// What its vendor calls it.
     model: String,
     wire: String,
-    /// Whether it answers where nobody is named.
+    /// Whether it answers a line without a mention.
     default: bool,
 }
 
@@ -108,7 +108,8 @@ pub async fn write(
     let posted = live(app)?.post(owner, id, text, to).await.map_err(problem)?;
     let view = live(app)?.view(owner, id, posted.seq - 1).await.map_err(problem)?;
     let said = view.messages.iter().find(|message| message.seq == posted.seq);
-    said.map(|said| body(id, said)).ok_or_else(|| Problem::new(ErrorCode::InternalError, "what was said is not there"))
+    said.map(|said| body(id, said))
+        .ok_or_else(|| Problem::new(ErrorCode::InternalError, "the message was stored but cannot be read back"))
 }
 
 /// Whether there was an answer to stop.
@@ -223,16 +224,20 @@ async fn describe_chat(
     if wish.system_prompt.as_ref().is_some_and(|text| text.chars().count() > SYSTEM_PROMPT_CHARS_MAX) {
         return Err(Problem::invalid(format!("a system prompt has at most {SYSTEM_PROMPT_CHARS_MAX} characters")));
     }
-    let rooms = live(&app)?.rooms();
-    let mut room = rooms.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
+    let open_chats = live(&app)?.open_chats();
+    let mut open_chat = open_chats.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
     if let Some(name) = &wish.name {
-        room.name(name, false).await.map_err(problem)?;
+        open_chat.name(name, false).await.map_err(problem)?;
     }
     if let Some(prompt) = wish.system_prompt {
-        room.set_system_prompt(Some(prompt).filter(|prompt| !prompt.is_empty())).await.map_err(problem)?;
+        open_chat.set_system_prompt(Some(prompt).filter(|prompt| !prompt.is_empty())).await.map_err(problem)?;
     }
-    let told = room.transcript;
-    Ok(Json(TranscriptBody { chat_id: told.chat_id.to_string(), name: told.name, system_prompt: told.system_prompt }))
+    let transcript = open_chat.transcript;
+    Ok(Json(TranscriptBody {
+        chat_id: transcript.chat_id.to_string(),
+        name: transcript.name,
+        system_prompt: transcript.system_prompt,
+    }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -257,11 +262,11 @@ async fn export_chat(
     Path(id): Path<String>,
     Query(query): Query<ExportQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let rooms = live(&app)?.rooms();
-    let room = rooms.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
-    let entries = room.entries().await.map_err(problem)?;
+    let open_chats = live(&app)?.open_chats();
+    let open_chat = open_chats.look_into(&caller.principal, &ChatId::from_text(id)).await.map_err(problem)?;
+    let entries = open_chat.entries().await.map_err(problem)?;
     Ok(Json(match query.format {
-        ExportFormat::Json => export::to_json(&room.transcript, &entries),
-        ExportFormat::Markdown => json!({ "markdown": export::to_markdown(&room.transcript, &entries) }),
+        ExportFormat::Json => export::to_json(&open_chat.transcript, &entries),
+        ExportFormat::Markdown => json!({ "markdown": export::to_markdown(&open_chat.transcript, &entries) }),
     }))
 }

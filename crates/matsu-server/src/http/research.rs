@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
 pub fn routes() -> Resource {
-    let queue = says("queue_searches", "Hands searches over to a research task.").body::<Searches>();
+    let queue = says("queue_searches", "Queues searches for a research task.").body::<Searches>();
     let status = says("research_status", "Where a research task stands, at once or when it has news.");
     let materials = says("read_materials", "The claims of a research task, in pages.").query::<MaterialsFields>();
     let graph = says("read_graph", "The evidence graph, in pages of claims.").query::<MaterialsFields>();
@@ -114,6 +114,7 @@ struct MaterialsQuery {
     cursor: Option<String>,
     min_confidence: Option<f64>,
     only: Option<String>,
+    detail: Option<String>,
 }
 
 impl MaterialsQuery {
@@ -126,6 +127,7 @@ impl MaterialsQuery {
             "cursor": self.cursor,
             "min_confidence": self.min_confidence,
             "only": self.only,
+            "detail": self.detail,
         }))
     }
 }

@@ -21,7 +21,7 @@ pub fn routes() -> Resource {
         .post("/login", log_in.creates::<KeyBody>().open(), begin)
         .get(
             "/session",
-            says("read_session", "Who is signed in; keeps the session alive.").answers::<SessionBody>(),
+            says("read_session", "The signed-in user; extends the browser session.").answers::<SessionBody>(),
             read,
         )
         .delete("/session", log_out.for_viewers_too(), end)

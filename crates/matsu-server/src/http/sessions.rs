@@ -26,7 +26,7 @@ pub fn routes() -> Resource {
         .get("/sessions", list_sessions.answers::<PageBody<SessionBody>>(), sessions)
         .delete(
             "/sessions/{id}",
-            says("end_session", "Its agent is told at its next look.").answers::<SessionBody>(),
+            says("end_session", "Ends a session; its agent learns it at its next call.").answers::<SessionBody>(),
             end,
         )
         .post("/sessions/{id}/notifications", send.creates::<NotificationBody>(), notify)

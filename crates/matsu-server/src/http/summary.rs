@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::resource::{Resource, says};
 
 pub fn routes() -> Resource {
-    let read_summary = says("read_summary", "Unfinished work by slot and state, what failed lately, who waits.");
+    let read_summary = says("read_summary", "Unfinished work by slot and state, recent failures, and open waits.");
     Resource::default().get("/metrics/summary", read_summary.answers::<SummaryBody>(), read)
 }
 

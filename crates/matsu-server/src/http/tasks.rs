@@ -106,7 +106,7 @@ pub async fn hand_over(app: &App, caller: Caller, wish: Map<String, Value>) -> R
         .map_err(|error| Problem::invalid(format!("a task for a named agent: {error}")))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
     let agent = named_agent(&caller, wish.agent_id)?;
-    let task = app.runtime().hand_task(&caller.principal, &agent, &project, wish.message).await?;
+    let task = app.runtime().assign_task(&caller.principal, &agent, &project, wish.message).await?;
     Ok(json!(TaskBody::from(&task)))
 }
 
@@ -150,14 +150,18 @@ async fn change(
     let id = TaskId::from_text(id);
     if let Some(agent) = body.agent_id {
         if body.status.is_some() || body.mode.is_some() {
-            return Err(Problem::invalid("agent_id goes alone: give the task to somebody, or change its status"));
+            return Err(Problem::invalid(
+                "agent_id and status cannot be set in one call; assign the task to an agent, or change its status",
+            ));
         }
         let agent = named_agent(&caller, agent)?;
         let task = app.runtime().reassign(&caller.principal, &id, &agent).await?;
         return Ok(Json(json!({ "task": TaskBody::from(&task) })));
     }
     let Some(wanted) = body.status else {
-        return Err(Problem::invalid("status says what the task shall be, or agent_id whose"));
+        return Err(Problem::invalid(
+            "nothing to change; set status to the wanted status, or agent_id to the agent that shall have the task",
+        ));
     };
     let steer = match wanted {
         Wanted::Paused => Steer::Pause,
@@ -167,7 +171,7 @@ async fn change(
         Wanted::Completed => return stop(&app, &caller, &id, body.mode, StopReason::Completed).await,
     };
     if body.mode.is_some() {
-        return Err(Problem::invalid("mode goes with status cancelled or completed only"));
+        return Err(Problem::invalid("mode is allowed only with status cancelled or completed"));
     }
     let task = app.runtime().steer(&caller.principal, &id, steer, body.message).await?;
     Ok(Json(json!({ "task": TaskBody::from(&task) })))

@@ -24,12 +24,16 @@ use crate::wire::{PageBody, TokenBody};
 
 pub fn routes() -> Resource {
     let list_tokens =
-        says("list_tokens", "Tokens, revoked ones too: an admin's list has everybody's.").query::<ListQuery>();
+        says("list_tokens", "Tokens, revoked ones included. An admin sees those of all users.").query::<ListQuery>();
     let make_token = says("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
     Resource::default()
         .get("/tokens", list_tokens.answers::<PageBody<TokenBody>>(), list)
         .post("/tokens", make_token.creates::<MadeBody>().for_admins(), make)
-        .delete("/tokens/{id}", says("revoke_token", "It opens nothing from now on."), revoke)
+        .delete(
+            "/tokens/{id}",
+            says("revoke_token", "Revokes a token; requests with it are refused from now on."),
+            revoke,
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]

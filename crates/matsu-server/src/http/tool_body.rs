@@ -1,5 +1,5 @@
 //! What the routes take that are tools under another name: the tool's own fields, and which of them go together. A tool
-//! says the latter in words, for models read them at every call; a description of routes has room to say it exactly.
+//! says the latter in words, for models read them at every call; a description of routes can give it exactly.
 
 use std::borrow::Cow;
 

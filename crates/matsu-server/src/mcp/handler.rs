@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use matsu_core::id::ErrorId;
 use matsu_runtime::InstanceId;
-use matsu_runtime::agents::RunSeat;
+use matsu_runtime::agents::RunHandle;
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::native_task::NativeLookup;
@@ -25,10 +25,12 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
+use super::holds;
 use super::instructions::INSTRUCTIONS;
 use super::listing::{described, not_offered, result};
-use super::native::TaskDesk;
+use super::native::NativeTaskCalls;
 use crate::app::App;
 use crate::auth::open_calls::OpenCall;
 use crate::auth::{Caller, PresentedSession};
@@ -60,11 +62,13 @@ pub struct Connection {
     /// Tells this connection from every other. Over HTTP, where connections say nothing, this process.
     pub id: String,
     /// The run whose own socket the connection came over.
-    pub run: Option<RunSeat>,
+    pub run: Option<RunHandle>,
     /// Why nothing can be called here.
     pub refusal: Option<&'static str>,
     /// On the list of what is open under the token that was presented.
     pub call: Option<Arc<OpenCall>>,
+    /// Cancelled when the connection ends; calls that end with it were not given up by their client.
+    pub ended: CancellationToken,
 }
 
 /// Replies that may yet turn out to be lost: a client can cancel a request that was already answered.
@@ -99,9 +103,9 @@ impl McpHandler {
         checked.map_err(|problem| ErrorData::invalid_request(problem.detail().to_owned(), None))
     }
 
-    fn desk(&self, context: &RequestContext<RoleServer>) -> Result<TaskDesk, ErrorData> {
+    fn native_tasks(&self, context: &RequestContext<RoleServer>) -> Result<NativeTaskCalls, ErrorData> {
         let can_ask = context.meta.client_capabilities().is_some_and(|client| client.elicitation.is_some());
-        Ok(TaskDesk::new(self.app.clone(), self.caller(context)?, context.ct.clone()).with_questions(can_ask))
+        Ok(NativeTaskCalls::new(self.app.clone(), self.caller(context)?, context.ct.clone()).with_questions(can_ask))
     }
 
     fn tool_context(&self, context: &RequestContext<RoleServer>) -> Result<ToolContext, ErrorData> {
@@ -177,7 +181,22 @@ impl McpHandler {
     /// What was said about this very client comes first. Others are held longer if progress keeps their calls alive.
     fn hold_max(&self, context: &RequestContext<RoleServer>) -> Option<Duration> {
         let fed = || context.meta.get_progress_token().map(|_| self.app.runtime().hold_max_progress());
-        self.connection.hold_max.or_else(fed)
+        // Over HTTP a proxy may end a call sooner than the client would.
+        let Some(caller) = &self.connection.caller else { return self.connection.hold_max.or_else(fed) };
+        let client = client_name(context);
+        let set = self.connection.hold_max.or_else(|| holds::known(&client)).or_else(fed);
+        match self.app.holds().bound(&caller.principal, &client) {
+            Some(bound) => Some(set.unwrap_or_else(|| self.app.runtime().hold_max()).min(bound)),
+            None => set,
+        }
+    }
+
+    /// A call that its client gave up while the connection lasts.
+    fn note_cut(&self, context: &RequestContext<RoleServer>, after: Duration) {
+        let gave_up = context.ct.is_cancelled() && !self.connection.ended.is_cancelled();
+        if let Some(caller) = self.connection.caller.as_ref().filter(|_| gave_up) {
+            self.app.holds().cut(&caller.principal, &client_name(context), after);
+        }
     }
 
     /// Runs the call, and speaks while it lasts if the caller wants to hear.
@@ -208,6 +227,13 @@ impl McpHandler {
             }
         }
     }
+}
+
+/// The name that a client gives itself: with the request, or once with its handshake.
+fn client_name(context: &RequestContext<RoleServer>) -> String {
+    let with_request = context.meta.client_info().map(|info| info.name);
+    let once = || context.peer.peer_info().map(|info| info.client_info.name.clone());
+    with_request.or_else(once).unwrap_or_default()
 }
 
 /// A client that names its own calls repeats the name when it repeats the call.
@@ -298,7 +324,10 @@ impl ServerHandler for McpHandler {
         };
         let cx = self.tool_context(&context)?;
         let arguments = request.arguments.unwrap_or_default();
+        let clock = *self.app.runtime().clock();
+        let began = clock.instant();
         let reply = self.call_with_progress(entry, &cx, arguments, &context).await;
+        self.note_cut(&context, clock.instant() - began);
         self.answered(&context, &cx.delivery).await;
         match reply {
             Reply::Done { body, is_error } => Ok(CallToolResponse::Complete(result(body, is_error))),
@@ -307,7 +336,7 @@ impl ServerHandler for McpHandler {
                 result.structured_content = Some(body);
                 Ok(CallToolResponse::Complete(result))
             }
-            Reply::Task(id) => self.desk(&context)?.created(&id).await,
+            Reply::Task(id) => self.native_tasks(&context)?.created(&id).await,
         }
     }
 
@@ -316,13 +345,13 @@ impl ServerHandler for McpHandler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let desk = self.desk(&context)?;
-        match desk.find(&request.task_id).await? {
+        let native_tasks = self.native_tasks(&context)?;
+        match native_tasks.find(&request.task_id).await? {
             NativeLookup::Found(native) => {
-                let outcome = desk.outcome(&native).await;
-                Ok(desk.shown(&native.task, outcome))
+                let outcome = native_tasks.outcome(&native).await;
+                Ok(native_tasks.shown(&native.task, outcome))
             }
-            NativeLookup::Expired(status) => Ok(desk.expired(&request.task_id, status)),
+            NativeLookup::Expired(status) => Ok(native_tasks.expired(&request.task_id, status)),
         }
     }
 
@@ -332,7 +361,7 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.check_writer(&context)?;
-        self.desk(&context)?.answer(&request.task_id, &request.input_responses).await
+        self.native_tasks(&context)?.answer(&request.task_id, &request.input_responses).await
     }
 
     /// Cancelled after it was answered: whoever asked has not taken the answer.
@@ -402,6 +431,6 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.check_writer(&context)?;
-        self.desk(&context)?.cancel(&request.task_id).await
+        self.native_tasks(&context)?.cancel(&request.task_id).await
     }
 }

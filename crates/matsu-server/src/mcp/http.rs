@@ -31,6 +31,7 @@ pub fn routes(app: &App) -> Router<App> {
         run: None,
         refusal: None,
         call: None,
+        ended: tokio_util::sync::CancellationToken::new(),
     };
     let for_handlers = app.clone();
     serving(app, move || McpHandler::new(for_handlers.clone(), connection.clone()))

@@ -58,7 +58,7 @@ impl HttpSessions {
         Some(Arc::clone(&session.busy))
     }
 
-    /// Notes a new session, and ends those that there is no room for.
+    /// Notes a new session, and ends those above the limit.
     async fn opened(&self, id: &str, caller: &Principal) -> Arc<()> {
         let (now, busy) = (self.clock.instant(), Arc::new(()));
         let session = Open { principal: caller.clone(), last_used: now, busy: Arc::clone(&busy) };

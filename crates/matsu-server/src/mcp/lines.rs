@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::bounded_lines::{BoundedLines, Line};
 
@@ -25,6 +26,8 @@ pub(super) struct Lines<R, W> {
     /// reader may be dropped at any await; what it owes must outlive it.
     refusal: Option<TxJsonRpcMessage<RoleServer>>,
     unsent: bool,
+    /// Cancelled when nothing more can be read: the other side is gone, or has closed its output.
+    ended: CancellationToken,
 }
 
 /// Whoever stops in the middle of a line leaves the rest to the next writer.
@@ -43,7 +46,18 @@ struct Head {
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
     pub fn new(reader: R, writer: W) -> Self {
         let writer = Arc::new(Mutex::new(Some(Writer { to: writer, pending: Vec::new() })));
-        Self { reader: BoundedLines::new(reader), writer, refusal: None, unsent: false }
+        Self {
+            reader: BoundedLines::new(reader),
+            writer,
+            refusal: None,
+            unsent: false,
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Cancelled when nothing more can be read.
+    pub fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 
     /// Once awaited, nothing more is written: what is said afterwards reaches nobody.
@@ -89,21 +103,21 @@ where
 }
 
 /// What a line says.
-enum Heard {
+enum Parsed {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     /// It is no message, and whoever sent it is told.
     Refused(Box<TxJsonRpcMessage<RoleServer>>),
     Nothing,
 }
 
-fn hear(line: &[u8]) -> Heard {
+fn parse_line(line: &[u8]) -> Parsed {
     let text = line.trim_ascii();
     if text.is_empty() {
-        return Heard::Nothing;
+        return Parsed::Nothing;
     }
     match serde_json::from_slice(text) {
-        Ok(message) => Heard::Message(Box::new(message)),
-        Err(error) => refusal(text, &error).map_or(Heard::Nothing, |refusal| Heard::Refused(Box::new(refusal))),
+        Ok(message) => Parsed::Message(Box::new(message)),
+        Err(error) => refusal(text, &error).map_or(Parsed::Nothing, |refusal| Parsed::Refused(Box::new(refusal))),
     }
 }
 
@@ -155,19 +169,23 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             self.refuse().await?;
-            let heard = match self.reader.next().await {
-                Ok(Line::Whole(line)) => hear(&line),
-                Ok(Line::TooLong) => Heard::Refused(Box::new(too_long())),
-                Ok(Line::End) => return None,
+            let parsed = match self.reader.next().await {
+                Ok(Line::Whole(line)) => parse_line(&line),
+                Ok(Line::TooLong) => Parsed::Refused(Box::new(too_long())),
+                Ok(Line::End) => {
+                    self.ended.cancel();
+                    return None;
+                }
                 Err(error) => {
                     tracing::debug!(%error, "reading from the client failed");
+                    self.ended.cancel();
                     return None;
                 }
             };
-            match heard {
-                Heard::Message(message) => return Some(*message),
-                Heard::Refused(refusal) => self.refusal = Some(*refusal),
-                Heard::Nothing => {}
+            match parsed {
+                Parsed::Message(message) => return Some(*message),
+                Parsed::Refused(refusal) => self.refusal = Some(*refusal),
+                Parsed::Nothing => {}
             }
         }
     }
@@ -228,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_json_and_what_is_no_request_are_told_apart() {
+    async fn invalid_json_and_invalid_requests_are_distinguished() {
         for (line, code) in [("nonsense", -32700), ("{", -32700), ("[]", -32600), ("{}", -32600), ("null", -32600)] {
             let (messages, said) = fed(&format!("{line}\r\n")).await;
             assert_eq!((messages, said.len()), (0, 1), "{line}: {said:?}");

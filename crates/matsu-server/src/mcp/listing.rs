@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn the_lists_of_tools_stay_small() {
         let (core, whole) = bytes("core");
-        assert!(core <= 10_400 && whole <= 25_000, "core: {core} bytes to read, {whole} in all");
+        assert!(core <= 12_800 && whole <= 31_000, "core: {core} bytes to read, {whole} in all");
         let (all, whole) = bytes("all");
-        assert!(all <= 22_100 && whole <= 49_000, "all: {all} bytes to read, {whole} in all");
+        assert!(all <= 25_500 && whole <= 58_000, "all: {all} bytes to read, {whole} in all");
     }
 
     fn undescribed(schema: &Value, path: &str, found: &mut Vec<String>) {
@@ -123,8 +123,8 @@ mod tests {
             ("list_agents", (true, false, false)),
             ("use_agent", (false, true, true)),
             ("use_agents", (false, true, true)),
-            // Its parameter `answer` writes.
-            ("get_task_status", (false, false, false)),
+            ("get_task_status", (true, false, false)),
+            ("answer_question", (false, true, false)),
             ("cancel_task", (false, true, false)),
             ("authenticate", (false, false, false)),
             ("get_next_action", (false, false, false)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::limits::{RESULT_KEPT_AFTER_READ, RESULT_KEPT_UNREAD};
+use matsu_core::limits::WAIT_KEPT_AFTER_READ;
 use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_runtime::TaskError;
 use matsu_runtime::native_task::{NativeLookup, NativeTask};
@@ -31,7 +31,7 @@ const POLL_LATER: Duration = Duration::from_millis(5_000);
 const POLL_LATER_AFTER: Duration = Duration::from_secs(60);
 
 /// Stored tasks as one caller may see and end them.
-pub struct TaskDesk {
+pub struct NativeTaskCalls {
     app: App,
     caller: Caller,
     /// Whether the client can put a question to its user.
@@ -40,7 +40,7 @@ pub struct TaskDesk {
     listening: CancellationToken,
 }
 
-impl TaskDesk {
+impl NativeTaskCalls {
     #[must_use]
     pub fn new(app: App, caller: Caller, listening: CancellationToken) -> Self {
         Self { app, caller, can_ask: false, listening }
@@ -85,7 +85,8 @@ impl TaskDesk {
         let task = &native.task;
         match (task.status, &native.arrived) {
             (TaskStatus::Completed, Some(arrived)) => {
-                TaskPayload::Completed { result: body(wait_is_over(arrived), false) }
+                let (structured, is_error) = wait_is_over(&self.tool_context(), arrived).await;
+                TaskPayload::Completed { result: body(structured, is_error) }
             }
             (TaskStatus::Completed | TaskStatus::Failed, _) if task.kind == TaskKind::Agent => self.of_run(task).await,
             (TaskStatus::Completed | TaskStatus::Failed, _) => TaskPayload::Completed { result: see(task) },
@@ -97,10 +98,13 @@ impl TaskDesk {
 
     /// What the tool that started a run would answer now.
     async fn of_run(&self, task: &Task) -> TaskPayload {
-        let own = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
-        let cx = ToolContext { rights: Arc::clone(&self.caller.rights), ..own };
-        let (structured, is_error) = run_is_over(&cx, task).await;
+        let (structured, is_error) = run_is_over(&self.tool_context(), task).await;
         TaskPayload::Completed { result: body(structured, is_error) }
+    }
+
+    fn tool_context(&self) -> ToolContext {
+        let own = ToolContext::new(self.app.runtime().clone(), self.caller.principal.clone());
+        ToolContext { rights: Arc::clone(&self.caller.rights), ..own }
     }
 
     /// A question that was answered meanwhile is asked no more. A client that cannot ask its user gets the question as
@@ -151,7 +155,7 @@ impl TaskDesk {
         let native =
             rmcp::model::Task::new(task.id.as_str(), status, task.created_at.to_string(), task.updated_at.to_string());
         let native = native.with_poll_interval_ms(millis(poll)).with_status_message(words(task));
-        match kept_until(task) {
+        match kept_until(task, self.app.runtime().results_kept()) {
             Some(until) => native.with_ttl_ms(millis(until.since(task.created_at))),
             None => native,
         }
@@ -168,11 +172,12 @@ impl TaskDesk {
     }
 }
 
-/// When a finished task is removed, as far as is known; reading it brings that forward.
-fn kept_until(task: &Task) -> Option<Timestamp> {
+/// When a finished task is removed; reading brings that forward for a wait only.
+fn kept_until(task: &Task, results_kept: Duration) -> Option<Timestamp> {
     let finished = task.finished_at.filter(|_| task.status.is_terminal())?;
-    let unread = finished.plus(RESULT_KEPT_UNREAD);
-    Some(task.first_read_at.map_or(unread, |read| read.plus(RESULT_KEPT_AFTER_READ).min(unread)))
+    let until = finished.plus(results_kept);
+    let read = task.first_read_at.filter(|_| task.kind == TaskKind::Wait);
+    Some(read.map_or(until, |read| read.plus(WAIT_KEPT_AFTER_READ).min(until)))
 }
 
 /// What a person or a model may read about a task under way.
@@ -181,7 +186,7 @@ fn words(task: &Task) -> String {
         return message.clone();
     }
     if task.status == TaskStatus::InputRequired {
-        return "waits for the answer to a question: get_task_status shows it and takes the answer".to_owned();
+        return "waits for the answer to a question: get_task_status shows it, answer_question answers it".to_owned();
     }
     let counts = &task.counts;
     let ended = counts.total() - counts.unfinished();

@@ -130,6 +130,7 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
         run: peer.socket_of,
         refusal,
         call: call.map(Arc::new),
+        ended: CancellationToken::new(),
     })
 }
 
@@ -164,6 +165,9 @@ where
     Ok(())
 }
 
+/// How long a client that has closed its output is still answered.
+const LAST_ANSWERS_MAX: Duration = Duration::from_millis(500);
+
 /// What open calls get when this process ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtEnd {
@@ -173,17 +177,18 @@ enum AtEnd {
     HangUp,
 }
 
-async fn serve<R, W>(app: App, connection: Connection, reader: R, writer: W, at_end: AtEnd)
+async fn serve<R, W>(app: App, mut connection: Connection, reader: R, writer: W, at_end: AtEnd)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let instance = connection.caller.as_ref().map(|caller| caller.instance.clone());
     let ends = if at_end == AtEnd::Answer { app.shutdown().child_token() } else { CancellationToken::new() };
+    connection.ended = ends.clone();
     let call = connection.call.clone();
     let handler = McpHandler::new(app.clone(), connection);
     let lines = Lines::new(reader, writer);
-    let hanging_up = lines.hanging_up();
+    let (hanging_up, left) = (lines.hanging_up(), lines.ended());
     let begun = tokio::select! {
         begun = handler.serve_with_ct(lines, ends.clone()) => Some(begun),
         // Also before the client has said who it is.
@@ -196,10 +201,19 @@ where
             let waiting = running.waiting();
             tokio::pin!(waiting);
             tokio::select! {
-                _ = &mut waiting => {}
+                // Nothing can be answered any more, so calls that still wait end too.
+                _ = &mut waiting => ends.cancel(),
                 () = over(call.as_deref()) => {
                     ends.cancel();
                     let _ = waiting.await;
+                }
+                () = left.cancelled() => {
+                    // Its waits end at once, so that a live client gets what comes. A process that answers on its own
+                    // stdout may still be read after its stdin has ended.
+                    if at_end == AtEnd::Answer {
+                        let _ = app.runtime().clock().within(LAST_ANSWERS_MAX, &mut waiting).await;
+                    }
+                    ends.cancel();
                 }
                 () = app.shutdown().cancelled(), if at_end == AtEnd::HangUp => {
                     hanging_up.await;
@@ -208,7 +222,7 @@ where
                 }
             }
         }
-        Some(Err(error)) => tracing::debug!(%error, "a client left before its handshake"),
+        Some(Err(error)) => tracing::debug!(%error, "client disconnected before its handshake"),
     }
     if let Some(instance) = instance {
         app.runtime().cursors().forget(&instance);

@@ -66,7 +66,7 @@ pub struct ChatBody {
     /// What the agent asks; it waits for the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionBody>,
-    /// From a person's message until somebody has replied.
+    /// From a person's message until there is a reply.
     pub awaiting_reply: bool,
     /// The number of the last message.
     pub last_seq: i64,

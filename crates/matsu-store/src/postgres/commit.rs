@@ -11,7 +11,7 @@ use matsu_core::ports::store::StoreError;
 use tokio_postgres::error::SqlState;
 
 use super::connection::Server;
-use super::statement::error;
+use crate::sql::postgres::error;
 use crate::sql::{Mark, internal};
 
 /// How long to ask a server that does not answer, or still waits for the lost connection to end.
@@ -68,7 +68,7 @@ pub async fn check(
         }
         clock.sleep(ASK_EVERY).await;
     }
-    Err(internal("the connection was lost during a commit, and the server does not say whether it happened"))
+    Err(internal("the connection was lost during a commit, and whether it was committed is not known"))
 }
 
 async fn fate(server: &Server, number: &Number, mark: Mark) -> Result<Fate, StoreError> {

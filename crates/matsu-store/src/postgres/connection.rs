@@ -9,8 +9,8 @@ use matsu_core::ports::store::StoreError;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, NoTls};
 
-use super::statement::error;
 use crate::sql::internal;
+use crate::sql::postgres::error;
 
 /// Each is applied once, in order, and never edited.
 const MIGRATIONS: &[&str] = &[
@@ -31,6 +31,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0015_survival.sql"),
     include_str!("../../migrations/postgres/0016_ranked_claims.sql"),
     include_str!("../../migrations/postgres/0017_finished.sql"),
+    include_str!("../../migrations/postgres/0018_notify.sql"),
+    include_str!("../../migrations/postgres/0019_reviews.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
@@ -50,7 +52,7 @@ const CONNECTION_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(
 const MIGRATION_LOCK: i64 = 0x6d61_7473_7531;
 
 /// Said at once: as a failure of the connection it would be tried again for ever.
-const NO_TLS: &str = "matsu speaks to PostgreSQL without TLS; use a server on this machine, or a tunnel that \
+const NO_TLS: &str = "matsu connects to PostgreSQL without TLS; use a server on this machine, or a tunnel that \
     encrypts (ssh -L, stunnel, a VPN), and leave sslmode out of the address";
 
 /// One server, one schema in it, a pool of connections. Cheap to clone.

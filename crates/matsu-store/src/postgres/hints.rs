@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 
 use super::connection::Server;
-use super::statement::error;
+use crate::sql::postgres::error;
 
 /// PostgreSQL takes payloads of up to 8000 bytes.
 const PAYLOAD_BYTES_MAX: usize = 7_500;
@@ -96,7 +96,7 @@ pub struct Listener {
     server: Server,
     origin: String,
     clock: Clock,
-    heard: Option<(UnboundedReceiver<ForeignChange>, AbortOnDrop)>,
+    receiver: Option<(UnboundedReceiver<ForeignChange>, AbortOnDrop)>,
     pause: Duration,
 }
 
@@ -110,17 +110,17 @@ impl Drop for AbortOnDrop {
 
 impl Listener {
     pub fn new(server: Server, origin: String, clock: Clock) -> Self {
-        Self { server, origin, clock, heard: None, pause: RECONNECT_FIRST }
+        Self { server, origin, clock, receiver: None, pause: RECONNECT_FIRST }
     }
 
     /// The next hint. After a reconnection the first one is "something": what was said meanwhile is lost.
     pub async fn next(&mut self) -> ForeignChange {
         loop {
-            if let Some((heard, _)) = &mut self.heard {
-                if let Some(change) = heard.recv().await {
+            if let Some((receiver, _)) = &mut self.receiver {
+                if let Some(change) = receiver.recv().await {
                     return change;
                 }
-                self.heard = None;
+                self.receiver = None;
             }
             match self.connect().await {
                 Ok(()) => {
@@ -138,7 +138,7 @@ impl Listener {
 
     async fn connect(&mut self) -> Result<(), StoreError> {
         let (client, mut connection) = self.server.dedicated().await?;
-        let (hint, heard) = unbounded_channel();
+        let (hint, receiver) = unbounded_channel();
         let origin = self.origin.clone();
         let drive = tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -158,7 +158,7 @@ impl Listener {
             let _drive = drive;
             std::future::pending::<()>().await;
         });
-        self.heard = Some((heard, AbortOnDrop(keep)));
+        self.receiver = Some((receiver, AbortOnDrop(keep)));
         Ok(())
     }
 }

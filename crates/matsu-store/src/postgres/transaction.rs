@@ -4,8 +4,8 @@
 use deadpool_postgres::{Client, ClientWrapper, Object};
 use futures_util::future::join;
 
-use super::statement::{Letters, error};
 use crate::sql::Posted;
+use crate::sql::postgres::{Letters, error};
 use matsu_core::ports::store::StoreError;
 
 pub const READ_WRITE: &str = "BEGIN";

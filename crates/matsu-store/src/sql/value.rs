@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{
     AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, MessageId, NodeId,
-    NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, SessionId, TaskId, TokenId,
+    NoticeId, NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, SessionId, TaskId, TokenId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -122,7 +122,8 @@ from_text_newtypes!(
     RunId,
     ChatId,
     MessageId,
-    NotificationId
+    NotificationId,
+    NoticeId
 );
 
 /// SQLite runs a statement once per row.

@@ -18,7 +18,7 @@ use matsu_core::research::domain_rule::{DomainPattern, DomainRule};
 use matsu_core::research::evidence::{Fragment, PageKey, SourcePage};
 
 use super::SqlStore;
-use crate::transitions::auth_queue::{DoorsOf, ExpireAuth, ReadAuthItems};
+use crate::transitions::auth_queue::{AuthItemsOf, ExpireAuth, ReadAuthItems};
 use crate::transitions::calibration::{
     AddEvaluation, CountSamples, ReadCalibration, ReadEvaluations, ReadRollbacks, ReadSamples, ReadVersions,
 };
@@ -99,8 +99,8 @@ impl AuthQueueStore for SqlStore {
         self.write(ExpireAuth(now)).await
     }
 
-    async fn doors_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError> {
-        self.read(DoorsOf(search.clone())).await
+    async fn auth_items_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError> {
+        self.read(AuthItemsOf(search.clone())).await
     }
 }
 

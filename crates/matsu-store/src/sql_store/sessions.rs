@@ -5,7 +5,7 @@ use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, Message, NewChat, NewMessage};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, RunId, SessionId};
+use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, RunId, SessionId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::notification::{NewNotice, Notification};
 use matsu_core::page::{Page, PageRequest};
@@ -211,8 +211,8 @@ impl NotificationStore for SqlStore {
         self.write(SweepNotifications { now, read_before, rows_max }).await
     }
 
-    async fn unread_results(&self, owner: &Principal) -> Result<i64, StoreError> {
-        self.read(UnreadResults(owner.clone())).await
+    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<(TaskId, i64)>, StoreError> {
+        self.read(UnreadResults(owner.clone(), rows_max)).await
     }
 }
 

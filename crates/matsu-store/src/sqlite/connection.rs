@@ -10,9 +10,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::files::{self, OpenLock};
-use super::statement::error;
-use crate::backends::Synchronous;
 use crate::sql::internal;
+use crate::sql::sqlite::error;
+use crate::sqlite::synchronous::Synchronous;
 
 /// Each is applied once, in order, and never edited.
 const MIGRATIONS: &[&str] = &[
@@ -31,6 +31,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0013_survival.sql"),
     include_str!("../../migrations/sqlite/0014_ranked_claims.sql"),
     include_str!("../../migrations/sqlite/0015_finished.sql"),
+    include_str!("../../migrations/sqlite/0016_notify.sql"),
+    include_str!("../../migrations/sqlite/0017_reviews.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

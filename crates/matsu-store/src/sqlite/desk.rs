@@ -1,5 +1,5 @@
 //! The one connection that writes, and who may use it: the writer's thread, or a caller with something small to write
-//! while nobody else writes. To hand it to the thread and be woken again would take several times as long.
+//! while no other write is under way. To pass it to the thread and be woken again would take several times as long.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -12,31 +12,31 @@ use rusqlite::Connection;
 use super::connection::BUSY_MAX;
 use super::log_keeper::LogKeeper;
 use super::writer::{begin, run_begun};
-use crate::backends::Synchronous;
 use crate::sql::Transition;
+use crate::sqlite::synchronous::Synchronous;
 
-pub struct Desk {
-    seat: Arc<Seat>,
+pub struct WriteGate {
+    writer_connection: Arc<WriterConnection>,
     log: LogKeeper,
     hub: Arc<Hub>,
     synchronous: Synchronous,
-    /// What stands in the thread's line or is being done there. Nobody overtakes it.
+    /// Operations that are queued for the thread or being done there. No caller overtakes them.
     in_line: AtomicUsize,
 }
 
-impl Desk {
+impl WriteGate {
     pub fn new(connection: Connection, synchronous: Synchronous, hub: Arc<Hub>) -> Result<Self, StoreError> {
-        let seat = Arc::new(Seat::of(connection));
-        let log = LogKeeper::start(&seat, synchronous)?;
-        Ok(Self { seat, log, hub, synchronous, in_line: AtomicUsize::new(0) })
+        let writer_connection = Arc::new(WriterConnection::of(connection));
+        let log = LogKeeper::start(&writer_connection, synchronous)?;
+        Ok(Self { writer_connection, log, hub, synchronous, in_line: AtomicUsize::new(0) })
     }
 
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    pub fn seat(&self) -> &Seat {
-        &self.seat
+    pub fn writer_connection(&self) -> &WriterConnection {
+        &self.writer_connection
     }
 
     /// Runs a transition here and now. `None`: somebody else writes, in this process or in another, and the thread
@@ -52,7 +52,7 @@ impl Desk {
         if self.in_line.load(Ordering::Acquire) > 0 {
             return None;
         }
-        let mut connection = self.seat.take_if_free()?;
+        let mut connection = self.writer_connection.take_if_free()?;
         begin_if_free(&connection)?;
         let (outcome, topics) = run_begun(transition, &mut connection);
         drop(connection);
@@ -62,9 +62,9 @@ impl Desk {
     }
 
     /// Takes a place in the thread's line.
-    pub fn stand_in_line(&self) -> Place<'_> {
+    pub fn stand_in_line(&self) -> QueueSlot<'_> {
         self.in_line.fetch_add(1, Ordering::AcqRel);
-        Place { desk: self }
+        QueueSlot { gate: self }
     }
 
     /// The thread has committed what this many stood in line for.
@@ -75,20 +75,20 @@ impl Desk {
 }
 
 /// Where the connection is. One at a time.
-pub struct Seat(Mutex<Connection>);
+pub struct WriterConnection(Mutex<Connection>);
 
-impl Seat {
+impl WriterConnection {
     pub fn of(connection: Connection) -> Self {
         Self(Mutex::new(connection))
     }
 
-    /// Waits for whoever sits there.
+    /// Waits until the connection is free.
     pub fn with<T>(&self, work: impl FnOnce(&mut Connection) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// `None`: another process writes. Who writes in this one is waited for.
-    pub fn while_nobody_writes<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+    pub fn while_no_other_process_writes<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         self.with(|connection| {
             begin_if_free(connection)?;
             let done = work();
@@ -118,20 +118,20 @@ fn begin_if_free(connection: &Connection) -> Option<()> {
     Some(())
 }
 
-/// Given back by whoever goes away before it is taken.
-pub struct Place<'a> {
-    desk: &'a Desk,
+/// Given back when the caller goes away before it is taken.
+pub struct QueueSlot<'a> {
+    gate: &'a WriteGate,
 }
 
-impl Place<'_> {
+impl QueueSlot<'_> {
     /// The thread gives it back when it is done.
     pub fn keep(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
-        self.desk.in_line.fetch_sub(1, Ordering::AcqRel);
+        self.gate.in_line.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -1,4 +1,4 @@
-//! The care of SQLite's log, on a thread of its own: copying it into the file, and making room ahead of it. SQLite by
+//! The care of SQLite's log, on a thread of its own: copying it into the file, and reserving space ahead of it. SQLite by
 //! itself would do either inside a commit, and whoever waits for that commit, and everybody behind it, would wait for
 //! the disk.
 
@@ -12,12 +12,12 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::connection;
-use super::desk::Seat;
+use super::desk::WriterConnection;
 use super::files;
-use super::log_room::Room;
-use super::statement::error;
-use crate::backends::Synchronous;
+use super::log_room::LogSpace;
 use crate::sql::internal;
+use crate::sql::sqlite::error;
+use crate::sqlite::synchronous::Synchronous;
 
 /// The log is copied when it has grown by this many pages.
 const PAGES_MAX: i32 = 4_000;
@@ -29,13 +29,13 @@ const PASSES_MAX: u32 = 3;
 pub struct LogKeeper {
     log: Arc<Log>,
     calls: mpsc::Sender<Call>,
-    /// Says nothing; breaks off when the thread has ended.
+    /// Closes when the thread exits.
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
 enum Call {
     Copy,
-    MakeRoom,
+    ReserveSpace,
     End,
 }
 
@@ -46,13 +46,13 @@ struct Log {
     /// How long it must be for the next call. Out of reach while one is under way.
     call_at: AtomicI32,
     /// Made only where commits wait for the disk.
-    room: Option<Room>,
+    space: Option<LogSpace>,
 }
 
 impl Log {
     fn new(synchronous: Synchronous) -> Self {
-        let room = (synchronous == Synchronous::Full).then(Room::default);
-        Self { pages: AtomicI32::new(0), call_at: AtomicI32::new(PAGES_MAX), room }
+        let space = (synchronous == Synchronous::Full).then(LogSpace::default);
+        Self { pages: AtomicI32::new(0), call_at: AtomicI32::new(PAGES_MAX), space }
     }
 
     fn pages(&self) -> i32 {
@@ -61,8 +61,8 @@ impl Log {
 
     fn note(&self, pages: i32) {
         let before = self.pages.swap(pages, Ordering::Relaxed);
-        if let Some(room) = self.room.as_ref().filter(|_| pages < before) {
-            room.forget();
+        if let Some(space) = self.space.as_ref().filter(|_| pages < before) {
+            space.forget();
         }
     }
 
@@ -76,7 +76,7 @@ impl Log {
 
 impl LogKeeper {
     /// For the log of the connection that sits there.
-    pub fn start(seat: &Arc<Seat>, synchronous: Synchronous) -> Result<Self, StoreError> {
+    pub fn start(writer_connection: &Arc<WriterConnection>, synchronous: Synchronous) -> Result<Self, StoreError> {
         let log = Arc::new(Log::new(synchronous));
         let counted = Arc::clone(&log);
         // In place of SQLite's own.
@@ -84,24 +84,24 @@ impl LogKeeper {
             counted.note(pages);
             Ok(())
         };
-        let path = seat.with(|writer| {
+        let path = writer_connection.with(|writer| {
             writer.wal_hook(Some(count)).map_err(error)?;
             Ok::<_, StoreError>(PathBuf::from(writer.path().unwrap_or_default()))
         })?;
         let (calls, called) = mpsc::channel();
         let (ends, ended) = mpsc::channel();
-        let (seat, own) = (Arc::clone(seat), Arc::clone(&log));
+        let (writer_connection, own) = (Arc::clone(writer_connection), Arc::clone(&log));
         let work = move || {
             let mut copying = None;
             loop {
                 match called.recv() {
-                    Ok(Call::Copy) => copy(&path, &mut copying, &seat, &own),
-                    Ok(Call::MakeRoom) => make_room(&path, &seat, &own),
+                    Ok(Call::Copy) => copy(&path, &mut copying, &writer_connection, &own),
+                    Ok(Call::ReserveSpace) => reserve_space(&path, &writer_connection, &own),
                     Ok(Call::End) | Err(_) => break,
                 }
             }
             // In this order: whoever hears of the end may count on the file being closed.
-            drop((copying, seat));
+            drop((copying, writer_connection));
             drop(ends);
         };
         std::thread::Builder::new().name("matsu-log".to_owned()).spawn(work).map_err(internal)?;
@@ -113,8 +113,8 @@ impl LogKeeper {
         if self.log.is_long() {
             let _ = self.calls.send(Call::Copy);
         }
-        if self.log.room.as_ref().is_some_and(|room| room.is_short(self.log.pages())) {
-            let _ = self.calls.send(Call::MakeRoom);
+        if self.log.space.as_ref().is_some_and(|space| space.is_short(self.log.pages())) {
+            let _ = self.calls.send(Call::ReserveSpace);
         }
     }
 }
@@ -127,31 +127,31 @@ impl Drop for LogKeeper {
     }
 }
 
-fn copy(path: &Path, kept: &mut Option<Connection>, seat: &Seat, log: &Log) {
+fn copy(path: &Path, kept: &mut Option<Connection>, writer_connection: &WriterConnection, log: &Log) {
     let copied = match kept {
         Some(connection) => Ok(&*connection),
         None => connection::log_copier(path).map(|connection| &*kept.insert(connection)),
     }
-    .and_then(|connection| copy_all(connection, seat, log).map_err(error));
+    .and_then(|connection| copy_all(connection, writer_connection, log).map_err(error));
     // What readers still look at could not be copied. Then not every commit shall ask again.
     let rest = copied.as_ref().copied().unwrap_or_else(|_| log.pages());
     log.call_at.store(rest.saturating_add(PAGES_MAX), Ordering::Release);
     if let Err(error) = copied {
         // Nothing is lost: the log goes on growing, and is copied later.
-        tracing::warn!(%error, "the log of the store could not be copied");
+        tracing::warn!(%error, "SQLite WAL checkpoint failed");
     }
 }
 
-fn make_room(path: &Path, seat: &Seat, log: &Log) {
-    let Some(room) = &log.room else { return };
-    if let Err(error) = room.make(&files::beside(path, "-wal"), log.pages(), seat) {
+fn reserve_space(path: &Path, writer_connection: &WriterConnection, log: &Log) {
+    let Some(space) = &log.space else { return };
+    if let Err(error) = space.make(&files::beside(path, "-wal"), log.pages(), writer_connection) {
         // Commits take longer, as they would without this.
-        tracing::debug!(%error, "no room could be made for the log of the store");
+        tracing::debug!(%error, "disk space for the SQLite WAL could not be reserved");
     }
 }
 
 /// Returns how long the log is if it does not start anew with the next commit.
-fn copy_all(connection: &Connection, seat: &Seat, log: &Log) -> rusqlite::Result<i32> {
+fn copy_all(connection: &Connection, writer_connection: &WriterConnection, log: &Log) -> rusqlite::Result<i32> {
     for _ in 0..PASSES_MAX {
         let (_, copied) = pass(connection)?;
         if log.pages() - copied < REST_MAX {
@@ -159,7 +159,7 @@ fn copy_all(connection: &Connection, seat: &Seat, log: &Log) -> rusqlite::Result
         }
     }
     // It starts anew only if all of it is copied when somebody writes.
-    let (pages, copied) = seat.with(|_| pass(connection))?;
+    let (pages, copied) = writer_connection.with(|_| pass(connection))?;
     Ok(if pages == copied { 0 } else { pages })
 }
 

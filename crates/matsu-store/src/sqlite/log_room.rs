@@ -1,4 +1,4 @@
-//! Room for SQLite's log before it is needed. A commit that makes the file longer waits until the file system has
+//! Space for SQLite's log before it is needed. A commit that makes the file longer waits until the file system has
 //! written down its new length as well; one that writes over what is there waits for its own pages alone.
 
 use std::fs::{File, OpenOptions};
@@ -6,9 +6,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use super::desk::Seat;
+use super::desk::WriterConnection;
 
-/// More is made when there is room for fewer pages than this.
+/// More is reserved when there is space for fewer pages than this.
 const LEFT_MIN: i32 = 64;
 const STEP_BYTES: u64 = 1 << 20;
 /// What is written in one piece the system keeps in one piece, and large ones are slow to write over.
@@ -16,16 +16,16 @@ const PIECE_BYTES: u64 = 1 << 16;
 /// A page and what SQLite writes before it.
 const FRAME_BYTES: u64 = 4_096 + 24;
 
-/// For how many pages the log has room. Out of reach while more is made.
+/// For how many pages the log has space. Out of reach while more is reserved.
 #[derive(Default)]
-pub struct Room(AtomicI32);
+pub struct LogSpace(AtomicI32);
 
-impl Room {
+impl LogSpace {
     /// Whether the caller has to make more, for a log of this length.
     pub fn is_short(&self, pages: i32) -> bool {
-        let room = self.0.load(Ordering::Relaxed);
-        room < pages.saturating_add(LEFT_MIN)
-            && self.0.compare_exchange(room, i32::MAX, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let space = self.0.load(Ordering::Relaxed);
+        space < pages.saturating_add(LEFT_MIN)
+            && self.0.compare_exchange(space, i32::MAX, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// The log starts anew, and another process may have cut it off.
@@ -35,10 +35,10 @@ impl Room {
 
     /// Makes the log longer by a step, unless it is long enough by now. After an error it is left as it is until it
     /// starts anew.
-    pub fn make(&self, log: &Path, pages: i32, seat: &Seat) -> io::Result<()> {
+    pub fn make(&self, log: &Path, pages: i32, writer_connection: &WriterConnection) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(log)?;
         let enough = FRAME_BYTES * u64::try_from(pages.saturating_add(LEFT_MIN)).unwrap_or_default();
-        let made = seat.while_nobody_writes(|| {
+        let made = writer_connection.while_no_other_process_writes(|| {
             let bytes = file.metadata()?.len();
             if bytes < enough { lengthen(&file, bytes) } else { Ok(bytes) }
         });
@@ -74,8 +74,8 @@ mod tests {
     use matsu_core::wake::Hub;
     use rusqlite::Connection;
 
-    use super::super::{connection, desk::Desk, files, writer::Writer};
-    use crate::backends::Synchronous;
+    use super::super::{connection, desk::WriteGate, files, writer::Writer};
+    use crate::sqlite::synchronous::Synchronous;
     use crate::transitions::spending::TakeTurn;
 
     use super::*;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn start(connection: Connection) -> Writer {
-        Writer::start(Desk::new(connection, Synchronous::Full, Hub::new()).unwrap()).unwrap()
+        Writer::start(WriteGate::new(connection, Synchronous::Full, Hub::new()).unwrap()).unwrap()
     }
 
     async fn write(writer: &Writer, keys: std::ops::Range<u32>) {
@@ -110,12 +110,12 @@ mod tests {
             files::pause(Duration::from_millis(1));
             bytes_of(log) > bytes
         };
-        assert!((0..20_000).find(is_longer).is_some(), "no room was made");
+        assert!((0..20_000).find(is_longer).is_some(), "no space was reserved");
         bytes_of(log)
     }
 
     #[tokio::test]
-    async fn commits_find_room_in_the_log_and_a_copy_of_it_is_whole() {
+    async fn commits_find_space_in_the_log_and_a_copy_of_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let (store, log) = (folder.path().join("matsu.db"), folder.path().join("matsu.db-wal"));
         let writer = start(open(&store));
@@ -124,7 +124,7 @@ mod tests {
         write(&writer, 1..31).await;
         assert_eq!(bytes_of(&log), long, "thirty commits make it no longer");
 
-        // As a crash leaves it: the log ends in room.
+        // As a crash leaves it: the log ends in reserved space.
         let other = tempfile::tempdir().unwrap();
         for name in ["matsu.db", "matsu.db-wal"] {
             std::fs::copy(folder.path().join(name), other.path().join(name)).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_is_cut_off_by_another_gets_room_again() {
+    async fn a_log_that_is_cut_off_by_another_gets_space_again() {
         let folder = tempfile::tempdir().unwrap();
         let (store, log) = (folder.path().join("matsu.db"), folder.path().join("matsu.db-wal"));
         let (writer, other) = (start(open(&store)), open(&store));
@@ -148,21 +148,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_room_is_made_while_another_process_writes() {
+    async fn no_space_is_reserved_while_another_process_writes() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("matsu.db");
         let (connection, other) = (open(&store), open(&store));
-        let seat = Seat::of(connection);
-        let room = Room::default();
-        assert!(room.is_short(0) && !room.is_short(0), "one of those who see it makes it");
+        let writer_connection = WriterConnection::of(connection);
+        let space = LogSpace::default();
+        assert!(space.is_short(0) && !space.is_short(0), "one of those who see it makes it");
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let log = folder.path().join("matsu.db-wal");
         let before = bytes_of(&log);
-        room.make(&log, 0, &seat).unwrap();
+        space.make(&log, 0, &writer_connection).unwrap();
         assert_eq!(bytes_of(&log), before);
         other.execute_batch("ROLLBACK").unwrap();
-        assert!(room.is_short(0), "and the next commit asks again");
-        room.make(&log, 0, &seat).unwrap();
-        assert!(bytes_of(&log) >= STEP_BYTES && !room.is_short(0));
+        assert!(space.is_short(0), "and the next commit asks again");
+        space.make(&log, 0, &writer_connection).unwrap();
+        assert!(bytes_of(&log) >= STEP_BYTES && !space.is_short(0));
     }
 }

@@ -1,5 +1,5 @@
 //! The one writer thread. Operations that arrive while a commit is under way share the next one. What is small and
-//! finds nobody writing does not come here at all: see [`Desk::write_at_once`].
+//! finds nobody writing does not come here at all: see [`WriteGate::write_at_once`].
 //!
 //! Order, for each group: `BEGIN IMMEDIATE`, the operations (each undone alone if it fails), `COMMIT`, and only then
 //! the answers and the wake-ups. An answer is never sent for something that could still be lost.
@@ -16,8 +16,8 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::desk::Desk;
-use super::statement;
+use super::desk::WriteGate;
+use crate::sql::sqlite as statement;
 use crate::sql::{Driver, Transition, Tx, internal};
 
 /// Operations that may wait in line before callers have to wait for a place in it.
@@ -26,17 +26,17 @@ const LINE_MAX: usize = 4_096;
 /// A handle to the thread; the thread ends when the last handle is dropped.
 pub struct Writer {
     line: Option<Sender<Box<dyn Operation>>>,
-    desk: Arc<Desk>,
-    /// Says nothing; breaks off when the thread has ended.
+    gate: Arc<WriteGate>,
+    /// Closes when the thread exits.
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Writer {
-    pub fn start(desk: Desk) -> Result<Self, StoreError> {
+    pub fn start(gate: WriteGate) -> Result<Self, StoreError> {
         let (line, mut operations) = channel(LINE_MAX);
         let (ends, ended) = mpsc::channel();
-        let desk = Arc::new(desk);
-        let own = Arc::clone(&desk);
+        let gate = Arc::new(gate);
+        let own = Arc::clone(&gate);
         let thread = std::thread::Builder::new().name("matsu-writer".to_owned());
         let work = move || {
             work(&own, &mut operations);
@@ -45,13 +45,13 @@ impl Writer {
             drop(ends);
         };
         thread.spawn(work).map_err(internal)?;
-        Ok(Self { line: Some(line), desk, ended: Mutex::new(ended) })
+        Ok(Self { line: Some(line), gate, ended: Mutex::new(ended) })
     }
 
     /// Runs a transition. Once it stands in line it happens, also if the caller goes away.
     pub async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
         if transition.is_quick()
-            && let Some(outcome) = self.desk.write_at_once(&transition)
+            && let Some(outcome) = self.gate.write_at_once(&transition)
         {
             return outcome;
         }
@@ -69,7 +69,7 @@ impl Writer {
 
     async fn send(&self, operation: Box<dyn Operation>) -> Result<(), StoreError> {
         let Some(line) = &self.line else { return Err(gone()) };
-        let place = self.desk.stand_in_line();
+        let place = self.gate.stand_in_line();
         line.send(operation).await.map_err(|_| gone())?;
         place.keep();
         Ok(())
@@ -172,13 +172,13 @@ pub fn run_now<T: Transition>(
     (outcome, tx.into_topics())
 }
 
-fn work(desk: &Desk, operations: &mut Receiver<Box<dyn Operation>>) {
+fn work(gate: &WriteGate, operations: &mut Receiver<Box<dyn Operation>>) {
     let mut group: Vec<Box<dyn Operation>> = Vec::with_capacity(WRITE_BATCH_MAX);
     let mut patience = Patience::default();
     while let Some(first) = patience.next(operations) {
         group.push(first);
         let mut topics = Vec::new();
-        let committed = desk.seat().with(|connection| {
+        let committed = gate.writer_connection().with(|connection| {
             let committed = run_group(connection, operations, &mut group, &mut topics);
             // After the commit: until then its pages cannot be given back.
             if group.iter().any(|operation| operation.is_bulk()) {
@@ -187,10 +187,10 @@ fn work(desk: &Desk, operations: &mut Receiver<Box<dyn Operation>>) {
             committed
         });
         if committed.is_ok() {
-            desk.hub().publish(&topics);
+            gate.hub().publish(&topics);
         }
         // Before the answers: whoever has heard may be the next to sit there.
-        desk.leave_line(group.len());
+        gate.leave_line(group.len());
         for operation in group.drain(..) {
             operation.answer(match &committed {
                 Ok(()) => Ok(()),
@@ -199,7 +199,7 @@ fn work(desk: &Desk, operations: &mut Receiver<Box<dyn Operation>>) {
         }
     }
     // Leave one tidy file behind; a failure here loses nothing, the log is replayed at the next start.
-    desk.seat().with(|connection| {
+    gate.writer_connection().with(|connection| {
         let _ = connection.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);");
     });
 }

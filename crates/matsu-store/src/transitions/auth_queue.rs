@@ -18,7 +18,7 @@ macro_rules! item_columns {
         "i.id, i.owner, i.url, i.domain, i.auth_type, i.priority, i.status, i.created_at, i.expires_at"
     };
 }
-/// A door that nobody stands at any more is not worth a person's time.
+/// An item that no search waits for any more is not shown to people.
 const ITEMS: Sql = Sql::both(concat!(
     "SELECT ",
     item_columns!(),
@@ -26,7 +26,7 @@ const ITEMS: Sql = Sql::both(concat!(
      JOIN jobs j ON j.id = b.job_id WHERE b.item_id = i.id AND j.finished_at IS NULL AND ($2 = '' OR b.task_id = $2)) \
      AND ($3 = 0 OR i.priority = $3) ORDER BY i.priority, i.seq LIMIT $4"
 ));
-const DOORS_OF: Sql = Sql::both(concat!(
+const AUTH_ITEMS_OF: Sql = Sql::both(concat!(
     "SELECT ",
     item_columns!(),
     " FROM auth_items i JOIN auth_blocked b ON b.item_id = i.id WHERE b.job_id = $1 ORDER BY i.seq"
@@ -52,7 +52,7 @@ const BLOCKED_BY: Sql = Sql::each(
     "SELECT job_id FROM auth_blocked WHERE item_id = $1",
     "SELECT job_id FROM auth_blocked WHERE item_id = ANY($1)",
 );
-const PENDING_DOORS: Sql = Sql::both(
+const PENDING_ITEMS: Sql = Sql::both(
     "SELECT count(*) FROM auth_blocked b JOIN auth_items i ON i.id = b.item_id \
      WHERE b.job_id = $1 AND i.status = 'pending'",
 );
@@ -66,7 +66,7 @@ macro_rules! forgotten {
         )
     };
 }
-/// Parked although every door is settled: it was opened in the moment between its last look and its parking.
+/// Parked although every item is settled: the login was done in the moment between its last look and its parking.
 const FORGOTTEN: Sql = Sql::each(forgotten!(""), forgotten!(" AND hold = 4 AND finished_at IS NULL"));
 
 fn item(row: &Row) -> Result<AuthItem, StoreError> {
@@ -116,13 +116,13 @@ impl Transition for ReadAuthItems {
     }
 }
 
-pub struct DoorsOf(pub JobId);
+pub struct AuthItemsOf(pub JobId);
 
-impl Transition for DoorsOf {
+impl Transition for AuthItemsOf {
     type Output = Vec<AuthItem>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<AuthItem>, StoreError> {
-        let rows = tx.rows(&DOORS_OF, params![&self.0]).await?;
+        let rows = tx.rows(&AUTH_ITEMS_OF, params![&self.0]).await?;
         with_blocked(tx, &rows).await
     }
 }
@@ -135,7 +135,7 @@ impl Transition for ResolveAuth {
             AuthTarget::Item(id) => (id.as_str(), ""),
             AuthTarget::Domain(domain) => ("", domain.as_str()),
         };
-        // The items first: a search that meets the same door meanwhile waits here, and then raises a new item.
+        // The items first: a search that meets the same login meanwhile waits here, and then raises a new item.
         let rows = tx.rows(&LOCK_ITEM, params![&self.owner, id, domain]).await?;
         let items = rows.iter().map(Row::only_text).collect::<Result<Vec<_>, _>>()?;
         if items.is_empty() {
@@ -171,7 +171,7 @@ impl Transition for ExpireAuth {
     }
 }
 
-/// Writes the items' end down and puts their searches back: at once where a door is open, else once no other door of
+/// Writes the items' end down and puts their searches back: at once where the login is done, else once no other login of
 /// theirs is left to be opened.
 async fn settle(
     tx: &mut Tx<'_>,
@@ -188,7 +188,7 @@ async fn settle(
     if status != AuthStatus::Completed {
         let mut free = Vec::new();
         for job in jobs {
-            let pending = tx.row(&PENDING_DOORS, params![&job]).await?.map_or(Ok(0), |row| row.only_int())?;
+            let pending = tx.row(&PENDING_ITEMS, params![&job]).await?.map_or(Ok(0), |row| row.only_int())?;
             if pending == 0 {
                 free.push(job);
             }

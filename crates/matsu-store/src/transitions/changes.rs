@@ -29,11 +29,11 @@ const PRUNE_KEYS: Sql = Sql::both(
 );
 const PRUNE_RATES: Sql =
     Sql::both("DELETE FROM rates WHERE name IN (SELECT name FROM rates WHERE next_at < $1 LIMIT $2)");
-const PRUNE_HOUSE_OUTPUT: Sql = Sql::both(
+const PRUNE_SYSTEM_OUTPUT: Sql = Sql::both(
     "DELETE FROM run_output WHERE job_id IN (SELECT id FROM jobs WHERE task_id IS NULL AND finished_at IS NOT NULL \
      AND finished_at < $1 ORDER BY finished_at LIMIT $2)",
 );
-const PRUNE_HOUSE_JOBS: Sql = Sql::both(
+const PRUNE_SYSTEM_JOBS: Sql = Sql::both(
     "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE task_id IS NULL AND finished_at IS NOT NULL \
      AND finished_at < $1 ORDER BY finished_at LIMIT $2)",
 );
@@ -99,8 +99,8 @@ impl Transition for Prune {
             (&PRUNE_KEYS, rule.keys_before),
             (&PRUNE_RATES, rule.changes_before),
             // Before the jobs it belongs to.
-            (&PRUNE_HOUSE_OUTPUT, rule.house_jobs_before),
-            (&PRUNE_HOUSE_JOBS, rule.house_jobs_before),
+            (&PRUNE_SYSTEM_OUTPUT, rule.system_jobs_before),
+            (&PRUNE_SYSTEM_JOBS, rule.system_jobs_before),
             (&PRUNE_TOKENS, rule.revoked_before),
         ] {
             let rows = tx.run(sql, params![before, self.rows_max]).await?;

@@ -212,7 +212,7 @@ impl Transition for GiveUpOnAgents {
     type Output = Vec<ChatId>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
-        let mut told = Vec::new();
+        let mut given_up = Vec::new();
         for row in tx.rows(&CALLED_IN_VAIN, params![self.called_before]).await? {
             let id = ChatId::from_text(row.only_text()?);
             let chat = lock(tx, &id).await?;
@@ -231,8 +231,8 @@ impl Transition for GiveUpOnAgents {
                 created_at: self.now,
             };
             append(tx, &chat, &line).await?;
-            told.push(id);
+            given_up.push(id);
         }
-        Ok(told)
+        Ok(given_up)
     }
 }

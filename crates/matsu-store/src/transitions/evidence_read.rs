@@ -17,7 +17,7 @@ use super::rows::{self, job_columns};
 use super::unfinished;
 use crate::sql::{Sql, Transition, Tx, params};
 
-/// The owner's copy first: it may say more than what strangers see.
+/// The owner's copy first: it may have more than what other users see.
 const PAGE_BY_URL: Sql = Sql::both(concat!(
     "SELECT ",
     page_columns!(),
@@ -65,6 +65,10 @@ const VERIFYING: Sql = Sql::both(concat!(
     unfinished!(),
     " GROUP BY state"
 ));
+const UNVERIFIED: Sql = Sql::both(
+    "SELECT state, count(*), max(error_message) FROM jobs WHERE task_id = $1 AND kind = 'verify' \
+     AND state IN ('failed', 'cancelled') GROUP BY state",
+);
 const PAGE_TOTALS: Sql = Sql::both(concat!(
     "SELECT count(*), CAST(coalesce(sum(p.is_primary), 0) AS BIGINT) FROM task_pages t JOIN pages p \
      ON p.id = t.page_id WHERE t.task_id = $1 AND ",
@@ -87,7 +91,8 @@ macro_rules! wished {
         concat!(
             "c.task_id = $1 AND ",
             not_cancelled!("c.job_id"),
-            " AND c.confidence >= $2 AND ($3 = 'all' OR ($3 = 'contested' AND c.controversy > 0) \
+            // A claim that nothing was weighed for has no confidence that could be high enough.
+            " AND ($2 = 0 OR (c.n_supports + c.n_refutes > 0 AND c.confidence >= $2)) AND ($3 = 'all' OR ($3 = 'contested' AND c.controversy > 0) \
              OR ($3 = 'adopted' AND c.adoption = 'adopted'))"
         )
     };
@@ -220,6 +225,14 @@ impl Transition for ReadSearches {
             match c.word(JobState::parse)? {
                 JobState::Queued => list.verifying.0 += c.int()?,
                 _ => list.verifying.1 += c.int()?,
+            }
+        }
+        for row in tx.rows(&UNVERIFIED, params![&self.task_id]).await? {
+            let mut c = row.columns();
+            let (state, count, error) = (c.word(JobState::parse)?, c.int()?, c.opt_text()?);
+            match state {
+                JobState::Cancelled => list.unverified.cancelled = count,
+                _ => (list.unverified.failed, list.unverified.error) = (count, error),
             }
         }
         let since = self.wish.changed_since.unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::sql::{Sql, Transition, Tx, params};
 
 /// Two looks instead of one with an alternative: each walks an index and stops at the first that is too young.
 const LONG_READ: Sql = Sql::both(
-    "SELECT id FROM tasks WHERE first_read_at IS NOT NULL AND kind <> 'research' AND first_read_at < $1 \
+    "SELECT id FROM tasks WHERE first_read_at IS NOT NULL AND kind = 'wait' AND first_read_at < $1 \
      ORDER BY first_read_at LIMIT $2",
 );
 const LONG_FINISHED: Sql = Sql::both(
@@ -59,7 +59,7 @@ impl Transition for Expire {
             let (mode, reason, now) = (StopMode::Immediate, StopReason::Completed, rule.now);
             StopTask { task_id, mode, reason, now }.run(tx).await?;
         }
-        let mut rows = tx.rows(&LONG_READ, params![rule.read_before, self.rows_max]).await?;
+        let mut rows = tx.rows(&LONG_READ, params![rule.waits_read_before, self.rows_max]).await?;
         rows.extend(tx.rows(&LONG_FINISHED, params![rule.finished_before, self.rows_max]).await?);
         let ids = rows.iter().map(|row| row.only_text().map(TaskId::from_text)).collect::<Result<Vec<_>, _>>()?;
         let ledger = Ledger::lock(tx, ids).await?;

@@ -169,7 +169,7 @@ impl Transition for CorrectEdge {
         let mut c = row.columns();
         let previous = c.word(Relation::parse)?;
         let (Some(stance), Some(source)) = (c.opt_text()?, c.opt_text()?) else {
-            let message = format!("edge {} only says where its claim comes from; it cannot be corrected", self.edge_id);
+            let message = format!("edge {} only links its claim to its source; it cannot be corrected", self.edge_id);
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message });
         };
         tx.run(&CORRECT, params![&self.edge_id, self.relation.as_str()]).await?;

@@ -63,7 +63,7 @@ async fn step_by_step(
             let candidates = Candidates::look(tx, claim, now).await?;
             let contested = !candidates.is_empty();
             ledger.lock_also(tx, candidates.tasks()).await?;
-            let permits = permits::Hand::ask(tx, request, claim).await?;
+            let permits = permits::PermitBatch::ask(tx, request, claim).await?;
             let picked = candidates.pick(tx, &ledger, claim).await?;
             outcome.claimed = start(tx, &mut ledger, claim, picked, &permits, now).await?;
             look_again(tx, claim, contested, &mut outcome, now).await?;
@@ -72,7 +72,7 @@ async fn step_by_step(
     }
     release_reservations(tx, &ended).await?;
     ledger.write(tx, now).await?;
-    leave_room(tx, request, ending.values().map(|row| row.slot));
+    leave_capacity(tx, request, ending.values().map(|row| row.slot));
     Ok(outcome)
 }
 
@@ -82,16 +82,16 @@ async fn start(
     ledger: &mut Ledger,
     claim: &Claim,
     mut picked: Vec<Job>,
-    permits: &permits::Hand,
+    permits: &permits::PermitBatch,
     now: Timestamp,
 ) -> Result<Vec<Job>, StoreError> {
     if permits.usable().len() >= picked.len() {
         let leases = claim::start(tx, ledger, claim, &mut picked, now).await?;
-        permits.pass_on(tx, &leases).await?;
+        permits.transfer(tx, &leases).await?;
         return Ok(picked);
     }
     // In use, or the slot was never this wide before.
-    permits.pass_on(tx, &[]).await?;
+    permits.transfer(tx, &[]).await?;
     let wanted = u32::try_from(picked.len()).unwrap_or(u32::MAX);
     let numbers = permits::free(tx, claim.slot, claim.permits_max, wanted).await?;
     picked.truncate(numbers.len());
@@ -115,8 +115,8 @@ async fn look_again(
     Ok(())
 }
 
-/// What ended and is not replaced leaves room for others, who wait for nothing else.
-fn leave_room(tx: &mut Tx<'_>, request: &FinishAndClaim, slots: impl Iterator<Item = Slot>) {
+/// What ended and is not replaced frees permits for others, which wait for nothing else.
+fn leave_capacity(tx: &mut Tx<'_>, request: &FinishAndClaim, slots: impl Iterator<Item = Slot>) {
     let asked = request.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
     if request.finishes.len() > asked {
         for slot in slots {

@@ -123,6 +123,7 @@ impl Stored for NewTask {
             updated_at: self.created_at,
             finished_at: None,
             first_read_at: None,
+            reviews: Vec::new(),
             seq,
         }
     }
@@ -174,6 +175,7 @@ fn remembered(row: &Row, id: TaskId, new: &NewTask, created_at: Timestamp) -> Re
         updated_at: expired_at,
         finished_at: Some(expired_at),
         first_read_at: Some(expired_at),
+        reviews: Vec::new(),
         ..new.stored(0, 0, 0)
     })
 }

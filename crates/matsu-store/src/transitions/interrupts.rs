@@ -4,7 +4,7 @@
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{NotificationId, SessionId, TaskId};
-use matsu_core::limits::NOTIFICATION_KEPT_UNREAD;
+use matsu_core::limits::{NOTIFICATION_KEPT_UNREAD, NOTIFICATION_TEXT_CHARS_MAX};
 use matsu_core::notification::{Cause, NotificationAction, NotificationKind};
 use matsu_core::ports::store::StoreError;
 use matsu_core::session::Session;
@@ -31,8 +31,8 @@ const INSERT: Sql = Sql::both(
      times, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12)",
 );
 const ADD_TO: Sql = Sql::both(concat!(
-    "UPDATE notifications SET times = times + 1, text = $3 WHERE session_id = $1 AND cause = $2 \
-     AND delivered_at IS NULL AND ",
+    "UPDATE notifications SET times = times + 1, text = coalesce(text, '') || CAST($4 AS TEXT) || $3 \
+     WHERE session_id = $1 AND cause = $2 AND delivered_at IS NULL AND length(text) <= $5 AND ",
     unread!()
 ));
 const VOID: Sql = Sql::both(concat!(
@@ -79,9 +79,13 @@ async fn announce(tx: &mut Tx<'_>, session: &Session, now: Timestamp) -> Result<
     append_change(tx, topic, ChangeKind::Notification, 0, now).await
 }
 
-/// As [`insert`], but one that its session has not been given yet takes this one in.
+/// Between the words of one message and those of the next.
+const BETWEEN: &str = "\n\n";
+
+/// As [`insert`], but one that its session has not been given yet takes this one in, whole and behind its own words.
 pub async fn coalesce(tx: &mut Tx<'_>, new: &NewNotification<'_>) -> Result<(), StoreError> {
-    if tx.run(&ADD_TO, params![&new.session.id, new.cause.as_str(), new.text]).await? == 0 {
+    let bound = i64::try_from(NOTIFICATION_TEXT_CHARS_MAX).unwrap_or(i64::MAX);
+    if tx.run(&ADD_TO, params![&new.session.id, new.cause.as_str(), new.text, BETWEEN, bound]).await? == 0 {
         insert(tx, new).await?;
         return Ok(());
     }

@@ -9,9 +9,11 @@ use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
 use matsu_core::job::JobState;
+use matsu_core::notify::NoticeEvent;
 use matsu_core::ports::store::StoreError;
 use matsu_core::task::{Stop, StopMode, StopReason, Task, TaskStatus, check_transition, status_from_jobs};
 
+use super::notify;
 use super::rows::{self, task_columns};
 use crate::sql::{Row, Sql, Tx, params};
 
@@ -48,6 +50,7 @@ struct Entry {
     is_news: bool,
     /// What is written down so far.
     finished_at: Option<Timestamp>,
+    status: TaskStatus,
 }
 
 impl Ledger {
@@ -68,8 +71,8 @@ impl Ledger {
         let mut entries = BTreeMap::new();
         for row in rows {
             let task = rows::task(row)?;
-            let finished_at = task.finished_at;
-            entries.insert(task.id.clone(), Entry { task, change: None, is_news: false, finished_at });
+            let (finished_at, status) = (task.finished_at, task.status);
+            entries.insert(task.id.clone(), Entry { task, change: None, is_news: false, finished_at, status });
         }
         Ok(Self { entries })
     }
@@ -136,6 +139,10 @@ impl Ledger {
             if entry.task.finished_at != entry.finished_at {
                 let end = params![&entry.task.id, entry.task.finished_at].to_vec();
                 tx.post(&WRITE_END, &[end]).await?;
+            }
+            if let Some(event) = NoticeEvent::of_end(entry.status, &entry.task) {
+                let key = format!("{event}:{}", entry.task.revision);
+                notify::add(tx, &entry.task, event, &key, now).await?;
             }
         }
         Ok(self.entries.into_values().map(|entry| entry.task).collect())

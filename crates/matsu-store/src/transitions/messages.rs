@@ -123,14 +123,13 @@ async fn tell_busy_agent(tx: &mut Tx<'_>, chat: &Chat, new: &NewMessage) -> Resu
     for row in tx.rows(&BUSY, params![agent, &chat.project_id, new.created_at]).await? {
         let session = session_rows::session(&mut row.columns())?;
         let (kind, action) = Cause::PersonWrote.meaning();
-        let text = matsu_core::notification::texts::clipped(&new.content);
         let notification = NewNotification {
             session: &session,
             kind,
             action,
             cause: Cause::PersonWrote,
             task_id: session.task_id.as_ref(),
-            text: Some(&text),
+            text: Some(&new.content),
             instruction: None,
             now: new.created_at,
         };

@@ -51,7 +51,7 @@ const HELD_BY: Sql = Sql::both(concat!(
     "SELECT id, task_id, kind FROM jobs WHERE owner_node = $1 AND finished_at IS NULL AND ",
     held!()
 ));
-const STRANGERS: Sql = Sql::each(
+const UNREGISTERED: Sql = Sql::each(
     concat!("SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ", held!()),
     concat!(
         "SELECT DISTINCT owner_node FROM jobs WHERE owner_node NOT IN (SELECT id FROM nodes) AND ",
@@ -144,13 +144,13 @@ impl Transition for ReadNodes {
 }
 
 /// Owners of running jobs that are not among the nodes: reaped, and yet they claimed once more.
-pub struct ReadStrangers;
+pub struct ReadUnregistered;
 
-impl Transition for ReadStrangers {
+impl Transition for ReadUnregistered {
     type Output = Vec<NodeId>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<NodeId>, StoreError> {
-        let rows = tx.rows(&STRANGERS, params![]).await?;
+        let rows = tx.rows(&UNREGISTERED, params![]).await?;
         rows.iter().map(|row| row.only_text().map(NodeId::from_text)).collect()
     }
 }

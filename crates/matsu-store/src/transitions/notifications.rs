@@ -2,7 +2,7 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{NotificationId, SessionId};
+use matsu_core::id::{NotificationId, SessionId, TaskId};
 use matsu_core::notification::{Cause, NewNotice, Notification, NotificationAction};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{Give, Marking, PendingInterrupt, StoreError};
@@ -64,8 +64,8 @@ const FORGET_READ: Sql = Sql::both(
      AND acknowledged_at IS NOT NULL AND acknowledged_at < $1 ORDER BY created_at LIMIT $2)",
 );
 const UNREAD_RESULTS: Sql = Sql::both(
-    "SELECT count(*) FROM tasks WHERE owner = $1 AND kind = 'agent' AND status IN ('completed', 'failed') \
-     AND first_read_at IS NULL",
+    "SELECT id, finished_revision FROM tasks WHERE owner = $1 AND kind = 'agent' \
+     AND status IN ('completed', 'failed') AND first_read_at IS NULL ORDER BY seq DESC LIMIT $2",
 );
 
 pub struct InsertNotice(pub NewNotice);
@@ -198,16 +198,21 @@ impl Transition for SweepNotifications {
     }
 }
 
-pub struct UnreadResults(pub Principal);
+pub struct UnreadResults(pub Principal, pub u32);
 
 impl Transition for UnreadResults {
-    type Output = i64;
+    type Output = Vec<(TaskId, i64)>;
 
     fn is_quick(&self) -> bool {
         true
     }
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
-        tx.row(&UNREAD_RESULTS, params![&self.0]).await?.map_or(Ok(0), |row| row.only_int())
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<(TaskId, i64)>, StoreError> {
+        let rows = tx.rows(&UNREAD_RESULTS, params![&self.0, self.1]).await?;
+        let read = |row: &crate::sql::Row| {
+            let mut columns = row.columns();
+            Ok((TaskId::from_text(columns.text()?), columns.int()?))
+        };
+        rows.iter().map(read).collect()
     }
 }

@@ -4,10 +4,14 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobState, Lease};
+use matsu_core::notify::{NoticeEvent, question_key};
 use matsu_core::ports::store::StoreError;
+use matsu_core::run::Question;
 use matsu_core::slot::Slot;
+use matsu_core::task::Task;
 
 use super::ledger::Ledger;
+use super::notify;
 use super::permits;
 use super::turns;
 use super::update_job::task_of;
@@ -44,14 +48,28 @@ impl Transition for ParkForInput {
         let task_id = task_of(tx, &self.lease).await?;
         let mut ledger = Ledger::lock(tx, task_id.clone()).await?;
         let row = tx.row(&PARK, params![&self.lease.job_id, self.lease.attempt, &self.question_json]).await?;
-        let Some(row) = row else { return park_again(tx, self).await };
+        let Some(row) = row else {
+            park_again(tx, self).await?;
+            return self.notify(tx, task_id.as_ref().and_then(|id| ledger.task(id))).await;
+        };
         let slot = row.columns().word(Slot::parse)?;
         permits::free_in_slot(tx, &self.lease, slot).await?;
         ledger.moved(task_id.as_ref(), JobState::Running, JobState::AwaitingInput);
-        ledger.write(tx, self.now).await?;
+        let tasks = ledger.write(tx, self.now).await?;
+        self.notify(tx, tasks.first()).await?;
         // Its permit is free for somebody else.
         tx.publish(Topic::queue(slot));
         announce_in_chat(tx, task_id.as_ref(), &self.lease, self.now).await
+    }
+}
+
+impl ParkForInput {
+    /// A question that was asked before has its notices already.
+    async fn notify(&self, tx: &mut Tx<'_>, task: Option<&Task>) -> Result<(), StoreError> {
+        let question = serde_json::from_str::<Question>(&self.question_json).ok();
+        let (Some(task), Some(question)) = (task, question) else { return Ok(()) };
+        let key = question_key(&self.lease.job_id, &question.id);
+        notify::add(tx, task, NoticeEvent::Asks, &key, self.now).await
     }
 }
 

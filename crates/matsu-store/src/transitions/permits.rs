@@ -105,7 +105,7 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
 /// The permits of one round: what its leases leave, in every slot, and free ones of one slot. Nobody else moves them
 /// until it commits. One that goes from job to job is written once. An attempt that could not be settled is not in
 /// hand any more, so its permit is left too; a later attempt of the same job has a permit of its own.
-pub struct Hand {
+pub struct PermitBatch {
     slot: Slot,
     /// Those of the round's ends.
     leases: Vec<Lease>,
@@ -114,7 +114,7 @@ pub struct Hand {
     usable: Vec<i64>,
 }
 
-impl Hand {
+impl PermitBatch {
     /// The question, as one step among others.
     pub fn asking<'a>(request: &'a FinishAndClaim, claim: &'a Claim) -> Step<'a> {
         let jobs: Vec<&str> = leases(request).map(|lease| lease.job_id.as_str()).collect();
@@ -127,23 +127,23 @@ impl Hand {
 
     pub fn read(rows: &[Row], request: &FinishAndClaim, claim: &Claim) -> Result<Self, StoreError> {
         let leases: Vec<Lease> = leases(request).cloned().collect();
-        let mut hand = Self { slot: claim.slot, leases, left: Vec::new(), usable: Vec::new() };
+        let mut batch = Self { slot: claim.slot, leases, left: Vec::new(), usable: Vec::new() };
         for row in rows {
             let mut c = row.columns();
             let (of, number) = (c.word(Slot::parse)?, c.int()?);
             let holder = c.opt_text()?.zip(c.opt_int()?);
             let limit = c.int()?;
             if let Some((job_id, attempt)) = &holder {
-                if !hand.leases.iter().any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
+                if !batch.leases.iter().any(|lease| lease.job_id.as_str() == job_id && lease.attempt == *attempt) {
                     continue;
                 }
-                hand.left.push((of, number));
+                batch.left.push((of, number));
             }
             if of == claim.slot && number <= limit {
-                hand.usable.push(number);
+                batch.usable.push(number);
             }
         }
-        Ok(hand)
+        Ok(batch)
     }
 
     pub fn usable(&self) -> &[i64] {
@@ -157,10 +157,10 @@ impl Hand {
     }
 
     /// Gives the first usable ones to these leases, and frees what is left.
-    pub async fn pass_on(&self, tx: &mut Tx<'_>, new: &[Lease]) -> Result<(), StoreError> {
+    pub async fn transfer(&self, tx: &mut Tx<'_>, new: &[Lease]) -> Result<(), StoreError> {
         let taken = &self.usable[..new.len().min(self.usable.len())];
         if !tx.is_alone() {
-            return self.pass_on_at_once(tx, taken, new).await;
+            return self.transfer_at_once(tx, taken, new).await;
         }
         take(tx, self.slot, taken, new).await?;
         let is_taken = |(slot, number): &(Slot, i64)| *slot == self.slot && taken.contains(number);
@@ -170,7 +170,7 @@ impl Hand {
         tx.run_each(&TAKE, &sets).await.map(drop)
     }
 
-    async fn pass_on_at_once(&self, tx: &mut Tx<'_>, taken: &[i64], new: &[Lease]) -> Result<(), StoreError> {
+    async fn transfer_at_once(&self, tx: &mut Tx<'_>, taken: &[i64], new: &[Lease]) -> Result<(), StoreError> {
         if taken.is_empty() && self.leases.is_empty() {
             return Ok(());
         }
@@ -213,7 +213,7 @@ fn leases(request: &FinishAndClaim) -> impl Iterator<Item = &Lease> {
     request.finishes.iter().map(|finish| &finish.lease)
 }
 
-/// Takes a permit beyond the limit: who comes back from waiting for descendants must not wait for strangers.
+/// Takes a permit beyond the limit: a job that has waited for its descendants must not wait for other jobs.
 pub async fn take_extra(tx: &mut Tx<'_>, lease: &Lease, slot: Slot, permits_max: u32) -> Result<(), StoreError> {
     if let Some(row) = tx.row(&FREE_EXTRA, params![slot.as_str(), permits_max]).await? {
         return take(tx, slot, &[row.only_int()?], std::slice::from_ref(lease)).await;

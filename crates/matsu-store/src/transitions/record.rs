@@ -1,4 +1,4 @@
-//! What one step of a search found: pages, claims, edges, closed doors, costs and the checkpoint, in one transaction
+//! What one step of a search found: pages, claims, edges, needed logins, costs and the checkpoint, in one transaction
 //! and under the fence.
 
 use std::collections::HashMap;
@@ -117,7 +117,7 @@ impl Transition for Record {
         }
         recorded.edges = by.edges(tx, &found.edges).await?;
         if let Some(item) = &found.auth {
-            recorded.auth_item = Some(by.door(tx, item).await?);
+            recorded.auth_item = Some(by.login(tx, item).await?);
             ledger.change(&task_id, ChangeKind::JobParked, |task| task.attention_revision = task.revision + 1);
         }
         for (reservation, spent) in &found.spent {
@@ -262,7 +262,7 @@ impl By<'_> {
         Ok(written)
     }
 
-    async fn door(&self, tx: &mut Tx<'_>, item: &NewAuthItem) -> Result<AuthItemId, StoreError> {
+    async fn login(&self, tx: &mut Tx<'_>, item: &NewAuthItem) -> Result<AuthItemId, StoreError> {
         let fresh = AuthItemId::mint(self.now);
         let row = params![
             &fresh,

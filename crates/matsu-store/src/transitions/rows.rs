@@ -5,7 +5,7 @@ use matsu_core::job::{Job, JobKind, JobState, JobSummary, Priority};
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
-use matsu_core::task::{JobCounts, Stop, StopMode, StopReason, Task, TaskKind, TaskStatus};
+use matsu_core::task::{JobCounts, Review, Stop, StopMode, StopReason, Task, TaskKind, TaskStatus};
 
 use crate::sql::{Columns, Row, internal};
 
@@ -14,7 +14,7 @@ macro_rules! task_columns {
         "seq, id, kind, owner, project_id, title, status, status_message, held_by, revision, finished_revision, \
          attention_revision, config_json, assignee, parent_id, depth, n_queued, n_running, n_awaiting_auth, \
          n_awaiting_input, n_completed, n_failed, n_cancelled, stop_mode, stop_reason, stop_requested_at, \
-         created_at, updated_at, finished_at, first_read_at"
+         created_at, updated_at, finished_at, first_read_at, review_json"
     };
 }
 
@@ -70,14 +70,20 @@ pub fn task(row: &Row) -> Result<Task, StoreError> {
         updated_at: c.time()?,
         finished_at: c.opt_time()?,
         first_read_at: c.opt_time()?,
+        reviews: reviews(c.opt_text()?)?,
     })
+}
+
+fn reviews(text: Option<String>) -> Result<Vec<Review>, StoreError> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    serde_json::from_str(&text).map_err(|error| internal(format!("a stored review cannot be read: {error}")))
 }
 
 fn stop(c: &mut Columns<'_>) -> Result<Option<Stop>, StoreError> {
     match (c.opt_word(StopMode::parse)?, c.opt_word(StopReason::parse)?, c.opt_time()?) {
         (Some(mode), Some(reason), Some(requested_at)) => Ok(Some(Stop { mode, reason, requested_at })),
         (None, None, None) => Ok(None),
-        _ => Err(internal("a stop is written down by half")),
+        _ => Err(internal("a stored stop request is incomplete")),
     }
 }
 

@@ -133,7 +133,7 @@ impl Transition for Reassign {
             return Ok(task.clone());
         }
         if task.status.is_terminal() || task.counts.total() > 0 {
-            let message = format!("task {} is {} and cannot be given to somebody else", task.id, task.status);
+            let message = format!("task {} is {} and cannot be assigned to another agent", task.id, task.status);
             return Err(StoreError::Closed { code: ErrorCode::IllegalTransition, message });
         }
         tx.run(&GIVE_TO, params![&self.task_id, self.to.as_ref()]).await?;

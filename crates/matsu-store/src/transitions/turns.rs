@@ -211,7 +211,7 @@ impl Transition for EndTurn {
             TurnOutcome::Answered { said, to, upto_seq, replied_seq, if_silent } => {
                 tx.run(&ACKNOWLEDGE, params![&chat.id, *upto_seq]).await?;
                 if is_open && said.is_empty() && chat.last_reply_seq <= *replied_seq {
-                    house_line(tx, &chat, if_silent, self.now).await?;
+                    system_message(tx, &chat, if_silent, self.now).await?;
                 } else if is_open {
                     self.answer(tx, &chat, said, to).await?;
                 }
@@ -219,13 +219,13 @@ impl Transition for EndTurn {
             TurnOutcome::Left => {}
             TurnOutcome::CalledOff { upto_seq, line } => {
                 tx.run(&ACKNOWLEDGE, params![&chat.id, *upto_seq]).await?;
-                self.house_line(tx, &chat, line).await?;
+                self.system_message(tx, &chat, line).await?;
             }
             TurnOutcome::Failed { line, retry_at, conversation } => {
                 if *conversation == Conversation::BeginsAnew {
                     tx.run(&FORGET, params![&chat.id]).await?;
                 }
-                self.house_line(tx, &chat, line).await?;
+                self.system_message(tx, &chat, line).await?;
                 return self.failed(tx, &chat, *retry_at).await;
             }
         }
@@ -238,7 +238,7 @@ impl Transition for EndTurn {
 
 trait Ending {
     async fn answer(&self, tx: &mut Tx<'_>, chat: &Chat, said: &[String], to: &MessageId) -> Result<(), StoreError>;
-    async fn house_line(&self, tx: &mut Tx<'_>, chat: &Chat, line: &str) -> Result<(), StoreError>;
+    async fn system_message(&self, tx: &mut Tx<'_>, chat: &Chat, line: &str) -> Result<(), StoreError>;
     async fn failed(&self, tx: &mut Tx<'_>, chat: &Chat, retry_at: Option<Timestamp>) -> Result<(), StoreError>;
 }
 
@@ -262,8 +262,8 @@ impl Ending for EndTurn {
         Ok(())
     }
 
-    async fn house_line(&self, tx: &mut Tx<'_>, chat: &Chat, line: &str) -> Result<(), StoreError> {
-        house_line(tx, chat, line, self.now).await
+    async fn system_message(&self, tx: &mut Tx<'_>, chat: &Chat, line: &str) -> Result<(), StoreError> {
+        system_message(tx, chat, line, self.now).await
     }
 
     /// Tried again by a new job later, or given up until a person writes again.
@@ -286,7 +286,7 @@ impl Ending for EndTurn {
     }
 }
 
-async fn house_line(tx: &mut Tx<'_>, chat: &Chat, line: &str, now: Timestamp) -> Result<(), StoreError> {
+async fn system_message(tx: &mut Tx<'_>, chat: &Chat, line: &str, now: Timestamp) -> Result<(), StoreError> {
     if chat.state == ChatState::Ended {
         return Ok(());
     }
@@ -323,7 +323,7 @@ impl Transition for ReleaseChats {
                 continue;
             }
             end_sessions(tx, &job, self.now).await?;
-            house_line(tx, &chat, &self.line.replace("{}", &why), self.now).await?;
+            system_message(tx, &chat, &self.line.replace("{}", &why), self.now).await?;
             tx.run(&LET_GO, params![&id]).await?;
             let chat = read(tx, &id).await?;
             announce(tx, &chat, ChangeKind::ChatState, self.now).await?;

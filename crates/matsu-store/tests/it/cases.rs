@@ -6,6 +6,7 @@ pub mod corrections;
 pub mod evidence;
 pub mod fences;
 pub mod notifications;
+pub mod notify;
 pub mod queue;
 pub mod recovery;
 pub mod runs;

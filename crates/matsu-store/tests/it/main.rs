@@ -47,9 +47,10 @@ on_every_backend! {
         a_block_is_not_weakened_to_a_pause,
         a_paused_agent_run_is_taken_up_again_by_a_new_job,
         a_run_that_was_resumed_before_it_ended_goes_on,
-        a_wait_that_nobody_asks_about_ends_with_its_day,
+        an_abandoned_wait_ends_with_its_day,
         a_resumed_wait_runs_again,
         a_finished_agent_task_expires_with_a_tombstone,
+        a_decision_about_changes_is_stored_seen_and_taken_back,
         research_never_expires,
         tombstones_go_a_few_at_a_time,
     }
@@ -63,7 +64,7 @@ on_every_backend! {
         a_finished_job_frees_its_dedupe_key,
         a_closed_task_takes_no_jobs,
         an_owner_who_enqueues_resumes_his_own_pause,
-        jobs_of_the_house_need_no_task,
+        system_jobs_need_no_task,
         counts_and_status_follow_the_jobs,
         revisions_grow_and_mark_what_is_worth_a_turn,
         retries_wait_and_then_fail,
@@ -140,7 +141,7 @@ on_every_backend! {
     }
     changes {
         every_visible_change_is_recorded_in_order,
-        a_commit_wakes_its_topics_and_a_refusal_wakes_nobody,
+        a_commit_wakes_its_topics_and_a_refusal_wakes_none,
         pruned_changes_do_not_move_the_cursor_back,
         what_is_too_old_goes_a_few_at_a_time,
         progress_of_many_jobs_is_one_change_of_their_task,
@@ -162,10 +163,10 @@ on_every_backend! {
         a_day_has_its_share,
     }
     corrections {
-        one_door_holds_up_many_searches,
-        an_opened_door_puts_its_searches_back,
-        a_door_that_nobody_opens_expires,
-        a_search_that_parks_behind_an_open_door_is_found,
+        one_login_holds_up_many_searches,
+        a_finished_login_puts_its_searches_back,
+        an_unresolved_login_expires,
+        a_search_that_parks_after_its_login_was_resolved_is_found,
         the_newest_rule_counts_and_each_is_logged,
         a_rejected_claim_says_so_and_can_be_restored,
         a_corrected_edge_scores_anew_and_is_one_sample,
@@ -174,7 +175,7 @@ on_every_backend! {
     }
     chats {
         an_agent_has_one_open_chat_in_a_project,
-        numbers_grow_by_one_whoever_speaks_at_once,
+        numbers_grow_by_one_for_concurrent_writers,
         what_is_not_acknowledged_comes_again,
         speaking_acknowledges_what_came_over_the_same_connection,
         a_reply_is_awaited_until_somebody_replies,
@@ -206,12 +207,17 @@ on_every_backend! {
         a_reassigned_task_interrupts_who_had_it,
         an_interrupt_reaches_one_session_and_no_other,
         given_is_not_acknowledged,
-        resuming_voids_what_was_not_heard_and_tells_who_heard,
+        resuming_voids_what_was_not_delivered_and_notifies_the_rest,
         messages_to_a_busy_agent_make_one_notification,
         old_notifications_are_swept,
         a_write_that_an_interrupt_overtook_leaves_nothing,
         of_an_interrupt_and_a_write_at_once_one_comes_first,
-        unread_results_are_counted,
+        unread_results_are_listed,
+    }
+    notify {
+        an_end_and_a_question_make_a_notice_for_each_channel_that_wants_it,
+        a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies,
+        a_code_is_used_once_in_its_channel_and_one_node_reads_answers,
     }
     tokens {
         a_token_is_found_by_its_hash_until_it_is_revoked,

@@ -26,7 +26,7 @@ use super::{Author, Manners};
 const BODY_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone)]
-struct Desk {
+struct ServerState {
     author: Arc<Mutex<Author>>,
     journal: Arc<Journal>,
     manners: Manners,
@@ -38,8 +38,8 @@ pub(super) async fn serve(
     journal: Arc<Journal>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let desk = Desk { author: Arc::new(Mutex::new(author)), journal, manners };
-    let router = Router::new().fallback(answer).with_state(desk);
+    let state = ServerState { author: Arc::new(Mutex::new(author)), journal, manners };
+    let router = Router::new().fallback(answer).with_state(state);
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     // Not a graceful shutdown: answers that hang would never let go.
     tokio::select! {
@@ -48,7 +48,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn answer(State(desk): State<Desk>, request: Request) -> Response {
+async fn answer(State(state): State<ServerState>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, BODY_BYTES_MAX).await.unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
@@ -56,9 +56,9 @@ async fn answer(State(desk): State<Desk>, request: Request) -> Response {
     let is_post = head.method == axum::http::Method::POST;
     let format = FORMATS.iter().copied().find(|format| is_post && format.claims(path));
     let asked = format.map(|format| format.asked(path, &body));
-    let strict = asked.as_ref().filter(|_| desk.manners == Manners::Strict);
+    let strict = asked.as_ref().filter(|_| state.manners == Manners::Strict);
     let complaint = strict.and_then(|asked| strict::complaint(asked.format, &body));
-    let number = desk.journal.record(Recorded {
+    let number = state.journal.record(Recorded {
         method: head.method.to_string(),
         path: path.to_owned(),
         headers: readable(&head.headers),
@@ -66,12 +66,12 @@ async fn answer(State(desk): State<Desk>, request: Request) -> Response {
         asked: asked.clone(),
         fate: Fate::Open,
     });
-    let ending = Ending { journal: Arc::clone(&desk.journal), number, fate: Fate::ClientLeft };
+    let ending = Ending { journal: Arc::clone(&state.journal), number, fate: Fate::ClientLeft };
     match (format, asked) {
         (Some(format), Some(asked)) => {
             let said = match complaint {
                 Some(words) => Reply::error(400, &words),
-                None => (desk.author.lock().unwrap_or_else(PoisonError::into_inner))(&asked),
+                None => (state.author.lock().unwrap_or_else(PoisonError::into_inner))(&asked),
             };
             reply(said, format, &asked, ending).await
         }

@@ -8,7 +8,7 @@ use super::library::{Page, frame};
 
 const LOGIN: &str = "<h1>Log in</h1><form action=\"/login\" method=\"post\"><input name=\"user\"><input type=\"password\" name=\"password\"><button>Log in</button></form>";
 
-/// `/members/N`: an article for whoever has the key, a login for all others. Even numbers answer 401, odd ones send
+/// `/members/N`: an article with the key, a login without. Even numbers answer 401, odd ones send
 /// the visitor to the login page.
 pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
     if has_key(headers) {

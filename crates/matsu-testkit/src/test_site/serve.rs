@@ -35,14 +35,14 @@ const SJIS: &[u8] = b"<html><head><meta charset=\"Shift_JIS\"><title>\x91\xd2\x8
 
 /// What all sites share.
 #[derive(Clone)]
-pub struct Desk {
+pub struct SiteState {
     port: u16,
     journal: Arc<Journal>,
     moods: Arc<Mutex<BTreeMap<String, Mood>>>,
     clock: Clock,
 }
 
-impl Desk {
+impl SiteState {
     pub fn new(port: u16) -> Self {
         Self { port, journal: Arc::default(), moods: Arc::default(), clock: Clock::system() }
     }
@@ -63,14 +63,14 @@ impl Desk {
 #[derive(Clone)]
 struct Site {
     number: u8,
-    desk: Desk,
+    state: SiteState,
 }
 
-pub async fn serve(listeners: Vec<(u8, TcpListener)>, desk: Desk, stopped: oneshot::Receiver<()>) {
+pub async fn serve(listeners: Vec<(u8, TcpListener)>, state: SiteState, stopped: oneshot::Receiver<()>) {
     let sites = listeners.into_iter().filter_map(|(number, listener)| {
         listener.set_nonblocking(true).ok()?;
         let listener = tokio::net::TcpListener::from_std(listener).ok()?;
-        let router = Router::new().fallback(answer).with_state(Site { number, desk: desk.clone() });
+        let router = Router::new().fallback(answer).with_state(Site { number, state: state.clone() });
         Some(axum::serve(listener, router).into_future())
     });
     let all = futures_util::future::join_all(sites);
@@ -82,17 +82,17 @@ pub async fn serve(listeners: Vec<(u8, TcpListener)>, desk: Desk, stopped: onesh
 
 async fn answer(State(site): State<Site>, request: Request) -> Response {
     let (head, _) = request.into_parts();
-    site.desk.journal.record(Visit {
+    site.state.journal.record(Visit {
         site: site.number,
         path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: readable(&head.headers),
-        at: site.desk.clock.now(),
+        at: site.state.clock.now(),
     });
     let path = head.uri.path();
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts[..] {
         ["slow", millis] => {
-            site.desk.clock.sleep(Duration::from_millis(millis.parse().unwrap_or(0))).await;
+            site.state.clock.sleep(Duration::from_millis(millis.parse().unwrap_or(0))).await;
             Html(Page { site: site.number, language: 0, topic: 0, number: 0 }.html()).into_response()
         }
         ["searxng", "search"] => engine(&site, "searxng", &head.uri).await,
@@ -106,17 +106,17 @@ fn page(site: &Site, path: &str, parts: &[&str], headers: &HeaderMap) -> Respons
     match parts {
         [""] | ["index"] => Html(library::index(site.number)).into_response(),
         ["robots.txt"] => ([(header::CONTENT_TYPE, "text/plain")], ROBOTS).into_response(),
-        ["private-area", _] => Html(frame("en", "Private", "<p>Nobody asked us here.</p>")).into_response(),
+        ["private-area", _] => Html(frame("en", "Private", "<p>This page was not asked for.</p>")).into_response(),
         ["members", n] => doors::members(site.number, number(n), headers),
-        ["shared", n] => doors::shared(number(n), site.desk.port, headers),
+        ["shared", n] => doors::shared(number(n), site.state.port, headers),
         ["login"] => doors::login(),
         ["challenge", kind] => doors::challenge(kind),
         ["status", code] => doors::status(code.parse().unwrap_or(400)),
-        ["redirect", kind] => oddities::redirect(kind, site.desk.port),
+        ["redirect", kind] => oddities::redirect(kind, site.state.port),
         ["injection", kind] => {
             oddities::injection(site.number, kind).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
         }
-        ["scripted"] => oddities::scripted(site.desk.port),
+        ["scripted"] => oddities::scripted(site.state.port),
         ["etag", n] => oddities::conditional(site.number, number(n), headers),
         ["pdf", name] => oddities::pdf(site.number, number(name.trim_end_matches(".pdf"))),
         ["large", bytes] => oddities::large(number(bytes)),
@@ -130,12 +130,12 @@ fn page(site: &Site, path: &str, parts: &[&str], headers: &HeaderMap) -> Respons
 }
 
 async fn engine(site: &Site, name: &str, uri: &Uri) -> Response {
-    let mood = site.desk.mood(name);
+    let mood = site.state.mood(name);
     if let Mood::Slow(millis) = mood {
-        site.desk.clock.sleep(Duration::from_millis(millis)).await;
+        site.state.clock.sleep(Duration::from_millis(millis)).await;
     }
     if mood == Mood::BusyOnce {
-        site.desk.set_mood(name, Mood::Well);
+        site.state.set_mood(name, Mood::Well);
     }
     if let Some(answer) = mood.answer() {
         return answer;
@@ -145,9 +145,9 @@ async fn engine(site: &Site, name: &str, uri: &Uri) -> Response {
     match name {
         "searxng" if asked("format").as_deref() != Some("json") => StatusCode::FORBIDDEN.into_response(),
         "searxng" => {
-            engines::searxng(site.desk.port, &asked("q").unwrap_or_default(), asked("language").as_deref(), mood)
+            engines::searxng(site.state.port, &asked("q").unwrap_or_default(), asked("language").as_deref(), mood)
         }
-        _ => engines::openalex(site.desk.port, &asked("search").unwrap_or_default(), is_empty),
+        _ => engines::openalex(site.state.port, &asked("search").unwrap_or_default(), is_empty),
     }
 }
 

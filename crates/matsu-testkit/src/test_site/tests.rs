@@ -32,7 +32,7 @@ fn sites_contradict_each_other_and_engines_know_them() {
 }
 
 #[test]
-fn doors_open_with_the_key_alone() {
+fn login_pages_open_with_the_key_alone() {
     let site = TestSite::start().expect("a site");
     assert_eq!(get(&site, 0, "/members/0", "").0, 401);
     assert_eq!(get(&site, 0, "/members/1", "").0, 302);

@@ -16,6 +16,8 @@ pub struct Events {
     body: Incoming,
     /// What has come and is not yet a whole event.
     read: Vec<u8>,
+    /// The id of the last event that had one: where another stream goes on.
+    pub last_id: Option<String>,
     /// Ends with the stream.
     _connection: JoinSet<()>,
 }
@@ -36,7 +38,7 @@ impl Events {
             let words = response.into_body().collect().await?.to_bytes();
             bail!("{status}: {}", String::from_utf8_lossy(&words));
         }
-        Ok(Self { body: response.into_body(), read: Vec::new(), _connection: carried })
+        Ok(Self { body: response.into_body(), read: Vec::new(), last_id: None, _connection: carried })
     }
 
     /// The name and the data of the next event; `None` at the end. May be dropped while it waits.
@@ -44,7 +46,8 @@ impl Events {
         loop {
             if let Some(end) = self.read.windows(2).position(|two| two == b"\n\n") {
                 let event: Vec<u8> = self.read.drain(..end + 2).collect();
-                if let Some(event) = parse(&event) {
+                if let Some((id, event)) = parse(&event) {
+                    self.last_id = id.or(self.last_id.take());
                     return Ok(Some(event));
                 }
                 continue;
@@ -52,7 +55,7 @@ impl Events {
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(frame) => {
-                    if let Some(bytes) = frame.context("the daemon hung up")?.data_ref() {
+                    if let Some(bytes) = frame.context("the daemon closed the connection")?.data_ref() {
                         self.read.extend_from_slice(bytes);
                     }
                 }
@@ -61,10 +64,11 @@ impl Events {
     }
 }
 
-/// `None` for what is no event: a comment.
-fn parse(event: &[u8]) -> Option<(String, Value)> {
+/// The id of an event, if it has one, its name and its data. `None` for what is no event: a comment.
+fn parse(event: &[u8]) -> Option<(Option<String>, (String, Value))> {
     let text = String::from_utf8_lossy(event);
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
     let data = serde_json::from_str(field("data:")?).ok()?;
-    Some((field("event:").unwrap_or("message").to_owned(), data))
+    let id = field("id:").map(str::to_owned);
+    Some((id, (field("event:").unwrap_or("message").to_owned(), data)))
 }

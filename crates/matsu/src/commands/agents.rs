@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use matsu_core::run::show_confinement;
+use matsu_core::confinement::show_confinement;
 use serde_json::Value;
 
 use super::{Context, field, print_json, print_table};

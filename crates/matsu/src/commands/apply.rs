@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
 use crate::client::{Client, segment};
+use crate::terminal::plain_text::plain_line;
 
 #[derive(Args)]
 pub struct Apply {
@@ -20,6 +21,12 @@ pub struct Apply {
     /// Only show the patch
     #[arg(long)]
     pub show: bool,
+    /// Write files that you and the run both changed with conflict markers
+    #[arg(long, conflicts_with_all = ["show", "undo"])]
+    pub merge: bool,
+    /// Take back what was applied
+    #[arg(long, conflicts_with = "show")]
+    pub undo: bool,
 }
 
 pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
@@ -35,14 +42,33 @@ pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let said = client.post(&format!("/api/v1/tasks/{task}/apply{agent}"), json!({})).await?;
-    if cx.json {
-        print_json(&said);
-    } else {
-        let changes = &said["changes"];
-        say!("{} files changed, +{} -{}", changes["files"], changes["insertions"], changes["deletions"]);
+    if args.undo {
+        let said = client.post(&format!("/api/v1/tasks/{task}/undo-apply{agent}"), json!({})).await?;
+        show_done(cx, &said, "taken back; the branch is there again");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let how = match (args.merge, agent.is_empty()) {
+        (false, _) => agent,
+        (true, true) => "?merge=true".to_owned(),
+        (true, false) => format!("{agent}&merge=true"),
+    };
+    let said = client.post(&format!("/api/v1/tasks/{task}/apply{how}"), json!({})).await?;
+    show_done(cx, &said, "applied");
+    let conflicts: Vec<&str> = said["conflicts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !cx.json && !conflicts.is_empty() {
+        say!("Conflict markers are in: {}", plain_line(&conflicts.join(", ")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was done with the changes.
+pub fn show_done(cx: &Context, said: &Value, done: &str) {
+    if cx.json {
+        print_json(said);
+        return;
+    }
+    let changes = &said["changes"];
+    say!("{} files changed, +{} -{}: {done}", changes["files"], changes["insertions"], changes["deletions"]);
 }
 
 /// Byte for byte: what `matsu apply --show` prints can be given to `git apply`, whatever encoding the files have.

@@ -14,7 +14,7 @@ use crate::client::Client;
 pub enum Auth {
     /// Pages that wait for a person
     List,
-    /// The door is open: the searches it held up go on
+    /// Mark a login as done; its searches are resumed
     Done(AuthTarget),
     /// Leave those pages out
     Skip(AuthTarget),

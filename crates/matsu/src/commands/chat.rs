@@ -13,7 +13,7 @@ use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
 use matsu_runtime::agentic_loop::{ByDanger, Event, KeptOutputs, LoopOptions, StopReason};
-use matsu_runtime::chat::{OwnTools, Room, Rooms, StandingApprovals, Together, WithStanding};
+use matsu_runtime::chat::{OpenChat, OpenChats, OwnTools, StandingApprovals, Together, WithStanding};
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::{Bodies, Workers};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ use crate::terminal_chat::{Input, Session};
 
 #[derive(Args)]
 pub struct Chat {
-    /// Who answers when nobody is named
+    /// The model that answers a line without a mention
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Go on with a chat, by its id or its name
@@ -74,7 +74,7 @@ pub async fn run(cx: &Context, global: &Global, args: Chat) -> Result<ExitCode> 
     let runtime = compose::runtime(config, &opened, role)?;
     let offer = Offer::parse(&args.tools).map_err(anyhow::Error::msg)?;
     let (store, clock) = (Arc::clone(&opened.store), Clock::system());
-    let rooms = Rooms { store, clock, roster: roster.with_default(default) };
+    let open_chats = OpenChats { store, clock, roster: roster.with_default(default) };
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&offer), clock));
     // A wait of a model ends when the daemon has written what it waits for.
     let _listening = client::listening(&runtime);
@@ -82,24 +82,27 @@ pub async fn run(cx: &Context, global: &Global, args: Chat) -> Result<ExitCode> 
     let own = OwnTools::new(runtime, Principal::local_user(), offer).with_workers(workers);
     let own: Arc<dyn ToolSource> = Arc::new(own);
     if args.once {
-        return once(cx, &args, &rooms, &host, own).await;
+        return once(cx, &args, &open_chats, &host, own).await;
     }
-    sit(cx, &args, rooms, host, own).await
+    sit(cx, &args, open_chats, host, own).await
 }
 
 async fn sit(
     cx: &Context,
     args: &Chat,
-    rooms: Rooms,
+    open_chats: OpenChats,
     host: Arc<McpHost>,
     own: Arc<dyn ToolSource>,
 ) -> Result<ExitCode> {
     let input = Input::start(cx.config.paths.data_dir.join("chat_lines"))?;
     let locks = Locks(cx.config.paths.data_dir.join("chats"));
     let opening = Opening { chat: args.chat.clone() };
-    let held = opening::open(&rooms, &locks, &input, &opening).await?;
+    let held = opening::open(&open_chats, &locks, &input, &opening).await?;
     if input.is_terminal {
-        say!("{} · /help", rooms.roster.names().iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(" "));
+        say!(
+            "{} · /help",
+            open_chats.roster.names().iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(" ")
+        );
     }
     let session = Session {
         approver: Arc::new(AtTerminal::new(input.clone(), standing(cx)?)),
@@ -107,10 +110,10 @@ async fn sit(
         outputs: Arc::new(KeptOutputs::default()),
         calls: Vec::new(),
         spent: crate::terminal_chat::session::Spent::default(),
-        clock: rooms.clock,
+        clock: open_chats.clock,
         spending_max: cx.config.chat_spending_max(),
         own: vec![own],
-        rooms,
+        open_chats,
         locks,
         input,
         held,
@@ -147,29 +150,35 @@ impl StandingApprovals for Granted {
 }
 
 /// One question from stdin, one answer to stdout. A call that needs an approval and has none is refused.
-async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc<dyn ToolSource>) -> Result<ExitCode> {
+async fn once(
+    cx: &Context,
+    args: &Chat,
+    open_chats: &OpenChats,
+    host: &McpHost,
+    own: Arc<dyn ToolSource>,
+) -> Result<ExitCode> {
     let mut question = String::new();
     std::io::stdin().read_to_string(&mut question).context("cannot read the question from stdin")?;
-    let mut room = match &args.chat {
-        Some(wanted) => opening::load(rooms, wanted).await?,
-        None => rooms.open(&Principal::local_user(), &[], ChatPlace::Page).await?,
+    let mut open_chat = match &args.chat {
+        Some(wanted) => opening::load(open_chats, wanted).await?,
+        None => open_chats.open(&Principal::local_user(), &[], ChatPlace::Page).await?,
     };
     if let Some(prompt) = &args.system {
-        room.set_system_prompt(Some(prompt.clone())).await?;
+        open_chat.set_system_prompt(Some(prompt.clone())).await?;
     }
-    let posted = room.post(&question).await?;
+    let posted = open_chat.post(&question).await?;
     if posted.speakers.is_empty() {
-        bail!("nobody is meant: name a model with --model, or configure chat.default_model");
+        bail!("no model is named; name one with --model, or set chat.default_model");
     }
     let cancel = CancellationToken::new();
     let granted = Granted { standing: standing(cx)?, allowed: args.allow.clone() };
-    let servers: Arc<dyn ToolSource> = host.for_chat(room.id().as_str());
+    let servers: Arc<dyn ToolSource> = host.for_chat(open_chat.id().as_str());
     let options = LoopOptions {
         tools: Some(Arc::new(Together::new(vec![own, servers]))),
         cancel: cancel.clone(),
         spending: cx.config.chat_spending_max().account(),
         approver: Arc::new(WithStanding { inner: Arc::new(ByDanger), standing: Arc::new(granted) }),
-        ..LoopOptions::new(rooms.clock).within(cx.config.chat_limits())
+        ..LoopOptions::new(open_chats.clock).within(cx.config.chat_limits())
     };
     let printed = cx.json;
     let mut tell = |model: &str, event: &Event| {
@@ -178,20 +187,24 @@ async fn once(cx: &Context, args: &Chat, rooms: &Rooms, host: &McpHost, own: Arc
         }
     };
     let answered = {
-        let answering = room.answer(&posted, options, &mut tell);
+        let answering = open_chat.answer(&posted, options, &mut tell);
         tokio::pin!(answering);
         loop {
             tokio::select! {
                 answered = &mut answering => break answered?,
-                () = crate::relay::told_to_end() => cancel.cancel(),
+                () = crate::relay::termination() => cancel.cancel(),
             }
         }
     };
     host.close_all().await;
-    finish(cx, &mut room, &answered).await
+    finish(cx, &mut open_chat, &answered).await
 }
 
-async fn finish(cx: &Context, room: &mut Room, answered: &[matsu_runtime::chat::Answered]) -> Result<ExitCode> {
+async fn finish(
+    cx: &Context,
+    open_chat: &mut OpenChat,
+    answered: &[matsu_runtime::chat::Answered],
+) -> Result<ExitCode> {
     let failed = answered.iter().any(|answer| answer.result.stop_reason != StopReason::EndTurn);
     for answer in answered {
         let result = &answer.result;
@@ -201,7 +214,7 @@ async fn finish(cx: &Context, room: &mut Room, answered: &[matsu_runtime::chat::
                 json!({
                     "type": "result",
                     "model": answer.model,
-                    "chat_id": room.id(),
+                    "chat_id": open_chat.id(),
                     "text": result.final_text,
                     "stop_reason": result.stop_reason,
                     "error": result.error.as_ref().map(|error| error.message.clone()),
@@ -217,7 +230,7 @@ async fn finish(cx: &Context, room: &mut Room, answered: &[matsu_runtime::chat::
             }
         }
     }
-    room.end().await?;
+    open_chat.end().await?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

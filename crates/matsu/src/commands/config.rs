@@ -68,4 +68,11 @@ fn reference() {
     for field in FIELDS {
         say!("| `{}` | {} |", field.name, field.meaning);
     }
+    say!("\n## Notices\n");
+    say!("One section `[notify.NAME]` of the file for each channel. A secret is never written here.\n");
+    say!("| field | meaning |");
+    say!("|---|---|");
+    for field in crate::config::notify::FIELDS {
+        say!("| `{}` | {} |", field.name, field.meaning);
+    }
 }

@@ -1,17 +1,17 @@
 //! `matsu connect`: tells AI clients about Matsu, in user scope, and takes it back.
 
-use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::ask::Ask;
 use super::{Context, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
-use crate::connect::{CLIENTS, Client, Undone, Wish, record};
+use crate::connect::{CLIENTS, Client, Homes, Undone, Wish, record};
 
 #[derive(Args)]
 pub struct Connect {
@@ -45,15 +45,12 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
     if clients.is_empty() {
         bail!("no AI client was found; name one to set it up anyway, for instance `matsu connect claude`");
     }
-    let program = std::env::current_exe().context("cannot find this program on disk")?;
-    let wish = Wish { program, options: options(global)?, hooks: args.hooks };
     // Once more is again from the start: what an earlier version put there goes first.
     let again: Vec<&&Client> = clients.iter().filter(|client| is_connected(cx, client)).collect();
     for client in &again {
         record::undo(&cx.config.paths.data_dir, client.name)?;
     }
-    let plans = clients.iter().map(|client| Ok((*client, pieces::edits(client, &homes, &wish)?)));
-    let plans = plans.collect::<Result<Vec<(&Client, Vec<Edit>)>>>()?;
+    let plans = plans(global, &homes, &clients, args.hooks)?;
     if !args.yes && again.is_empty() && !agreed(&plans)? {
         say!("nothing was changed");
         return Ok(ExitCode::FAILURE);
@@ -63,6 +60,18 @@ pub fn run(cx: &Context, global: &Global, args: &Connect) -> Result<ExitCode> {
     }
     report(cx, &plans, args.hooks);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What would be written for these clients.
+pub fn plans(
+    global: &Global,
+    homes: &Homes,
+    clients: &[&'static Client],
+    hooks: bool,
+) -> Result<Vec<(&'static Client, Vec<Edit>)>> {
+    let program = std::env::current_exe().context("cannot find this program on disk")?;
+    let wish = Wish { program, options: options(global)?, hooks };
+    clients.iter().map(|client| Ok((*client, pieces::edits(client, homes, &wish)?))).collect()
 }
 
 /// What was passed here to choose a store, for the client to pass as well.
@@ -86,7 +95,7 @@ fn options(global: &Global) -> Result<Vec<String>> {
     Ok(options)
 }
 
-fn is_connected(cx: &Context, client: &Client) -> bool {
+pub fn is_connected(cx: &Context, client: &Client) -> bool {
     record::exists(&cx.config.paths.data_dir, client.name)
 }
 
@@ -97,14 +106,7 @@ fn agreed(plans: &[(&Client, Vec<Edit>)]) -> Result<bool> {
             say!("  {} in {}", edit.what, edit.file.display());
         }
     }
-    if !std::io::stdin().is_terminal() {
-        bail!("stdin is not a terminal, so this cannot be confirmed; pass --yes to go ahead");
-    }
-    print!("Go ahead? [y/N] ");
-    std::io::stdout().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    Ask::new(false)?.yes_or_no("Write this?", false)
 }
 
 fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
@@ -135,25 +137,53 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
     say!("take it back with `matsu connect --undo`");
 }
 
+/// What became of one file of a client.
+pub struct UndoneFile {
+    client: String,
+    pub file: PathBuf,
+    pub became: &'static str,
+}
+
+impl UndoneFile {
+    pub fn json(&self) -> Value {
+        json!({ "client": self.client, "file": self.file, "became": self.became })
+    }
+}
+
+/// Takes out everything that is on record, of clients and of settings.
+pub fn undo_all(cx: &Context) -> Result<Vec<UndoneFile>> {
+    let data_dir = &cx.config.paths.data_dir;
+    let mut all = Vec::new();
+    for name in record::names(data_dir)? {
+        all.extend(undo_one(data_dir, &name)?);
+    }
+    Ok(all)
+}
+
+fn undo_one(data_dir: &Path, name: &str) -> Result<Vec<UndoneFile>> {
+    let undone = record::undo(data_dir, name)?.into_iter().map(|undone| {
+        let (file, became) = match undone {
+            Undone::Restored(file) => (file, "restored"),
+            Undone::Removed(file) => (file, "removed"),
+            Undone::Changed(file) => (file, "changed by another program; look for matsu in it"),
+            Undone::Gone(file) => (file, "gone"),
+        };
+        UndoneFile { client: name.to_owned(), file, became }
+    });
+    Ok(undone.collect())
+}
+
 fn undo(cx: &Context, clients: &[&Client]) -> Result<ExitCode> {
     let mut all = Vec::new();
     for client in clients {
-        for undone in record::undo(&cx.config.paths.data_dir, client.name)? {
-            let (file, word) = match undone {
-                Undone::Restored(file) => (file, "restored"),
-                Undone::Removed(file) => (file, "removed"),
-                Undone::Changed(file) => (file, "changed by another program; look for matsu in it"),
-                Undone::Gone(file) => (file, "gone"),
-            };
-            if !cx.json {
-                say!("{}: {word}", file.display());
-            }
-            all.push(json!({ "client": client.name, "file": file, "became": word }));
-        }
+        all.extend(undo_one(&cx.config.paths.data_dir, client.name)?);
     }
     if cx.json {
-        print_json(&json!({ "ok": true, "files": all }));
-    } else if all.is_empty() {
+        print_json(&json!({ "ok": true, "files": all.iter().map(UndoneFile::json).collect::<Vec<_>>() }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    all.iter().for_each(|file| say!("{}: {}", file.file.display(), file.became));
+    if all.is_empty() {
         say!("nothing was connected");
     }
     Ok(ExitCode::SUCCESS)

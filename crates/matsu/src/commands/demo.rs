@@ -4,9 +4,11 @@
 
 mod agent;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 
@@ -14,6 +16,7 @@ use super::{Context, field, print_json};
 use crate::cli::Global;
 use crate::client::Client;
 use crate::config::{Config, Flags};
+use crate::daemon::announce::make_private_folder;
 
 /// The corpus: written for this demonstration.
 const CORPUS: &[(&str, &str)] = &[
@@ -31,16 +34,22 @@ const CORPUS: &[(&str, &str)] = &[
 const QUESTION: &str = "Does long polling reduce token use?";
 const QUERIES: [&str; 3] = ["long polling reduces token use", "待ち行列 データベース 仕事", "대기열 데이터베이스 작업"];
 
-pub async fn run(global: &Global) -> Result<ExitCode> {
-    let folder = Scratch::new()?;
-    let cx = quiet_home(global, &folder)?;
-    let client = Client::at_work(&cx.config).await?;
-    let told = Told { json: cx.json };
-    told.line(
-        "Matsu is a server that AI agents hand slow work to. They wait for it in one call, held until there is news.\n\
-         Here with nothing configured: a store in memory, nine small documents in three languages, no model, no network.",
+#[derive(Args)]
+pub struct Demo {
+    /// Do it in your own store and keep it, so that the page shows the example
+    #[arg(long)]
+    pub keep: bool,
+}
+
+pub async fn run(global: &Global, args: &Demo) -> Result<ExitCode> {
+    let (cx, client, folder) = open(global, args).await?;
+    let narrator = Narrator { json: cx.json };
+    narrator.line(
+        "Matsu is a server that runs slow work for AI agents. They wait for it in one call, held until there is news.",
     );
-    told.line("\n1. An agent hands over three searches and waits once");
+    let place = if args.keep { "your own store" } else { "a store in memory" };
+    narrator.line(&format!("Here with {place}, nine small documents in three languages, no model, no network."));
+    narrator.line("\n1. An agent queues three searches and waits once");
 
     let clock = Clock::system();
     let began = clock.instant();
@@ -50,27 +59,24 @@ pub async fn run(global: &Global) -> Result<ExitCode> {
     let task = field(&client.post("/api/v1/tasks", body).await?, "task_id");
     let queued = client.post(&format!("/api/v1/tasks/{task}/searches"), json!({ "queries": QUERIES })).await?;
     let handed_over = clock.instant() - began;
-    told.line(&format!(
-        "   → queue_searches   {} searches handed over in {} ms; the agent is free meanwhile",
+    narrator.line(&format!(
+        "   → queue_searches   {} searches queued in {} ms; the agent can do other work",
         queued["queued_count"],
         handed_over.as_millis()
     ));
-    told.line("   → get_status       one call, held on the server until all of them have ended");
+    narrator.line("   → get_status       one call, held on the server until all of them have ended");
     let (status, calls) = wait(&client, &task).await?;
     let took = clock.instant() - began;
-    for query in QUERIES {
-        let searches = status["searches"].as_array().into_iter().flatten();
-        for search in searches.filter(|search| search["query"] == query) {
-            let (ended_as, pages) = (field(search, "status"), &search["pages_fetched"]);
-            told.line(&format!("   ← {ended_as:<10} {pages} documents read: {query}"));
-        }
-    }
-    let found = client.get(&format!("/api/v1/tasks/{task}/materials?limit=200&include_fragments=true")).await?;
+    show_searches(&narrator, &status);
+    let found =
+        client.get(&format!("/api/v1/tasks/{task}/materials?limit=200&include_fragments=true&detail=full")).await?;
     let contested = contested(&found);
     if let Some(claim) = &contested {
-        show(&told, claim, &found["fragments"]);
+        show(&narrator, claim, &found["fragments"]);
     }
-    let agent = agent::run(&client, &told).await?;
+    // In a store that is kept, the agents of an earlier demonstration have their names already.
+    let names = if args.keep { format!("-{}", task.chars().rev().take(6).collect::<String>()) } else { String::new() };
+    let agent = agent::run(&client, &narrator, &names).await?;
     let woken_ms = agent.woken_after.as_secs_f64() * 1000.0;
     let figures = json!({
         "woken_ms": woken_ms,
@@ -80,27 +86,61 @@ pub async fn run(global: &Global) -> Result<ExitCode> {
         "claims": found["total"],
         "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     });
-    told.line(&format!(
+    narrator.line(&format!(
         "\n{calls} wait, 0 polls, woken in {woken_ms:.1} ms: {} searches, {} claims, {:.1} s. Asking every three seconds for \
          half an hour would be 600 calls.",
         QUERIES.len(),
         found["total"],
         took.as_secs_f64(),
     ));
-    told.line("\nConnect your client:      matsu connect");
-    told.line("Ask your own documents:   matsu research \"a question\" --dir FOLDER");
+    narrator.line("");
+    if args.keep {
+        narrator.line("See it on the page:       matsu open");
+    }
+    narrator.line("Connect your client:      matsu connect");
+    narrator.line("Ask your own documents:   matsu research \"a question\" --dir FOLDER");
     if cx.json {
         print_json(&json!({ "figures": figures, "contested": contested, "agent": agent.to_json(), "status": status }));
     }
     Ok(if contested.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Where the demonstration takes place: in a store of its own, or in the user's.
+async fn open(global: &Global, args: &Demo) -> Result<(Context, Client, Documents)> {
+    let own = args.keep.then(|| Config::load(global, &Flags::default())).transpose()?;
+    let folder = match &own {
+        Some(config) => Documents::kept(&config.paths.data_dir)?,
+        None => Documents::scratch()?,
+    };
+    match own {
+        Some(config) => {
+            let client = Client::with_daemon(&config, global).await?;
+            Ok((Context { config, json: global.json }, client, folder))
+        }
+        None => {
+            let cx = quiet_home(global, &folder)?;
+            let client = Client::at_work(&cx.config).await?;
+            Ok((cx, client, folder))
+        }
+    }
+}
+
+fn show_searches(narrator: &Narrator, status: &Value) {
+    for query in QUERIES {
+        let searches = status["searches"].as_array().into_iter().flatten();
+        for search in searches.filter(|search| search["query"] == query) {
+            let (ended_as, pages) = (field(search, "status"), &search["pages_fetched"]);
+            narrator.line(&format!("   ← {ended_as:<10} {pages} documents read: {query}"));
+        }
+    }
+}
+
 /// For people only; programs get one object at the end.
-struct Told {
+struct Narrator {
     json: bool,
 }
 
-impl Told {
+impl Narrator {
     fn line(&self, text: &str) {
         if !self.json {
             say!("{text}");
@@ -130,55 +170,71 @@ fn contested(found: &Value) -> Option<Value> {
     disputed.max_by(|left, right| weight(left).total_cmp(&weight(right))).cloned()
 }
 
-fn show(told: &Told, claim: &Value, fragments: &Value) {
-    told.line(
+fn show(narrator: &Narrator, claim: &Value, fragments: &Value) {
+    narrator.line(
         "\n2. It gets claims, each with the sentence and the document it comes from. Sources disagree about this one:",
     );
-    told.line(&format!("   “{}”", field(claim, "text")));
-    told.line(&format!("   from          {}", field(&claim["origin"], "url")));
+    narrator.line(&format!("   “{}”", field(claim, "text")));
+    narrator.line(&format!("   from          {}", field(&claim["origin"], "url")));
     for edge in claim["evidence"].as_array().into_iter().flatten() {
         let word = if edge["relation"] == "supports" { "supported by" } else { "refuted by  " };
         let (title, domain) = (field(edge, "title"), field(edge, "domain"));
         let probability = edge["probability"].as_f64().unwrap_or(0.0);
-        told.line(&format!("   {word}  {title} ({domain}), with probability {probability:.2}:"));
+        narrator.line(&format!("   {word}  {title} ({domain}), with probability {probability:.2}:"));
         let passage = fragments.as_array().into_iter().flatten().find(|each| each["id"] == edge["fragment_id"]);
         let text = passage.map(|passage| field(passage, "text")).unwrap_or_default();
         // A passage begins with its headings; a sentence is what ends with a full stop.
         let line = text.lines().find(|line| line.ends_with('.')).unwrap_or_default();
-        told.line(&format!("                 “{}”", line.split_inclusive('.').next().unwrap_or_default()));
+        narrator.line(&format!("                 “{}”", line.split_inclusive('.').next().unwrap_or_default()));
     }
     let figures = ["confidence", "controversy"].map(|name| claim[name].as_f64().unwrap_or(0.0));
-    told.line(&format!("   so            confidence {:.3}, controversy {:.3}", figures[0], figures[1]));
+    narrator.line(&format!("   so            confidence {:.3}, controversy {:.3}", figures[0], figures[1]));
 }
 
-/// A folder that goes when the demonstration does.
-struct Scratch(std::path::PathBuf);
+/// The folder of the documents.
+struct Documents {
+    folder: PathBuf,
+    /// Removed when the demonstration ends.
+    is_scratch: bool,
+}
 
-impl Scratch {
-    fn new() -> Result<Self> {
+impl Documents {
+    fn scratch() -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("matsu-demo-{}", std::process::id()));
-        let scratch = Self(folder);
-        std::fs::create_dir_all(scratch.documents()).context("cannot make a folder for the demonstration")?;
-        for (name, text) in CORPUS {
-            std::fs::write(scratch.documents().join(name), text)?;
-        }
-        Ok(scratch)
+        Self::write(Self { folder, is_scratch: true })
     }
 
-    fn documents(&self) -> std::path::PathBuf {
-        self.0.join("documents")
+    /// In the data directory: the page leads to the documents afterwards.
+    fn kept(data_dir: &Path) -> Result<Self> {
+        make_private_folder(data_dir)?;
+        Self::write(Self { folder: data_dir.join("demo"), is_scratch: false })
+    }
+
+    fn write(self) -> Result<Self> {
+        std::fs::create_dir_all(self.documents()).context("cannot make a folder for the demonstration")?;
+        for (name, text) in CORPUS {
+            std::fs::write(self.documents().join(name), text)?;
+        }
+        Ok(self)
+    }
+
+    fn documents(&self) -> PathBuf {
+        self.folder.join("documents")
     }
 }
 
-impl Drop for Scratch {
+impl Drop for Documents {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        if self.is_scratch {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
     }
 }
 
 /// Nothing of the user's own is touched.
-fn quiet_home(global: &Global, folder: &Scratch) -> Result<Context> {
-    let global = Global { data_dir: Some(folder.0.join("data")), store: Some("memory:".to_owned()), ..global.clone() };
+fn quiet_home(global: &Global, folder: &Documents) -> Result<Context> {
+    let global =
+        Global { data_dir: Some(folder.folder.join("data")), store: Some("memory:".to_owned()), ..global.clone() };
     let config = Config::load(&global, &Flags::default())?;
     Ok(Context { config, json: global.json })
 }

@@ -43,7 +43,8 @@ pub async fn all_claims(client: &Client, task: &str) -> Result<Vec<Value>> {
     let mut claims = Vec::new();
     let mut cursor = String::new();
     loop {
-        let path = format!("/api/v1/tasks/{}/materials?limit=200&cursor={}", segment(task), segment(&cursor));
+        let path =
+            format!("/api/v1/tasks/{}/materials?detail=full&limit=200&cursor={}", segment(task), segment(&cursor));
         let page = client.get(&path).await?;
         claims.extend(page["claims"].as_array().cloned().unwrap_or_default());
         match page["next_cursor"].as_str() {

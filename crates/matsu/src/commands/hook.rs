@@ -39,8 +39,8 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
             let socket = cx.config.paths.socket();
             let asked = session_news::after_tool(&socket);
             // What did not come in time is asked for again after the next tool call.
-            if let Some(Ok(Some(told))) = Clock::system().within(PATIENCE, asked).await {
-                say!("{told}");
+            if let Some(Ok(Some(text))) = Clock::system().within(PATIENCE, asked).await {
+                say!("{text}");
             }
         }
         return Ok(ExitCode::SUCCESS);
@@ -53,7 +53,7 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
     match event {
         HookEvent::Stop if !news.unread.is_empty() => {
             let reason = format!(
-                "{} handed over to Matsu ended and nobody has read the result: {}. Read it with get_task_status before you stop.",
+                "{} given to Matsu ended and the result is unread: {}. Read it with get_task_status before you stop.",
                 if news.unread.len() == 1 { "Work" } else { "Several pieces of work" },
                 news.named()
             );

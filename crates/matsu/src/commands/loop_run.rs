@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use super::Context;
 use crate::client::{Client, Events, segment};
-use crate::relay::told_to_end;
+use crate::relay::termination;
 
 #[derive(Args)]
 pub struct Loop {
@@ -58,7 +58,7 @@ async fn carry(cx: &Context, args: Loop) -> Result<Carried> {
     let posted = client.post(&format!("{path}/messages"), json!({ "content": prompt, "to": [&speaker] })).await?;
     let after = posted["seq"].as_i64().unwrap_or(0);
     let events = client.events(&format!("{path}/stream?after={after}&hold=true")).await?;
-    Carrier { cx, client, path, speaker, events, answers, told: Told::default() }.run().await
+    Carrier { cx, client, path, speaker, events, answers, printed: Printed::default() }.run().await
 }
 
 /// What the model reads when its answer was cut off by the end of the daemon.
@@ -70,7 +70,7 @@ const TRY_AGAIN_EVERY: Duration = Duration::from_millis(200);
 /// The first line on stdin.
 async fn prompt(lines: &mut Lines<BufReader<Stdin>>) -> Result<String> {
     let line = lines.next_line().await.context("cannot read the prompt")?.context("there is no prompt")?;
-    let word: Value = serde_json::from_str(&line).context("the prompt is no line of JSON")?;
+    let word: Value = serde_json::from_str(&line).context("the prompt is not a line of JSON")?;
     Ok(word["text"].as_str().context("the prompt has no text")?.to_owned())
 }
 
@@ -88,7 +88,7 @@ async fn speaker(client: &Client, wished: Option<String>) -> Result<String> {
 
 /// What was said already, so that it is said once.
 #[derive(Default)]
-struct Told {
+struct Printed {
     /// By the number of the message: how many bytes of it.
     text: BTreeMap<i64, usize>,
     tools: BTreeSet<String>,
@@ -97,13 +97,13 @@ struct Told {
     last: String,
 }
 
-impl Told {
+impl Printed {
     fn message(&mut self, message: &Value) {
         let content = message["content"].as_str().unwrap_or_default();
-        let told = self.text.entry(message["seq"].as_i64().unwrap_or(0)).or_default();
-        if let Some(more) = content.get(*told..).filter(|more| !more.is_empty()) {
+        let printed = self.text.entry(message["seq"].as_i64().unwrap_or(0)).or_default();
+        if let Some(more) = content.get(*printed..).filter(|more| !more.is_empty()) {
             say!("{}", json!({ "type": "text", "text": more }));
-            *told = content.len();
+            *printed = content.len();
         }
         content.clone_into(&mut self.last);
         for tool in message["tools"].as_array().into_iter().flatten() {
@@ -139,12 +139,12 @@ struct Carrier<'a> {
     speaker: String,
     events: Events,
     answers: Lines<BufReader<Stdin>>,
-    told: Told,
+    printed: Printed,
 }
 
 impl Carrier<'_> {
     async fn run(mut self) -> Result<Carried> {
-        let ended = told_to_end();
+        let ended = termination();
         tokio::pin!(ended);
         let (mut is_stopped, mut can_be_answered) = (false, true);
         loop {
@@ -193,7 +193,7 @@ impl Carrier<'_> {
     /// The chat as it is now; the end of the run once nobody speaks any more.
     fn take(&mut self, now: &Value) -> Option<Carried> {
         for message in now["messages"].as_array().into_iter().flatten() {
-            self.told.message(message);
+            self.printed.message(message);
         }
         if now["answering"] == true {
             return None;
@@ -205,7 +205,7 @@ impl Carrier<'_> {
         say!("{usage}");
         Some(match (spoken["stop_reason"].as_str(), spoken["error"].as_str()) {
             (Some("end_turn"), _) => {
-                Carried { line: json!({ "type": "result", "text": self.told.last }), code: ExitCode::SUCCESS }
+                Carried { line: json!({ "type": "result", "text": self.printed.last }), code: ExitCode::SUCCESS }
             }
             (_, error) => Carried::failed(error.unwrap_or("the answer ended early")),
         })

@@ -84,7 +84,7 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     serving.spawn(socket::serve_here(app.clone(), relay::preamble(args), stdio::stdin(), stdio::stdout()));
     let served = tokio::select! {
         served = serving.join_next() => served.transpose()?.unwrap_or(Ok(())),
-        () = relay::told_to_end() => Ok(()),
+        () = relay::termination() => Ok(()),
     };
     service.stop().await;
     served.map_err(|error| anyhow!(error))?;

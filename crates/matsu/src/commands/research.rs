@@ -109,10 +109,10 @@ async fn follow(cx: &Context, client: &Client, task: &str) -> Result<Value> {
         since = status["next"]["since"].as_i64().unwrap_or(since);
         let awaiting = status["searches_by_status"]["awaiting_auth"].as_i64().unwrap_or(0);
         let open = status["waiting_for"].as_array().map_or(0, Vec::len);
-        let only_doors = awaiting > 0 && open == 1;
-        if open == 0 || only_doors {
+        let only_logins = awaiting > 0 && open == 1;
+        if open == 0 || only_logins {
             bars.close();
-            if only_doors && !cx.json {
+            if only_logins && !cx.json {
                 say!("{awaiting} searches wait for a login: see matsu auth list");
             }
             return client.get(&format!("/api/v1/tasks/{}/searches", segment(task))).await;
@@ -169,6 +169,11 @@ fn show(status: &Value, claims: &[Value]) {
         if !error.is_empty() && search["engines_failed"].as_array().is_none_or(Vec::is_empty) {
             say!("           {error}");
         }
+    }
+    // What engines did not answer is shown with each search above.
+    let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    for warning in warnings.filter(|warning| warning.contains("verifications")) {
+        say!("{}", warning.trim_start_matches("[warning] "));
     }
     say!("");
     let mut sources: Vec<String> = Vec::new();

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Context, field, print_json};
+use crate::cli::Global;
 use crate::client::{Client, segment};
 
 #[derive(Args)]
@@ -18,8 +19,8 @@ pub struct Retry {
     pub go_on: bool,
 }
 
-pub async fn run(cx: &Context, args: Retry) -> Result<ExitCode> {
-    let client = Client::connect(&cx.config).await?;
+pub async fn run(cx: &Context, global: &Global, args: Retry) -> Result<ExitCode> {
+    let client = Client::with_daemon(&cx.config, global).await?;
     let how = if args.go_on { "?continue=true" } else { "" };
     let task = client.post(&format!("/api/v1/tasks/{}/retry{how}", segment(&args.task)), json!({})).await?;
     if cx.json {
@@ -28,8 +29,5 @@ pub async fn run(cx: &Context, args: Retry) -> Result<ExitCode> {
     }
     let what = if args.go_on { "goes on with" } else { "runs again what was" };
     say!("{} {what} {}", field(&task, "task_id"), args.task);
-    if !client.has_daemon() {
-        say!("No daemon is running; the work waits for `matsu serve`.");
-    }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,14 +4,18 @@
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use matsu_core::clock::Clock;
 use serde_json::{Map, Value, json};
 
-use super::logs::follow;
 use super::{Context, field, print_json};
-use crate::client::{Client, segment};
+use crate::cli::Global;
+use crate::client::Client;
+use crate::terminal::follow::{Follow, Followed, Log};
+use crate::terminal::{ending, question};
 
 #[derive(Args)]
 pub struct Run {
@@ -28,64 +32,97 @@ pub struct Run {
     /// Go on with the conversation of that name
     #[arg(long, requires = "session")]
     pub resume: bool,
+    /// The model, by the name that the agent has for it
     #[arg(long)]
     pub model: Option<String>,
     /// A file with a system prompt
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
-    /// Seconds it may run
+    /// Seconds it may run; the command ends soon afterwards, whatever the run waits for
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u32>,
+    /// A command that must exit with 0 on the run's last commit before the task counts as completed
+    #[arg(long, value_name = "COMMAND")]
+    pub check: Option<String>,
+    /// Seconds the check may run
+    #[arg(long, value_name = "SECONDS", requires = "check")]
+    pub check_timeout: Option<u32>,
+    /// Give the check the network
+    #[arg(long, requires = "check")]
+    pub check_network: bool,
+    /// How often a failed check goes back to the agent, at most 5
+    #[arg(long, value_name = "TIMES", requires = "check")]
+    pub retries: Option<u32>,
+    /// Agents to try in order if this one is not available, out of quota or fails its check; separated by commas
+    #[arg(long, value_name = "AGENTS", value_delimiter = ',')]
+    pub fallback: Vec<String>,
     /// Print the task's id and return at once
     #[arg(short, long)]
     pub detach: bool,
 }
 
-pub async fn run(cx: &Context, args: Run) -> Result<ExitCode> {
-    let detach = args.detach;
-    let client = Client::connect(&cx.config).await?;
+/// How long after the time of a run the wait for it ends: a run whose time is up is ended first, and says so.
+const AFTER_TIME: Duration = Duration::from_secs(3);
+
+pub async fn run(cx: &Context, global: &Global, args: Run) -> Result<ExitCode> {
+    let (detach, clock) = (args.detach, Clock::system());
+    let until = args.timeout.map(|seconds| clock.instant() + Duration::from_secs(seconds.into()) + AFTER_TIME);
+    let client = Client::with_daemon(&cx.config, global).await?;
+    if detach && !client.has_daemon() {
+        bail!("a task in a store in memory ends with this command; leave --detach out, or use another --store");
+    }
     let started = client.post_from_here("/api/v1/tasks", Value::Object(wish(args)?)).await?;
     let task = field(&started, "task_id");
-    if detach || !client.has_daemon() {
+    if detach {
         if cx.json {
             print_json(&started);
         } else {
             say!("{task}");
         }
-        if !client.has_daemon() {
-            eprintln!("No daemon is running; the work waits for `matsu serve`.");
-        }
         return Ok(ExitCode::SUCCESS);
     }
-    if !cx.json {
-        eprintln!("{task}  {}", field(&started, "message"));
-    }
-    follow(cx, &client, &task, None).await?;
-    let end = client.post("/api/v1/tools/get_task_status", json!({ "task_id": task })).await?;
     if cx.json {
-        print_json(&end);
+        say!("{}", json!({ "event": "started", "task": started }));
     } else {
-        tell(&end);
+        eprintln!("{task}  {}. Ctrl-C ends the watching, not the work", field(&started, "status"));
     }
-    let status = client.get(&format!("/api/v1/tasks/{}", segment(&task))).await?;
-    Ok(match status["status"].as_str() {
-        Some("completed") => ExitCode::SUCCESS,
-        Some("failed") => ExitCode::from(3),
-        Some("cancelled") => ExitCode::from(4),
-        _ => ExitCode::from(5),
-    })
+    let log = Log::ResultOnStdout;
+    let followed = Follow { cx, client: &client, task: &task, agent: None, log, until }.run().await?;
+    end(cx, &client, &task, &followed).await
 }
 
-/// What the log did not say: how it ended, and what it changed.
-fn tell(end: &Value) {
-    if end["status"] != "completed" {
-        eprintln!("{}: {}", field(end, "status"), field(end, "error"));
-        eprintln!("{}", field(end, "stderr_tail").trim_end());
+/// Shows why a task is followed no longer, and says it by the exit code.
+pub async fn end(cx: &Context, client: &Client, task: &str, followed: &Followed) -> Result<ExitCode> {
+    if cx.json && *followed == Followed::Alone {
+        say!("{}", json!({ "event": "daemon_ended", "task_id": task }));
+        return Ok(code(followed, ""));
     }
-    let changes = &end["changes"];
-    if changes.is_object() {
-        let (files, more, less) = (&changes["files"], &changes["insertions"], &changes["deletions"]);
-        eprintln!("{files} files changed, +{more} -{less}. {}", field(changes, "how"));
+    if cx.json {
+        let report = ending::report(client, task).await?;
+        say!("{}", json!({ "event": "end", "task": report }));
+        return Ok(code(followed, &field(&report, "status")));
+    }
+    followed.say_what_goes_on(client, task);
+    match followed {
+        Followed::Ended(shown) => {
+            let report = ending::report(client, task).await?;
+            ending::show(client, task, &report, *shown).await?;
+            super::receipt::tell(&report);
+            Ok(code(followed, &field(&report, "status")))
+        }
+        Followed::Asks(questions) => {
+            question::show_all(task, questions);
+            Ok(code(followed, ""))
+        }
+        Followed::TimeUp | Followed::Left | Followed::Alone => Ok(code(followed, "")),
+    }
+}
+
+fn code(followed: &Followed, status: &str) -> ExitCode {
+    match followed {
+        Followed::Ended(_) => ending::exit_code(status),
+        Followed::Asks(_) => ExitCode::from(ending::ASKS),
+        Followed::TimeUp | Followed::Left | Followed::Alone => ExitCode::from(ending::NOT_ENDED),
     }
 }
 
@@ -106,6 +143,14 @@ fn wish(args: Run) -> Result<Map<String, Value>> {
         wish.insert("resume".to_owned(), json!(true));
     }
     wish.extend(args.timeout.map(|seconds| ("timeout".to_owned(), json!(seconds))));
+    if !args.fallback.is_empty() {
+        wish.insert("fallback".to_owned(), json!(args.fallback));
+    }
+    if let Some(command) = args.check {
+        let check = json!({ "command": command, "timeout": args.check_timeout, "network": args.check_network });
+        wish.insert("check".to_owned(), check);
+        wish.extend(args.retries.map(|retries| ("retries".to_owned(), json!(retries))));
+    }
     if let Some(file) = args.system {
         let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         wish.insert("system_prompt".to_owned(), json!(text));

@@ -11,7 +11,7 @@ use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::ProbeDepth;
-use matsu_runtime::{Service, Workers};
+use matsu_runtime::{Service, Workers, notify};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, doors};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -53,7 +53,7 @@ pub struct Serve {
     /// End after this long without work or client
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub idle_exit: Option<u64>,
-    /// Leave the terminal of whoever started it
+    /// Detach from the terminal that started it
     #[arg(long, hide = true)]
     pub detach: bool,
     /// Offer the routes and job kinds that tests and benches use
@@ -97,21 +97,21 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         metrics: std::sync::Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
     });
-    // Before anybody can knock.
+    // Before any client can connect.
     let hosted = Hosted::begin(&config, &app);
     let mut signals = Signals::listen()?;
-    let doors = Doors::open(&config, &app).await?;
+    let listeners = Listeners::open(&config, &app).await?;
     let service = app.runtime().start();
     let doctored = config.clone();
-    app.call_doctor(std::sync::Arc::new(move || {
+    app.set_doctor(std::sync::Arc::new(move || {
         let config = doctored.clone();
         Box::pin(async move { doctor::look(&config, ProbeDepth::Known).await.json() })
     }));
     // Only a person gets it: what is not a terminal may be a journal that others read.
-    let link = doors.page.as_deref().filter(|_| args.open || std::io::stdout().is_terminal());
+    let link = listeners.page.as_deref().filter(|_| args.open || std::io::stdout().is_terminal());
     let link = link.map(|page| open::login_link(page, &app.login_codes().make()));
     let shown = link.as_deref().filter(|_| std::io::stdout().is_terminal());
-    greet(&config, doors.address.as_deref(), shown, global.json);
+    greet(&config, listeners.address.as_deref(), shown, global.json);
     if let Some(link) = link.as_deref().filter(|_| args.open)
         && let Err(error) = open::show(&config, link)
     {
@@ -120,6 +120,8 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
 
     let mut beside = JoinSet::new();
     beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
+    let (notified, channels) = (app.clone(), compose::channels(&config));
+    beside.spawn(async move { notify::run(notified.runtime(), &channels, notified.shutdown()).await });
     let idle_exit = args.idle_exit.map(Duration::from_secs);
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
@@ -132,7 +134,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     }
     beside.shutdown().await;
     hosted.end(&app).await;
-    close(&config, &app, doors, service).await;
+    close(&config, &app, listeners, service).await;
     drop(lock);
     drop(scratch);
     Ok(ExitCode::SUCCESS)
@@ -189,7 +191,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
             );
         }
         match info {
-            // Only a newer one asks for room: two versions in use would otherwise chase each other for ever.
+            // Only a newer one asks the other to end: two versions in use would otherwise chase each other for ever.
             Some(info) if !compose::is_newer(version, info["version"].as_str().unwrap_or("")) => {
                 let address = announce::read_server_json(&config.paths).and_then(|server| server.address);
                 say!(
@@ -202,7 +204,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
             Some(info) => {
                 if !asked {
                     eprintln!(
-                        "matsu {} serves this store with {} running jobs; it will make room for {version} when they end",
+                        "matsu {} serves this store with {} running jobs; {version} can start when they have ended",
                         info["version"].as_str().unwrap_or("?"),
                         info["running_jobs"]
                     );
@@ -219,8 +221,8 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
     }
 }
 
-/// The open doors, and who stands at them.
-struct Doors {
+/// The open listeners, and their tasks.
+struct Listeners {
     address: Option<String>,
     /// Where a browser finds the page.
     page: Option<String>,
@@ -228,8 +230,8 @@ struct Doors {
     _token_aside: Option<TokenAside>,
 }
 
-impl Doors {
-    /// Token first, then the doors, then the announcement: whoever reads it can come in.
+impl Listeners {
+    /// Token first, then the listeners, then the announcement: a client that reads it can connect.
     async fn open(config: &Config, app: &App) -> Result<Self> {
         announce::close_data_dir(&config.paths.data_dir)?;
         // Bound before the token is written: the token of a daemon that listens here must stay as it is.
@@ -247,7 +249,7 @@ impl Doors {
             let public = config.public_url().map(|public| public.to_string());
             page = Some(public.unwrap_or_else(|| page_address(local)));
             page.clone().into_iter().for_each(|page| app.runtime().set_page(page));
-            app.answer_to(config.addresses());
+            app.set_addresses(config.addresses());
             porters.spawn(doors::serve_tcp(app.clone(), tcp));
         }
         let (pid, version) = (std::process::id(), app.version().to_owned());
@@ -306,11 +308,11 @@ async fn until_the_end(
     }
 }
 
-/// Jobs first, so that whoever waits for one still hears of its end; then the doors.
-async fn close(config: &Config, app: &App, mut doors: Doors, service: Service) {
+/// Jobs first, so that waits still return their ends; then the listeners.
+async fn close(config: &Config, app: &App, mut listeners: Listeners, service: Service) {
     service.stop().await;
     app.shutdown().cancel();
-    while doors.porters.join_next().await.is_some() {}
+    while listeners.porters.join_next().await.is_some() {}
     announce::remove_server_json(&config.paths);
     let _ = std::fs::remove_file(config.paths.socket());
 }

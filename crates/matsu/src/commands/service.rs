@@ -2,7 +2,7 @@
 
 mod unit;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
@@ -30,17 +30,52 @@ pub enum ServiceCommand {
 }
 
 pub fn run(cx: &Context, global: &Global, what: &ServiceCommand) -> Result<ExitCode> {
-    let kind = if cfg!(target_os = "macos") { Kind::Launchd } else { Kind::Systemd };
-    let homes = cx.config.homes()?;
-    let file = kind.file(&homes.home, &homes.config);
+    let file = file(cx)?;
     match what {
-        ServiceCommand::Install { no_start } => install(cx, global, kind, &file, *no_start),
-        ServiceCommand::Uninstall => uninstall(cx, kind, &file),
-        ServiceCommand::Status => status(cx, kind, &file),
+        ServiceCommand::Install { no_start } => {
+            let steps = install(cx, global, &file, *no_start)?;
+            report(cx, &file, &steps)
+        }
+        ServiceCommand::Uninstall => uninstall(cx, &file),
+        ServiceCommand::Status => status(cx, &file),
     }
 }
 
-fn install(cx: &Context, global: &Global, kind: Kind, file: &Path, no_start: bool) -> Result<ExitCode> {
+const KIND: Kind = if cfg!(target_os = "macos") { Kind::Launchd } else { Kind::Systemd };
+
+/// The file that the service manager reads.
+pub fn file(cx: &Context) -> Result<PathBuf> {
+    let homes = cx.config.homes()?;
+    Ok(KIND.file(&homes.home, &homes.config))
+}
+
+/// Whether there is a service manager of the user, and no service of ours yet.
+pub fn can_install(cx: &Context) -> Result<bool> {
+    let answers = match KIND {
+        Kind::Systemd => process::answer(&["systemctl", "--user", "show-environment"]),
+        Kind::Launchd => process::answer(&["launchctl", "version"]),
+    };
+    Ok(!file(cx)?.exists() && answers.is_some_and(|(succeeded, _)| succeeded))
+}
+
+/// As `matsu service install`; prints only what failed.
+pub fn install_quietly(cx: &Context, global: &Global) -> Result<ExitCode> {
+    let steps = install(cx, global, &file(cx)?, false)?;
+    steps.iter().for_each(ServiceStep::show);
+    Ok(if steps.iter().any(|step| step.error.is_some()) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// As `matsu service uninstall`; the file, if there was one.
+pub fn remove_quietly(cx: &Context) -> Result<Option<PathBuf>> {
+    let file = file(cx)?;
+    if !file.exists() {
+        return Ok(None);
+    }
+    remove(&file)?;
+    Ok(Some(file))
+}
+
+fn install(cx: &Context, global: &Global, file: &Path, no_start: bool) -> Result<Vec<ServiceStep>> {
     let program = std::env::current_exe().context("cannot find this program on disk")?;
     let unit = Unit {
         program: program.display().to_string(),
@@ -48,40 +83,45 @@ fn install(cx: &Context, global: &Global, kind: Kind, file: &Path, no_start: boo
         path: std::env::join_paths(cx.config.homes()?.path)?.display().to_string(),
         log: cx.config.paths.daemon_log().display().to_string(),
     };
-    let text = unit.text(kind)?;
+    let text = unit.text(KIND)?;
     if let Some(folder) = file.parent() {
         make_folder(folder)?;
     }
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     let mut steps = Vec::new();
     if !no_start {
-        for step in kind.start(file) {
+        for step in KIND.start(file) {
             steps.push(attempt(&step));
         }
     }
-    report(cx, kind, file, &steps)
+    Ok(steps)
 }
 
-fn uninstall(cx: &Context, kind: Kind, file: &Path) -> Result<ExitCode> {
+fn remove(file: &Path) -> Result<Vec<ServiceStep>> {
+    let mut steps: Vec<ServiceStep> = KIND.stop(file).iter().map(|step| attempt(step)).collect();
+    std::fs::remove_file(file).with_context(|| format!("cannot remove {}", file.display()))?;
+    steps.extend(KIND.after_removal().iter().map(|step| attempt(step)));
+    Ok(steps)
+}
+
+fn uninstall(cx: &Context, file: &Path) -> Result<ExitCode> {
     if !file.exists() {
         bail!("there is no service to remove: {} does not exist", file.display());
     }
-    let mut steps: Vec<Step> = kind.stop(file).iter().map(|step| attempt(step)).collect();
-    std::fs::remove_file(file).with_context(|| format!("cannot remove {}", file.display()))?;
-    steps.extend(kind.after_removal().iter().map(|step| attempt(step)));
+    let steps = remove(file)?;
     if cx.json {
-        print_json(&json!({ "removed": file, "steps": steps.iter().map(Step::json).collect::<Vec<_>>() }));
+        print_json(&json!({ "removed": file, "steps": steps.iter().map(ServiceStep::json).collect::<Vec<_>>() }));
     } else {
         say!("Removed {}. Runs of agents go on; `matsu serve` takes them over.", file.display());
-        steps.iter().for_each(Step::show);
+        steps.iter().for_each(ServiceStep::show);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn status(cx: &Context, kind: Kind, file: &Path) -> Result<ExitCode> {
+fn status(cx: &Context, file: &Path) -> Result<ExitCode> {
     let is_installed = file.exists();
     let asked = |arguments: &[&str]| process::answer(arguments).map(|(_, said)| said);
-    let (enabled, active) = match kind {
+    let (enabled, active) = match KIND {
         _ if !is_installed => (None, None),
         Kind::Systemd => (
             asked(&["systemctl", "--user", "is-enabled", unit::SYSTEMD_NAME]),
@@ -104,13 +144,13 @@ fn status(cx: &Context, kind: Kind, file: &Path) -> Result<ExitCode> {
 }
 
 /// One command of the service manager, and how it went.
-struct Step {
+struct ServiceStep {
     command: String,
     /// `None`: it succeeded.
     error: Option<String>,
 }
 
-impl Step {
+impl ServiceStep {
     fn json(&self) -> serde_json::Value {
         json!({ "command": self.command, "error": self.error })
     }
@@ -122,7 +162,7 @@ impl Step {
     }
 }
 
-fn attempt(arguments: &[String]) -> Step {
+fn attempt(arguments: &[String]) -> ServiceStep {
     let command = arguments.join(" ");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let error = match process::answer(&arguments) {
@@ -130,22 +170,22 @@ fn attempt(arguments: &[String]) -> Step {
         Some((false, said)) => Some(said),
         None => Some(format!("{} was not found", arguments[0])),
     };
-    Step { command, error }
+    ServiceStep { command, error }
 }
 
 /// Says what was done and, where the service manager refused, what is left to do by hand.
-fn report(cx: &Context, kind: Kind, file: &Path, steps: &[Step]) -> Result<ExitCode> {
+fn report(cx: &Context, file: &Path, steps: &[ServiceStep]) -> Result<ExitCode> {
     let failed = steps.iter().any(|step| step.error.is_some());
     if cx.json {
-        print_json(&json!({ "file": file, "steps": steps.iter().map(Step::json).collect::<Vec<_>>() }));
+        print_json(&json!({ "file": file, "steps": steps.iter().map(ServiceStep::json).collect::<Vec<_>>() }));
         return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     say!("Wrote {}", file.display());
     if steps.is_empty() {
         say!("Start it with:");
-        kind.start(file).iter().for_each(|step| say!("  {}", step.join(" ")));
+        KIND.start(file).iter().for_each(|step| say!("  {}", step.join(" ")));
     } else if failed {
-        steps.iter().for_each(Step::show);
+        steps.iter().for_each(ServiceStep::show);
         say!("The file is in place; the service was not started. Run the failed commands again in your own session.");
     } else {
         say!("The daemon runs now and starts with the machine.");

@@ -25,26 +25,37 @@ const END_MAX: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub async fn run(cx: &Context, args: &Shutdown) -> Result<ExitCode> {
+    let said = end(cx, args.runs).await?;
+    if cx.json {
+        print_json(&said);
+    } else {
+        show(&said);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the daemon, and with `runs` the runs of agents on this machine.
+pub async fn end(cx: &Context, runs: bool) -> Result<Value> {
     let paths = &cx.config.paths;
     if !paths.data_dir.exists() {
-        return report(cx, &json!({ "daemon": false, "runs_ended": 0, "runs_left": 0 }));
+        return Ok(json!({ "daemon": false, "runs_ended": 0, "runs_left": 0, "runs_over": 0 }));
     }
     // Before anything ends: a supervisor that is left alone starts no daemon while this file is there.
     announce::write_private(&paths.stopped(), "")?;
     let mut client = Client::connect(&cx.config).await?;
     let has_daemon = client.has_daemon();
-    if !has_daemon && args.runs {
+    if !has_daemon && runs {
         // Without a daemon this command takes the runs over itself, to end them.
         drop(client);
         client = Client::at_work(&cx.config).await?;
     }
-    let mut said = client.post("/control/shutdown", json!({ "runs": args.runs })).await?;
+    let mut said = client.post("/control/shutdown", json!({ "runs": runs })).await?;
     said["daemon"] = json!(has_daemon);
     if has_daemon {
         ended(cx).await?;
         announce::write_private(&paths.stopped(), "")?;
     }
-    report(cx, &said)
+    Ok(said)
 }
 
 /// Waits until the daemon has let go of its store.
@@ -60,11 +71,7 @@ async fn ended(cx: &Context) -> Result<()> {
     Ok(())
 }
 
-fn report(cx: &Context, said: &Value) -> Result<ExitCode> {
-    if cx.json {
-        print_json(said);
-        return Ok(ExitCode::SUCCESS);
-    }
+pub fn show(said: &Value) {
     say!("{}", if said["daemon"] == true { "The daemon has ended." } else { "No daemon was running." });
     let count = |name: &str| said[name].as_u64().unwrap_or(0);
     match count("runs_ended") {
@@ -78,5 +85,10 @@ fn report(cx: &Context, said: &Value) -> Result<ExitCode> {
              `matsu shutdown --runs` ends them."
         ),
     }
-    Ok(ExitCode::SUCCESS)
+    match count("runs_over") {
+        0 => {}
+        runs => say!(
+            "Runs that have ended and whose results are not stored yet: {runs}. The next `matsu serve` stores them."
+        ),
+    }
 }

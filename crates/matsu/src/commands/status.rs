@@ -1,22 +1,26 @@
-//! `matsu status TASK [--wait]`: one task, now or at its end.
+//! `matsu status TASK [--wait]`: one task with its result, its error or its question; now, or at its end.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use console::style;
 use matsu_core::clock::Clock;
 use serde_json::Value;
 
 use super::{Context, field, print_json};
+use crate::cli::Global;
 use crate::client::{Client, segment};
+use crate::terminal::ending::{self, Shown};
+use crate::terminal::follow::{Follow, Followed, Log, counts};
+use crate::terminal::plain_text::plain_line;
 
 #[derive(Args)]
 pub struct Status {
     /// The task's id
     pub task: String,
-    /// Wait until the task has ended
+    /// Wait until the task has ended or asks
     #[arg(long)]
     pub wait: bool,
     /// With --wait: at most this many seconds
@@ -24,89 +28,79 @@ pub struct Status {
     pub timeout: Option<u64>,
 }
 
-/// One call waits this long at most; the server may hold it shorter.
-const ONE_WAIT_SECONDS: u64 = 50;
-
-pub async fn run(cx: &Context, args: Status) -> Result<ExitCode> {
-    let client = Client::connect(&cx.config).await?;
+pub async fn run(cx: &Context, global: &Global, args: Status) -> Result<ExitCode> {
+    let mut client = Client::connect(&cx.config).await?;
+    let path = format!("/api/v1/tasks/{}", segment(&args.task));
+    let task = client.get(&path).await?;
     if !args.wait {
-        let task = client.get(&format!("/api/v1/tasks/{}", segment(&args.task))).await?;
-        show(cx, &task);
+        let is_open = task["finished_at"].is_null();
+        show(cx, &client, task).await?;
+        client.say_if_alone(is_open && !cx.json);
         return Ok(ExitCode::SUCCESS);
     }
-    let task = wait(&client, &args).await?;
-    show(cx, &task);
-    Ok(match task["status"].as_str() {
-        Some("completed" | "finished") => ExitCode::SUCCESS,
-        Some("failed") => ExitCode::from(3),
-        Some("cancelled") => ExitCode::from(4),
-        _ => ExitCode::from(5),
+    let clock = Clock::system();
+    let until = args.timeout.map(|seconds| clock.instant() + Duration::from_secs(seconds));
+    if !client.has_daemon() && task["finished_at"].is_null() {
+        client = Client::with_daemon(&cx.config, global).await?;
+    }
+    let follow = Follow { cx, client: &client, task: &args.task, agent: None, log: Log::No, until };
+    let followed = follow.run().await?;
+    if followed == Followed::Alone {
+        followed.say_what_goes_on(&client, &args.task);
+        return Ok(ExitCode::from(ending::NOT_ENDED));
+    }
+    let task = client.get(&path).await?;
+    let status = field(&task, "status");
+    if !cx.json {
+        followed.say_what_goes_on(&client, &args.task);
+    }
+    if followed != Followed::Left {
+        show(cx, &client, task).await?;
+    }
+    Ok(match followed {
+        Followed::Ended(_) => ending::exit_code(&status),
+        Followed::Asks(_) => ExitCode::from(ending::ASKS),
+        Followed::TimeUp | Followed::Left | Followed::Alone => ExitCode::from(ending::NOT_ENDED),
     })
 }
 
-/// Long waits, one after the other, until the task has ended or time is up.
-async fn wait(client: &Client, args: &Status) -> Result<Value> {
-    let clock = Clock::system();
-    let began = clock.instant();
-    let bar = spinner();
-    let mut since = 0;
-    loop {
-        let left = match args.timeout {
-            Some(limit) => limit.saturating_sub((clock.instant() - began).as_secs()),
-            None => ONE_WAIT_SECONDS,
-        };
-        let path = format!(
-            "/api/v1/tasks/{}/wait?timeout={}&since={since}&wait_for=any",
-            segment(&args.task),
-            left.min(ONE_WAIT_SECONDS)
-        );
-        let reply = client.get(&path).await?;
-        let task = &reply["task"];
-        bar.set_message(format!("{} {}", field(task, "status"), counts(task)));
-        since = reply["next"]["since"].as_i64().unwrap_or(since);
-        let ended = matches!(task["status"].as_str(), Some("completed" | "finished" | "failed" | "cancelled"));
-        if ended || left == 0 {
-            bar.finish_and_clear();
-            return Ok(task.clone());
-        }
-        if reply["returned_because"] == "idle" {
-            // Nothing is left to run, yet the task stays open: look again at a calm pace.
-            clock.sleep(Duration::from_secs(1)).await;
-        }
-    }
-}
-
-/// Hidden by itself where there is no terminal.
-fn spinner() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(120));
-    bar
-}
-
-fn counts(task: &Value) -> String {
-    let jobs = &task["jobs"];
-    let names = ["queued", "running", "awaiting_auth", "awaiting_input", "completed", "failed", "cancelled"];
-    let some = names.iter().filter(|name| jobs[**name].as_i64().is_some_and(|jobs| jobs > 0));
-    some.map(|name| format!("{} {name}", jobs[*name])).collect::<Vec<_>>().join(", ")
-}
-
-fn show(cx: &Context, task: &Value) {
+async fn show(cx: &Context, client: &Client, mut task: Value) -> Result<()> {
+    let id = field(&task, "task_id");
+    let report = ending::report(client, &id).await?;
     if cx.json {
-        print_json(task);
-        return;
+        add(&mut task, report);
+        print_json(&task);
+        return Ok(());
     }
-    say!("{}  {}", field(task, "task_id"), field(task, "title"));
-    say!("  status    {}{}", field(task, "status"), suffix(&field(task, "status_message")));
-    say!("  jobs      {}", counts(task));
-    say!("  created   {}", field(task, "created_at"));
+    say!("{}  {}", id, style(plain_line(&field(&task, "title"))).bold());
+    let message = plain_line(&field(&report, "status_message"));
+    let message = if message.is_empty() { message } else { format!(" ({message})") };
+    say!("  status    {}{message}", field(&report, "status"));
+    say!("  jobs      {}", counts(&task));
+    let progress = plain_line(&field(&report, "progress"));
+    if !progress.is_empty() {
+        say!("  progress  {progress}");
+    }
+    let confinement = field(&report, "confinement");
+    if !confinement.is_empty() {
+        say!("  confined  {confinement}");
+    }
+    if !task["review"].is_null() {
+        let next = field(&task, "next_task_id");
+        let next = if next.is_empty() { next } else { format!(" (goes on as {next})") };
+        say!("  changes   {}{next}", field(&task, "review"));
+    }
+    say!("  created   {}", field(&task, "created_at"));
     if !task["finished_at"].is_null() {
-        say!("  finished  {}", field(task, "finished_at"));
+        say!("  finished  {}", field(&task, "finished_at"));
     }
+    ending::show(client, &id, &report, Shown::Nothing).await
 }
 
-fn suffix(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(" ({message})") }
+/// What the report says beside the task itself.
+fn add(task: &mut Value, report: Value) {
+    let (Value::Object(fields), Value::Object(report)) = (task, report) else { return };
+    for (name, value) in report {
+        fields.entry(name).or_insert(value);
+    }
 }

@@ -4,19 +4,24 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use console::Term;
+use matsu_core::clock::Clock;
 use matsu_core::limits::LIST_PAGE_MAX;
+use matsu_core::task::{TaskKind, TaskStatus};
 use serde_json::{Value, json};
 
-use super::{Context, field, print_json, print_table};
+use super::{Context, print_json};
 use crate::client::Client;
+use crate::terminal::table::{self, Row};
 
 #[derive(Args)]
 pub struct Tasks {
     /// Only this status
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.iter().map(|status| status.as_str())))]
     pub status: Option<String>,
-    /// Only this kind: research, agent, wait
-    #[arg(long)]
+    /// Only this kind
+    #[arg(long, value_parser = PossibleValuesParser::new(TaskKind::ALL.iter().map(|kind| kind.as_str())))]
     pub kind: Option<String>,
     /// At most this many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
@@ -55,19 +60,23 @@ pub async fn run(cx: &Context, args: Tasks) -> Result<ExitCode> {
         say!("No tasks.");
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<Vec<String>> = items.iter().map(row).collect();
-    print_table(&["TASK", "KIND", "STATUS", "OPEN", "CREATED", "TITLE"], &rows);
+    show(&items);
     if let Some(after) = after {
         say!("… and more: add --after {after}, or --all");
     }
+    client.say_if_alone(items.iter().any(|task| task["finished_at"].is_null()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(task: &Value) -> Vec<String> {
-    let jobs = &task["jobs"];
-    let open = ["queued", "running", "awaiting_auth", "awaiting_input"];
-    let open: i64 = open.iter().filter_map(|state| jobs[*state].as_i64()).sum();
-    let [id, kind, status, created, title] =
-        ["task_id", "kind", "status", "created_at", "title"].map(|name| field(task, name));
-    vec![id, kind, status, open.to_string(), created, title]
+/// On a terminal fitted to its width and with ages; elsewhere whole lines with the time of creation.
+fn show(items: &[Value]) {
+    let terminal = Term::stdout();
+    let (is_terminal, width) = (terminal.is_term(), usize::from(terminal.size().1));
+    let now = is_terminal.then(|| Clock::system().now());
+    let rows: Vec<Row> = items.iter().map(|task| table::row(task, now)).collect();
+    let created = if is_terminal { "AGE" } else { "CREATED" };
+    let head = ["TASK", "STATE", created, "AGENT", "WAITS FOR", "TITLE"];
+    for line in table::lines(&head, &rows, is_terminal.then_some(width), console::colors_enabled()) {
+        say!("{line}");
+    }
 }

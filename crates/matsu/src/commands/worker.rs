@@ -1,4 +1,4 @@
-//! `matsu worker`: a node that runs jobs and has no doors.
+//! `matsu worker`: a node that runs jobs and has no listeners.
 
 use std::process::ExitCode;
 

@@ -10,7 +10,7 @@ use matsu_core::ports::tool_source::ToolSource;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
 use matsu_runtime::Runtime;
-use matsu_runtime::chat::{ChatTools, LiveChats, LiveSettings, OwnTools, Rooms, Together};
+use matsu_runtime::chat::{ChatTools, LiveChats, LiveSettings, OpenChats, OwnTools, Together};
 use matsu_runtime::dispatch::presets::Offer;
 use matsu_runtime::tool::Toolset;
 
@@ -48,12 +48,12 @@ impl ChatTools for DaemonTools {
 pub fn chats(config: &Config, runtime: &Runtime) -> Result<(LiveChats, Arc<McpHost>)> {
     let clock = *runtime.clock();
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&Offer::default()), clock));
-    let rooms = Rooms { store: Arc::clone(runtime.store()), clock, roster: super::roster(config)? };
+    let open_chats = OpenChats { store: Arc::clone(runtime.store()), clock, roster: super::roster(config)? };
     let tools = DaemonTools { runtime: runtime.clone(), host: Arc::clone(&host) };
     let settings = LiveSettings {
         spending_max: config.chat_spending_max(),
         limits: config.chat_limits(),
         standing: Arc::new(FileApprovals::of(&config.paths, PAGE)),
     };
-    Ok((LiveChats::new(rooms, Arc::new(tools), settings), host))
+    Ok((LiveChats::new(open_chats, Arc::new(tools), settings), host))
 }

@@ -9,10 +9,10 @@ use matsu_adapters::claims::extractive::Extractive;
 use matsu_adapters::engines::local::LocalEngine;
 use matsu_adapters::engines::openalex::OpenAlex;
 use matsu_adapters::engines::searxng::Searxng;
-use matsu_adapters::fetch::guard::{AddressGuard, Exception};
-use matsu_adapters::fetch::names::{GuardedNames, SystemNames};
 use matsu_adapters::fetch::vault::{CookieSource, FileVault};
 use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
+use matsu_adapters::http::guard::{AddressGuard, Exception};
+use matsu_adapters::http::names::{GuardedNames, SystemNames};
 use matsu_adapters::judge::EmbeddedJudge;
 use matsu_adapters::model_research::{ModelClaims, ModelJudge};
 use matsu_adapters::reading::Readers;
@@ -72,7 +72,7 @@ fn fetch_settings(config: &Config) -> Result<FetchSettings> {
     let mut exceptions = Vec::new();
     for host in config.allowed_hosts() {
         let exception = Exception::parse(&host);
-        exceptions.push(exception.with_context(|| format!("research.allow_hosts: {host} is no host or host:port"))?);
+        exceptions.push(exception.with_context(|| format!("research.allow_hosts: {host} is not a host or host:port"))?);
     }
     Ok(FetchSettings {
         step: config.fetch_step(),
@@ -115,7 +115,7 @@ pub fn web_engines(config: &Config, user_agent: &str) -> Result<Vec<Arc<dyn Sear
 fn running_browser(config: &Config, clock: Clock) -> Result<Option<Arc<dyn CookieSource>>> {
     let Some(address) = config.browser_debug() else { return Ok(None) };
     let running = RunningBrowser::at(address, clock);
-    let running = running.with_context(|| format!("research.browser_debug: {address} is no host:port"))?;
+    let running = running.with_context(|| format!("research.browser_debug: {address} is not a host:port"))?;
     Ok(Some(Arc::new(running)))
 }
 

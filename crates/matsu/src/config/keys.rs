@@ -2,8 +2,8 @@
 
 use matsu_core::limits::{
     AUTH_KEPT, CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, CONNECTIONS_MAX, HOLD_ACK_MAX, HOLD_MAX,
-    LOOP_ITERATIONS_MAX, LOOP_TIME_MAX, REQUEST_MAX, SEARCH_TIME_MAX, SESSION_KEPT, STRANGERS_MAX,
-    STRANGERS_PER_ADDRESS_MAX, TOOL_TIME_MAX,
+    LOOP_ITERATIONS_MAX, LOOP_TIME_MAX, REQUEST_MAX, SEARCH_TIME_MAX, SESSION_KEPT, TOOL_TIME_MAX, UNAUTHENTICATED_MAX,
+    UNAUTHENTICATED_PER_ADDRESS_MAX,
 };
 use matsu_server::auth::origin::PublicUrl;
 
@@ -36,6 +36,12 @@ const NONE: &str = "none";
 
 /// Who is on this machine needs no other name for it.
 pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
+
+/// Owner and address of the repository are written in one file for all that is released.
+fn repository() -> String {
+    let release: serde_json::Value = serde_json::from_str(include_str!("../../../../release.json")).unwrap_or_default();
+    release["repository"].as_str().unwrap_or(NONE).to_owned()
+}
 
 const SLOT: Kind = Kind::Number { min: 1, max: 1_000 };
 const SECONDS: Kind = Kind::Number { min: 1, max: 7 * 24 * 3_600 };
@@ -83,7 +89,7 @@ pub const KEYS: &[Key] = &[
         name: "server.port",
         kind: Kind::Number { min: 0, max: 65_535 },
         default: |_| "7878".to_owned(),
-        meaning: "the port, or the next free one; 0 picks any free one; server.json says which",
+        meaning: "the port, or the next free one; 0 picks any free one; server.json has the one in use",
     },
     Key {
         name: "server.request_max",
@@ -94,13 +100,13 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "server.unauthenticated_max",
         kind: Kind::Number { min: 8, max: 100_000 },
-        default: |_| STRANGERS_MAX.to_string(),
+        default: |_| UNAUTHENTICATED_MAX.to_string(),
         meaning: "connections at once on which no token was shown yet; when there are more, the oldest is closed",
     },
     Key {
         name: "server.unauthenticated_per_address",
         kind: Kind::Number { min: 1, max: 100_000 },
-        default: |_| STRANGERS_PER_ADDRESS_MAX.to_string(),
+        default: |_| UNAUTHENTICATED_PER_ADDRESS_MAX.to_string(),
         meaning: "the same for each address other than loopback",
     },
     Key {
@@ -158,6 +164,12 @@ pub const KEYS: &[Key] = &[
         meaning: "MiB that the changes of a run may have; of a larger one the folder stays and nothing is taken over",
     },
     Key {
+        name: "keep.results",
+        kind: Kind::Number { min: 1, max: 3_650 },
+        default: |_| (matsu_core::limits::RESULT_KEPT.as_secs() / 86_400).to_string(),
+        meaning: "days that finished tasks of agents are kept with their results, read or not; branches stay until you delete them",
+    },
+    Key {
         name: "agents.host_grace",
         kind: Kind::Number { min: 1, max: 604_800 },
         default: |_| matsu_core::limits::HOST_GRACE.as_secs().to_string(),
@@ -187,6 +199,12 @@ pub const KEYS: &[Key] = &[
         kind: SLOT,
         default: |_| std::thread::available_parallelism().map_or(1, usize::from).to_string(),
         meaning: "jobs at once that only compute; by default the number of cores",
+    },
+    Key {
+        name: "upgrade.repository",
+        kind: Kind::Text,
+        default: |_| repository(),
+        meaning: "address of the repository whose newest release `matsu upgrade --check` asks for",
     },
     Key {
         name: "research.folders",
@@ -264,14 +282,14 @@ pub const KEYS: &[Key] = &[
         name: "chat.default_model",
         kind: Kind::Text,
         default: |_| "none".to_owned(),
-        meaning: "which provider answers when nobody is named; none: such a line is a note",
+        meaning: "which provider answers a line without a mention; none: such a line is a note",
     },
     Key {
         name: "chat.agents",
         kind: Kind::Text,
         default: |_| NONE.to_owned(),
-        meaning: "agents whose command lines answer in chats as models, such as claude,codex,gemini; what is said goes \
-                  to their vendors through your own logins",
+        meaning: "agents whose command lines answer in chats as models, such as claude,codex,gemini; messages \
+                  go to their vendors through your own logins",
     },
     Key {
         name: "chat.turns_max",
@@ -289,7 +307,7 @@ pub const KEYS: &[Key] = &[
         name: "chat.tool_seconds_max",
         kind: SECONDS,
         default: |_| TOOL_TIME_MAX.as_secs().to_string(),
-        meaning: "seconds that a tool may go without a sign of life; timeout of an MCP server's entry goes before it",
+        meaning: "seconds that a tool call may take without progress; timeout in an MCP server's entry takes precedence",
     },
     Key {
         name: "chat.tokens_max",
@@ -307,7 +325,7 @@ pub const KEYS: &[Key] = &[
         name: "research.model",
         kind: Kind::Text,
         default: |_| "embedded".to_owned(),
-        meaning: "what puts claims into words and judges them: embedded (offline), the name of a provider, or agent:NAME",
+        meaning: "what extracts claims and judges them: embedded (offline), the name of a provider, or agent:NAME",
     },
     Key {
         name: "research.ranking_weights",
@@ -331,13 +349,13 @@ pub const KEYS: &[Key] = &[
         name: "sessions.idle_end",
         kind: SECONDS,
         default: |_| CHAT_IDLE_END.as_secs().to_string(),
-        meaning: "an agent in a chat where nobody speaks is told to end after this many seconds",
+        meaning: "an agent in a chat without new messages gets the order to end after this many seconds",
     },
     Key {
         name: "sessions.connect_max",
         kind: SECONDS,
         default: |_| CONNECT_MAX.as_secs().to_string(),
-        meaning: "seconds until a person is told that the agent they called has not come",
+        meaning: "seconds until a chat shows that its agent has not connected",
     },
     Key {
         name: "sessions.cancel_grace",
@@ -355,13 +373,13 @@ pub const KEYS: &[Key] = &[
         name: "lang",
         kind: Kind::Word(&["en", "ja", "ko"]),
         default: |_| "en".to_owned(),
-        meaning: "the language that agents and people are spoken to in",
+        meaning: "the language of messages to agents and people",
     },
     Key {
         name: "log.level",
         kind: Kind::Word(&["error", "warn", "info", "debug", "trace"]),
         default: |_| "info".to_owned(),
-        meaning: "how much the log says; -v says more",
+        meaning: "how detailed the log is; -v shows more",
     },
     Key {
         name: "log.format",

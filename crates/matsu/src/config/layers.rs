@@ -41,13 +41,15 @@ pub struct Layers {
     settings: BTreeMap<&'static str, Setting>,
     /// Sections of the file, by provider.
     pub providers: super::providers::Sections,
+    /// Sections of the file, by channel of notices.
+    pub notify: super::providers::Sections,
 }
 
 impl Layers {
     pub fn defaults(paths: &Paths) -> Self {
         let settings =
             KEYS.iter().map(|key| (key.name, Setting { value: (key.default)(paths), source: Source::Default }));
-        Self { settings: settings.collect(), providers: BTreeMap::new() }
+        Self { settings: settings.collect(), providers: BTreeMap::new(), notify: BTreeMap::new() }
     }
 
     /// Unknown keys are errors: a setting that is not read is worse than none.
@@ -60,6 +62,11 @@ impl Layers {
             if let Some(dotted) = name.strip_prefix("providers.") {
                 let value = value.with_context(|| format!("{}: {name} must be a single value", file.display()))?;
                 super::providers::take(&mut self.providers, dotted, value, file)?;
+                continue;
+            }
+            if let Some(dotted) = name.strip_prefix("notify.") {
+                let value = value.with_context(|| format!("{}: {name} must be a single value", file.display()))?;
+                super::notify::take(&mut self.notify, dotted, value, file)?;
                 continue;
             }
             let Some(key) = KEYS.iter().find(|key| key.name == name) else {

@@ -18,7 +18,7 @@ pub struct Field {
 pub const FIELDS: &[Field] = &[
     Field {
         name: "wire",
-        meaning: "the format it speaks: openai (responses), openai_chat, anthropic, gemini, ollama, scripted",
+        meaning: "its wire format: openai (responses), openai_chat, anthropic, gemini, ollama, scripted",
     },
     Field { name: "model", meaning: "the vendor's name of the model, sent letter for letter" },
     Field { name: "base_url", meaning: "where it is; without it, the vendor's own address" },
@@ -85,10 +85,12 @@ pub fn all(sections: &Sections, variable: &dyn Fn(&str) -> Option<String>) -> Re
         providers.push(provider(standard, fields.unwrap_or(&empty), variable)?);
     }
     for (name, fields) in sections.iter().filter(|(name, _)| BUILT_IN.iter().all(|known| known.0 != name.as_str())) {
-        let wire = fields.get("wire").with_context(|| format!("providers.{name} does not say which wire it speaks"))?;
+        let wire = fields.get("wire").with_context(|| {
+            format!("providers.{name}.wire is missing; set its wire format, for instance openai_chat")
+        })?;
         let model = fields.get("model").map_or("", String::as_str);
         if model.is_empty() && wire != scripted::WIRE {
-            bail!("providers.{name} does not say which model to use");
+            bail!("providers.{name}.model is missing; set the vendor's name of the model");
         }
         providers.push(provider(ProviderConfig::new(name, wire, model), fields, variable)?);
     }
@@ -216,8 +218,8 @@ mod tests {
             (vec![("x.modle", "m")], "did you mean model?"),
             (vec![("all.wire", "ollama")], "cannot be the name"),
             (vec![("x", "m")], "must be a section"),
-            (vec![("x.model", "m")], "which wire"),
-            (vec![("x.wire", "ollama")], "which model"),
+            (vec![("x.model", "m")], "providers.x.wire is missing"),
+            (vec![("x.wire", "ollama")], "providers.x.model is missing"),
             (vec![("x.wire", "smoke"), ("x.model", "m")], "must be one of"),
             (vec![("x.wire", "ollama"), ("x.model", "m"), ("x.context_tokens", "many")], "whole number"),
         ] {

@@ -46,7 +46,7 @@ impl Timeout {
         }
     }
 
-    /// Answered in time, with room for a slow machine.
+    /// Answered in time, also on a slow machine.
     pub fn hold(self) -> u64 {
         self.seconds().saturating_sub(20).max(1)
     }
@@ -159,7 +159,7 @@ impl Homes {
         self.codex.clone().unwrap_or_else(|| self.home.join(".codex"))
     }
 
-    fn has_command(&self, name: &str) -> bool {
+    pub fn has_command(&self, name: &str) -> bool {
         self.path.iter().any(|folder| folder.join(name).is_file())
     }
 }

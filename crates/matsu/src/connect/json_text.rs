@@ -17,12 +17,12 @@ struct Span {
 pub struct Inserted {
     pub text: String,
     pub piece: String,
-    pub place: Option<Place>,
+    pub place: Option<JsonSpan>,
 }
 
 /// Where a value was put, for a client that writes its whole file anew, in an order and with spaces of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct JsonSpan {
     /// Names on the way from the root; the last one is the member itself, or the array it stands in.
     path: Vec<String>,
     /// How many of these names were made for it.
@@ -31,7 +31,7 @@ pub struct Place {
     is_element: bool,
 }
 
-impl Place {
+impl JsonSpan {
     /// Where a piece begins that was put here and that nothing was put before since.
     pub fn start_of(&self, text: &str, piece: &str) -> Option<usize> {
         // A text without anything in it got the whole object.
@@ -48,7 +48,7 @@ impl Place {
 /// Puts `"key": value` first into the object at `path`, making what is missing on the way there.
 pub fn insert_member(text: &str, path: &[&str], key: &str, value: &Value) -> Result<Inserted> {
     let whole: Vec<&str> = path.iter().copied().chain([key]).collect();
-    let placed = |made: usize| Some(Place { path: owned(&whole), made, value: value.clone(), is_element: false });
+    let placed = |made: usize| Some(JsonSpan { path: owned(&whole), made, value: value.clone(), is_element: false });
     if is_blank(text) {
         let piece = format!("{{\n  {}\n}}\n", nested(path, key, value));
         return Ok(Inserted { text: format!("{text}{piece}"), piece, place: placed(whole.len()) });
@@ -70,7 +70,7 @@ pub fn insert_member(text: &str, path: &[&str], key: &str, value: &Value) -> Res
 /// Puts a value first into the array at `path`; makes the array if there is none.
 pub fn insert_element(text: &str, path: &[&str], value: &Value) -> Result<Inserted> {
     let Some((last, above)) = path.split_last() else { bail!("no path") };
-    let placed = |made: usize| Some(Place { path: owned(path), made, value: value.clone(), is_element: true });
+    let placed = |made: usize| Some(JsonSpan { path: owned(path), made, value: value.clone(), is_element: true });
     if let Some(array) = at_path(text, path)? {
         if text.as_bytes()[array.start] != b'[' {
             bail!("{last:?} is not an array");
@@ -83,7 +83,7 @@ pub fn insert_element(text: &str, path: &[&str], value: &Value) -> Result<Insert
 }
 
 /// The text without what was put there; `None` if it is not there any more, or not as it was.
-pub fn take_out(text: &str, place: &Place) -> Result<Option<String>> {
+pub fn take_out(text: &str, place: &JsonSpan) -> Result<Option<String>> {
     let names: Vec<&str> = place.path.iter().map(String::as_str).collect();
     let Some((last, above)) = names.split_last() else { return Ok(None) };
     let (container, is_it): (_, &dyn Fn(&Item) -> bool) = if place.is_element {
@@ -163,7 +163,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Right after the opening bracket, on a line of its own, with a comma if something follows.
-fn put(text: &str, container: Span, what: &str, place: Option<Place>) -> Inserted {
+fn put(text: &str, container: Span, what: &str, place: Option<JsonSpan>) -> Inserted {
     let at = container.start + 1;
     let inside = &text[at..container.end - 1];
     let follows = skip(text, at) < container.end - 1;

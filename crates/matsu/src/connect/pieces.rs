@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::clients::{Client, Homes, Hooks, Servers, Timeout};
-use super::json_text::{Inserted, Place, insert_element, insert_member, take_out};
+use super::json_text::{Inserted, JsonSpan, insert_element, insert_member, take_out};
 
 /// What a person asked for.
 pub struct Wish {
@@ -34,7 +34,7 @@ pub struct Edit {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Piece {
     pub text: String,
-    pub place: Option<Place>,
+    pub place: Option<JsonSpan>,
 }
 
 impl Piece {
@@ -57,7 +57,7 @@ const BEGIN: &str = "<!-- matsu: begin -->";
 const END: &str = "<!-- matsu: end -->";
 
 /// What a model needs to know, in as few words as it takes.
-const RULE: &str = "Slow work goes to Matsu: hand it over with `use_agent` (with `run_async: true`) or `create_task` and go on. \
+const RULE: &str = "Use Matsu for slow work: start it with `use_agent` (with `run_async: true`) or `create_task`, then go on with other work. \
 When you need the result, wait with one call of `get_task_status` or `get_status` and a long `timeout` or `wait`; it returns the moment \
 something changes. Do not poll in short intervals. `get_task_status` without arguments lists what is open or unread.";
 
@@ -187,7 +187,7 @@ fn shell_word(text: &str) -> String {
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-fn read(file: &std::path::Path) -> Result<Option<String>> {
+pub fn read(file: &std::path::Path) -> Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -44,6 +44,28 @@ pub fn exists(data_dir: &Path, client: &str) -> bool {
     place(data_dir, client).is_file()
 }
 
+/// Whether anything is on record.
+pub fn any(data_dir: &Path) -> bool {
+    names(data_dir).is_ok_and(|names| !names.is_empty())
+}
+
+/// What is on record: clients, and settings.
+pub fn names(data_dir: &Path) -> Result<Vec<String>> {
+    let folder = data_dir.join("connect");
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Makes the edits, on record.
 pub fn apply(data_dir: &Path, client: &str, edits: &[Edit]) -> Result<()> {
     let entry = |edit: &Edit| {

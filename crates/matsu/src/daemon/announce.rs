@@ -1,4 +1,4 @@
-//! What the daemon writes for others to find: the token first, and `server.json` once all doors listen.
+//! What the daemon writes for others to find: the token first, and `server.json` once all listeners are open.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -96,7 +96,7 @@ pub fn write_private(path: &Path, text: &str) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Makes sure that the token file opens this store's doors.
+/// Makes sure that the token file has a token of this store.
 pub async fn ensure_token(app: &App, paths: &Paths) -> Result<()> {
     let file = paths.token();
     if let Ok(secret) = fs::read_to_string(&file)

@@ -1,4 +1,4 @@
-//! When a daemon ends: told to, no longer needed, or asked to make room for another version.
+//! When a daemon ends: by a signal, no longer needed, or at the request of another version.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub async fn wait(app: &App, signals: &mut Signals, idle_exit: Option<Duration>)
         _ = signals.interrupt.recv() => Ending::Signal("SIGINT"),
         () = asked(app) => Ending::Asked,
         () = idle(app, idle_exit) => Ending::Idle,
-        to = room_for_another(app) => Ending::HandOver { to },
+        to = other_version_asks(app) => Ending::HandOver { to },
     }
 }
 
@@ -82,7 +82,7 @@ const STILL_THERE: Duration = Duration::from_secs(1);
 /// Claims nothing more once asked, and returns at the first moment in which nothing runs that would end with this
 /// process; runs of agents are taken over by the next one. If the process that asked is gone, everything goes on as
 /// before.
-async fn room_for_another(app: &App) -> String {
+async fn other_version_asks(app: &App) -> String {
     let clock = app.runtime().clock();
     loop {
         app.hand_over().asked().await;
@@ -94,7 +94,7 @@ async fn room_for_another(app: &App) -> String {
             }
             clock.sleep(Duration::from_millis(50)).await;
         }
-        tracing::info!("whoever waited for the store is gone; jobs are started again");
+        tracing::info!("the other version no longer asks for the store; new jobs are claimed again");
     }
 }
 
@@ -107,7 +107,7 @@ struct HeldBack<'a> {
 impl<'a> HeldBack<'a> {
     fn new(app: &'a App) -> Self {
         app.runtime().pause_claiming();
-        tracing::info!("another version waits for the store; no new job is started");
+        tracing::info!("another version asks for the store; no new job is claimed");
         Self { app, is_for_good: false }
     }
 

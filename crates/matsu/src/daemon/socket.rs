@@ -1,4 +1,4 @@
-//! Binding the doors.
+//! Binding the listeners.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use super::announce::make_private_folder;
 /// How many ports after the wished one are tried.
 const PORTS_TRIED: u16 = 20;
 
-/// Connections that may wait to be accepted. When a daemon is back all its waiters knock at once, and whoever finds
-/// no room waits a second before it knocks again.
+/// Connections that may wait to be accepted. When a daemon is back all its clients connect at once, and a client that finds
+/// the backlog full waits a second before it tries again.
 const KNOCKING_MAX: u32 = 4_096;
 
-/// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale, or the door of
+/// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale, or the socket of
 /// a daemon that serves another store from the same data directory.
 pub fn bind_unix(path: &Path) -> Result<UnixListener> {
     if let Some(folder) = path.parent() {

@@ -19,7 +19,7 @@ const PROBE_MAX: Duration = Duration::from_secs(20);
 pub async fn providers(config: &Config) -> Finding {
     let found = match config.providers().and_then(|found| compose::roster(config).map(|_| found)) {
         Ok(found) => found,
-        Err(error) => return bad("models", format!("{error:#}"), "mend that section of the configuration"),
+        Err(error) => return bad("models", format!("{error:#}"), "correct that section of the configuration"),
     };
     if found.is_empty() {
         let advice = "set GEMINI_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY, or add [providers.NAME]";
@@ -53,7 +53,7 @@ fn wants_key(provider: &ProviderConfig) -> Option<String> {
 /// Each server is started, greeted, asked for its tools and ended.
 pub async fn servers(config: &Config) -> Finding {
     let servers = match config.mcp_servers() {
-        Ok(servers) if servers.servers.is_empty() => return good("mcp", "no servers of others are configured"),
+        Ok(servers) if servers.servers.is_empty() => return good("mcp", "no MCP servers configured"),
         Ok(servers) => servers,
         Err(error) => return bad("mcp", format!("{error:#}"), "mend that file"),
     };
@@ -63,18 +63,18 @@ pub async fn servers(config: &Config) -> Finding {
     let Some(found) = found else {
         return bad(
             "mcp",
-            format!("not all servers greet within {} s", PROBE_MAX.as_secs()),
-            "try their commands by hand",
+            format!("not all servers answer initialize within {} s", PROBE_MAX.as_secs()),
+            "run their commands in a terminal",
         );
     };
-    let told = |(name, tools): &(String, Result<usize, String>)| match tools {
+    let shown = |(name, tools): &(String, Result<usize, String>)| match tools {
         Ok(count) => format!("{name}: {count} tools"),
         Err(reason) => format!("{name}: {reason}"),
     };
-    let words = found.iter().map(told).collect::<Vec<_>>().join("; ");
+    let words = found.iter().map(shown).collect::<Vec<_>>().join("; ");
     if found.iter().all(|(_, tools)| tools.is_ok()) {
         good("mcp", words)
     } else {
-        bad("mcp", words, "try its command by hand; chats go on without its tools")
+        bad("mcp", words, "run its command in a terminal; chats go on without its tools")
     }
 }

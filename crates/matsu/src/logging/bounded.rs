@@ -44,7 +44,7 @@ impl BoundedLog {
 }
 
 impl State {
-    fn make_room(&mut self) -> Result<()> {
+    fn rotate(&mut self) -> Result<()> {
         fs::rename(&self.path, self.path.with_extension("log.old"))?;
         let fresh = open(&self.path)?;
         rustix::stdio::dup2_stderr(&fresh)?;
@@ -57,7 +57,7 @@ impl Write for &BoundedLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be put aside goes on growing: better too long than silent.
-        if state.bytes + line.len() as u64 > state.bytes_max && state.make_room().is_err() {
+        if state.bytes + line.len() as u64 > state.bytes_max && state.rotate().is_err() {
             state.bytes = 0;
         }
         state.bytes += line.len() as u64;

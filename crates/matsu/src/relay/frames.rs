@@ -90,7 +90,7 @@ impl Frames {
     }
 
     /// Takes a frame of the client and returns it as the daemon shall get it.
-    pub fn heard_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
+    pub fn received_from_client(&mut self, line: Vec<u8>) -> Vec<u8> {
         let Ok(head) = serde_json::from_slice::<Head>(&line) else { return line };
         let tool = head.params.and_then(|params| params.name).filter(|_| head.method.as_deref() == Some("tools/call"));
         let is_starting = tool.as_deref().is_some_and(|tool| STARTING_TOOLS.contains(&tool));
@@ -139,7 +139,7 @@ impl Frames {
     }
 
     /// Whether the client shall see this.
-    pub fn heard_from_daemon(&mut self, line: &[u8]) -> bool {
+    pub fn received_from_daemon(&mut self, line: &[u8]) -> bool {
         let Ok(Head { id, method, .. }) = serde_json::from_slice(line) else { return true };
         match id {
             Some(id) if method.is_none() => {
@@ -239,7 +239,7 @@ mod tests {
     fn seen(lines: &[&str]) -> Frames {
         let mut frames = Frames::default();
         for line in lines {
-            frames.heard_from_client(line.as_bytes().to_vec());
+            frames.received_from_client(line.as_bytes().to_vec());
         }
         frames
     }
@@ -252,7 +252,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
         ]);
-        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        assert!(frames.received_from_daemon(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
         let answers = frames.give_up();
         assert_eq!(answers.len(), 1);
         let answer: Value = serde_json::from_str(&answers[0]).unwrap();
@@ -268,7 +268,8 @@ mod tests {
         };
         let lines = [call(1, "get_task_status"), call(2, "queue_searches"), call(3, "use_agent")];
         let mut frames = Frames::named("relay-1");
-        let sent: Vec<Vec<u8>> = lines.iter().map(|line| frames.heard_from_client(line.clone().into_bytes())).collect();
+        let sent: Vec<Vec<u8>> =
+            lines.iter().map(|line| frames.received_from_client(line.clone().into_bytes())).collect();
         assert_eq!(sent[0], lines[0].as_bytes(), "a frame is passed on as it is");
         let start: Value = serde_json::from_slice(&sent[2]).unwrap();
         assert_eq!(start["params"]["_meta"][CALL_KEY], "relay-1/1");
@@ -308,9 +309,9 @@ mod tests {
         let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": { "name": "use_agent", "_meta": { CLIENTS_KEY: "toolu_1" } } });
         let line = line.to_string().into_bytes();
-        assert_eq!(Frames::named("relay-1").heard_from_client(line.clone()), line);
+        assert_eq!(Frames::named("relay-1").received_from_client(line.clone()), line);
         let odd = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"use_agent","_meta":7}}"#.to_vec();
-        assert_eq!(Frames::named("relay-1").heard_from_client(odd.clone()), odd);
+        assert_eq!(Frames::named("relay-1").received_from_client(odd.clone()), odd);
     }
 
     #[test]
@@ -319,22 +320,24 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         ]);
-        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
+        assert!(frames.received_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#));
         let lines = frames.handshake();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("\"x\":1") && lines[0].contains(OWN_ID));
-        assert!(!frames.heard_from_daemon(format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#).as_bytes()));
-        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
+        assert!(
+            !frames.received_from_daemon(format!(r#"{{"jsonrpc":"2.0","id":"{OWN_ID}","result":{{}}}}"#).as_bytes())
+        );
+        assert!(frames.received_from_daemon(br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#));
     }
 
     #[test]
-    fn a_handshake_that_nobody_has_answered_is_the_next_daemons_to_answer() {
+    fn an_unanswered_handshake_is_the_next_daemons_to_answer() {
         let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
         let mut frames = seen(&[hello]);
         assert_eq!(frames.give_up(), Vec::<String>::new());
         let again: Value = serde_json::from_str(&frames.handshake()[0]).unwrap();
         assert_eq!(again, serde_json::from_str::<Value>(hello).unwrap());
-        assert!(frames.heard_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#), "for the client");
+        assert!(frames.received_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#), "for the client");
         assert!(frames.handshake()[0].contains(OWN_ID));
     }
 

@@ -40,7 +40,7 @@ impl Relay {
                 },
                 line = client.next() => match line.context("cannot read from the client")? {
                     Line::Whole(line) => {
-                        held.push(frames.heard_from_client(line));
+                        held.push(frames.received_from_client(line));
                         answer_at.get_or_insert(clock.instant() + CALL_HELD);
                     }
                     Line::TooLong => {

@@ -64,7 +64,7 @@ impl Approver for AtTerminal {
         // An earlier question may have settled it meanwhile.
         match self.of(&call.name) {
             Some(Policy::Allow) => return Decision::Granted,
-            Some(Policy::Deny) => return Decision::Denied("a person said no to this tool".to_owned()),
+            Some(Policy::Deny) => return Decision::Denied("a person refused this tool".to_owned()),
             Some(Policy::Ask) | None => {}
         }
         let arguments = short(&call.arguments.to_string());
@@ -83,9 +83,9 @@ impl Approver for AtTerminal {
                     }
                     Decision::Granted
                 }
-                _ => Decision::Denied("a person said no".to_owned()),
+                _ => Decision::Denied("a person refused it".to_owned()),
             },
-            Line::Interrupted | Line::End => Decision::Denied("a person said no".to_owned()),
+            Line::Interrupted | Line::End => Decision::Denied("a person refused it".to_owned()),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum Next {
 
 const HELP: &str = "\
 @NAME …              ask that model; several names, or @all; without a mention it is a note
-/model [NAME|none]   who answers when nobody is named
+/model [NAME|none]   which model answers a line without a mention
 /system [TEXT|clear] the system prompt
 /history list        your named chats       /history new   a new chat
 /history save NAME   keep a copy of this chat as it is now; a name that is taken asks first
@@ -30,7 +30,7 @@ const HELP: &str = "\
 /export md|json FILE the chat as a file     /copy [N]      the N-th newest answer to the clipboard
 /tools [N]           what models can call; or the N-th call in full
 /approve [TOOL allow|ask|deny|always|forget]   always and forget hold for this project, in later chats too
-/cost                what this sitting has used
+/cost                what this chat has used since it was opened here
 /exit                leave; everything is kept
 Ctrl-C stops an answer and keeps what came.";
 
@@ -53,7 +53,7 @@ pub async fn run(session: &mut Session, line: &str) -> Result<Next> {
 }
 
 fn model(session: &mut Session, name: &str) -> Result<()> {
-    let roster = &session.held.room.roster;
+    let roster = &session.held.open_chat.roster;
     match name {
         "" => {
             for known in roster.names() {
@@ -65,13 +65,13 @@ fn model(session: &mut Session, name: &str) -> Result<()> {
                 );
             }
         }
-        "none" => session.held.room.roster = roster.with_default(None),
+        "none" => session.held.open_chat.roster = roster.with_default(None),
         name => {
             let name = name.trim_start_matches('@');
             if roster.get(name).is_none() {
-                bail!("nobody here is called {name}; /model lists them");
+                bail!("there is no model {name}; /model lists them");
             }
-            session.held.room.roster = roster.with_default(Some(name.to_owned()));
+            session.held.open_chat.roster = roster.with_default(Some(name.to_owned()));
         }
     }
     Ok(())
@@ -79,9 +79,9 @@ fn model(session: &mut Session, name: &str) -> Result<()> {
 
 async fn system(session: &mut Session, text: &str) -> Result<()> {
     match text {
-        "" => show!("{}", session.held.room.transcript.system_prompt.as_deref().unwrap_or("(none)")),
-        "clear" => session.held.room.set_system_prompt(None).await?,
-        text => session.held.room.set_system_prompt(Some(text.to_owned())).await?,
+        "" => show!("{}", session.held.open_chat.transcript.system_prompt.as_deref().unwrap_or("(none)")),
+        "clear" => session.held.open_chat.set_system_prompt(None).await?,
+        text => session.held.open_chat.set_system_prompt(Some(text.to_owned())).await?,
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
     let (what, name) = rest.split_once(char::is_whitespace).map_or((rest, ""), |(what, name)| (what, name.trim()));
     match what {
         "list" => {
-            for transcript in session.rooms.store.transcripts(&Principal::local_user()).await? {
+            for transcript in session.open_chats.store.transcripts(&Principal::local_user()).await? {
                 if let Some(name) = &transcript.name {
                     show!("{name}  ({} entries, {})", transcript.last_seq, transcript.updated_at);
                 }
@@ -98,15 +98,15 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
         }
         "save" => save(session, name).await?,
         "load" => {
-            let room = opening::load(&session.rooms, name).await?;
-            replace(session, session.locks.hold(room)?).await?;
+            let open_chat = opening::load(&session.open_chats, name).await?;
+            replace(session, session.locks.hold(open_chat)?).await?;
             show_entries(session).await?;
         }
         "new" => {
-            let room = session.rooms.open(&Principal::local_user(), &[], ChatPlace::Terminal).await?;
-            replace(session, session.locks.hold(room)?).await?;
+            let open_chat = session.open_chats.open(&Principal::local_user(), &[], ChatPlace::Terminal).await?;
+            replace(session, session.locks.hold(open_chat)?).await?;
         }
-        _ => bail!("say /history list, save NAME, load NAME or new"),
+        _ => bail!("use /history list, save NAME, load NAME or new"),
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ const SHOWN_MAX: usize = 40;
 
 /// What was said in the chat, the newest messages of it.
 async fn show_entries(session: &Session) -> Result<()> {
-    let entries = session.held.room.entries().await?;
+    let entries = session.held.open_chat.entries().await?;
     let spoken: Vec<_> = entries.iter().filter(|entry| !entry.spoken().trim().is_empty()).collect();
     let left_out = spoken.len().saturating_sub(SHOWN_MAX);
     if left_out > 0 {
@@ -125,7 +125,7 @@ async fn show_entries(session: &Session) -> Result<()> {
     for entry in spoken.into_iter().skip(left_out) {
         show!("[{}]: {}", entry.model.as_deref().unwrap_or("you"), entry.spoken().trim_end());
     }
-    show!("({} entries)", session.held.room.transcript.last_seq);
+    show!("({} entries)", session.held.open_chat.transcript.last_seq);
     Ok(())
 }
 
@@ -133,7 +133,7 @@ async fn show_entries(session: &Session) -> Result<()> {
 /// agrees.
 async fn save(session: &mut Session, name: &str) -> Result<()> {
     let taken = session
-        .rooms
+        .open_chats
         .store
         .transcripts(&Principal::local_user())
         .await?
@@ -142,7 +142,7 @@ async fn save(session: &mut Session, name: &str) -> Result<()> {
     if taken && !session.input.confirm(&format!("There is a chat named {name}. Take its name?")).await {
         bail!("not saved; the other chat keeps its name");
     }
-    session.held.room.save_as(name, taken).await?;
+    session.held.open_chat.save_as(name, taken).await?;
     show!("(saved as {name})");
     Ok(())
 }
@@ -150,9 +150,9 @@ async fn save(session: &mut Session, name: &str) -> Result<()> {
 /// Another chat takes the place of this one, which is kept.
 async fn replace(session: &mut Session, held: opening::Held) -> Result<()> {
     let mut before = std::mem::replace(&mut session.held, held);
-    let id = before.room.id().clone();
+    let id = before.open_chat.id().clone();
     session.host.close_chat(id.as_str()).await;
-    before.room.end().await?;
+    before.open_chat.end().await?;
     session.locks.forget(&id);
     session.calls.clear();
     Ok(())
@@ -160,14 +160,14 @@ async fn replace(session: &mut Session, held: opening::Held) -> Result<()> {
 
 async fn export_to(session: &Session, rest: &str) -> Result<()> {
     let Some((form, file)) = rest.split_once(char::is_whitespace) else {
-        bail!("say /export md FILE or /export json FILE")
+        bail!("use /export md FILE or /export json FILE")
     };
-    let entries = session.held.room.entries().await?;
-    let transcript = &session.held.room.transcript;
+    let entries = session.held.open_chat.entries().await?;
+    let transcript = &session.held.open_chat.transcript;
     let text = match form {
         "md" => export::to_markdown(transcript, &entries),
         "json" => format!("{:#}\n", export::to_json(transcript, &entries)),
-        other => bail!("{other} is no form; there are md and json"),
+        other => bail!("{other} is not a format; use md or json"),
     };
     let path = Path::new(file.trim());
     if path.exists() && !session.input.confirm(&format!("{} exists. Overwrite it?", path.display())).await {
@@ -179,8 +179,8 @@ async fn export_to(session: &Session, rest: &str) -> Result<()> {
 }
 
 async fn copy(session: &Session, rest: &str) -> Result<()> {
-    let nth: usize = if rest.is_empty() { 0 } else { rest.parse().context("say /copy N, 0 is the newest answer")? };
-    let entries = session.held.room.entries().await?;
+    let nth: usize = if rest.is_empty() { 0 } else { rest.parse().context("use /copy N, 0 is the newest answer")? };
+    let entries = session.held.open_chat.entries().await?;
     let answers =
         entries.iter().rev().filter(|entry| entry.role == Role::Assistant && !entry.spoken().trim().is_empty());
     let answer = answers.skip(nth).map(matsu_core::history::Entry::spoken).next();
@@ -195,7 +195,7 @@ async fn copy(session: &Session, rest: &str) -> Result<()> {
 
 async fn tools(session: &Session, rest: &str) -> Result<()> {
     if !rest.is_empty() {
-        let nth: usize = rest.trim_start_matches('#').parse().context("say /tools N, the number of a call")?;
+        let nth: usize = rest.trim_start_matches('#').parse().context("use /tools N, the number of a call")?;
         let call = nth.checked_sub(1).and_then(|at| session.calls.get(at)).context("there is no such call")?;
         show!("{} {:#}", call.name, call.arguments);
         if let Some((content, is_error)) = &call.result {
@@ -233,7 +233,7 @@ fn approve(session: &Session, rest: &str) -> Result<()> {
             session.approver.remember(tool, word == "always").map_err(anyhow::Error::msg)?;
             if word == "always" { Policy::Allow } else { Policy::Ask }
         }
-        other => bail!("{other} is no policy; there are allow, ask, deny, always and forget"),
+        other => bail!("{other} is not a policy; use allow, ask, deny, always or forget"),
     };
     session.approver.set(tool, policy);
     Ok(())

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use matsu_core::id::ChatId;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
-use matsu_runtime::chat::{Room, Rooms};
+use matsu_runtime::chat::{OpenChat, OpenChats};
 
 use super::input::{Input, Line};
 use crate::daemon::lock::ServeLock;
@@ -20,7 +20,7 @@ pub struct Opening {
 
 /// A chat is open in one process at a time; the lock goes with the process.
 pub struct Held {
-    pub room: Room,
+    pub open_chat: OpenChat,
     _lock: ServeLock,
 }
 
@@ -33,9 +33,9 @@ impl Locks {
         ServeLock::try_take(&self.0.join(format!("{id}.lock")))
     }
 
-    pub fn hold(&self, room: Room) -> Result<Held> {
-        match self.take(room.id())? {
-            Some(lock) => Ok(Held { room, _lock: lock }),
+    pub fn hold(&self, open_chat: OpenChat) -> Result<Held> {
+        match self.take(open_chat.id())? {
+            Some(lock) => Ok(Held { open_chat, _lock: lock }),
             None => bail!("this chat is open in another terminal"),
         }
     }
@@ -46,12 +46,12 @@ impl Locks {
     }
 }
 
-pub async fn open(rooms: &Rooms, locks: &Locks, input: &Input, opening: &Opening) -> Result<Held> {
+pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening: &Opening) -> Result<Held> {
     let owner = Principal::local_user();
     if let Some(wanted) = &opening.chat {
-        return locks.hold(load(rooms, wanted).await?);
+        return locks.hold(load(open_chats, wanted).await?);
     }
-    if let Some(left) = left_behind(rooms, locks).await? {
+    if let Some(left) = left_behind(open_chats, locks).await? {
         let question = format!("A chat of {} was not closed. Go on with it? [Y/n] ", left.updated_at);
         let yes = match (input.is_terminal, input.is_terminal.then(|| question.clone())) {
             (true, Some(question)) => match input.line(&question).await {
@@ -67,15 +67,15 @@ pub async fn open(rooms: &Rooms, locks: &Locks, input: &Input, opening: &Opening
             }
         };
         if yes {
-            return locks.hold(rooms.enter(&owner, &left.chat_id).await?);
+            return locks.hold(open_chats.enter(&owner, &left.chat_id).await?);
         }
     }
-    locks.hold(rooms.open(&owner, &[], ChatPlace::Terminal).await?)
+    locks.hold(open_chats.open(&owner, &[], ChatPlace::Terminal).await?)
 }
 
 /// The newest chat that a terminal left open and that nobody holds any more.
-async fn left_behind(rooms: &Rooms, locks: &Locks) -> Result<Option<Transcript>> {
-    for transcript in rooms.store.transcripts(&Principal::local_user()).await? {
+async fn left_behind(open_chats: &OpenChats, locks: &Locks) -> Result<Option<Transcript>> {
+    for transcript in open_chats.store.transcripts(&Principal::local_user()).await? {
         let open = transcript.place == ChatPlace::Terminal && !transcript.ended && transcript.name.is_none();
         if open && transcript.last_seq > 0 && locks.take(&transcript.chat_id)?.is_some() {
             return Ok(Some(transcript));
@@ -85,16 +85,16 @@ async fn left_behind(rooms: &Rooms, locks: &Locks) -> Result<Option<Transcript>>
 }
 
 /// A chat by its id or its name.
-pub async fn load(rooms: &Rooms, wanted: &str) -> Result<Room> {
+pub async fn load(open_chats: &OpenChats, wanted: &str) -> Result<OpenChat> {
     let owner = Principal::local_user();
-    let named = rooms.store.transcripts(&owner).await?;
+    let named = open_chats.store.transcripts(&owner).await?;
     let found = named
         .iter()
         .find(|transcript| transcript.chat_id.as_str() == wanted || transcript.name.as_deref() == Some(wanted));
     let found = found.with_context(|| format!("there is no chat {wanted:?}; /history list shows them"))?;
-    let mut room = rooms.enter(&owner, &found.chat_id).await?;
-    if room.transcript.ended {
-        room.reopen().await?;
+    let mut open_chat = open_chats.enter(&owner, &found.chat_id).await?;
+    if open_chat.transcript.ended {
+        open_chat.reopen().await?;
     }
-    Ok(room)
+    Ok(open_chat)
 }

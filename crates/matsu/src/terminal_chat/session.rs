@@ -8,7 +8,7 @@ use matsu_adapters::mcp_host::McpHost;
 use matsu_core::clock::Clock;
 use matsu_core::ports::tool_source::ToolSource;
 use matsu_runtime::agentic_loop::{KeptOutputs, LoopLimits, LoopOptions, SpendingMax};
-use matsu_runtime::chat::{Answered, Posted, Rooms, Together};
+use matsu_runtime::chat::{Answered, OpenChats, Posted, Together};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::AtTerminal;
@@ -18,7 +18,7 @@ use super::opening::{Held, Locks};
 use super::stage::{ShownCall, Stage};
 
 pub struct Session {
-    pub rooms: Rooms,
+    pub open_chats: OpenChats,
     pub locks: Locks,
     pub input: Input,
     pub held: Held,
@@ -67,16 +67,16 @@ impl Session {
     }
 
     async fn leave(mut self) -> Result<()> {
-        let id = self.held.room.id().clone();
+        let id = self.held.open_chat.id().clone();
         self.host.close_all().await;
-        let ended = self.held.room.end().await;
+        let ended = self.held.open_chat.end().await;
         self.locks.forget(&id);
         Ok(ended?)
     }
 
     /// Posts a line, and shows what is answered. Returns how each answer ended.
     pub async fn say(&mut self, line: &str) -> Result<Vec<Answered>> {
-        let posted = self.held.room.post(line).await?;
+        let posted = self.held.open_chat.post(line).await?;
         if posted.speakers.is_empty() {
             if self.input.is_terminal {
                 show!("(noted; the next model you call will see it)");
@@ -93,7 +93,7 @@ impl Session {
         let mut out = std::io::stdout();
         let answered = {
             let mut tell = |model: &str, event: &matsu_runtime::agentic_loop::Event| stage.take(model, event, &mut out);
-            let answering = self.held.room.answer(posted, options, &mut tell);
+            let answering = self.held.open_chat.answer(posted, options, &mut tell);
             tokio::pin!(answering);
             loop {
                 tokio::select! {
@@ -116,7 +116,7 @@ impl Session {
     }
 
     fn options(&self, cancel: CancellationToken) -> LoopOptions {
-        let servers: Arc<dyn ToolSource> = self.host.for_chat(self.held.room.id().as_str());
+        let servers: Arc<dyn ToolSource> = self.host.for_chat(self.held.open_chat.id().as_str());
         let sources = self.own.iter().cloned().chain([servers]).collect();
         LoopOptions {
             tools: Some(Arc::new(Together::new(sources))),

@@ -82,7 +82,7 @@ impl Stage {
             }
             Event::Asked { name, .. } => {
                 self.line(out);
-                let _ = writeln!(out, "  {name} waits for your word");
+                let _ = writeln!(out, "  {name} waits for your decision");
             }
             Event::ToolResult { id, name, content, is_error } => {
                 self.line(out);

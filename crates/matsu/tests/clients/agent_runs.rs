@@ -1,5 +1,6 @@
 //! Agents through a real client and the real binary, with scripted command lines: the message is the script.
 
+mod applying;
 mod arguments;
 mod built_in;
 mod chaos;
@@ -10,12 +11,14 @@ mod faults;
 pub mod figures;
 mod git_attacks;
 mod hosts;
+mod liars;
 mod limits;
 mod listing;
 pub mod memory;
 mod outage;
 mod output;
 mod questions;
+mod receipts;
 mod recovery;
 mod refusals;
 mod repositories;
@@ -25,9 +28,12 @@ mod starting;
 mod surroundings;
 mod survival;
 pub mod suspend;
+mod terminal;
 mod trees;
+mod truth;
 mod waits;
 mod worktrees;
+mod zoo;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -114,7 +120,7 @@ fn unique_sleep() -> String {
 /// Writes a script that can be started at once. Another process writes it: a file that this one has open for writing
 /// may be inherited for a moment by a child of another test, and the kernel starts no program that is open so.
 #[track_caller]
-fn program(path: &Path, script: &str) {
+pub fn program(path: &Path, script: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).stdin(Stdio::piped());
     let mut shell = shell.spawn().unwrap();

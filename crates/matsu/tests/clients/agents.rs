@@ -15,7 +15,7 @@ mod places;
 mod questions;
 mod refresh;
 mod survival;
-mod terminal;
+pub mod terminal;
 mod wire;
 
 use std::path::PathBuf;

@@ -12,6 +12,7 @@ mod view;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use matsu_testkit::skipped::skipped;
 use serde_json::{Value, json};
 
 use crate::home::Home;
@@ -124,7 +125,7 @@ pub fn prepared(prepare: &dyn Fn(&Home), test: impl Fn(&mut Yard)) {
             let agents = listed["agents"].as_array().unwrap();
             let script = agents.iter().find(|agent| agent["name"] == "script").unwrap();
             if script["confinement"] != level {
-                eprintln!("SKIPPED: this machine cannot run agents {}: {script}", yard.show());
+                skipped(&format!("this machine cannot run agents {}: {script}", yard.show()));
                 assert!(std::env::var_os("MATSU_TEST_LEVELS").is_none(), "{} must be tried here", yard.show());
                 continue;
             }
@@ -132,7 +133,7 @@ pub fn prepared(prepare: &dyn Fn(&Home), test: impl Fn(&mut Yard)) {
         }
     }
     if !is_root {
-        eprintln!("SKIPPED: only root can try the attacks as root too");
+        skipped("only root can try the attacks as root too");
     }
 }
 

@@ -31,7 +31,7 @@ fn assert_error(reply: &Reply, status: u16, code: i64) {
 }
 
 #[test]
-fn strangers_are_refused_at_the_door() {
+fn requests_without_a_token_are_refused() {
     let home = Home::new();
     let daemon = home.serve();
     let http = daemon.http();

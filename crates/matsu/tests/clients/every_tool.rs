@@ -46,7 +46,7 @@ fn drive(program: &Path, script: &Path) {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said.matches(": 21 tools, ").count(), 4, "{said}");
+    assert_eq!(said.matches(": 22 tools, ").count(), 4, "{said}");
 }
 
 #[test]

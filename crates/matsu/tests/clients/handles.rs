@@ -42,7 +42,7 @@ pub fn let_somebody_else_in(home: &Home) {
 }
 
 /// An answer with this id blanked out, and what differs from call to call.
-pub fn told(reply: &Value, id: &str) -> String {
+pub fn blanked(reply: &Value, id: &str) -> String {
     let mut reply = reply.clone();
     if reply["result"].is_object() {
         reply["result"]["structuredContent"]["error_id"] = Value::Null;
@@ -57,7 +57,7 @@ fn anothers_handle_reads_as_not_found() {
     let_somebody_else_in(&home);
     let daemon = home.serve();
     let owner = daemon.http();
-    let stranger = Http { token: SECRET.to_owned(), ..owner.clone() };
+    let other_user = Http { token: SECRET.to_owned(), ..owner.clone() };
     let task = owner.submit(600_000);
     until("the task runs", Duration::from_secs(10), || (owner.status_of(&task) == "running").then_some(()));
 
@@ -77,15 +77,15 @@ fn anothers_handle_reads_as_not_found() {
             native("tasks/cancel"),
         ]
     };
-    let nobody = "task_00000000000000000000000000";
-    let (foreign, unknown) = (asks(&stranger, &task), asks(&stranger, nobody));
+    let missing = "task_00000000000000000000000000";
+    let (foreign, unknown) = (asks(&other_user, &task), asks(&other_user, missing));
     for (foreign, unknown) in foreign.iter().zip(&unknown) {
-        assert_eq!(told(foreign, &task), told(unknown, nobody));
+        assert_eq!(blanked(foreign, &task), blanked(unknown, missing));
     }
     assert_eq!(foreign[0]["result"]["structuredContent"]["status"], "not_found", "{}", foreign[0]);
     assert_eq!(foreign[2]["result"]["structuredContent"]["error_code"], "TASK_NOT_FOUND", "{}", foreign[2]);
     assert!(foreign[3..].iter().all(|reply| reply["error"]["code"] == -32602), "{foreign:?}");
-    let listed = stranger.call("get_task_status", &json!({}));
+    let listed = other_user.call("get_task_status", &json!({}));
     assert_eq!(listed["result"]["structuredContent"]["tasks"], json!([]), "{listed}");
     assert_eq!(owner.status_of(&task), "running");
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::http::Http;
 
-/// How long a daemon may take to open its doors on a busy machine.
+/// How long a daemon may take to open its listeners on a busy machine.
 const START_MAX: Duration = Duration::from_secs(30);
 
 pub struct Home {

@@ -56,7 +56,7 @@ impl Http {
         self.mcp_raw(&headers_for(body), replaced, body.to_string().as_bytes())
     }
 
-    /// A modern MCP request to another address of the same door.
+    /// A modern MCP request to another address of the same listener.
     pub fn mcp_at(&self, path: &str, body: &Value) -> Reply {
         self.raw_at(path, &headers_for(body), &[], body.to_string().as_bytes())
     }

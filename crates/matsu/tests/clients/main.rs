@@ -19,6 +19,7 @@ mod hold;
 mod home;
 mod http;
 mod native;
+mod notify;
 mod owners;
 mod python;
 mod relay;

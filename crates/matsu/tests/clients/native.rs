@@ -56,8 +56,26 @@ fn a_wait_as_a_task_outlives_the_daemon_and_ends_alone() {
     http.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
     let ended = ask(http, "tasks/get", json!({ "taskId": kept }));
     assert_eq!(ended["status"], "completed", "{ended}");
-    assert_eq!(ended["result"]["structuredContent"]["arrived"], json!([task]), "{ended}");
-    assert!(ended["result"]["content"][0]["text"].as_str().unwrap().contains("Something arrived"), "{ended}");
+    let said = &ended["result"]["structuredContent"];
+    assert_eq!((&said["task_id"], &said["status"]), (&json!(task), &json!("cancelled")), "{ended}");
+}
+
+#[test]
+fn a_wait_as_a_task_ends_with_what_was_waited_for() {
+    let home = Home::new();
+    let daemon = home.serve();
+    let http = daemon.http();
+    let (slow, never) = (http.submit(5_000), http.submit(600_000));
+    let arguments = json!({ "task_ids": [slow, never], "timeout": 60, "since": { &slow: 1, &never: 1 } });
+    let created = ask(http, "tools/call", json!({ "name": "get_task_status", "arguments": arguments }));
+    let wait = created["taskId"].as_str().unwrap_or_else(|| panic!("{created}"));
+    let ended = until("the wait is over", Duration::from_secs(20), || {
+        Some(ask(http, "tasks/get", json!({ "taskId": wait }))).filter(|now| now["status"] == "completed")
+    });
+    let said = &ended["result"]["structuredContent"];
+    assert_eq!((&said["ok"], &said["tasks"][0]["task_id"]), (&json!(true), &json!(slow)), "{ended}");
+    assert_eq!((&said["tasks"][0]["status"], &said["tasks"][1]["status"]), (&json!("completed"), &json!("running")));
+    assert!(said["tasks"][0]["result"].is_string(), "its own result: {ended}");
 }
 
 /// Some clients leave the header out on `tasks/…`, where it repeats what the body says.

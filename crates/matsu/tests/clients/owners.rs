@@ -1,4 +1,4 @@
-//! Two people on one daemon: no page, claim, evidence, door, rule or correction of one is shown to the other, by any
+//! Two people on one daemon: no page, claim, evidence, login, rule or correction of one is shown to the other, by any
 //! tool or route. Whatever names something of the other's reads as if it had never been given out.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use matsu_testkit::test_site::{KEY, TestSite};
 use serde_json::{Value, json};
 
-use crate::handles::{SECRET, let_somebody_else_in, told};
+use crate::handles::{SECRET, blanked, let_somebody_else_in};
 use crate::home::{Daemon, Home, until};
 use crate::http::Http;
 
@@ -14,7 +14,7 @@ const DIARY: &str = "The diary of Ann says that long polling reduces token use b
 const MEMBERS: &str = "Only members read this sentence";
 const RULE: &str = "ann-knows.example.org";
 
-struct House {
+struct Installation {
     site: TestSite,
     _home: Home,
     _daemon: Daemon,
@@ -22,7 +22,7 @@ struct House {
     bob: Http,
 }
 
-impl House {
+impl Installation {
     fn open() -> Self {
         let site = TestSite::start().unwrap();
         let mut home = Home::new();
@@ -41,13 +41,13 @@ impl House {
         Self { site, _home: home, _daemon: daemon, ann, bob }
     }
 
-    /// A task with a page behind a login, a closed door, a document of this machine, and pages that everybody sees.
+    /// A task with a page behind a login, an open auth item, a document of this machine, and pages that everybody sees.
     fn research(&self, who: &Http) -> String {
         let made = who.says("create_task", &json!({ "query": "Does long polling cut token use?" }));
         let task = made["task_id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
         let web = [
             format!("members read about long polling {}", self.site.url(0, "/members/0")),
-            format!("a closed door {}", self.site.url(1, "/members/2")),
+            format!("a page with a login {}", self.site.url(1, "/members/2")),
             format!(
                 "long polling token use {} {}",
                 self.site.url(2, "/en/long-polling/0"),
@@ -72,7 +72,7 @@ impl House {
 }
 
 fn materials(who: &Http, task: &str) -> Value {
-    let options = json!({ "limit": 200, "include_graph": true, "include_fragments": true });
+    let options = json!({ "limit": 200, "include_graph": true, "include_fragments": true, "detail": "full" });
     who.says("get_materials", &json!({ "task_id": task, "options": options }))
 }
 
@@ -81,7 +81,7 @@ struct Names {
     task: String,
     claim: String,
     edge: String,
-    door: String,
+    login: String,
 }
 
 impl Names {
@@ -90,38 +90,38 @@ impl Names {
         let claim = &found["claims"][0];
         let edges = found["claims"].as_array().unwrap().iter().flat_map(|claim| claim["evidence"].as_array().unwrap());
         let edge = edges.clone().next().unwrap_or(&claim["origin"]);
-        let door = who.says("get_auth_queue", &json!({ "task_id": task }))["items"][0]["queue_id"].take();
+        let login = who.says("get_auth_queue", &json!({ "task_id": task }))["items"][0]["queue_id"].take();
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{found}")).to_owned();
-        Self { task: task.to_owned(), claim: text(&claim["id"]), edge: text(&edge["edge_id"]), door: text(&door) }
+        Self { task: task.to_owned(), claim: text(&claim["id"]), edge: text(&edge["edge_id"]), login: text(&login) }
     }
 
     /// Names of the same shape that were never given out.
-    fn nobodys(&self) -> Self {
+    fn with_unknown_ids(&self) -> Self {
         let other = |name: &str| {
             let (kind, rest) = name.split_once('_').unwrap();
             format!("{kind}_{}", "0".repeat(rest.len()))
         };
-        Self { task: other(&self.task), claim: other(&self.claim), edge: other(&self.edge), door: other(&self.door) }
+        Self { task: other(&self.task), claim: other(&self.claim), edge: other(&self.edge), login: other(&self.login) }
     }
 
     fn blank(&self, reply: &Value) -> String {
-        let all = [&self.task, &self.claim, &self.edge, &self.door];
+        let all = [&self.task, &self.claim, &self.edge, &self.login];
         let mut reply = reply.clone();
         reply["error_id"] = Value::Null;
-        all.iter().fold(told(&reply, &self.task), |text, name| text.replace(name.as_str(), "ID"))
+        all.iter().fold(blanked(&reply, &self.task), |text, name| text.replace(name.as_str(), "ID"))
     }
 
     /// What every tool of research says to these names, and the two that take any task.
     fn tools(&self, who: &Http) -> Vec<(String, Value)> {
-        let Self { task, claim, edge, door } = self;
+        let Self { task, claim, edge, login } = self;
         let calls = [
             ("queue_searches", json!({ "task_id": task, "queries": ["more"] })),
             ("get_status", json!({ "task_id": task, "wait": 5 })),
             ("get_materials", json!({ "task_id": task })),
             ("get_materials", json!({ "task_id": task, "options": { "format": "narrative" } })),
             ("get_auth_queue", json!({ "task_id": task })),
-            ("resolve_auth", json!({ "queue_id": door, "action": "skip" })),
-            ("resolve_auth", json!({ "queue_id": door, "action": "complete" })),
+            ("resolve_auth", json!({ "queue_id": login, "action": "skip" })),
+            ("resolve_auth", json!({ "queue_id": login, "action": "complete" })),
             ("feedback", json!({ "action": "claim_reject", "claim_id": claim, "reason": "mine now" })),
             ("feedback", json!({ "action": "claim_restore", "claim_id": claim })),
             ("feedback", json!({ "action": "edge_correct", "edge_id": edge, "correct_relation": "refutes" })),
@@ -144,11 +144,13 @@ impl Names {
             for method in methods.as_object().unwrap().keys().filter(|key| key.as_str() != "parameters") {
                 let method = method.to_uppercase();
                 let body = match (method.as_str(), path) {
-                    ("GET", _) | (_, "/tasks/{id}/retry" | "/tasks/{id}/apply") => Value::Null,
+                    ("GET", _) | (_, "/tasks/{id}/retry" | "/tasks/{id}/apply" | "/tasks/{id}/verify") => Value::Null,
+                    (_, "/tasks/{id}/undo-apply" | "/tasks/{id}/discard") => Value::Null,
+                    ("POST", "/tasks/{id}/send-back") => json!({ "comment": "again" }),
                     ("PATCH", "/tasks/{id}") => json!({ "status": "cancelled" }),
                     ("POST", "/tasks/{id}/searches") => json!({ "queries": ["more"] }),
                     ("POST", "/tasks/{id}/answer") => json!({ "id": "q1", "text": "yes" }),
-                    _ => panic!("{method} {path} is new: say what a stranger would send it"),
+                    _ => panic!("{method} {path} is new: write what another user would send it"),
                 };
                 let reply = who.rest(&method, &path.replace("{id}", &self.task), &body);
                 assert_eq!(reply.status, 404, "{method} {path}: {reply:?}");
@@ -158,11 +160,11 @@ impl Names {
         assert!(said.len() >= 10, "{said:?}");
         let claim = json!({ "action": "claim_reject", "claim_id": self.claim, "reason": "mine now" });
         let edge = json!({ "action": "edge_correct", "edge_id": self.edge, "correct_relation": "refutes" });
-        let door = json!({ "queue_id": self.door, "action": "skip" });
+        let login = json!({ "queue_id": self.login, "action": "skip" });
         for (method, path, body) in [
             ("POST", "/feedback", claim),
             ("POST", "/feedback", edge),
-            ("POST", "/auth-queue/resolve", door),
+            ("POST", "/auth-queue/resolve", login),
             ("GET", &format!("/auth-queue?task_id={}", self.task), Value::Null),
         ] {
             let reply = who.rest(method, path, &body);
@@ -175,24 +177,24 @@ impl Names {
 
 #[test]
 fn nothing_of_one_owner_reaches_another() {
-    let house = House::open();
-    let (ann, bob) = (&house.ann, &house.bob);
+    let installation = Installation::open();
+    let (ann, bob) = (&installation.ann, &installation.bob);
     let kept = ann.rest("POST", "/auth-queue/cookies", &json!({ "domain": "127.0.0.1", "cookies": KEY }));
     assert_eq!(kept.status, 200, "{kept:?}");
     let block = json!({ "action": "domain_block", "domain_pattern": RULE, "reason": "for the test" });
     assert_eq!(ann.says("feedback", &block)["ok"], true);
-    let of_ann = house.research(ann);
-    house.rests(ann, &of_ann, "1 search awaiting a login");
+    let of_ann = installation.research(ann);
+    installation.rests(ann, &of_ann, "1 search awaiting a login");
     let before = materials(ann, &of_ann);
     let text = before.to_string();
     assert!(text.contains(MEMBERS) && text.contains(DIARY), "{before:#}");
 
     // The same questions of somebody else, on the same sites: what Ann sees for her cookies or on her disk is not there.
-    let of_bob = house.research(bob);
-    house.rests(bob, &of_bob, "2 searches awaiting a login");
+    let of_bob = installation.research(bob);
+    installation.rests(bob, &of_bob, "2 searches awaiting a login");
     let seen = materials(bob, &of_bob);
     assert!(seen["total"].as_u64().unwrap() > 0 && seen.to_string().contains("/en/long-polling/0"), "{seen}");
-    let visits = house.site.visits_to("/members/0");
+    let visits = installation.site.visits_to("/members/0");
     let has_key = |with: bool| visits.iter().any(|visit| visit.headers.contains_key("cookie") == with);
     assert!(has_key(true) && has_key(false), "each asked for itself: {visits:?}");
     let lists = ["/tasks", "/jobs", "/auth-queue", "/feedback", "/rules", "/metrics/summary"];
@@ -202,15 +204,17 @@ fn nothing_of_one_owner_reaches_another() {
     }
     shown.push_str(&seen.to_string());
     let names = Names::of(ann, &of_ann);
-    for never in [MEMBERS, "diary of Ann", RULE, &names.task, &names.claim, &names.edge, &names.door] {
+    for never in [MEMBERS, "diary of Ann", RULE, &names.task, &names.claim, &names.edge, &names.login] {
         assert!(!shown.contains(never), "{never}: {shown}");
     }
 
     // Whoever knows the names learns no more than from names that were never given out.
-    let nobody = names.nobodys();
-    for (foreign, unknown) in [(names.tools(bob), nobody.tools(bob)), (names.routes(bob), nobody.routes(bob))] {
+    let unknown_names = names.with_unknown_ids();
+    for (foreign, unknown) in
+        [(names.tools(bob), unknown_names.tools(bob)), (names.routes(bob), unknown_names.routes(bob))]
+    {
         for ((asked, foreign), (_, unknown)) in foreign.iter().zip(&unknown) {
-            assert_eq!(names.blank(foreign), nobody.blank(unknown), "{asked}");
+            assert_eq!(names.blank(foreign), unknown_names.blank(unknown), "{asked}");
         }
     }
     let of_domain = json!({ "target": "domain", "domain": "127.0.0.2", "action": "skip" });
@@ -218,7 +222,7 @@ fn nothing_of_one_owner_reaches_another() {
 
     // And nothing of all that has touched what is Ann's.
     assert_eq!(materials(ann, &of_ann), before);
-    let status = house.rests(ann, &of_ann, "1 search awaiting a login");
+    let status = installation.rests(ann, &of_ann, "1 search awaiting a login");
     assert_eq!(
         (&status["status"], &status["auth_queue"]["pending_count"]),
         (&json!("exploring"), &json!(1)),

@@ -76,40 +76,40 @@ macro_rules! behaviours {
 }
 
 behaviours! {
-    b01_exactly_ten_tools_with_schemas;
-    b02_budgets_are_reported_and_enforced;
-    b03_a_hundred_searches_are_queued_at_once;
-    b03_ten_thousand_queued_searches_slow_nobody_down;
-    b04_bad_input_is_named_and_queues_nothing;
-    b05_one_id_names_a_search_everywhere;
-    b06_equal_queries_are_queued_once;
-    b07_priority_then_order_and_two_at_a_time;
-    b08_a_wait_wakes_when_something_changes;
-    b09_everyone_wakes_and_nothing_is_lost;
-    b10_an_idle_task_does_not_hold_its_caller;
-    b11_a_failure_reads_as_failed_and_work_goes_on;
-    b12_a_graceful_stop_keeps_what_runs;
-    b13_an_immediate_stop_ends_everything_of_its_task_alone;
-    b14_soft_cleanup_touches_nothing_of_others;
-    b15_orphans_go_and_nothing_else;
-    b19_a_claim_does_not_confirm_itself;
-    b20_three_sources_satisfy;
-    b21_materials_are_bounded_and_every_claim_resolves;
-    b21_three_hundred_and_thirty_three_claims_fit;
-    b21_five_searches_cost_few_calls_and_bytes;
-    b22_a_blocked_domain_stays_blocked;
-    b23_corrections_show_at_once;
-    b24_a_closed_door_is_one_item;
-    b26_calibration_is_measured_and_can_be_undone;
-    b29_a_side_that_is_down_leaves_the_rest_responsive;
-    b30_the_whole_way_and_a_soak;
+    exactly_ten_tools_with_schemas;
+    budgets_are_reported_and_enforced;
+    a_hundred_searches_are_queued_at_once;
+    ten_thousand_queued_searches_slow_no_call_down;
+    bad_input_is_named_and_queues_nothing;
+    one_id_names_a_search_everywhere;
+    equal_queries_are_queued_once;
+    priority_then_order_and_two_at_a_time;
+    a_wait_wakes_when_something_changes;
+    everyone_wakes_and_nothing_is_lost;
+    an_idle_task_does_not_hold_its_caller;
+    a_failure_reads_as_failed_and_work_goes_on;
+    a_graceful_stop_keeps_what_runs;
+    an_immediate_stop_ends_everything_of_its_task_alone;
+    soft_cleanup_touches_nothing_of_others;
+    orphans_go_and_nothing_else;
+    a_claim_does_not_confirm_itself;
+    three_sources_satisfy;
+    materials_are_bounded_and_every_claim_resolves;
+    three_hundred_and_thirty_three_claims_fit;
+    five_searches_cost_few_calls_and_bytes;
+    a_blocked_domain_stays_blocked;
+    corrections_show_at_once;
+    a_page_that_needs_a_login_is_one_item;
+    calibration_is_measured_and_can_be_undone;
+    a_side_that_is_down_leaves_the_rest_responsive;
+    the_whole_way_and_a_soak;
     local_search_finds_words_of_two_letters;
 }
 
 #[test]
-fn b16_a_killed_daemon_costs_nothing() {
+fn a_killed_daemon_costs_nothing() {
     let lab = Lab::new(&[]);
-    lab.show("b16_a_killed_daemon_costs_nothing");
+    lab.show("a_killed_daemon_costs_nothing");
     for page in 0..3_u8 {
         let visits = lab.site.visits_to("/en/").into_iter().filter(|visit| visit.site == page).count();
         assert_eq!(visits, 1, "what was stored before is not asked for again: site {page}");
@@ -119,16 +119,16 @@ fn b16_a_killed_daemon_costs_nothing() {
 }
 
 #[test]
-fn b17_a_budget_of_five_pages_is_five_pages() {
+fn a_budget_of_five_pages_is_five_pages() {
     let lab = Lab::new(&[]);
-    lab.show("b17_a_budget_of_five_pages_is_five_pages");
+    lab.show("a_budget_of_five_pages_is_five_pages");
     assert_eq!(lab.site.visits_to("/en/").len(), 5, "as the sites themselves have counted");
 }
 
 #[test]
-fn b18_sites_are_asked_politely() {
+fn sites_are_asked_politely() {
     let lab = Lab::new(&[("MATSU_RESEARCH_STEP_MS", "400")]);
-    lab.show("b18_sites_are_asked_politely");
+    lab.show("sites_are_asked_politely");
     let visits = lab.site.visits_to("/en/");
     let mut times: Vec<i64> = visits.iter().filter(|visit| visit.site == 0).map(|visit| visit.at.as_millis()).collect();
     times.sort_unstable();
@@ -141,41 +141,41 @@ fn b18_sites_are_asked_politely() {
 }
 
 #[test]
-fn b18_a_site_has_its_share_of_a_day() {
+fn a_site_has_its_share_of_a_day() {
     let lab = Lab::new(&[("MATSU_RESEARCH_STEP_MS", "1"), ("MATSU_RESEARCH_DAILY_MAX", "3")]);
-    lab.show("b18_a_site_has_its_share_of_a_day");
+    lab.show("a_site_has_its_share_of_a_day");
     let visits = lab.site.visits_to("/en/");
     assert_eq!(visits.iter().filter(|visit| visit.site == 0).count(), 3, "over both workers: {visits:?}");
 }
 
 #[test]
-fn b25_an_opened_door_lets_its_searches_go_on() {
+fn a_finished_login_lets_its_searches_go_on() {
     let lab = Lab::new(&[("MATSU_RESEARCH_AUTH_KEPT", "12")]);
-    lab.show("b25_an_opened_door_lets_its_searches_go_on");
+    lab.show("a_finished_login_lets_its_searches_go_on");
     let with_key = lab.site.visits().into_iter().filter(|visit| visit.headers.contains_key("cookie"));
     assert!(with_key.clone().count() > 0 && with_key.clone().all(|visit| visit.site == 0), "for matching hosts alone");
 }
 
 #[test]
-fn b27_pages_that_give_orders_are_data() {
+fn pages_that_give_orders_are_data() {
     let lab = Lab::new(&[]);
-    lab.show("b27_pages_that_give_orders_are_data");
+    lab.show("pages_that_give_orders_are_data");
     assert_eq!(lab.site.leaks().len(), 0, "no link of a page is followed");
 }
 
 #[test]
-fn b27_a_browser_reaches_nothing_inside() {
+fn a_browser_reaches_nothing_inside() {
     let lab = Lab::new(&[("MATSU_RESEARCH_BROWSER", "auto")]);
     if !["chromium", "chromium-browser", "google-chrome"].iter().any(|name| Path::new("/usr/bin").join(name).exists()) {
         return;
     }
-    lab.show("b27_a_browser_reaches_nothing_inside");
+    lab.show("a_browser_reaches_nothing_inside");
     assert!(lab.site.visits_to("/scripted").len() >= 2, "read plainly, and then in a browser");
     assert_eq!(lab.site.leaks().len(), 0, "{:?}", lab.site.leaks());
 }
 
 #[test]
-fn b29_a_model_that_is_down_fails_visibly_and_slows_nobody_down() {
+fn a_model_that_is_down_fails_visibly_and_slows_no_other_search() {
     let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let lab = Lab::new(&[("MATSU_RESEARCH_MODEL", "away")]);
     let provider =
@@ -183,11 +183,11 @@ fn b29_a_model_that_is_down_fails_visibly_and_slows_nobody_down() {
     let folder = lab.home.folder().join(".config/matsu");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.toml"), provider).unwrap();
-    lab.show("b29_a_model_that_is_down_fails_visibly_and_slows_nobody_down");
+    lab.show("a_model_that_is_down_fails_visibly_and_slows_no_other_search");
 }
 
 #[test]
-fn b28_errors_are_for_the_reader() {
+fn errors_are_for_the_reader() {
     let lab = Lab::new(&[]);
-    lab.show("b28_errors_are_for_the_reader");
+    lab.show("errors_are_for_the_reader");
 }

@@ -70,7 +70,7 @@ fn a_connection_that_says_it_is_a_runs_needs_the_key_of_that_run() {
 
 /// A relay as it was before relays had tokens.
 #[test]
-fn a_relay_of_an_older_version_sees_the_tools_and_is_told_to_restart() {
+fn a_relay_of_an_older_version_sees_the_tools_and_is_asked_to_restart() {
     let home = Home::sqlite();
     let daemon = home.serve();
     let task = daemon.api.submit(vec![noop()]);

@@ -54,8 +54,8 @@ fn a_command_line_makes_claims_in_research() {
     let answer: Value = home.run_json(&["research", "long polling token use", "--dir", &folder, "--config", &config]);
     let claims = answer["claims"].as_array().unwrap();
     assert!(claims.iter().any(|claim| claim["text"] == "A program states it."), "{answer}");
-    let config = home_with("[research]\nmodel = \"agent:nobody\"\n");
+    let config = home_with("[research]\nmodel = \"agent:unknown\"\n");
     let file = config.path("config.toml").display().to_string();
     let refused = config.run(&["research", "anything", "--config", &file]);
-    assert!(refused.code == 1 && refused.err.contains("research.model: there is no agent nobody"), "{refused:?}");
+    assert!(refused.code == 1 && refused.err.contains("research.model: there is no agent unknown"), "{refused:?}");
 }

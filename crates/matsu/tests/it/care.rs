@@ -187,7 +187,7 @@ fn two_nodes_whose_data_directories_have_the_same_name_share_a_store() {
 
 /// Clients that came, said half a word or nothing, and are never heard of again.
 #[test]
-fn half_open_connections_keep_nobody_else_out() {
+fn half_open_connections_keep_no_client_out() {
     let home = Home::sqlite();
     let mut daemon = home.serve();
     let mut silent = Vec::new();

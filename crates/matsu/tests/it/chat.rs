@@ -93,11 +93,11 @@ fn once(home: &Home, args: &[&str], question: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn b25_the_documented_commands_start() {
+fn the_documented_commands_start() {
     let home = scripted(&json!([{ "text": ["You said: {message}"] }]));
     let mut talk = Talk::start(&home, &[]);
     for line in
-        ["a note", "@echo hello", "@nobody hello", "/model echo", "without a name", "/cost", "/help", "/nonsense"]
+        ["a note", "@echo hello", "@unknown hello", "/model echo", "without a name", "/cost", "/help", "/nonsense"]
     {
         talk.say(line);
     }
@@ -105,7 +105,7 @@ fn b25_the_documented_commands_start() {
     let said = talk.leave();
     for words in [
         "[echo]: You said: @echo hello",
-        "nobody here is called @nobody",
+        "there is no model @unknown here",
         "[echo]: You said: without a name",
         "tokens in",
         "/history save NAME",
@@ -132,7 +132,7 @@ fn without_a_model_it_says_what_to_do() {
 }
 
 #[test]
-fn b22_chats_are_named_loaded_and_exported() {
+fn chats_are_named_loaded_and_exported() {
     let home = scripted(&json!([{ "text": ["fine"] }]));
     let file = home.path("plans.json");
     let mut talk = Talk::start(&home, &[]);

@@ -35,10 +35,10 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let plain = show(&[], None);
     assert_eq!(setting(&plain, "slots.cpu"), ("7".to_owned(), file.display().to_string()));
     assert_eq!(setting(&plain, "slots.agent_chat"), ("20".to_owned(), "default".to_owned()));
-    let told = show(&[], Some("9"));
-    assert_eq!(setting(&told, "slots.cpu"), ("9".to_owned(), "environment MATSU_SLOTS_CPU".to_owned()));
-    assert_eq!(setting(&told, "slots.agent_cli").0, "6");
-    assert_eq!(setting(&told, "store.url").0, "memory:");
+    let shown = show(&[], Some("9"));
+    assert_eq!(setting(&shown, "slots.cpu"), ("9".to_owned(), "environment MATSU_SLOTS_CPU".to_owned()));
+    assert_eq!(setting(&shown, "slots.agent_cli").0, "6");
+    assert_eq!(setting(&shown, "store.url").0, "memory:");
     let flagged = show(&["--store", "postgres://me:secret@localhost/db"], None);
     assert_eq!(setting(&flagged, "store.url"), ("postgres://me:…@localhost/db".to_owned(), "flag".to_owned()));
 }
@@ -140,9 +140,9 @@ fn an_address_that_is_no_store_is_refused_with_the_kinds_there_are() {
     let home = Home::sqlite();
     assert_refused(&home.run(&["tasks", "--store", "mysql://x"]), &["sqlite:PATH", "postgres://"]);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = home.run(&["tasks", "--store", &format!("postgres://u:geheim@{closed}/db")]);
-    assert_refused(&nobody, &["not available"]);
-    assert!(!nobody.err.contains("geheim"), "{nobody:?}");
+    let unknown = home.run(&["tasks", "--store", &format!("postgres://u:geheim@{closed}/db")]);
+    assert_refused(&unknown, &["not available"]);
+    assert!(!unknown.err.contains("geheim"), "{unknown:?}");
 }
 
 #[test]

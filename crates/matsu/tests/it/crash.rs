@@ -121,7 +121,7 @@ fn a_stop_that_was_asked_for_outlives_a_crash() {
     let asked = std::thread::spawn(move || api.send("PATCH", &path, Some(&json!({ "status": "cancelled" }))));
     until("the stop is written down", SOON, || first.api.task(&task)["stop"].as_object().map(drop));
     first.process.kill();
-    assert!(asked.join().unwrap().is_err(), "nobody was there to answer");
+    assert!(asked.join().unwrap().is_err(), "no process was there to answer");
     let second = home.serve();
     assert_eq!(second.api.ended(&task, SOON)["status"], "cancelled");
     assert_eq!(only_job(&second.api, &task)["state"], "cancelled");

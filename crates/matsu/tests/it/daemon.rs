@@ -1,4 +1,4 @@
-//! A daemon that nobody needs ends by itself; one of another version makes room; neither loses work.
+//! An unused daemon ends by itself; one of another version ends on request; neither loses work.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -64,7 +64,7 @@ fn an_unfinished_job_keeps_the_daemon() {
     assert_eq!(home.run_json(&["status", &task])["status"], "completed");
 }
 
-/// Two versions and four jobs: one that runs, one that waits, and two that come while room is made.
+/// Two versions and four jobs: one that runs, one that waits, and two that come while it ends.
 fn another_version_takes_over(backend: Backend) {
     let home = Home::new(backend).with_variable("MATSU_SLOTS_AGENT_CLI", "1");
     let mut old = home.serve();
@@ -74,7 +74,7 @@ fn another_version_takes_over(backend: Backend) {
     let new = home.start(&["serve", "--test-jobs", "--port", "0", "--as-version", "9.9"]);
     let info = || over_socket(&home.data("matsu.sock"), "GET", "/control/info", None).unwrap().json();
     until("the old one was asked", SOON, || (info()["handing_over_to"] == "9.9").then_some(()));
-    assert!(new.said().contains("it will make room for 9.9"), "{}", new.said());
+    assert!(new.said().contains("9.9 can start when they have ended"), "{}", new.said());
 
     // Until then it serves as before, only it starts nothing.
     let later = old.api.submit(vec![noop()]);
@@ -138,6 +138,6 @@ fn a_newcomer_that_dies_takes_its_wish_with_it() {
     assert_eq!(old.api.jobs_of(&held_back)[0]["state"], "queued");
     new.kill();
     assert_eq!(old.api.ended(&held_back, SOON)["status"], "completed");
-    assert_eq!(old.api.jobs_of(&runs)[0]["state"], "running", "and nobody made room for the dead");
+    assert_eq!(old.api.jobs_of(&runs)[0]["state"], "running", "and the store was not given to a dead process");
     assert_eq!(successor(), json!(null));
 }

@@ -111,15 +111,15 @@ fn tells_what_happens_and_goes_on_where_it_broke_off() {
     by_query.until("the end of the second task", is_end_of(&second));
     let last_event_id = format!("Last-Event-ID: {cursor}");
     let mut by_header = Events::open(api, "/api/v1/events", &[&bearer(api), &last_event_id]);
-    let told = by_header.until("the end of the second task", |event| {
-        assert_ne!(event.data["task_id"], first, "told twice");
+    let resent = by_header.until("the end of the second task", |event| {
+        assert_ne!(event.data["task_id"], first, "sent twice");
         event.data["task_id"] == second && event.data["status"] == "completed"
     });
-    assert_eq!(told.name, "task");
+    assert_eq!(resent.name, "task");
 }
 
 #[test]
-fn jobs_are_told_to_who_follows_them() {
+fn job_events_go_to_streams_that_follow_them() {
     let home = Home::sqlite();
     let daemon = home.serve();
     let api = &daemon.api;

@@ -13,7 +13,7 @@ use matsu_core::ports::provider::Provider;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
 use matsu_runtime::agentic_loop::{Event, LoopOptions, execute_with_tools};
-use matsu_runtime::chat::{Room, Rooms, Roster};
+use matsu_runtime::chat::{OpenChat, OpenChats, Roster};
 use matsu_store::{OpenOptions, Synchronous};
 use matsu_testkit::model_server::{ModelServer, Reply, Script};
 use serde_json::json;
@@ -71,15 +71,15 @@ async fn the_loop_adds_at_most_five_milliseconds_to_a_bare_stream() {
     assert!(with <= alone + Duration::from_millis(5), "{alone:?} bare, {with:?} through the loop");
 }
 
-async fn first_token(room: &Room) -> Duration {
-    let posted = room.post("@fast hello").await.unwrap();
+async fn first_token(open_chat: &OpenChat) -> Duration {
+    let posted = open_chat.post("@fast hello").await.unwrap();
     let (began, mut first) = (Instant::now(), None);
     let mut tell = |_: &str, event: &Event| {
         if matches!(event, Event::Text(_)) && first.is_none() {
             first = Some(began.elapsed());
         }
     };
-    room.answer(&posted, LoopOptions::new(Clock::system()), &mut tell).await.unwrap();
+    open_chat.answer(&posted, LoopOptions::new(Clock::system()), &mut tell).await.unwrap();
     first.unwrap()
 }
 
@@ -91,18 +91,19 @@ async fn fifty_chats_that_speak_at_once_do_not_delay_a_first_token() {
     let talker: Arc<dyn Provider> = Arc::new(Scripted::new("talker", talk, Clock::system()));
     let options = OpenOptions { synchronous: Synchronous::Normal, clock: Clock::system() };
     let store = matsu_store::open("memory:", options).await.unwrap().store;
-    let rooms = Rooms { store, clock: Clock::system(), roster: Roster::new(vec![provider(&server), talker], None) };
+    let open_chats =
+        OpenChats { store, clock: Clock::system(), roster: Roster::new(vec![provider(&server), talker], None) };
     let owner = Principal::local_user();
-    let chats = join_all((0..50).map(|_| rooms.open(&owner, &[], ChatPlace::Page))).await;
-    let chats: Vec<Room> = chats.into_iter().map(Result::unwrap).collect();
+    let chats = join_all((0..50).map(|_| open_chats.open(&owner, &[], ChatPlace::Page))).await;
+    let chats: Vec<OpenChat> = chats.into_iter().map(Result::unwrap).collect();
 
     let mut alone = Vec::new();
     for _ in 0..ROUNDS {
         alone.push(first_token(&chats[0]).await);
     }
-    let talking = join_all(chats[1..].iter().map(|room| async move {
-        let posted = room.post("@talker go").await.unwrap();
-        room.answer(&posted, LoopOptions::new(Clock::system()), &mut |_: &str, _: &Event| {}).await.unwrap();
+    let talking = join_all(chats[1..].iter().map(|open_chat| async move {
+        let posted = open_chat.post("@talker go").await.unwrap();
+        open_chat.answer(&posted, LoopOptions::new(Clock::system()), &mut |_: &str, _: &Event| {}).await.unwrap();
     }));
     let measured = async {
         let mut among = Vec::new();

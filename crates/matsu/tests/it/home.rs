@@ -12,7 +12,7 @@ use crate::api::{Api, until};
 use crate::process::Process;
 use crate::stores;
 
-/// How long a daemon may take to open its doors on a busy machine.
+/// How long a daemon may take to open its listeners on a busy machine.
 pub const START_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,9 @@ impl Home {
     }
 
     pub fn sqlite() -> Self {
-        let home = Self::with_store(String::new());
-        let store = format!("sqlite:{}", home.data("matsu.db").display());
-        Self { store, ..home }
+        let mut home = Self::with_store(String::new());
+        home.store = format!("sqlite:{}", home.data("matsu.db").display());
+        home
     }
 
     pub fn with_store(store: String) -> Self {
@@ -69,13 +69,17 @@ impl Home {
         let documents = folder.path().join("some documents");
         std::fs::create_dir(&documents).unwrap();
         let documents = documents.display().to_string();
-        let variables = vec![("MATSU_RESEARCH_FOLDERS".to_owned(), documents)];
+        // A daemon that a command starts must not look for the port of the user's own.
+        let variables = [("MATSU_RESEARCH_FOLDERS", documents.as_str()), ("MATSU_SERVER_PORT", "0")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { folder, store, variables, started: AtomicUsize::new(0) }
     }
 
     /// Another data directory on the same store.
     pub fn neighbour(&self) -> Self {
-        Self { variables: self.variables.clone(), ..Self::with_store(self.store.clone()) }
+        let mut home = Self::with_store(self.store.clone());
+        home.variables.clone_from(&self.variables);
+        home
     }
 
     #[must_use]
@@ -131,7 +135,7 @@ impl Home {
         Process::start(command, self.path(&format!("log.{nth}")))
     }
 
-    /// A daemon with the test jobs, its doors open.
+    /// A daemon with the test jobs, its listeners open.
     pub fn serve(&self) -> Daemon {
         self.serve_with(&[])
     }
@@ -143,6 +147,23 @@ impl Home {
 
     pub fn work(&self) -> Process {
         self.start(&["worker", "--test-jobs"])
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A daemon that a command has started outlives the command; it must not outlive the test.
+        let server = std::fs::read_to_string(self.data("server.json")).unwrap_or_default();
+        let server: Value = serde_json::from_str(&server).unwrap_or_default();
+        let pid =
+            server["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+        let line = |pid: rustix::process::Pid| std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+        let folder = self.folder.path().to_string_lossy().into_owned();
+        if let Some(pid) = pid
+            && line(pid).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&folder))
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
     }
 }
 

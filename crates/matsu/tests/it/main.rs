@@ -39,6 +39,7 @@ mod research;
 mod research_states;
 mod route_walk;
 mod serve;
+mod setup;
 mod soak;
 mod stores;
 mod strangers;

@@ -59,7 +59,7 @@ pub fn hears(daemon: &Daemon, chat: &str, state: &str, words: &str) -> Value {
 }
 
 #[test]
-fn a_line_is_answered_in_the_background_by_whoever_is_meant() {
+fn a_line_is_answered_in_the_background_by_the_models_it_names() {
     let home = home();
     let daemon = serve(&home);
     let models = daemon.api.get("/api/v1/models")["items"].as_array().unwrap().clone();
@@ -73,9 +73,9 @@ fn a_line_is_answered_in_the_background_by_whoever_is_meant() {
     let who: Vec<&str> = all.iter().map(|message| message["sender_id"].as_str().unwrap()).collect();
     assert_eq!(who, ["user", "user", "echo", "other"]);
     let refused = |path: &str, body: Value| daemon.api.send("POST", path, Some(&body)).unwrap();
-    let unknown = refused(&format!("/api/v1/chats/{chat}/messages"), json!({ "content": "@nobody hi" }));
+    let unknown = refused(&format!("/api/v1/chats/{chat}/messages"), json!({ "content": "@unknown hi" }));
     assert_eq!((unknown.status, unknown.json()["error_code"].as_str()), (400, Some("INVALID_PARAMS")));
-    assert_eq!(refused("/api/v1/chats", json!({ "models": ["nobody"] })).status, 400);
+    assert_eq!(refused("/api/v1/chats", json!({ "models": ["unknown"] })).status, 400);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn own_tools_are_called_without_a_hop() {
 }
 
 #[test]
-fn b20_chats_do_not_wait_for_each_other_and_a_stop_keeps_what_came() {
+fn chats_do_not_wait_for_each_other_and_a_stop_keeps_what_came() {
     let home = home();
     let daemon = serve(&home);
     let (slow, quick) = (open(&daemon, &["echo"]), open(&daemon, &["echo"]));
@@ -191,15 +191,15 @@ fn the_doctor_looks_at_models_and_servers() {
     std::fs::create_dir_all(home.data_dir()).unwrap();
     std::fs::write(home.data("mcp.json"), servers.to_string()).unwrap();
     let config = home.path("config.toml").display().to_string();
-    let told = home.run(&["doctor", "--json", "--config", &config]).json();
+    let text = home.run(&["doctor", "--json", "--config", &config]).json();
     let finding = |what: &str| {
-        let findings = told["findings"].as_array().unwrap().iter();
-        findings.clone().find(|finding| finding["what"] == what).unwrap_or_else(|| panic!("{told}")).clone()
+        let findings = text["findings"].as_array().unwrap().iter();
+        findings.clone().find(|finding| finding["what"] == what).unwrap_or_else(|| panic!("{text}")).clone()
     };
     assert_eq!(
         (finding("models")["state"].as_str(), finding("models")["detail"].as_str()),
         (Some("ok"), Some("echo answers, other answers (keys are not tried: that would cost money)"))
     );
-    assert!(finding("mcp")["detail"].as_str().unwrap().contains("gone"), "{told}");
+    assert!(finding("mcp")["detail"].as_str().unwrap().contains("gone"), "{text}");
     assert_eq!(finding("mcp")["state"], "problem");
 }

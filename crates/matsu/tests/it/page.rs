@@ -1,4 +1,4 @@
-//! The page's doors: signing in by a code that works once, the two halves of a session, what others may not do.
+//! Access to the page: signing in by a code that works once, the two halves of a session, what others may not do.
 
 use matsu_core::clock::Clock;
 use rustix::process::Signal;
@@ -297,11 +297,11 @@ fn assert_fits(document: &Value, schema: &Value, value: &Value, at: &str) {
 fn the_doctor_says_the_same_to_the_page() {
     let home = Home::sqlite();
     let daemon = home.serve();
-    let told = daemon.api.get("/api/v1/doctor");
+    let text = daemon.api.get("/api/v1/doctor");
     let printed = home.run_json(&["doctor"]);
     let names = |report: &Value| -> Vec<Value> {
         report["findings"].as_array().unwrap().iter().map(|finding| finding["what"].clone()).collect()
     };
-    assert_eq!(told["ok"], true, "{told}");
-    assert_eq!(names(&told), names(&printed));
+    assert_eq!(text["ok"], true, "{text}");
+    assert_eq!(names(&text), names(&printed));
 }

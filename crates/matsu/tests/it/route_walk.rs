@@ -44,7 +44,14 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("wait_for_task", Gets::Nothing),
     ("read_task_log", Gets::Nothing),
     ("read_task_diff", Gets::Nothing),
+    ("read_task_receipt", Gets::Nothing),
+    ("list_task_questions", Gets::Nothing),
+    ("verify_task_receipt", Gets::Nothing),
     ("apply_task_diff", Gets::Nothing),
+    ("undo_task_apply", Gets::Nothing),
+    ("discard_task_diff", Gets::Nothing),
+    ("send_task_back", Gets::Nothing),
+    ("list_branches", Gets::EmptyList),
     ("answer_task", Gets::Nothing),
     ("list_agent_definitions", Gets::Shared),
     ("list_jobs", Gets::EmptyList),
@@ -108,6 +115,11 @@ const NOTHING_TO_DO: &[&str] = &[
     "read_task_log",
     "read_task_diff",
     "apply_task_diff",
+    "undo_task_apply",
+    "discard_task_diff",
+    "send_task_back",
+    "read_task_receipt",
+    "verify_task_receipt",
     "answer_task",
     "answer_in_chat",
     "answer_call",
@@ -183,7 +195,7 @@ impl Stage {
             Some("sessions") => (self.ids.session.as_str(), "sess_00000000000000000000000000"),
             Some("tokens") => (self.ids.token.as_str(), "tok_00000000000000000000000000"),
             Some("events") => (self.ids.stream.as_str(), "stream_00000000000000000000000000"),
-            Some("users") => ("bob", "nobody"),
+            Some("users") => ("bob", "unknown"),
             Some("tools") => ("get_task_status", "get_task_status"),
             _ => ("", ""),
         };
@@ -211,6 +223,7 @@ fn body_of(operation: &str) -> Option<Value> {
         "make_task" => json!({ "kind": "research", "query": "pines" }),
         "change_task" => json!({ "status": "cancelled" }),
         "answer_task" | "answer_in_chat" => json!({ "id": "q1", "text": "yes" }),
+        "send_task_back" => json!({ "comment": "again" }),
         "queue_searches" => json!({ "queries": ["pines"] }),
         "resolve_auth" => json!({ "target": "item", "queue_id": "iq_00000000000000000000000000", "action": "skip" }),
         "keep_cookies" => json!({ "domain": "bob.example.org", "cookies": "a=b" }),
@@ -236,7 +249,7 @@ fn body_of(operation: &str) -> Option<Value> {
 }
 
 /// An answer with this id blanked out, and what differs from call to call.
-fn told(reply: &Reply, path: &str) -> String {
+fn blanked(reply: &Reply, path: &str) -> String {
     let id = path.split('/').nth(4).unwrap_or_default();
     let mut body = serde_json::from_str::<Value>(&reply.body).unwrap_or_else(|_| json!(reply.body));
     if body.is_object() {
@@ -279,12 +292,12 @@ fn another_member_gets_no_byte_over_any_route() {
             continue;
         }
         let reply = stage.member.send(method, &real, body.as_ref()).unwrap();
-        stage.assert_clean(&what, &if gets == Gets::Nothing { told(&reply, &real) } else { reply.body.clone() });
+        stage.assert_clean(&what, &if gets == Gets::Nothing { blanked(&reply, &real) } else { reply.body.clone() });
         match gets {
             Gets::Nothing => {
                 let unknown = stage.member.send(method, &nowhere, body.as_ref()).unwrap();
                 assert_eq!(reply.status, 404, "{what}: {reply:?}");
-                assert_eq!(told(&reply, &real), told(&unknown, &nowhere), "{what}");
+                assert_eq!(blanked(&reply, &real), blanked(&unknown, &nowhere), "{what}");
             }
             Gets::EmptyList => assert_eq!((reply.status, &reply.json()["items"]), (200, &json!([])), "{what}"),
             Gets::Refused => assert_eq!(reply.status, 403, "{what}: {reply:?}"),
@@ -328,7 +341,10 @@ fn tool_arguments(tool: &str) -> Option<Value> {
         "use_agent" => json!({ "cli_name": "claude", "message": "hi", "run_async": true }),
         "use_agents" => json!({ "cli_names": ["claude"], "message": "hi", "run_async": true }),
         "get_task_status" | "cancel_task" => json!({ "task_id": "TASK" }),
-        "authenticate" => json!({ "agent_id": "nobody", "passkey": "guess", "project_id": "default" }),
+        "answer_question" => {
+            json!({ "task_id": "TASK", "job_id": "job_00000000000000000000000000", "question_id": "q1", "text": "yes" })
+        }
+        "authenticate" => json!({ "agent_id": "unknown", "passkey": "guess", "project_id": "default" }),
         "get_next_action" => json!({ "session_id": "SESSION", "timeout_seconds": 0 }),
         "get_notifications" | "logout" => json!({}),
         "send_message" => json!({ "content": "hello" }),
@@ -363,7 +379,11 @@ fn another_member_gets_no_byte_over_any_tool() {
         stage.assert_clean(&name, &foreign);
         let names_something = arguments != filled(&arguments, real);
         if names_something {
-            assert_eq!(foreign, said(nowhere), "{name} tells an id that exists from one that does not");
+            assert_eq!(
+                foreign,
+                said(nowhere),
+                "{name} answers differently for an id that exists and one that does not"
+            );
             let own = stage.daemon.api.post(&format!("/api/v1/tools/{name}"), &filled(&arguments, real));
             let is_missing = own["status"] == "not_found" || own.to_string().contains("NOT_FOUND");
             assert!(!is_missing, "{name} is not there for its owner: {own}");

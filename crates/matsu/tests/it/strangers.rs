@@ -158,11 +158,11 @@ fn an_unfinished_request_is_closed_in_time_and_a_long_wait_is_not() {
 }
 
 #[test]
-fn strangers_take_no_place_of_clients_with_a_key() {
+fn unauthenticated_connections_take_no_place_of_clients_with_a_key() {
     let home = Home::sqlite().with_variable("MATSU_SERVER_UNAUTHENTICATED_MAX", "8");
     let daemon = home.serve();
     let api = &daemon.api;
-    let strangers: Vec<TcpStream> = (0..40).map(|_| connect(api)).collect();
+    let connections: Vec<TcpStream> = (0..40).map(|_| connect(api)).collect();
     let task = api.submit(vec![sleep(3_000)]);
     let mut clients: Vec<TcpStream> = Vec::new();
     for _ in 0..100 {
@@ -178,10 +178,10 @@ fn strangers_take_no_place_of_clients_with_a_key() {
         answer.starts_with("HTTP/1.1 200")
     });
     assert_eq!(answered.filter(|is_good| *is_good).count(), 100);
-    // Of the strangers only as many are left as there is room for.
-    let open = strangers.into_iter().filter(|stranger| {
-        stranger.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
-        !matches!((&*stranger).read(&mut [0; 1]), Ok(0))
+    // Of the unauthenticated connections only as many are left as the limit allows.
+    let open = connections.into_iter().filter(|connection| {
+        connection.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        !matches!((&*connection).read(&mut [0; 1]), Ok(0))
     });
     assert!(open.count() <= 8);
 }

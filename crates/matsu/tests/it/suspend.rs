@@ -68,17 +68,17 @@ fn pass(span: Duration) {
     until("the time is over", span + SOON, || (began.elapsed() >= span).then_some(()));
 }
 
-fn a_short_sleep_harms_nobody(backend: Backend) {
+fn a_short_sleep_does_no_harm(backend: Backend) {
     let slept = sleep_through(backend, Duration::from_secs(5));
     assert_eq!((slept.jobs, slept.failed, slept.repeated), (15, 0, 0), "{slept:?}");
 }
 
 #[test]
-fn a_short_sleep_harms_nobody_on_sqlite() {
-    a_short_sleep_harms_nobody(Backend::Sqlite);
+fn a_short_sleep_does_no_harm_on_sqlite() {
+    a_short_sleep_does_no_harm(Backend::Sqlite);
 }
 
 #[test]
-fn a_short_sleep_harms_nobody_on_postgres() {
-    a_short_sleep_harms_nobody(Backend::Postgres);
+fn a_short_sleep_does_no_harm_on_postgres() {
+    a_short_sleep_does_no_harm(Backend::Postgres);
 }

@@ -20,7 +20,7 @@ fn the_page_about_tools_is_what_the_tools_say() {
 fn arguments_come_from_the_line_a_file_or_stdin_and_tools_are_listed() {
     let home = Home::sqlite();
     let listed = home.run_json(&["call"]);
-    assert_eq!(listed["items"].as_array().unwrap().len(), 21, "{listed}");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 22, "{listed}");
     let schema = home.run_json(&["call", "cancel_task", "--schema"]);
     assert_eq!(schema["input_schema"]["required"], json!(["task_id"]), "{schema}");
     let file = home.path("arguments.json");

@@ -22,6 +22,11 @@ fn input(agent: &str) -> RunInput {
         resume: false,
         continues: None,
         presence: None,
+        check: None,
+        retries: 0,
+        fallback: Vec::new(),
+        consent: None,
+        verifies: None,
     }
 }
 

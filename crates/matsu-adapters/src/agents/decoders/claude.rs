@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use matsu_core::run::{Answer, Question, Usage};
+use matsu_core::run::{Answer, Question};
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Codex's `--json`. `turn.completed` or `turn.failed` decides; the text is the last message.
 
-use matsu_core::run::Usage;
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,7 +3,8 @@
 //! It can always be answered: after a `question` the program reads a line `{"type":"answer",…}` from
 //! its stdin, which stays open.
 
-use matsu_core::run::{Answer, Question, Usage};
+use matsu_core::run::{Answer, Question};
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Gemini CLI's `stream-json`. The `result` event decides, but has no text; that is what the assistant said.
 
-use matsu_core::run::Usage;
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

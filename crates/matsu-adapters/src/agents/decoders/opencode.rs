@@ -1,6 +1,6 @@
 //! opencode's `--format json`. It has no final event: the last step's reason must be `stop`, and there was no error.
 
-use matsu_core::run::Usage;
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use matsu_core::confinement::Confinement;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::agent::{Login, RunEvent, RunOrder, Say, StartError};
-use matsu_core::run::Confinement;
 use matsu_core::secret;
 use tokio::net::UnixStream;
 
@@ -177,6 +177,7 @@ impl CliHost {
             socket_key: order.socket_key.reveal().to_string(),
             secret: run_secret,
             boot_id: self.boot_id(),
+            check: None,
         };
         // Locked before it can be found, so that it is never taken for one whose supervisor is gone.
         let lock = folder.lock().map_err(error)?;
@@ -247,6 +248,7 @@ fn prompt<'a>(definition: &'a Definition, order: &'a RunOrder) -> Cow<'a, str> {
         Say::Message => Cow::Borrowed(&order.input.message),
         Say::GoOn => Cow::Borrowed(&definition.go_on),
         Say::BeginElsewhere => Cow::Owned(format!("{ELSEWHERE}\n\n{}", order.input.message)),
+        Say::Feedback => Cow::Borrowed(order.feedback.as_deref().unwrap_or(&definition.go_on)),
         Say::GoOnAfterRestart => Cow::Owned(format!("{RESTARTED} {}", definition.go_on)),
     }
 }

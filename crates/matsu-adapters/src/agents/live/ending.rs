@@ -1,5 +1,6 @@
 //! The end of a run: its last words, what it changed, and the verdict.
 
+use matsu_core::confinement::Confinement;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::ports::agent::{RunEnd, RunEvent, Verdict};
 
@@ -26,7 +27,7 @@ impl CliRun {
         }
     }
 
-    fn ended(&mut self, Closed { changes, left }: Closed) -> RunEvent {
+    fn ended(&mut self, Closed { changes, left, is_lost }: Closed) -> RunEvent {
         if let Some(changes) = &changes {
             self.place.head = Some(changes.head.clone());
             if !changes.branch.is_empty() {
@@ -42,7 +43,10 @@ impl CliRun {
             Reading::Stream { decoder, .. } => Some(decoder.outcome()),
         };
         let stderr_tail = self.stderr_tail.text();
-        let verdict = self.verdict(outcome.as_ref(), exit, &stderr_tail);
+        let verdict = match self.verdict(outcome.as_ref(), exit, &stderr_tail) {
+            Verdict::Success if is_lost => lost_folder(&self.definition.name),
+            verdict => verdict,
+        };
         let end = RunEnd {
             exit_code: exit.code,
             verdict,
@@ -52,6 +56,10 @@ impl CliRun {
             changes,
             confinement: Some(self.level),
             left_work: left,
+            ended_at: match &self.end {
+                Some(End::Recorded(record)) => Some(record.at).filter(|at| *at > 0),
+                _ => None,
+            },
         };
         let end = RunEvent::Ended(Box::new(end));
         match outcome {
@@ -85,11 +93,23 @@ impl CliRun {
                 failure(ErrorCode::MachineRestarted, message)
             }
             Some(End::Lost) | None => {
-                let message = format!(
-                    "the supervisor of {name} was killed, and every process of the run with it; its output until then is kept"
-                );
+                let processes = match self.level {
+                    Confinement::Sealed => "every process of the run ended with it",
+                    // One that left its group and cleared its environment cannot be told from others.
+                    _ => "the processes of the run that could be found were ended",
+                };
+                let message =
+                    format!("the supervisor of {name} was killed, and {processes}; its output until then is kept");
                 failure(ErrorCode::SupervisorLost, message)
             }
         }
     }
+}
+
+fn lost_folder(agent: &str) -> Verdict {
+    let message = format!(
+        "the folder of {agent} was removed or emptied while it ran, so its changes are lost; its output is kept. Start \
+         it again: matsu retry"
+    );
+    Verdict::Failure { code: ErrorCode::AgentNoResult, message, retryable: true }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use matsu_core::ports::agent::RunEvent;
-use matsu_core::run::Usage;
+use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

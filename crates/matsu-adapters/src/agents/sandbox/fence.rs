@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::step::{self, StepOrder};
 use super::view::{Network, SYSTEM};
-use super::{Sandbox, privileges};
+use super::{Sandbox, privileges, syscalls};
 use crate::agents::process;
 
 /// The newest that was tried; older kernels enforce what they have.
@@ -48,7 +48,8 @@ pub fn run() -> ExitCode {
 /// Returns only if that failed, and why.
 fn become_program(order: &StepOrder, stdin: OwnedFd) -> String {
     let Sandbox::Fenced(fence) = &order.sandbox else { return "the order has no rules".to_owned() };
-    let confined = privileges::give_up().map_err(|error| error.to_string()).and_then(|()| apply(fence));
+    let confined = privileges::give_up().and_then(|()| syscalls::restrict());
+    let confined = confined.map_err(|error| error.to_string()).and_then(|()| apply(fence));
     match confined {
         Ok(()) => format!("{}: {}", order.program.display(), process::become_program(order, stdin)),
         Err(error) => error,

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use super::step::{self, StepOrder, StepReport};
-use super::{Sandbox, fence, mounts, privileges};
+use super::{Sandbox, fence, mounts, privileges, syscalls};
 use crate::agents::process;
 
 /// What `matsu __init` does.
@@ -32,6 +32,7 @@ fn init() -> io::Result<()> {
     mounts::build(view)?;
     privileges::give_up()?;
     fence::apply_scopes().map_err(io::Error::other)?;
+    syscalls::restrict()?;
     // The program has the same user id, and could read this process's memory otherwise.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;

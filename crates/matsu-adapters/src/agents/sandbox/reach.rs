@@ -66,12 +66,12 @@ pub const TOOLCHAINS: &[&str] = &[
 ];
 
 /// The machine that runs are started on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Machine {
     pub home: PathBuf,
     pub data_dir: PathBuf,
-    /// Where the configuration lies, with its keys.
-    pub config_dir: Option<PathBuf>,
+    /// The configuration, with its keys.
+    pub config_file: Option<PathBuf>,
     /// This program.
     pub matsu: PathBuf,
     /// Folders and files that every run may read (`agents.read`).
@@ -80,6 +80,44 @@ pub struct Machine {
     pub sockets: Vec<PathBuf>,
     /// PATH, for interpreters.
     pub path: String,
+}
+
+/// Below the data directory: folders that hold one folder for each run.
+const OF_RUNS: &[&str] = &["worktrees", "scratch"];
+
+impl Machine {
+    /// Matsu's own folders.
+    pub fn own(&self) -> impl Iterator<Item = &Path> {
+        [Some(self.data_dir.as_path()), self.config_dir()].into_iter().flatten()
+    }
+
+    fn config_dir(&self) -> Option<&Path> {
+        self.config_file.as_deref().and_then(Path::parent)
+    }
+
+    /// What no run sees, wherever it runs.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let credentials = CREDENTIALS.iter().map(|name| self.home.join(name));
+        self.own().map(Path::to_owned).chain(credentials).collect()
+    }
+
+    /// Whether a folder was made for a run.
+    #[must_use]
+    pub fn is_made_for_runs(&self, folder: &Path) -> bool {
+        let is_below = |name| folder.strip_prefix(self.data_dir.join(name)).is_ok_and(|rest| rest != Path::new(""));
+        OF_RUNS.iter().any(is_below)
+    }
+
+    /// Whether a run that may be anywhere in `root` may be in `directory`. What is hidden stays so, unless the root
+    /// itself lies in there: then the user has chosen it, or it was made for the run that asks. Matsu's data directory
+    /// cannot be chosen.
+    #[must_use]
+    pub fn admits(&self, root: &Path, directory: &Path) -> bool {
+        if directory.starts_with(&self.data_dir) {
+            return self.is_made_for_runs(root);
+        }
+        self.hidden().iter().filter(|hidden| directory.starts_with(hidden)).all(|hidden| root.starts_with(hidden))
+    }
 }
 
 /// One run on it.
@@ -118,15 +156,17 @@ impl Reach<'_> {
         entries.extend(GIT_SETTINGS.iter().map(|name| Entry::Read(machine.home.join(name))));
         entries.extend(machine.read.iter().cloned().map(Entry::Read));
         entries.extend(program::needs(self.program, &machine.path, &machine.home));
-        let (hidden, is_hidden) = (self.hidden(), |path: &Path| self.is_hidden(path));
+        let hidden = machine.hidden();
+        let is_hidden = hidden.iter().any(|hidden| self.directory.starts_with(hidden));
         entries.push(Entry::Read(machine.matsu.clone()));
         let directory = self.directory_entry();
-        if !is_hidden(self.directory) {
+        if !is_hidden {
             entries.push(directory.clone());
         }
         entries.extend(hidden.into_iter().map(Entry::Cover));
-        if is_hidden(self.directory) {
+        if is_hidden {
             entries.push(directory);
+            entries.extend(machine.config_file.clone().map(Entry::Cover));
         }
         entries.extend(self.own.iter().cloned().map(Entry::Write));
         entries.extend(self.protected.iter().cloned().map(Entry::Read));
@@ -137,16 +177,6 @@ impl Reach<'_> {
 
     fn directory_entry(&self) -> Entry {
         if self.writes { Entry::Write(self.directory.to_owned()) } else { Entry::Read(self.directory.to_owned()) }
-    }
-
-    fn hidden(&self) -> Vec<PathBuf> {
-        let machine = self.machine;
-        let own = [Some(machine.data_dir.clone()), machine.config_dir.clone()].into_iter().flatten();
-        own.chain(CREDENTIALS.iter().map(|name| machine.home.join(name))).collect()
-    }
-
-    fn is_hidden(&self, path: &Path) -> bool {
-        self.hidden().iter().any(|hidden| path.starts_with(hidden))
     }
 
     /// What a fenced run may open. Its directory must not contain Matsu's own: Landlock cannot take a part out.

@@ -74,7 +74,7 @@ impl StepOrder {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let fds = [stdin.as_fd()];
         if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
-            return Err(io::Error::other("no room for a file descriptor"));
+            return Err(io::Error::other("the message buffer cannot hold a file descriptor"));
         }
         sendmsg(socket, &[IoSlice::new(b"i")], &mut ancillary, SendFlags::empty())?;
         let mut line = serde_json::to_vec(self).map_err(io::Error::other)?;

@@ -21,7 +21,7 @@ const HELLO_TICKS_MAX: u32 = 5;
 const SEND_WITHIN: Duration = Duration::from_secs(2);
 
 /// What happened at the control socket.
-pub enum Heard {
+pub enum ControlEvent {
     Word(Word),
     Connected,
     Disconnected,
@@ -45,11 +45,11 @@ pub struct Control {
     attempt: i64,
     daemon: Option<Connection>,
     /// Has connected and not said hello yet, for this many ticks.
-    stranger: Option<(Connection, u32)>,
+    newcomer: Option<(Connection, u32)>,
     /// Inputs that were taken.
     inputs: HashSet<u64>,
     /// What the daemon was last told about the output.
-    told: (u64, u64),
+    reported: (u64, u64),
     /// It could not be told about more.
     owes: Option<(u64, u64)>,
     /// How long the program has run, without the time in which a person was asked.
@@ -64,8 +64,8 @@ impl Control {
         let daemon = Some(Connection::new(UnixStream::from_std(socket)?));
         let listener = bind_in(&folder.outside(), "control.sock")?;
         let (secret, attempt) = (order.secret.clone(), order.attempt);
-        let (inputs, told) = (HashSet::new(), (0, 0));
-        Ok(Self { listener, secret, attempt, daemon, stranger: None, inputs, told, owes: None, ran_seconds: 0 })
+        let (inputs, reported) = (HashSet::new(), (0, 0));
+        Ok(Self { listener, secret, attempt, daemon, newcomer: None, inputs, reported, owes: None, ran_seconds: 0 })
     }
 
     pub fn ran_seconds(&self) -> u32 {
@@ -82,35 +82,35 @@ impl Control {
     }
 
     /// What happens next. May be dropped: nothing is lost.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> ControlEvent {
         loop {
             tokio::select! {
                 line = next_line(self.daemon.as_mut()) => match line.as_deref().map(serde_json::from_str) {
-                    Some(Ok(word)) => return Heard::Word(word),
+                    Some(Ok(word)) => return ControlEvent::Word(word),
                     // A word of a later version; the daemon knows which version this is.
                     Some(Err(_)) => {}
                     None => {
                         self.daemon = None;
-                        return Heard::Disconnected;
+                        return ControlEvent::Disconnected;
                     }
                 },
-                line = next_line(self.stranger.as_mut().map(|(stranger, _)| stranger)) => {
+                line = next_line(self.newcomer.as_mut().map(|(newcomer, _)| newcomer)) => {
                     if self.introduced(line.as_deref()) {
-                        return Heard::Connected;
+                        return ControlEvent::Connected;
                     }
                 }
-                accepted = self.listener.accept(), if self.stranger.is_none() => {
+                accepted = self.listener.accept(), if self.newcomer.is_none() => {
                     if let Ok((stream, _)) = accepted {
-                        self.stranger = Some((Connection::new(stream), 0));
+                        self.newcomer = Some((Connection::new(stream), 0));
                     }
                 }
             }
         }
     }
 
-    /// Whether the stranger is the daemon from now on.
+    /// Whether the new connection is the daemon's from now on.
     fn introduced(&mut self, line: Option<&str>) -> bool {
-        let Some((stranger, _)) = self.stranger.take() else { return false };
+        let Some((newcomer, _)) = self.newcomer.take() else { return false };
         let Some(Ok(hello)) = line.map(serde_json::from_str::<Hello>) else { return false };
         let is_known = Token::new(&self.secret).matches(&hello.secret);
         let refusal = match hello.attempt {
@@ -119,22 +119,22 @@ impl Control {
             _ => None,
         };
         if let Some(why) = refusal {
-            tell(&stranger, &Notice::Refused { why });
+            tell(&newcomer, &Notice::Refused { why });
             return false;
         }
-        tell(&stranger, &Notice::Welcome { version: VERSION, ran_seconds: self.ran_seconds });
+        tell(&newcomer, &Notice::Welcome { version: VERSION, ran_seconds: self.ran_seconds });
         self.attempt = hello.attempt;
-        self.daemon = Some(stranger);
-        self.told = (0, 0);
+        self.daemon = Some(newcomer);
+        self.reported = (0, 0);
         true
     }
 
     pub fn tick(&mut self, counts: bool) {
         self.ran_seconds = self.ran_seconds.saturating_add(u32::from(counts));
-        if let Some((_, ticks)) = &mut self.stranger {
+        if let Some((_, ticks)) = &mut self.newcomer {
             *ticks += 1;
             if *ticks > HELLO_TICKS_MAX {
-                self.stranger = None;
+                self.newcomer = None;
             }
         }
         if let Some(ends) = self.owes.take() {
@@ -145,10 +145,10 @@ impl Control {
     /// There is output up to these positions. A daemon that is busy is told later.
     pub fn grew(&mut self, (out, err): (u64, u64)) {
         if let Some(daemon) = &self.daemon
-            && self.told != (out, err)
+            && self.reported != (out, err)
         {
             if tell(daemon, &Notice::Grew { out, err }) {
-                self.told = (out, err);
+                self.reported = (out, err);
             } else {
                 self.owes = Some((out, err));
             }

@@ -32,7 +32,7 @@ pub fn read_header(file: impl Read, format: Format, reference: &str) -> Result<H
         lines.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
         offset += line.len() as u64;
         match line.pop() {
-            Some(b'\n') => String::from_utf8(line).map_err(|_| "a line of the bundle's head is no text".to_owned()),
+            Some(b'\n') => String::from_utf8(line).map_err(|_| "a line of the bundle's head is not text".to_owned()),
             _ => Err("the bundle's head does not end".to_owned()),
         }
     };
@@ -59,7 +59,7 @@ pub fn read_header(file: impl Read, format: Format, reference: &str) -> Result<H
         };
         let (oid, rest) = entry.split_once(' ').unwrap_or((entry, ""));
         if !format.is_object(oid) || list.len() >= PREREQUISITES_MAX {
-            return Err("the bundle's head has a line that is no object's name".to_owned());
+            return Err("the bundle's head has a line that is not the name of an object".to_owned());
         }
         list.push((oid.to_owned(), rest.to_owned()));
     }
@@ -229,7 +229,7 @@ mod tests {
             (format!("# v2 git bundle\n{a} refs/heads/main\n\n"), "refs/heads/main"),
             (format!("# v2 git bundle\n{a} refs/../../config\n\n"), "only refs/matsu/result"),
             (format!("# v3 git bundle\n@filter=blob:none\n{a} {NAME}\n\n"), "@filter"),
-            (format!("# v2 git bundle\n--upload-pack=x\n{a} {NAME}\n\n"), "no object's name"),
+            (format!("# v2 git bundle\n--upload-pack=x\n{a} {NAME}\n\n"), "not the name of an object"),
             (format!("# v2 git bundle\n{a} {NAME}\n{}", "x".repeat(300_000)), "does not end"),
         ] {
             let error = header(&text).unwrap_err();

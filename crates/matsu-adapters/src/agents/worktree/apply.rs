@@ -2,16 +2,18 @@
 //! be text, and none in any one encoding.
 //!
 //! Three trees are merged: the base, the user's tree as it is now, and the run's. The user's index is only copied.
-//! If two changes touch the same lines, nothing is written.
+//! If two changes touch the same lines, nothing is written, or the lines with conflict markers.
 
 use std::path::{Path, PathBuf};
 
+use matsu_core::ports::agent::{Applied, ApplyError};
 use matsu_core::run::Changes;
+use serde::{Deserialize, Serialize};
 
-use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, remove_folder};
+use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, copy_index, remove_folder};
 use super::super::git_paths;
 use super::super::process::{Answered, Input};
-use super::super::runs_folder::make_private;
+use super::super::runs_folder::{make_private, write_private};
 
 /// Conflicts that are named.
 const NAMES_MAX: usize = 20;
@@ -24,6 +26,8 @@ struct Merge<'a> {
     git_dir: PathBuf,
     common: PathBuf,
     objects: PathBuf,
+    /// Objects that are read and not written.
+    lenders: Vec<PathBuf>,
     scratch: PathBuf,
 }
 
@@ -54,20 +58,69 @@ impl Git {
         }
     }
 
-    /// Brings the changes into the user's tree, all of them or none. The index stays as it is.
+    /// Merges the changes into the user's tree. The index stays as it is. What is needed to take it back lies in `kept`
+    /// from then on.
     ///
     /// # Errors
-    /// Why not, and what to do next; nothing was changed.
-    pub async fn apply(&self, scratch: &Path, changes: &Changes) -> Result<(), String> {
+    /// Why not; nothing was written.
+    pub async fn apply(
+        &self,
+        scratch: &Path,
+        kept: &Path,
+        changes: &Changes,
+        keep_conflicts: bool,
+    ) -> Result<Applied, ApplyError> {
         if changes.base == changes.head {
-            return Ok(());
+            return Ok(Applied::default());
         }
         self.check_version().await?;
-        let merge = Merge::new(self, scratch, changes).await?;
-        let merged = merge.run().await;
-        let _ = remove_folder(&merge.scratch);
+        let mut merge = Merge::new(self, scratch, changes).await?;
+        let merged = merge.run(Some(kept), keep_conflicts).await;
+        let _ = remove_folder(scratch);
         merged
     }
+
+    /// Takes back what was applied: the same merge with the two trees exchanged.
+    ///
+    /// # Errors
+    /// Why not; nothing was written.
+    pub async fn undo_apply(&self, scratch: &Path, kept: &Path, changes: &Changes) -> Result<(), ApplyError> {
+        let record = std::fs::read_to_string(kept.join(RECORD)).ok();
+        let Some(record) = record.and_then(|text| serde_json::from_str::<Kept>(&text).ok()) else {
+            return Err(ApplyError::Failed(
+                "what was applied is not known any more; it is kept for 30 days".to_owned(),
+            ));
+        };
+        self.check_version().await?;
+        let back = Changes { base: record.after, head: record.before, ..changes.clone() };
+        let mut merge = Merge::new(self, scratch, &back).await?;
+        merge.lenders.push(kept.join("objects"));
+        let merged = merge.run(None, false).await;
+        let _ = remove_folder(scratch);
+        merged?;
+        let _ = remove_folder(kept);
+        Ok(())
+    }
+}
+
+/// In the folder of what was applied.
+const RECORD: &str = "record.json";
+
+/// The user's tree before and after, as commits that lie beside this.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    before: String,
+    after: String,
+}
+
+/// Object folders as git reads them from a variable.
+fn listed(folders: &[PathBuf]) -> String {
+    let quoted = |folder: &PathBuf| {
+        let text = folder.display().to_string();
+        let is_plain = !text.contains(':') && !text.starts_with('"');
+        if is_plain { text } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
+    };
+    folders.iter().map(quoted).collect::<Vec<_>>().join(":")
 }
 
 impl<'a> Merge<'a> {
@@ -76,7 +129,7 @@ impl<'a> Merge<'a> {
         let found = git.places(&top).await?;
         let lines: Vec<&str> = found.lines().collect();
         let [git_dir, common, objects] = lines.as_slice() else {
-            return Err(format!("{} is no repository any more", top.display()));
+            return Err(format!("{} is not a git repository any more", top.display()));
         };
         make_private(scratch).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -84,6 +137,7 @@ impl<'a> Merge<'a> {
             changes,
             git_dir: PathBuf::from(git_dir),
             common: PathBuf::from(common),
+            lenders: vec![PathBuf::from(objects)],
             objects: PathBuf::from(objects),
             top,
             scratch: scratch.to_owned(),
@@ -98,49 +152,79 @@ impl<'a> Merge<'a> {
             .attributes(&self.changes.base)
             .env("GIT_INDEX_FILE", self.scratch.join("index").display().to_string())
             .env("GIT_OBJECT_DIRECTORY", objects.display().to_string())
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.objects.display().to_string())
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&self.lenders))
     }
 
-    async fn run(&self) -> Result<(), String> {
+    async fn run(&mut self, kept: Option<&Path>, keep_conflicts: bool) -> Result<Applied, ApplyError> {
         make_private(&self.scratch.join("objects/pack")).map_err(|error| error.to_string())?;
-        match std::fs::copy(self.git_dir.join("index"), self.scratch.join("index")) {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("the index cannot be read: {error}")),
-        }
-        let (base, head) = (self.changes.base.as_str(), self.changes.head.as_str());
-        let ours = self.ours(base, head).await?;
+        copy_index(&self.git_dir, &self.scratch.join("index"))?;
+        let (base, head) = (self.changes.base.clone(), self.changes.head.clone());
+        let ours = self.ours(&base, &head).await?;
         let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
         let merge_base = format!("--merge-base={base}");
-        let args = [&args[..], &[&merge_base, &ours, head]].concat();
+        let args = [&args[..], &[&merge_base, &ours, &head]].concat();
         let answered = self.git.ask(self.call(&args)).await?;
         let mut parts = answered.stdout.split(|byte| *byte == 0);
         let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();
-        match answered.code {
-            Some(0) => {}
-            Some(1) => return Err(self.conflict(parts)),
-            _ => return Err(format!("git merge-tree: {}", answered.stderr.trim())),
+        let conflicts = match answered.code {
+            Some(0) => Vec::new(),
+            Some(1) if keep_conflicts => names(parts),
+            Some(1) => return Err(ApplyError::Conflicts(names(parts))),
+            _ => return Err(ApplyError::Failed(format!("git merge-tree: {}", answered.stderr.trim()))),
+        };
+        let our_tree = self.git.line(self.call(&["rev-parse", "--verify", &format!("{ours}^{{tree}}")])).await?;
+        if our_tree == tree {
+            return Err(ApplyError::AlreadyThere);
+        }
+        if let Some(kept) = kept {
+            let after = self.commit(&tree, &ours).await?;
+            self.keep(kept, &Kept { before: ours, after })?;
         }
         // Looks at every file it would write before it writes the first.
-        let our_tree = format!("{ours}^{{tree}}");
-        let args = ["read-tree", "-m", "-u", &our_tree, &tree];
-        self.git.run(self.call(&args)).await.map(drop).map_err(|error| {
+        let written = self.git.run(self.call(&["read-tree", "-m", "-u", &our_tree, &tree])).await;
+        if let Some(kept) = kept {
+            let _ = std::fs::remove_file(kept.join("index"));
+            if written.is_err() {
+                let _ = remove_folder(kept);
+            }
+        }
+        written.map_err(|error| {
             format!("a file has changed at the same time, or is in the way; nothing was written. {error}. Try again")
-        })
+        })?;
+        Ok(Applied { conflicts })
     }
 
-    /// The user's tree as it is now, as a commit on the base: what git tracks, and every path that the run touched.
+    /// Before the first file is written: a process that ends in between leaves what takes it back.
+    fn keep(&mut self, kept: &Path, record: &Kept) -> Result<(), String> {
+        let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
+        let moved = remove_folder(kept)
+            .and_then(|()| make_private(kept.parent().unwrap_or(kept)))
+            .and_then(|()| write_private(&self.scratch.join(RECORD), &text))
+            .and_then(|()| std::fs::rename(&self.scratch, kept));
+        moved.map_err(|error| format!("what takes it back cannot be kept: {error}"))?;
+        kept.clone_into(&mut self.scratch);
+        Ok(())
+    }
+
+    /// The user's tree as it is now, as a commit on the base: what git tracks, every path that the run touched, and
+    /// what the base has although git does not track it.
     async fn ours(&self, base: &str, head: &str) -> Result<String, String> {
         self.git.run(self.call(&["add", "--update"])).await?;
         let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head];
-        let paths = self.git.run(self.call(&args)).await?;
+        let mut paths = self.git.run(self.call(&args)).await?;
+        let args = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", "--diff-filter=D", base];
+        paths.extend(self.git.run(self.call(&args)).await?);
         let args = ["update-index", "--add", "--remove", "-z", "--stdin"];
         self.git
             .run(self.call(&args).stdin(Input::Bytes(paths)))
             .await
             .map_err(|error| format!("a path that the run changed is something else in your tree: {error}"))?;
         let tree = self.git.line(self.call(&["write-tree"])).await?;
-        let mut call = self.call(&["commit-tree", &tree, "-p", base, "-m", "the tree as it is"]);
+        self.commit(&tree, base).await
+    }
+
+    async fn commit(&self, tree: &str, parent: &str) -> Result<String, String> {
+        let mut call = self.call(&["commit-tree", tree, "-p", parent, "-m", "the tree as it is"]);
         for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
             call = call.env(name, "Matsu");
         }
@@ -149,15 +233,15 @@ impl<'a> Merge<'a> {
         }
         self.git.line(call).await
     }
+}
 
-    fn conflict<'b>(&self, names: impl Iterator<Item = &'b [u8]>) -> String {
-        let names = names.filter(|name| !name.is_empty()).map(|name| String::from_utf8_lossy(name).into_owned());
-        let names: Vec<String> = names.take(NAMES_MAX).collect();
-        format!(
-            "you and the run changed the same lines; nothing was written. Files: {}. Next: commit your own changes and \
-             merge by hand with `git merge {}`, or undo yours in these files and apply again",
-            names.join(", "),
-            self.changes.branch
-        )
+/// Of conflicts; of many only some.
+fn names<'b>(names: impl Iterator<Item = &'b [u8]>) -> Vec<String> {
+    let names = names.take_while(|name| !name.is_empty()).map(|name| String::from_utf8_lossy(name).into_owned());
+    let mut names: Vec<String> = names.take(NAMES_MAX + 1).collect();
+    if names.len() > NAMES_MAX {
+        names.truncate(NAMES_MAX);
+        names.push("and more".to_owned());
     }
+    names
 }

@@ -175,7 +175,7 @@ impl Harvester<'_> {
 
 fn words(done: &Done) -> String {
     let said = matsu_core::job::end::clip(done.stderr.trim(), 1_000);
-    if said.is_empty() { format!("git ended with exit code {:?} and said nothing", done.code) } else { said }
+    if said.is_empty() { format!("git exited with code {:?} and printed no error", done.code) } else { said }
 }
 
 /// Repositories inside the tree that are not as in the base, what puts the index back to the base there, and what is

@@ -70,7 +70,9 @@ impl Git {
             make_private(folder).map_err(|error| error.to_string())?;
         }
         let cell = Cell { confiner: Arc::clone(&wish.confiner), marker: wish.marker.clone(), scratch };
-        if let Some(note) = read_note(&wish.path).filter(|_| wish.path.is_dir()) {
+        if let Some(mut note) = read_note(&wish.path).filter(|_| wish.path.is_dir()) {
+            wish.job.clone_into(&mut note.job);
+            save_note(&wish.path, &note)?;
             return Ok(self.worktree(cell, note, &wish));
         }
         if wish.path.symlink_metadata().is_ok() {
@@ -100,7 +102,8 @@ impl Git {
         confiner: &Arc<Confiner>,
         bytes_max: u64,
     ) -> Option<Worktree> {
-        let note = read_note(path).filter(|_| path.is_dir())?;
+        let is_its = |note: &Note| note.job.is_empty() || note.job == job;
+        let note = read_note(path).filter(|note| path.is_dir() && is_its(note))?;
         let scratch = data_dir.join(SCRATCH).join(name::reference_part(job));
         make_private(&scratch).ok()?;
         let cell = Cell { confiner: Arc::clone(confiner), marker: marker.to_owned(), scratch };
@@ -117,7 +120,7 @@ impl Git {
     async fn make(&self, cell: &Cell, wish: &OpenWish<'_>) -> Result<Note, String> {
         let source = Source::look(self, cell, wish.directory).await?;
         let inside = wish.directory.strip_prefix(&source.top).unwrap_or(Path::new("")).to_owned();
-        let caller = caller_of(cell.confiner.data_dir(), wish.directory)?;
+        let caller = caller_of(&cell.confiner.layout().data_dir, wish.directory)?;
         if caller.as_ref().is_some_and(|(tree, _)| *tree != source.top) {
             return Err("the directory is a repository inside the tree of another run; use isolation none".to_owned());
         }
@@ -125,7 +128,8 @@ impl Git {
             None => from_source(&source, inside, wish),
             Some((tree, theirs)) => from_caller(theirs, tree, &source, inside, wish)?,
         };
-        let start = match (&wish.earlier, &source.head) {
+        let earlier = self.earlier_with_work(&note, wish.earlier.as_ref()).await;
+        let mut start = match (earlier, &source.head) {
             (Some(earlier), _) => {
                 let (base, head, branch) = self.go_on(&note, earlier).await?;
                 (note.base, note.branch, note.earlier) = (base, earlier.branch.clone(), branch.map(|_| head.clone()));
@@ -146,6 +150,14 @@ impl Git {
         if let Some((tree, theirs)) = &caller {
             self.take_start(cell, tree, theirs, &git_dir, wish.bytes_max).await?;
         }
+        if earlier.is_none() && caller.is_none() {
+            let taken = self.snapshot(cell, &source, &git_dir).await?;
+            note.not_in_base = taken.left_out;
+            if let Some(commit) = taken.commit {
+                (note.base, note.has_uncommitted) = (commit.clone(), true);
+                start = Some(commit);
+            }
+        }
         let made = self.check_out(cell, &wish.path, &note, start.as_deref()).await?;
         if start.is_none() {
             note.base = made;
@@ -154,6 +166,20 @@ impl Git {
         self.keep_base(cell, &mut note, wish).await?;
         save_note(&wish.path, &note)?;
         Ok(note)
+    }
+
+    /// An earlier run without changes has left nothing to go on from: its base may be a commit that only its own
+    /// repository had.
+    async fn earlier_with_work<'a>(&self, note: &Note, earlier: Option<&'a Earlier>) -> Option<&'a Earlier> {
+        let earlier = earlier?;
+        let base = match &earlier.base {
+            Some(base) if earlier.head.as_ref() == Some(base) && note.format.is_object(base) => base,
+            _ => return Some(earlier),
+        };
+        let name = format!("{base}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+        let is_there = self.line(Call::new(Whose::Users, &note.common, &args)).await.is_ok();
+        is_there.then_some(earlier)
     }
 
     /// What the conversation is counted from, where it goes on, and where its branch is, if it has one.
@@ -183,7 +209,13 @@ impl Git {
         Ok((base, head, branch))
     }
 
-    async fn check_out(&self, cell: &Cell, tree: &Path, note: &Note, start: Option<&str>) -> Result<String, String> {
+    pub(super) async fn check_out(
+        &self,
+        cell: &Cell,
+        tree: &Path,
+        note: &Note,
+        start: Option<&str>,
+    ) -> Result<String, String> {
         let mut env = script_env(self, &[("START", start.unwrap_or_default())]);
         let same = [("NAME", "Matsu"), ("EMAIL", "matsu@localhost"), ("DATE", "1970-01-01T00:00:00Z")];
         for (what, value) in same {
@@ -316,7 +348,7 @@ fn caller_of(data_dir: &Path, directory: &Path) -> Result<Option<(PathBuf, Note)
 }
 
 /// The wished directory must be in the tree; one that is not committed is made, empty.
-fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
+pub(super) fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
     let directory = tree.join(inside);
     let refused = |why: &str| format!("{} cannot be entered in the last commit: {why}", inside.display());
     std::fs::create_dir_all(&directory).map_err(|error| refused(&error.to_string()))?;
@@ -332,6 +364,7 @@ impl Note {
     /// What is this run's own, whatever its tree comes from.
     fn begun(self, source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Self {
         Self {
+            job: wish.job.to_owned(),
             earlier: None,
             branch: name::branch(wish.message, wish.job),
             longer_branch: name::longer_branch(wish.message, wish.job),

@@ -73,8 +73,8 @@ impl Source {
             return Err(format!("git cannot read the repository: {}", done.stderr.trim()));
         }
         parse(&done.stdout).ok_or_else(|| {
-            "the repository cannot be used: its path has a line break, or git says something unexpected about it; \
-             rename the folder, or use isolation none"
+            "the repository cannot be used: its path has a line break, or git printed unexpected output about \
+             it. Rename the folder, or use isolation none"
                 .to_owned()
         })
     }
@@ -125,7 +125,7 @@ fn parse(bytes: &[u8]) -> Option<Source> {
 
 /// What a repository of the run's own takes over: who commits, and how files are written. Everything else a setting
 /// can do, a run does not need.
-fn settings(config: &[u8]) -> String {
+pub fn settings(config: &[u8]) -> String {
     let mut found: Vec<(&str, &str, String)> = Vec::new();
     for entry in config.split(|byte| *byte == 0) {
         let entry = String::from_utf8_lossy(entry);

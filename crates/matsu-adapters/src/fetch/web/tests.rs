@@ -1,4 +1,4 @@
-//! The fetcher against the test site: politeness, doors, and what must never be reached.
+//! The fetcher against the test site: politeness, logins, and what must never be reached.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use matsu_core::research::auth::AuthType;
 use matsu_testkit::test_site::{KEY, TestSite};
 
 use super::*;
-use crate::fetch::names::SystemNames;
+use crate::http::names::SystemNames;
 use crate::reading::in_process::InProcess;
 
 struct Scene {
@@ -69,7 +69,7 @@ async fn a_page_comes_with_a_clear_name_and_may_be_unchanged() {
 }
 
 #[tokio::test]
-async fn answers_are_told_apart() {
+async fn answers_are_classified() {
     let scene = Scene::new();
     for (path, expected) in [
         ("/status/404", FetchError::Status(404)),
@@ -154,8 +154,8 @@ async fn cookies_go_to_their_owner_s_requests_and_make_pages_private() {
     scene.vault.keep(&Principal::user("ann"), "127.0.0.1", KEY).await.expect("kept");
     let Ok(FetchOutcome::Page(page)) = scene.fetch("/members/0").await else { panic!("no page") };
     assert!(page.is_private);
-    let stranger = FetchRequest { owner: Principal::user("bob"), ..scene.request("/members/0") };
-    let refused = scene.fetcher.fetch(&stranger, FetchMeans::Http).await;
+    let other_user = FetchRequest { owner: Principal::user("bob"), ..scene.request("/members/0") };
+    let refused = scene.fetcher.fetch(&other_user, FetchMeans::Http).await;
     assert!(matches!(refused, Ok(FetchOutcome::NeedsAuth { .. })));
     let elsewhere = FetchRequest { url: scene.site.url(1, "/members/0"), ..scene.request("/") };
     assert!(matches!(scene.fetcher.fetch(&elsewhere, FetchMeans::Http).await, Ok(FetchOutcome::NeedsAuth { .. })));
@@ -207,6 +207,6 @@ async fn files_are_read_inside_the_folders_of_a_search_alone() {
     assert!(matches!(fetch(ask("link.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert!(matches!(fetch(ask("../secret.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert_eq!(fetch(ask("gone.md", &["local"])).await.err(), Some(FetchError::Status(404)));
-    let stranger = FetchRequest { owner: Principal::user("ann"), folders: Vec::new(), ..ask("a.md", &["local"]) };
-    assert!(matches!(fetch(stranger).await, Err(FetchError::Refused(_))), "another user reads what its task names");
+    let other_user = FetchRequest { owner: Principal::user("ann"), folders: Vec::new(), ..ask("a.md", &["local"]) };
+    assert!(matches!(fetch(other_user).await, Err(FetchError::Refused(_))), "another user reads what its task names");
 }

@@ -56,7 +56,7 @@ impl Decoder for AnthropicDecoder {
             }
             "error" => {
                 let fault = event.get("error").and_then(in_stream);
-                return Err(fault.unwrap_or_else(|| Fault::protocol("an error without words")));
+                return Err(fault.unwrap_or_else(|| Fault::protocol("an error without a message")));
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ fn end(reason: &str) -> Result<TurnEnd, Fault> {
             Ok(TurnEnd::Refused)
         }
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
-            Err(Fault::new(ProviderFault::Truncated, format!("the model's tool call was spoilt ({reason})")))
+            Err(Fault::new(ProviderFault::Truncated, format!("the model's tool call was malformed ({reason})")))
         }
         _ => Ok(TurnEnd::Finished),
     }

@@ -47,7 +47,9 @@ impl Decoder for OpenAiResponsesDecoder {
             }
             "response.failed" => {
                 let error = event.pointer("/response/error").filter(|error| !error.is_null());
-                return Err(error.and_then(in_stream).unwrap_or_else(|| Fault::protocol("the vendor gave up")));
+                return Err(error
+                    .and_then(in_stream)
+                    .unwrap_or_else(|| Fault::protocol("the vendor reported a failure without a reason")));
             }
             "error" => {
                 let error = event.get("error").filter(|error| error.is_object()).unwrap_or(&event);
@@ -56,7 +58,7 @@ impl Decoder for OpenAiResponsesDecoder {
                 if let Some(fields) = error.as_object_mut() {
                     fields.retain(|name, _| name != "type" || fields_are_nested(&event));
                 }
-                return Err(in_stream(&error).unwrap_or_else(|| Fault::protocol("an error without words")));
+                return Err(in_stream(&error).unwrap_or_else(|| Fault::protocol("an error without a message")));
             }
             _ => {}
         }

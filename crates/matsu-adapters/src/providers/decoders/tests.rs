@@ -82,7 +82,7 @@ fn interleaved_parallel_calls_keep_their_own_pieces() {
 }
 
 #[test]
-fn calls_are_told_apart_however_a_gateway_numbers_them() {
+fn calls_are_distinguished_however_a_gateway_numbers_them() {
     let n = Value::Null;
     let numbered: &[(&str, [Value; 2], [Value; 2])] = &[
         ("from 1", [json!(1), json!(2)], [json!("a"), json!("b")]),
@@ -139,7 +139,7 @@ fn usage_may_come_last_and_tool_use_without_a_call_is_an_answer() {
 }
 
 #[test]
-fn arguments_that_are_absent_or_spoilt_are_told_apart() {
+fn absent_and_malformed_arguments_are_distinguished() {
     let none = [piece(json!(0), json!("a"), json!("look"), ""), chat_end("tool_calls")];
     assert_eq!(calls(&read("openai_chat", &none).unwrap().1)[0].2, json!({}));
     let spoilt = [piece(json!(0), json!("a"), json!("look"), "{\"q\": "), chat_end("tool_calls")];

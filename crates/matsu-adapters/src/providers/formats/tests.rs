@@ -96,7 +96,7 @@ fn ollama_messages() {
 }
 
 #[test]
-fn b16_whatever_a_tool_says_gemini_gets_an_object() {
+fn whatever_a_tool_says_gemini_gets_an_object() {
     let cases = [
         ("plain", json!({ "result": "plain" })),
         ("", json!({ "result": "" })),
@@ -141,7 +141,7 @@ fn model_names_go_out_letter_for_letter() {
 }
 
 #[test]
-fn b17_the_shape_of_the_answer_and_the_tools_reach_each_vendor_in_its_own_place() {
+fn the_shape_of_the_answer_and_the_tools_reach_each_vendor_in_its_own_place() {
     let places = [
         ("openai", "/text/format/schema", "/tools/0/parameters"),
         ("openai_chat", "/response_format/json_schema/schema", "/tools/0/function/parameters"),

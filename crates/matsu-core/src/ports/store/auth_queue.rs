@@ -21,8 +21,8 @@ pub trait AuthQueueStore {
     /// Ends items whose time is over, as if they had been skipped. Returns how many.
     async fn expire_auth(&self, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// How the doors that hold up this search have been settled, by address.
-    async fn doors_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError>;
+    /// How the auth items that this search waits for have been settled, by address.
+    async fn auth_items_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError>;
 }
 
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub enum AuthTarget {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthOutcome {
-    /// The door is open: try again.
+    /// The login is done: try again.
     Opened,
     /// Leave those pages out.
     Skipped,

@@ -47,7 +47,7 @@ pub trait ChatStore {
     /// The chat is over, and its session is told so. Repeating it changes nothing.
     async fn end_chat(&self, id: &ChatId, now: Timestamp) -> Result<Chat, StoreError>;
 
-    /// Chats whose agent was called before `called_before` and has not come get a line of the house, once. Returns
+    /// Chats whose agent was called before `called_before` and has not connected get a system message, once. Returns
     /// them in id order.
     async fn give_up_on_agents(
         &self,

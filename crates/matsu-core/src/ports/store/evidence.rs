@@ -120,7 +120,7 @@ pub struct NewEdge {
     pub calibration_version: u32,
 }
 
-/// A closed door. One that stands already for this owner and address is joined.
+/// A page that needs a login. An item that exists for this owner and address is joined.
 #[derive(Clone, Debug)]
 pub struct NewAuthItem {
     pub url: String,
@@ -176,6 +176,17 @@ pub struct SearchList {
     pub counts: Vec<(SearchStatus, i64)>,
     /// Verify jobs that are not finished, as queued and running.
     pub verifying: (i64, i64),
+    pub unverified: Unverified,
+}
+
+/// Verify jobs that ended without a judgement, so that claims are unverified although they were meant to be weighed.
+#[derive(Clone, Debug, Default)]
+pub struct Unverified {
+    pub failed: i64,
+    /// Why one of them failed.
+    pub error: Option<String>,
+    /// Left out because the task was stopped.
+    pub cancelled: i64,
 }
 
 impl SearchList {

@@ -60,7 +60,7 @@ pub trait JobStore {
 
 #[derive(Clone, Debug)]
 pub struct Enqueue {
-    /// `None`: jobs of the house itself.
+    /// `None`: system jobs.
     pub task_id: Option<TaskId>,
     pub jobs: Vec<NewJob>,
     /// If this principal paused the task, it resumes: who hands over work wants it done.
@@ -70,7 +70,7 @@ pub struct Enqueue {
 
 #[derive(Clone, Debug)]
 pub struct Enqueued {
-    /// As it stands afterwards; absent for jobs of the house.
+    /// As it stands afterwards; absent for system jobs.
     pub task: Option<Task>,
     /// In the order they were given.
     pub jobs: Vec<EnqueuedJob>,

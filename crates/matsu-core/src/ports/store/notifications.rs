@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::clock::Timestamp;
-use crate::id::{NotificationId, SessionId};
+use crate::id::{NotificationId, SessionId, TaskId};
 use crate::notification::{NewNotice, Notification, NotificationAction};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
@@ -44,8 +44,9 @@ pub trait NotificationStore {
         rows_max: u32,
     ) -> Result<u64, StoreError>;
 
-    /// How many agent tasks of this principal have ended by themselves and were not read.
-    async fn unread_results(&self, owner: &Principal) -> Result<i64, StoreError>;
+    /// Agent tasks of this principal that have ended by themselves and were not read, each with the revision of its
+    /// end; newest first, at most `rows_max`.
+    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<(TaskId, i64)>, StoreError>;
 }
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::id::{JobId, TaskId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
-use crate::task::{NewTask, StopMode, StopReason, Task, TaskKind, TaskStatus};
+use crate::task::{NewTask, Review, StopMode, StopReason, Task, TaskKind, TaskStatus};
 
 use super::StoreError;
 
@@ -45,6 +45,9 @@ pub trait TaskStore {
     /// unknown task is left alone.
     async fn mark_read(&self, ids: &[TaskId], now: Timestamp) -> Result<(), StoreError>;
 
+    /// Stores what a person decided about the changes of a run, or that nothing is decided any more.
+    async fn set_review(&self, request: SetReview) -> Result<Task, StoreError>;
+
     /// Removes finished agent and wait tasks that the rule calls expired, oldest first, leaving tombstones, and
     /// tombstones that are themselves too old. At most `rows_max` of each.
     async fn expire_tasks(&self, rule: ExpiryRule, rows_max: u32) -> Result<Expired, StoreError>;
@@ -57,6 +60,16 @@ pub struct InsertedTask {
     /// The jobs in the order they were given; those of the first call when `existed`.
     pub job_ids: Vec<JobId>,
     pub existed: bool,
+}
+
+/// A decision about the changes of a run.
+#[derive(Clone, Debug)]
+pub struct SetReview {
+    pub task_id: TaskId,
+    pub job_id: JobId,
+    /// `None`: an earlier decision is taken back.
+    pub review: Option<Review>,
+    pub now: Timestamp,
 }
 
 /// A task, or what is left of it.
@@ -123,8 +136,8 @@ pub struct StoppedTask {
 #[derive(Clone, Copy, Debug)]
 pub struct ExpiryRule {
     pub now: Timestamp,
-    /// Finished and first read before this.
-    pub read_before: Timestamp,
+    /// Native waits that ended and were first read before this.
+    pub waits_read_before: Timestamp,
     /// Finished before this, read or not.
     pub finished_before: Timestamp,
     /// Native waits made before this that nobody asked about again are over.

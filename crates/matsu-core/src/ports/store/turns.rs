@@ -24,8 +24,8 @@ pub trait TurnStore {
     /// What another process was called for and has handed out, for the one that takes its job over. Changes nothing.
     async fn turn_under_way(&self, lease: &Lease, rows_max: u32) -> Result<Option<Turn>, StoreError>;
 
-    /// What came of it, in one transaction with the end of the job's session: answers and what they acknowledge, or a line
-    /// of the house. What was said meanwhile calls the agent again. A job that is no longer its chat's changes nothing.
+    /// What came of it, in one transaction with the end of the job's session: answers and what they acknowledge, or a
+    /// system message. Messages that came meanwhile call the agent again. A job that is no longer its chat's changes nothing.
     async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError>;
 
     /// What the job that works for this chat asks at the moment.

@@ -37,8 +37,8 @@ pub struct PruneRule {
     pub changes_before: Timestamp,
     /// Idempotency keys first used before this.
     pub keys_before: Timestamp,
-    /// Jobs of the house that finished before this.
-    pub house_jobs_before: Timestamp,
+    /// System jobs that finished before this.
+    pub system_jobs_before: Timestamp,
     /// Tokens revoked before this.
     pub revoked_before: Timestamp,
 }

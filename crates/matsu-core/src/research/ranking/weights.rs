@@ -19,7 +19,7 @@ pub struct Weights {
 pub enum WeightsError {
     #[error("line {0} is not a name and two numbers")]
     Line(usize),
-    #[error("{0} is no feature of the ranker")]
+    #[error("{0} is not a feature of the ranker")]
     Unknown(String),
     #[error("the feature {0} has no weight")]
     Missing(&'static str),

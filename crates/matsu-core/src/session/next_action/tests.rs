@@ -54,6 +54,7 @@ fn task(status: TaskStatus) -> Task {
         updated_at: NOW,
         finished_at: None,
         first_read_at: None,
+        reviews: Vec::new(),
         seq: 1,
     }
 }

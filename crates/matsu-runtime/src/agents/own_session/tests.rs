@@ -33,7 +33,7 @@ fn standing(purpose: Purpose, state: SessionState, end_reason: Option<EndReason>
 }
 
 #[test]
-fn who_can_be_told_is_told_first_and_who_cannot_is_ended() {
+fn a_run_that_can_be_notified_is_notified_first_and_another_is_ended() {
     use EndReason::{ClosedByPerson, Idle, LoggedOut, NotAcknowledged, Reported};
     use Purpose::{Chat, Task};
     use SessionState::{Active, Ended, Ending};
@@ -56,7 +56,7 @@ fn who_can_be_told_is_told_first_and_who_cannot_is_ended() {
 }
 
 #[test]
-fn an_order_that_nobody_can_hear_ends_the_run() {
+fn an_order_that_cannot_be_delivered_ends_the_run() {
     let options = SessionOptions::default();
     for (purpose, calls, expected) in
         [(Purpose::Chat, false, Some(Duration::ZERO)), (Purpose::Chat, true, None), (Purpose::Task, false, None)]

@@ -1,6 +1,7 @@
 //! What the end of a run makes of its job: done, failed, put off, or begun again in its conversation.
 
 use matsu_core::clock::Timestamp;
+use matsu_core::confinement::Confinement;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::end::pause_before_retry;
@@ -8,16 +9,16 @@ use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::RUN_RESTARTS_MAX;
 use matsu_core::ports::agent::{OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::OutputStream;
-use matsu_core::run::Confinement;
 use matsu_core::session::{Outcome, Said};
 
 use super::Run;
+use crate::agents::fallback::{hand_over, moves_on};
 
 impl Run {
     pub(super) async fn ended(mut self, end: RunEnd) -> JobEnd {
         // Together: who waits for the end waits for each write that comes before it.
         let (said, _) = tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached));
-        self.seat.set_processes_ended(end.processes_ended);
+        self.handle.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
         self.known.processes_ended = end.processes_ended;
         self.known.confinement = end.confinement;
@@ -37,13 +38,7 @@ impl Run {
         }
         let verdict = if self.own.must_report() { unreported(&self.input.agent, end.verdict) } else { end.verdict };
         match verdict {
-            Verdict::Success => {
-                self.known.empty = self.output.result_bytes() == 0;
-                // Nobody looks for the reason of a success.
-                self.known.stdout_tail = String::new();
-                self.known.stderr_tail = String::new();
-                JobEnd::Completed { output_json: self.output_json() }
-            }
+            Verdict::Success => self.done().await,
             Verdict::Quota { until, message } => self.out_of_quota(until, message).await,
             Verdict::Failure { code, message, retryable } => self.failed(code, message, retryable).await,
         }
@@ -58,10 +53,7 @@ impl Run {
                     self.output.push(OutputStream::Result, &summary);
                     self.output.flush(self.reached).await;
                 }
-                self.known.empty = self.output.result_bytes() == 0;
-                self.known.stdout_tail = String::new();
-                self.known.stderr_tail = String::new();
-                JobEnd::Completed { output_json: self.output_json() }
+                self.done().await
             }
             Outcome::Failed => {
                 let message = if summary.is_empty() { "the agent reported failure".to_owned() } else { summary };
@@ -76,11 +68,68 @@ impl Run {
         }
     }
 
+    /// The agent says that it is done. Without a check that is the end; with one the check decides.
+    async fn done(mut self) -> JobEnd {
+        self.known.empty = self.output.result_bytes() == 0;
+        // The reason of a success is not shown.
+        self.known.stdout_tail = String::new();
+        self.known.stderr_tail = String::new();
+        if self.input.check.is_none() {
+            return JobEnd::Completed { output_json: self.output_json() };
+        }
+        match &self.known.changes {
+            Some(changes) if changes.base != changes.head => {}
+            Some(_) => {
+                let message = format!("{} says that it is done, and changed no file", self.input.agent);
+                return self.unproven(ErrorCode::NoChange, message).await;
+            }
+            None => {
+                let why = self.known.left_work.as_ref().map_or("it has no commit", |left| left.why.as_str());
+                let message = format!("the work could not be checked: {why}");
+                return self.unproven(ErrorCode::CheckFailed, message).await;
+            }
+        }
+        self.checkpoint.to_check = Some(Box::new(self.known.clone()));
+        self.checkpoint.spent = self.known.usage;
+        self.checkpoint.done_attempt = self.cx.lease.attempt;
+        self.checkpoint.feedback = None;
+        if let Err(error) = self.cx.keep(&self.checkpoint, &self.known).await {
+            return self.unproven(ErrorCode::CheckFailed, format!("the check could not be begun: {error}")).await;
+        }
+        self.host.forget(&self.cx.lease.job_id).await;
+        JobEnd::Requeue { run_at: None }
+    }
+
+    async fn unproven(mut self, code: ErrorCode, message: String) -> JobEnd {
+        if self.moved_on(&message, self.checkpoint.rounds).await {
+            return JobEnd::Requeue { run_at: None };
+        }
+        let output_json = Some(self.output_json());
+        JobEnd::Failed { code: code.to_string(), message, retry: Retry::Never, output_json }
+    }
+
+    /// Leaves the work to the next agent of the list, if there is one.
+    async fn moved_on(&mut self, why: &str, checks: u32) -> bool {
+        if !hand_over(&self.input, &mut self.checkpoint, &self.known, why, checks) {
+            return false;
+        }
+        self.checkpoint.done_attempt = self.cx.lease.attempt;
+        let kept = self.cx.keep(&self.checkpoint, &self.known).await;
+        if kept.is_ok() {
+            self.host.forget(&self.cx.lease.job_id).await;
+        }
+        kept.is_ok()
+    }
+
     async fn out_of_quota(mut self, until: Timestamp, message: String) -> JobEnd {
+        if self.moved_on(&message, self.checkpoint.rounds).await {
+            return JobEnd::Requeue { run_at: None };
+        }
         if !self.agent.supports.resume || self.checkpoint.vendor_session.is_none() {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
         }
         self.checkpoint.quota_until = Some(until.as_millis());
+        self.checkpoint.spent = self.known.usage;
         let checkpoint = serde_json::json!(self.checkpoint);
         if self.cx.checkpoint(&checkpoint).await.is_err() {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
@@ -93,6 +142,7 @@ impl Run {
     async fn failed(mut self, code: ErrorCode, message: String, retryable: bool) -> JobEnd {
         if code == ErrorCode::MachineRestarted && self.can_resume() {
             self.checkpoint.machine_restarts += 1;
+            self.checkpoint.spent = self.known.usage;
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {
                 self.host.forget(&self.cx.lease.job_id).await;
@@ -101,12 +151,16 @@ impl Run {
         }
         if retryable && self.checkpoint.transient_failures < self.agent.retries {
             self.checkpoint.transient_failures += 1;
+            self.checkpoint.spent = self.known.usage;
             let pause = pause_before_retry(self.checkpoint.transient_failures);
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {
                 self.host.forget(&self.cx.lease.job_id).await;
                 return JobEnd::Requeue { run_at: Some(self.cx.runtime().clock().now().plus(pause)) };
             }
+        }
+        if moves_on(code) && self.moved_on(&message, self.checkpoint.rounds).await {
+            return JobEnd::Requeue { run_at: None };
         }
         self.known.retryable = retryable;
         let output_json = Some(self.output_json());

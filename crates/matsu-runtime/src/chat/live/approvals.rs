@@ -25,8 +25,8 @@ pub struct Approval {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unasked {
     #[error("no call {0} waits for an answer")]
-    Nobody(String),
-    #[error("several models wait with a call {0}; say which model is meant")]
+    NoCall(String),
+    #[error("several models wait with a call {0}; name the model")]
     Several(String),
 }
 
@@ -70,7 +70,7 @@ impl Approvals {
         let found: Vec<usize> =
             state.waiting.iter().enumerate().filter(|(_, waiting)| meant(waiting)).map(|(at, _)| at).collect();
         let at = match found.as_slice() {
-            [] => return Err(Unasked::Nobody(approval.call_id)),
+            [] => return Err(Unasked::NoCall(approval.call_id)),
             [at] => *at,
             _ => return Err(Unasked::Several(approval.call_id)),
         };
@@ -93,7 +93,7 @@ impl Approvals {
 }
 
 fn decision(allow: bool) -> Decision {
-    if allow { Decision::Granted } else { Decision::Denied("a person said no".to_owned()) }
+    if allow { Decision::Granted } else { Decision::Denied("a person refused it".to_owned()) }
 }
 
 /// Takes the question back if the asking is given up.

@@ -15,7 +15,7 @@ pub struct Taken {
 impl Taken {
     pub fn take(chats: &LiveChats, id: &ChatId) -> Result<Self, StoreError> {
         if chats.answers().is_none() {
-            let message = "this server is ending; say it again in a moment".to_owned();
+            let message = "the server is shutting down; send the message again in a moment".to_owned();
             return Err(StoreError::Refused { code: ErrorCode::ServerRestarted, message });
         }
         let was_taken = chats.with(id, |chat| {

@@ -28,12 +28,12 @@ impl LiveChats {
     /// There is none, it is somebody else's, or the store.
     pub async fn view(&self, owner: &Principal, id: &ChatId, after: i64) -> Result<View, ChatError> {
         loop {
-            let transcript = self.rooms().look_into(owner, id).await?.transcript;
+            let transcript = self.open_chats().look_into(owner, id).await?.transcript;
             let (rounds, posted_seq) = self.with(id, |chat| (chat.rounds, chat.posted_seq));
             // From the line that is being answered, to see whose answer is stored already.
-            let stored = self.rooms().store.entries(id, after.min(posted_seq), u32::MAX).await?;
+            let stored = self.open_chats().store.entries(id, after.min(posted_seq), u32::MAX).await?;
             // What a crash cut off is shown as far as it came; it becomes part of the chat with the next line.
-            let drafts = self.rooms().store.drafts(id).await?;
+            let drafts = self.open_chats().store.drafts(id).await?;
             let view = self.with(id, |chat| {
                 // Else an answer may have gone from here after the store was read, and would be in neither.
                 (chat.rounds == rounds).then(|| combine(chat, transcript, stored, drafts, after))

@@ -38,7 +38,7 @@ fn a_secret_is_never_repeated() {
     } });
     for given in [json!(["canary"]), json!("canary-too-long"), json!({ "canary": 1 })] {
         let error = arguments(&schema, &json!({ "passkey": given })).expect_err("it is refused");
-        assert!(error.message.starts_with("passkey must be string of up to 5 characters"), "{}", error.message);
+        assert!(error.message.starts_with("passkey must be a string of at most 5 characters"), "{}", error.message);
         assert!(!error.message.contains("canary") && !error.details.to_string().contains("canary"), "{error:?}");
     }
 }
@@ -61,16 +61,16 @@ type Case = (Value, &'static str, &'static str, &'static str, &'static str);
 fn cases() -> Vec<Case> {
     let with = |name: &str, value: Value| json!({ "task_id": "t", name: value });
     vec![
-        (json!({}), "task_id", "string of 1..5 characters", "nothing", "task_id is required: string of 1..5 characters"),
+        (json!({}), "task_id", "string of 1..5 characters", "nothing", "task_id is required: a string of 1 to 5 characters"),
         (with("timeout", json!(61)), "timeout", "integer 0..60", "61", "timeout must be a whole number from 0 to 60, got 61"),
         (with("timeout", json!("5")), "timeout", "integer 0..60", "\"5\"", "timeout must be a whole number from 0 to 60, got \"5\""),
         (with("timeout", json!(1.5)), "timeout", "integer 0..60", "1.5", "timeout must be a whole number from 0 to 60, got 1.5"),
-        (json!({ "task_id": "待つ待つ待つ" }), "task_id", "string of 1..5 characters", "\"待つ待つ待つ\"", "task_id must be string of 1..5 characters, got \"待つ待つ待つ\""),
+        (json!({ "task_id": "待つ待つ待つ" }), "task_id", "string of 1..5 characters", "\"待つ待つ待つ\"", "task_id must be a string of 1 to 5 characters, got \"待つ待つ待つ\""),
         (with("mode", json!("hard")), "mode", "one of graceful, immediate", "\"hard\"", "mode must be one of graceful, immediate, got \"hard\""),
-        (with("ids", json!([])), "ids", "array of 1..2 items", "0 items", "ids must be array of 1..2 items, got 0 items"),
-        (with("ids", json!(["a", 7])), "ids[1]", "string", "7", "ids[1] must be string, got 7"),
-        (with("since", json!("x")), "since", "integer from 0 or object", "\"x\"", "since must be integer from 0 or object, got \"x\""),
-        (with("options", json!({ "deep": 1 })), "options.deep", "boolean", "1", "options.deep must be boolean, got 1"),
+        (with("ids", json!([])), "ids", "array of 1..2 items", "0 items", "ids must be a list of 1 to 2 items, got 0 items"),
+        (with("ids", json!(["a", 7])), "ids[1]", "string", "7", "ids[1] must be a string, got 7"),
+        (with("since", json!("x")), "since", "integer from 0 or object", "\"x\"", "since must be a whole number of at least 0 or an object, got \"x\""),
+        (with("options", json!({ "deep": 1 })), "options.deep", "boolean", "1", "options.deep must be true or false, got 1"),
         (with("wait", json!(5)), "wait", "did you mean timeout?", "wait", "wait is not a parameter of this tool; did you mean timeout?"),
         (with("taskid", json!(5)), "taskid", "did you mean task_id?", "taskid", "taskid is not a parameter of this tool; did you mean task_id?"),
     ]

@@ -31,6 +31,7 @@ fn running() -> Task {
         updated_at: Timestamp::default(),
         finished_at: None,
         first_read_at: None,
+        reviews: Vec::new(),
         seq: 1,
     }
 }
@@ -55,22 +56,22 @@ fn one_task() {
     let wait = || Task { kind: TaskKind::Wait, counts: JobCounts::default(), ..running() };
     let table = [
         ("a finished job is collected", running(), 5, Finished, Collect),
-        ("a finished job that was told is no news", running(), 6, Finished, Sleep),
+        ("a finished job that was delivered is no news", running(), 6, Finished, Sleep),
         ("progress is no finished job", running(), 9, Finished, Sleep),
         ("progress is anything", running(), 9, Any, CHANGED),
         ("nothing new at all", running(), 10, Any, Sleep),
         ("all waits through finished jobs", running(), 5, All, Sleep),
         ("a question ends a wait for all", running(), 2, All, CHANGED),
         ("a question is not collected", running(), 2, Finished, CHANGED),
-        ("a question that was told is no news", running(), 3, All, Sleep),
-        ("never told", running(), 0, Finished, CHANGED),
-        ("never told, all", running(), 0, All, CHANGED),
+        ("a question that was delivered is no news", running(), 3, All, Sleep),
+        ("never delivered", running(), 0, Finished, CHANGED),
+        ("never delivered, all", running(), 0, All, CHANGED),
         ("a pause is worth a turn", paused(), 5, Finished, Collect),
-        ("a pause that was told", paused(), 10, Finished, Sleep),
+        ("a pause that was delivered", paused(), 10, Finished, Sleep),
         ("nothing left", idle(), 10, Finished, IDLE),
         ("nothing left, all", idle(), 10, All, IDLE),
-        ("nothing left, never told", idle(), 0, Any, IDLE),
-        ("ended and told", ended(), 10, Finished, TERMINAL),
+        ("nothing left, never delivered", idle(), 0, Any, IDLE),
+        ("ended and delivered", ended(), 10, Finished, TERMINAL),
         ("ended, all", ended(), 4, All, TERMINAL),
         ("a wait without jobs is not idle", wait(), 10, Any, Sleep),
     ];
@@ -84,7 +85,7 @@ fn several_tasks() {
     use Decision::{Collect, Sleep};
     use WaitFor::{All, Any, Finished};
     let table = [
-        ("an end that was told does not answer for the others", ended(), 10, running(), 10, Finished, Sleep),
+        ("an end that was delivered does not answer for the others", ended(), 10, running(), 10, Finished, Sleep),
         ("an end that is news answers at once", ended(), 5, running(), 10, Finished, CHANGED),
         ("all of them", ended(), 5, running(), 10, All, Sleep),
         ("all of them, idle", ended(), 5, idle(), 10, All, IDLE),
@@ -107,7 +108,7 @@ fn a_caller_that_knows_nothing_waits_unless_something_needs_it() {
         ("work under way is waited for", running(), 10),
         ("a question is answered at once", asked(), 0),
         ("a login is shown at once", login(), 0),
-        ("an end that nobody read is shown at once", ended(), 0),
+        ("an unread end is shown at once", ended(), 0),
         ("an end that was read does not end a wait for others", read(), 10),
     ] {
         assert_eq!(start(&task), from, "{what}");

@@ -1,27 +1,43 @@
 //! Which tasks a call without ids lists.
 
+use std::time::Duration;
+
 use matsu_core::clock::Timestamp;
-use matsu_core::limits::{LIST_PAGE_MAX, OPEN_TASKS_LISTED_MAX, RESULT_KEPT_AFTER_READ};
+use matsu_core::id::TaskId;
+use matsu_core::limits::{LIST_PAGE_MAX, OPEN_TASKS_LISTED_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::TaskFilter;
 use matsu_core::task::{Task, TaskKind};
 
 use crate::tool::{ToolContext, ToolError};
 
-/// What a list without ids shows, and how many unfinished tasks and unread results there are.
-pub async fn read(cx: &ToolContext) -> Result<(Vec<Task>, usize), ToolError> {
+/// A part of the list.
+pub struct Listed {
+    pub tasks: Vec<Task>,
+    /// All that is unfinished or unread, in order.
+    pub news: Vec<TaskId>,
+    /// How many of those there are.
+    pub total: usize,
+    /// Where the next part begins.
+    pub next_after: Option<usize>,
+}
+
+/// What a list without ids shows, without the first `after` of it.
+pub async fn read(cx: &ToolContext, after: usize) -> Result<Listed, ToolError> {
     let now = cx.runtime.clock().now();
     let mut tasks = pages(cx, now, PAGES_LISTED_MAX).await?;
     tasks.retain(is_news);
     tasks.sort_by_key(rank);
-    let total = tasks.len();
-    let most = OPEN_TASKS_LISTED_MAX as usize;
-    if total < most {
-        let lately = pages(cx, now.minus(RESULT_KEPT_AFTER_READ), 1).await?;
+    let (total, most) = (tasks.len(), OPEN_TASKS_LISTED_MAX as usize);
+    let news = tasks.iter().map(|task| task.id.clone()).collect();
+    if total < after.saturating_add(most) {
+        let lately = pages(cx, now.minus(LATELY), 1).await?;
         tasks.extend(lately.into_iter().filter(|task| rank(task) == READ));
     }
-    tasks.truncate(most);
-    Ok((tasks, total))
+    let end = after.saturating_add(most);
+    let next_after = (end < tasks.len()).then_some(end);
+    let tasks = tasks.into_iter().skip(after).take(most).collect();
+    Ok(Listed { tasks, news, total, next_after })
 }
 
 /// Unfinished tasks, and finished ones that were not read before this moment.
@@ -41,6 +57,9 @@ async fn pages(cx: &ToolContext, unread_since: Timestamp, pages_max: usize) -> R
     Ok(tasks)
 }
 
+/// Results that were read this long ago are still listed, behind the others.
+const LATELY: Duration = Duration::from_secs(3600);
+
 /// Pages of tasks that a list looks through.
 const PAGES_LISTED_MAX: usize = 20;
 
@@ -58,6 +77,6 @@ const UNREAD: u8 = 1;
 const READ: u8 = 2;
 
 /// Whether the task is unfinished, or its result was not read.
-pub fn is_news(task: &Task) -> bool {
+fn is_news(task: &Task) -> bool {
     rank(task) < READ
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use matsu_core::id::TaskId;
-use matsu_core::job::Job;
-use matsu_core::run::{Changes, LeftWork, RunInput};
+use matsu_core::receipt::Receipt;
+use matsu_core::run::{Changes, LeftWork, Tried};
 
 use crate::agents::OpenQuestion;
 
@@ -25,17 +25,17 @@ impl QuestionReport {
     pub(super) fn of(asked: &OpenQuestion) -> Self {
         Self {
             job_id: asked.job.id.to_string(),
-            cli_name: agent_of(&asked.job),
+            cli_name: asked.agent(),
             id: asked.question.id.clone(),
             text: asked.question.text.clone(),
             options: asked.question.options.clone(),
         }
     }
 
-    /// The argument `answer` that answers it, to be filled in.
-    pub fn example(&self) -> serde_json::Value {
+    /// The arguments of `answer_question` that answer it, to be filled in.
+    pub fn example(&self, task: &TaskId) -> serde_json::Value {
         let given = if self.options.is_empty() { "text" } else { "option" };
-        serde_json::json!({ "id": self.id, "job_id": self.job_id, given: "…" })
+        serde_json::json!({ "task_id": task, "job_id": self.job_id, "question_id": self.id, given: "…" })
     }
 }
 
@@ -55,6 +55,11 @@ pub struct ChangesReport {
     insertions: u64,
     deletions: u64,
     uncommitted_at_start: u64,
+    /// What it began with: your working tree, or your last commit.
+    started_from: String,
+    /// What was in your tree and not in the run's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_in_base: Vec<String>,
     /// Submodules and repositories inside the tree that the run changed: not on the branch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
@@ -77,7 +82,81 @@ impl LeftWorkReport {
     }
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TriedReport {
+    agent: String,
+    why: String,
+}
+
+impl TriedReport {
+    pub(super) fn of(tried: &Tried) -> Self {
+        Self { agent: tried.agent.clone(), why: tried.why.clone() }
+    }
+}
+
+/// The proof of a check, as it is shown.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReceiptReport {
+    passed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    seconds: f64,
+    base: String,
+    head: String,
+    tree: String,
+    log_sha256: String,
+    /// How often the agent worked and was checked.
+    rounds: u32,
+    agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// How the check was confined: sealed, fenced or open.
+    confinement: String,
+    /// The network of the check: off, on, or not cut.
+    network: String,
+    /// Files of tests that the run changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed_tests: Vec<String>,
+}
+
+impl ReceiptReport {
+    pub fn of(receipt: &Receipt) -> Self {
+        Self {
+            passed: receipt.passed,
+            why: receipt.why.clone(),
+            command: receipt.check.command.to_string(),
+            exit_code: receipt.exit_code,
+            seconds: receipt.seconds,
+            base: receipt.base.clone(),
+            head: receipt.head.clone(),
+            tree: receipt.tree.clone(),
+            log_sha256: receipt.log_sha256.clone(),
+            rounds: receipt.rounds,
+            agent: receipt.agent.clone(),
+            model: receipt.model.clone(),
+            confinement: receipt.confinement.to_string(),
+            network: receipt.network.to_string(),
+            changed_tests: receipt.changed_tests.clone(),
+        }
+    }
+}
+
+fn started_from(changes: &Changes) -> String {
+    match (changes.has_uncommitted, changes.uncommitted_at_start) {
+        (true, 1) => "your working tree, with 1 uncommitted file".to_owned(),
+        (true, count) => format!("your working tree, with {count} uncommitted files"),
+        (false, _) => "your last commit".to_owned(),
+    }
+}
+
 impl ChangesReport {
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+
     pub(super) fn of(task: &TaskId, changes: &Changes) -> Self {
         let how = if changes.base == changes.head {
             "It changed no file, so there is no branch.".to_owned()
@@ -91,13 +170,11 @@ impl ChangesReport {
             insertions: changes.insertions,
             deletions: changes.deletions,
             uncommitted_at_start: changes.uncommitted_at_start,
+            started_from: started_from(changes),
+            not_in_base: changes.not_in_base.clone(),
             left_out: changes.left_out.clone(),
             ignored: changes.ignored.clone(),
             how,
         }
     }
-}
-
-fn agent_of(job: &Job) -> Option<String> {
-    serde_json::from_str::<RunInput>(&job.input_json).ok().map(|input| input.agent)
 }

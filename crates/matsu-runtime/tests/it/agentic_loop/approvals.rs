@@ -56,10 +56,10 @@ async fn several_wait_at_once_and_the_clock_stands_still() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_destroys_is_not_run_when_nobody_can_be_asked() {
+async fn a_destructive_call_is_not_run_when_no_person_can_be_asked() {
     let tools = tools().shared();
     let turns = [Turn::calls("delete", json!({})), Turn::says(&["ok"])];
     let result = run(FakeModel::new("m", turns).shared(), with_tools(Arc::clone(&tools))).await;
-    assert!(results(&result)[0].0.contains("nobody is here"));
+    assert!(results(&result)[0].0.contains("cannot be given here"));
     assert!(tools.called().is_empty());
 }

@@ -37,7 +37,7 @@ async fn events_come_in_order_and_done_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_round_run_at_once_four_at_most_and_are_told_in_call_order() {
+async fn calls_of_a_round_run_at_once_four_at_most_and_are_reported_in_call_order() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = Arc::clone(&most);
     let tools = FakeTools::new().with("slow", Danger::ReadOnly, move |request| {
@@ -53,14 +53,14 @@ async fn calls_of_a_round_run_at_once_four_at_most_and_are_told_in_call_order() 
     });
     let round = (0..6).fold(Turn::default(), |turn, n| turn.and_calls("", "slow", json!({ "n": n })));
     let events = timed(FakeModel::new("m", [round, Turn::says(&["ok"])]).shared(), with_tools(tools.shared())).await;
-    let told: Vec<String> = events
+    let reported: Vec<String> = events
         .iter()
         .filter_map(|(_, event)| match event {
             Event::ToolResult { content, .. } => Some(content.clone()),
             _ => None,
         })
         .collect();
-    assert_eq!(told, ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(reported, ["0", "1", "2", "3", "4", "5"]);
     assert_eq!(seen.load(Ordering::SeqCst), 4);
     let took = events.last().unwrap().0;
     assert!(took < Duration::from_secs(15), "six calls of 5 to 10 s took {took:?}");
@@ -105,7 +105,7 @@ async fn a_tool_that_fails_hangs_or_is_not_there_is_an_error_result_and_the_mode
     let result = run(Arc::clone(&model), with_tools(tools.shared())).await;
     let said = results(&result);
     for ((content, is_error), words) in
-        said.iter().zip(["out of order", "no sign of life for 60 s", "no tool \"nowhere\"", "could not be read"])
+        said.iter().zip(["out of order", "no progress for 60 s", "no tool \"nowhere\"", "could not be read"])
     {
         assert!(*is_error && content.contains(words), "{words}: {content}");
     }

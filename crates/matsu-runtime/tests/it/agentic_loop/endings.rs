@@ -71,7 +71,7 @@ async fn a_cancel_settles_the_whole_batch() {
     assert_eq!(result.stop_reason, StopReason::Cancelled);
     let said = results(&result);
     assert!(said[0].1 && said[0].0.contains("stopped by a person"), "{said:?}");
-    assert_eq!(said[1], ("seen".to_owned(), false), "what was done is told as done");
+    assert_eq!(said[1], ("seen".to_owned(), false), "what was done is reported as done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn a_vendor_that_fails_in_mid_answer_loses_nothing_and_is_not_asked_again(
     let model = FakeModel::new("m", turns).shared();
     let result = run(Arc::clone(&model), with_tools(looking())).await;
     assert_eq!((result.stop_reason, model.histories().len()), (StopReason::Error, 2));
-    assert_eq!(result.history_delta[2].spoken(), "so far", "an error is not put into the model's mouth");
+    assert_eq!(result.history_delta[2].spoken(), "so far", "an error is not stored as the model's text");
     assert_eq!(result.error.as_ref().unwrap().code.as_str(), "PROVIDER_UNAVAILABLE");
 }
 

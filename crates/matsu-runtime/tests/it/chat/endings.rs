@@ -16,7 +16,7 @@ use matsu_testkit::fake_tools::FakeTools;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{plain, room, rooms, say, spoken};
+use super::{open_chat, open_chats, plain, say, spoken};
 use crate::agentic_loop::{kinds, options, question, results, run, timed, with_tools};
 
 fn tools() -> Arc<FakeTools> {
@@ -50,7 +50,7 @@ fn every_end() -> Vec<(StopReason, Vec<Turn>, LoopOptions)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b04_the_callers_history_is_never_changed() {
+async fn the_callers_history_is_never_changed() {
     for (_, turns, options) in every_end() {
         let history = question();
         let before = history.clone();
@@ -60,7 +60,7 @@ async fn b04_the_callers_history_is_never_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b05_history_and_delta_are_valid_however_it_ends() {
+async fn history_and_delta_are_valid_however_it_ends() {
     for (reason, turns, options) in every_end() {
         let result = run(FakeModel::new("m", turns).shared(), options).await;
         assert_eq!(result.stop_reason, reason, "{:?}", result.error);
@@ -70,7 +70,7 @@ async fn b05_history_and_delta_are_valid_however_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b06_the_first_text_comes_before_the_stream_ends() {
+async fn the_first_text_comes_before_the_stream_ends() {
     let model = FakeModel::new("m", [Turn::says(&["a", "b"]).pausing(Duration::from_secs(2))]).shared();
     let events = timed(model, options()).await;
     assert_eq!(events[0], (Duration::from_secs(2), Event::Text("a".to_owned())));
@@ -78,7 +78,7 @@ async fn b06_the_first_text_comes_before_the_stream_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b07_events_of_a_round_come_in_order_and_the_result_last_and_once() {
+async fn events_of_a_round_come_in_order_and_the_result_last_and_once() {
     let round = Turn::says(&["x"]).and_calls("", "look", json!({"n": 1})).and_calls("", "bad", json!({}));
     let model = FakeModel::new("m", [round, Turn::says(&["y"])]).shared();
     let mut stream = execute_with_tools(model, &question(), with_tools(tools()));
@@ -96,7 +96,7 @@ async fn b07_events_of_a_round_come_in_order_and_the_result_last_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b08_every_call_has_an_id_of_its_own_and_its_result_carries_it() {
+async fn every_call_has_an_id_of_its_own_and_its_result_carries_it() {
     let round = |n: u8| Turn::calls("look", json!({ "n": n })).and_calls("x", "look", json!({ "n": n + 1 }));
     let model = FakeModel::new("m", [round(0), round(2), Turn::says(&["ok"])]).shared();
     let result = run(model, with_tools(tools())).await;
@@ -110,7 +110,7 @@ async fn b08_every_call_has_an_id_of_its_own_and_its_result_carries_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b10_a_tool_that_fails_is_an_error_result_and_the_model_is_called_again() {
+async fn a_tool_that_fails_is_an_error_result_and_the_model_is_called_again() {
     let model =
         FakeModel::new("m", [Turn::calls("bad", json!({})).and_calls("", "hangs", json!({})), Turn::says(&["ok"])])
             .shared();
@@ -120,21 +120,21 @@ async fn b10_a_tool_that_fails_is_an_error_result_and_the_model_is_called_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn b11_at_the_most_turns_it_is_said_and_the_next_request_is_valid() {
+async fn at_the_most_turns_it_is_said_and_the_next_request_is_valid() {
     let turns = (0..10).map(|n| Turn::calls("look", json!({ "n": n }))).chain([Turn::says(&["done"])]);
     let model = FakeModel::new("m", turns).shared();
-    let rooms = rooms(&[&model]).await;
-    let room = room(&rooms).await;
-    let with = || LoopOptions { tools: Some(tools()), ..plain(&rooms) };
-    let first = say(&room, "@m look around", with()).await;
+    let open_chats = open_chats(&[&model]).await;
+    let open_chat = open_chat(&open_chats).await;
+    let with = || LoopOptions { tools: Some(tools()), ..plain(&open_chats) };
+    let first = say(&open_chat, "@m look around", with()).await;
     assert!(first[0].result.error.as_ref().unwrap().message.contains("go on"));
-    let second = say(&room, "@m go on", with()).await;
+    let second = say(&open_chat, "@m go on", with()).await;
     assert_eq!(second[0].result.final_text, "done");
     assert!(model.histories().iter().all(|history| validate(history).is_ok()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn b12_a_silent_model_is_cut_in_time_and_finished_rounds_are_kept() {
+async fn a_silent_model_is_cut_in_time_and_finished_rounds_are_kept() {
     let clock = Clock::system();
     let began = clock.instant();
     let turns = [Turn::calls("look", json!({})), Turn::default().then_silent()];
@@ -144,17 +144,20 @@ async fn b12_a_silent_model_is_cut_in_time_and_finished_rounds_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b13_without_its_tools_the_chat_goes_on_and_says_so() {
+async fn without_its_tools_the_chat_goes_on_and_says_so() {
     let away = FakeTools::new().noting("the tools of files are away: cannot be started").shared();
     let model = FakeModel::new("m", [Turn::says(&["without"])]).shared();
-    let rooms = rooms(&[&model]).await;
-    let room = room(&rooms).await;
-    let answered = say(&room, "@m hello", LoopOptions { tools: Some(away), ..plain(&rooms) }).await;
-    assert_eq!((kinds(&answered[0].result), spoken(&room).await[1].1.as_str()), (vec!["notice", "text"], "without"));
+    let open_chats = open_chats(&[&model]).await;
+    let open_chat = open_chat(&open_chats).await;
+    let answered = say(&open_chat, "@m hello", LoopOptions { tools: Some(away), ..plain(&open_chats) }).await;
+    assert_eq!(
+        (kinds(&answered[0].result), spoken(&open_chat).await[1].1.as_str()),
+        (vec!["notice", "text"], "without")
+    );
 }
 
 #[test]
-fn b21_the_blocking_form_works_in_plain_code_only() {
+fn the_blocking_form_works_in_plain_code_only() {
     let model = FakeModel::new("m", [Turn::says(&["hi"])]).shared();
     let history: Vec<Entry> = question();
     let result = execute_with_tools_blocking(Arc::clone(&model) as Arc<_>, &history, options()).unwrap();

@@ -4,17 +4,17 @@ use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, parse};
 use matsu_core::ports::provider::ModelLimits;
 use matsu_core::principal::Principal;
-use matsu_runtime::chat::{ChatError, Rooms, export};
+use matsu_runtime::chat::{ChatError, OpenChats, export};
 use matsu_testkit::fake_model::{FakeModel, Turn};
 use serde_json::json;
 
-use super::{plain, room, rooms, say, spoken};
+use super::{open_chat, open_chats, plain, say, spoken};
 use crate::fixtures::me;
 
 const NOW: Timestamp = Timestamp::from_millis(1);
 
 #[test]
-fn b14_validation_rejects_everything_that_is_not_a_transcript() {
+fn validation_rejects_everything_that_is_not_a_transcript() {
     let call = json!({"type": "tool_call", "id": "a", "name": "n", "arguments": {}});
     let result = json!({"type": "tool_result", "id": "b", "name": "n", "content": ""});
     let refused = [
@@ -30,35 +30,35 @@ fn b14_validation_rejects_everything_that_is_not_a_transcript() {
     }
 }
 
-async fn two_named(rooms: &Rooms) {
+async fn two_named(open_chats: &OpenChats) {
     for name in ["plans", "ideas"] {
-        let mut room = room(rooms).await;
-        say(&room, &format!("note in {name}"), plain(rooms)).await;
-        room.set_system_prompt(Some(format!("prompt of {name}"))).await.unwrap();
-        room.name(name, false).await.unwrap();
+        let mut open_chat = open_chat(open_chats).await;
+        say(&open_chat, &format!("note in {name}"), plain(open_chats)).await;
+        open_chat.set_system_prompt(Some(format!("prompt of {name}"))).await.unwrap();
+        open_chat.name(name, false).await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn b22_what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
+async fn what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
     let model = FakeModel::new("m", [Turn::says(&["hi"])]).shared();
-    let rooms = rooms(&[&model]).await;
-    two_named(&rooms).await;
-    let listed = rooms.store.transcripts(&me()).await.unwrap();
+    let open_chats = open_chats(&[&model]).await;
+    two_named(&open_chats).await;
+    let listed = open_chats.store.transcripts(&me()).await.unwrap();
     let plans = listed.iter().find(|transcript| transcript.name.as_deref() == Some("plans")).unwrap();
-    let loaded = rooms.enter(&me(), &plans.chat_id).await.unwrap();
+    let loaded = open_chats.enter(&me(), &plans.chat_id).await.unwrap();
     assert_eq!(loaded.transcript.system_prompt.as_deref(), Some("prompt of plans"));
     assert_eq!(spoken(&loaded).await[0].1, "note in plans");
 
-    let mut other = room(&rooms).await;
+    let mut other = open_chat(&open_chats).await;
     let taken = other.name("plans", false).await.unwrap_err();
     assert!(matches!(taken, ChatError::Store(_)), "{taken}");
-    assert_eq!(rooms.store.transcript(&plans.chat_id).await.unwrap().name.as_deref(), Some("plans"));
+    assert_eq!(open_chats.store.transcript(&plans.chat_id).await.unwrap().name.as_deref(), Some("plans"));
     other.name("../../etc/passwd", false).await.unwrap();
     assert!(other.name("a\nb", false).await.is_err());
 
-    let stranger = Principal::from_text("token:stranger");
-    assert!(rooms.enter(&stranger, &plans.chat_id).await.is_err(), "a chat is its owner's");
+    let other_user = Principal::from_text("token:other");
+    assert!(open_chats.enter(&other_user, &plans.chat_id).await.is_err(), "a chat is its owner's");
     let exported = export::to_json(&loaded.transcript, &loaded.entries().await.unwrap());
     assert_eq!(parse(&exported["entries"], NOW).unwrap(), loaded.entries().await.unwrap());
     let old = parse(&json!([{"role": "user", "content": "written long ago"}]), NOW).unwrap();
@@ -67,17 +67,17 @@ async fn b22_what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b24_old_turns_are_left_out_of_what_is_sent_and_kept_in_what_is_stored() {
+async fn old_turns_are_left_out_of_what_is_sent_and_kept_in_what_is_stored() {
     let mut model = FakeModel::new("m", [Turn::says(&["answer"])]);
     model.limits = ModelLimits { context_tokens: 350, output_tokens: 100 };
     let model = model.shared();
-    let rooms = rooms(&[&model]).await;
-    let mut room = room(&rooms).await;
-    room.set_system_prompt(Some("Be brief.".to_owned())).await.unwrap();
+    let open_chats = open_chats(&[&model]).await;
+    let mut open_chat = open_chat(&open_chats).await;
+    open_chat.set_system_prompt(Some("Be brief.".to_owned())).await.unwrap();
     for _ in 0..4 {
-        say(&room, &format!("@m {}", "word ".repeat(60)), plain(&rooms)).await;
+        say(&open_chat, &format!("@m {}", "word ".repeat(60)), plain(&open_chats)).await;
     }
     let sent: Vec<Entry> = model.histories().pop().unwrap();
     assert_eq!((sent.len(), sent[0].spoken().as_str()), (4, "Be brief."), "the prompt, one old turn, the question");
-    assert_eq!(room.entries().await.unwrap().len(), 8);
+    assert_eq!(open_chat.entries().await.unwrap().len(), 8);
 }

@@ -88,8 +88,8 @@ impl AuthQueueStore for FaultyStore {
         self.pass("expire_auth", self.inner.expire_auth(now)).await
     }
 
-    async fn doors_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError> {
-        self.pass("doors_of", self.inner.doors_of(search)).await
+    async fn auth_items_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError> {
+        self.pass("auth_items_of", self.inner.auth_items_of(search)).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pages behind closed doors: one item, parked searches, and how they go on.
+//! Pages that need a login: one item, parked searches, and how they go on.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use serde_json::json;
 use matsu_core::limits::AUTH_KEPT;
 use matsu_core::ports::fetcher::FetchOutcome;
 use matsu_core::research::auth::AuthType;
-use matsu_testkit::web::Answer;
+use matsu_testkit::web::CannedResponse;
 
 use super::lab::{Client, Lab, text};
 
-fn closed() -> Answer {
-    Answer::Gives(FetchOutcome::NeedsAuth { auth_type: AuthType::Login })
+fn closed() -> CannedResponse {
+    CannedResponse::Gives(FetchOutcome::NeedsAuth { auth_type: AuthType::Login })
 }
 
 /// One open page and one closed one, searched by two queries.
@@ -29,7 +29,7 @@ async fn lab() -> (Lab, Client, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_door_parks_its_searches_and_an_open_one_lets_them_go_on() {
+async fn a_needed_login_parks_its_searches_and_a_finished_one_lets_them_go_on() {
     let (lab, client, task) = lab().await;
     let _service = lab.start();
     let queued = client.queue(&task, &["q", "r"]).await;
@@ -68,7 +68,7 @@ async fn a_closed_door_parks_its_searches_and_an_open_one_lets_them_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skipped_door_ends_those_fetches() {
+async fn a_skipped_login_ends_those_fetches() {
     let (lab, client, task) = lab().await;
     let _service = lab.start();
     client.queue(&task, &["q", "r"]).await;
@@ -82,11 +82,11 @@ async fn a_skipped_door_ends_those_fetches() {
     };
     assert_eq!(of("q")["status"], "partial");
     assert_eq!((&of("r")["status"], &of("r")["error_code"]), (&json!("failed"), &json!("ALL_FETCHES_FAILED")));
-    assert_eq!(lab.web.fetched().iter().filter(|url| url.contains("closed")).count(), 2, "nobody tried again");
+    assert_eq!(lab.web.fetched().iter().filter(|url| url.contains("closed")).count(), 2, "no search tried again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_door_that_nobody_opens_expires_by_itself() {
+async fn an_unresolved_login_expires_by_itself() {
     let (lab, client, task) = lab().await;
     let _service = lab.start();
     client.queue(&task, &["q"]).await;
@@ -97,7 +97,7 @@ async fn a_door_that_nobody_opens_expires_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_task_leaves_nobody_at_its_doors() {
+async fn a_stopped_task_leaves_no_search_waiting_for_a_login() {
     let (lab, client, task) = lab().await;
     let _service = lab.start();
     client.queue(&task, &["q"]).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use matsu_core::ports::fetcher::{FetchError, FetchOutcome};
 use matsu_core::ports::search_engine::EngineError;
-use matsu_testkit::web::Answer;
+use matsu_testkit::web::CannedResponse;
 
 use super::lab::Client;
 use super::lab::{Lab, runtime, text};
@@ -18,8 +18,8 @@ async fn a_failure_is_visible_with_its_code_and_workers_go_on() {
     lab.web.page("https://a.org/", [text("It speaks.", "a page")]);
     lab.web.results("nothing", &["https://gone.org/", "https://robots.org/", "https://private.org/"]);
     lab.web
-        .page("https://robots.org/", [Answer::Fails(FetchError::Robots)])
-        .page("https://private.org/", [Answer::Fails(FetchError::Refused("a private address".to_owned()))]);
+        .page("https://robots.org/", [CannedResponse::Fails(FetchError::Robots)])
+        .page("https://private.org/", [CannedResponse::Fails(FetchError::Refused("a private address".to_owned()))]);
     lab.web.results("good", &["https://a.org/"]);
     let (_service, client) = (lab.start(), lab.client("one"));
     let task = client.task(None).await;
@@ -47,7 +47,7 @@ async fn a_failing_engine_is_tried_again_named_and_left_alone() {
     let status = client.all_done(&task).await;
     let search = &status["searches"][0];
     assert_eq!(search["status"], "failed", "{search}");
-    assert_eq!(search["error_code"], "ALL_ENGINES_BLOCKED", "after two failures nobody asks it: {search}");
+    assert_eq!(search["error_code"], "ALL_ENGINES_BLOCKED", "after two failures it is not asked: {search}");
     assert_eq!(lab.web.asked().len(), 2);
     lab.web.break_engine(None);
     lab.pass(Duration::from_secs(61)).await;
@@ -77,7 +77,7 @@ async fn a_model_that_is_away_fails_the_search_and_costs_no_second_fetch() {
 #[tokio::test(start_paused = true)]
 async fn a_site_that_says_too_often_is_left_alone_and_frees_its_worker() {
     let lab = Lab::open().await;
-    let busy = Answer::Fails(FetchError::RateLimited { retry_after: Some(Duration::from_secs(90)) });
+    let busy = CannedResponse::Fails(FetchError::RateLimited { retry_after: Some(Duration::from_secs(90)) });
     lab.web
         .page("https://busy.org/", [busy, text("It was busy.", "a busy page")])
         .page("https://free.org/", [text("It was free.", "a free page")]);
@@ -126,7 +126,7 @@ async fn a_slow_site_is_asked_one_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn redirects_are_followed_under_every_rule() {
     let lab = Lab::open().await;
-    let to = |url: &str| Answer::Gives(FetchOutcome::Redirect { to: url.to_owned(), is_private: false });
+    let to = |url: &str| CannedResponse::Gives(FetchOutcome::Redirect { to: url.to_owned(), is_private: false });
     lab.web
         .page("https://a.org/", [to("https://b.org/#top")])
         .page("https://b.org/", [text("It moved.", "a moved page")])
@@ -268,6 +268,6 @@ async fn a_pause_goes_on_where_it_was() {
     assert_eq!((&paused["status"], &paused["queue"]["running"]), (&json!("paused"), &json!(0)));
     client.queue(&task, &["another"]).await;
     let status = client.all_done(&task).await;
-    assert_eq!(status["metrics"]["total_pages"], 6, "whoever hands over work resumes his own pause");
+    assert_eq!(status["metrics"]["total_pages"], 6, "queueing work resumes the principal's own pause");
     assert!(lab.web.fetched().len() <= 7);
 }

@@ -9,7 +9,7 @@ use matsu_core::ports::fetcher::FetchOutcome;
 use matsu_core::ports::store::SearchWish;
 use matsu_core::principal::Principal;
 use matsu_runtime::research::ResearchSettings;
-use matsu_testkit::web::Answer;
+use matsu_testkit::web::CannedResponse;
 
 use super::lab::{Client, Lab, runtime_with, text};
 use crate::fixtures::{START, me};
@@ -57,6 +57,44 @@ async fn a_question_becomes_claims_with_evidence() {
         .await;
     assert!(graph["evidence_graph"]["edges"].as_array().unwrap().len() > 5);
     assert_eq!(graph["fragments"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_nothing_was_weighed_for_has_no_confidence() {
+    let lab = Lab::open().await;
+    lab.web.page("https://a.org/1", [text("Waiting is cheap [yes].", "the cost of waiting")]);
+    lab.web.results("waiting", &["https://a.org/1"]);
+    let (_service, client) = (lab.start(), lab.client("one"));
+    let task = client.task(None).await;
+    client.queue(&task, &["waiting"]).await;
+    client.all_done(&task).await;
+    for detail in ["compact", "full"] {
+        let options = json!({ "detail": detail });
+        let found = client.call("get_materials", json!({ "task_id": task, "options": options })).await;
+        let claim = &found["claims"][0];
+        assert_eq!((claim["verification"].as_str(), claim.get("confidence")), (Some("unverified"), None), "{found}");
+    }
+    let sure = json!({ "task_id": task, "options": { "min_confidence": 0.1 } });
+    assert_eq!(client.call("get_materials", sure).await["total"], 0, "it is not known to be likely");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judge_that_fails_is_a_warning() {
+    let lab = Lab::open().await;
+    lab.web
+        .page("https://a.org/1", [text("Waiting is cheap [yes].", "the cost of waiting")])
+        .page("https://b.org/1", [text("Waiting is cheap [yes] as we measured.", "measurements of queues")]);
+    lab.web.results("waiting", &["https://a.org/1", "https://b.org/1"]);
+    lab.web.break_judge(true);
+    let (_service, client) = (lab.start(), lab.client("one"));
+    let task = client.task(None).await;
+    client.queue(&task, &["waiting"]).await;
+    let status = client.all_done(&task).await;
+    let warnings = status["warnings"].to_string();
+    assert!(warnings.contains("verifications failed") && warnings.contains("its answer is no JSON"), "{status}");
+    let found = client.materials(&task).await;
+    let claims = found["claims"].as_array().unwrap();
+    assert!(claims.iter().all(|claim| claim["verification"] == "unverified"), "{found}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,10 +271,10 @@ async fn a_known_page_serves_the_next_task_too() {
 async fn what_belongs_to_somebody_reaches_no_one_else() {
     let lab = Lab::open().await;
     let secret = match text("The secret is blue.", "a private paper") {
-        Answer::Text(text) => Answer::Private(text),
+        CannedResponse::Text(text) => CannedResponse::Private(text),
         other => other,
     };
-    lab.web.page("https://paper.org/", [secret, text("Please log in to read.", "a public door")]);
+    lab.web.page("https://paper.org/", [secret, text("Please log in to read.", "a public login")]);
     lab.web.results("q", &["https://paper.org/"]);
     let (_service, mine) = (lab.start(), lab.client("mine"));
     let theirs = Client::of(&lab.runtime, Principal::user("other"), "theirs");
@@ -255,12 +293,12 @@ async fn what_belongs_to_somebody_reaches_no_one_else() {
 #[tokio::test(start_paused = true)]
 async fn a_page_that_cookies_led_to_reaches_no_one_else() {
     let lab = Lab::open().await;
-    let to = |url: &str, is_private| Answer::Gives(FetchOutcome::Redirect { to: url.to_owned(), is_private });
+    let to = |url: &str, is_private| CannedResponse::Gives(FetchOutcome::Redirect { to: url.to_owned(), is_private });
     lab.web
         .page("https://paper.org/", [to("https://cdn.org/a", true), to("https://cdn.org/login", false)])
         .page("https://cdn.org/a", [to("https://cdn.org/b", false)])
         .page("https://cdn.org/b", [text("The secret is blue.", "a private paper")])
-        .page("https://cdn.org/login", [text("Please log in to read.", "a public door")]);
+        .page("https://cdn.org/login", [text("Please log in to read.", "a public login")]);
     lab.web.results("q", &["https://paper.org/"]);
     let (_service, mine) = (lab.start(), lab.client("mine"));
     let theirs = Client::of(&lab.runtime, Principal::user("other"), "theirs");
@@ -301,4 +339,9 @@ async fn replies_stay_small_and_the_whole_costs_few_calls() {
     let bytes: usize = [&made, &queued, &status, &materials].iter().map(|said| said.to_string().len()).sum();
     assert!(bytes <= 20 * 1024, "{bytes}");
     assert!(materials["total"].as_i64().unwrap() >= 30, "{materials}");
+    let compact = client.call("get_materials", json!({ "task_id": task })).await;
+    let claims = compact["claims"].as_array().unwrap();
+    assert!(claims.len() >= 25, "{}: {compact}", claims.len());
+    assert!(compact.to_string().len() <= 17 * 1024, "{}", compact.to_string().len());
+    assert!(claims.iter().all(|claim| claim.get("evidence").is_none()), "{compact}");
 }

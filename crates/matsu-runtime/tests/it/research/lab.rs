@@ -14,7 +14,7 @@ use matsu_runtime::research::{ResearchKit, ResearchSettings, SearchJob, VerifyJo
 use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::TOOLS;
 use matsu_runtime::{Bodies, InstanceId, Runtime, RuntimeOptions, Service};
-use matsu_testkit::web::{Answer, Web};
+use matsu_testkit::web::{CannedResponse, Web};
 
 use crate::fixtures::{me, memory};
 
@@ -26,10 +26,10 @@ pub struct Lab {
 }
 
 /// A page about a subject: long enough for a passage of its own, and unlike any other.
-pub fn text(claim: &str, subject: &str) -> Answer {
+pub fn text(claim: &str, subject: &str) -> CannedResponse {
     let more: String =
         (0..7).map(|n| format!(" More about {subject}, part {n}, which is {}.", subject.len() * 97 + n * 31)).collect();
-    Answer::Text(format!("{claim}{more}"))
+    CannedResponse::Text(format!("{claim}{more}"))
 }
 
 impl Lab {
@@ -107,7 +107,7 @@ impl Client {
         self.call("queue_searches", json!({ "task_id": task, "queries": queries })).await
     }
 
-    /// Waits until nothing of the task is left unfinished, or a door closes.
+    /// Waits until nothing of the task is left unfinished, or a login is needed.
     pub async fn all_done(&self, task: &str) -> Value {
         for _ in 0..200 {
             let said = self.call("get_status", json!({ "task_id": task, "wait": 50, "wait_for": "all" })).await;
@@ -123,6 +123,6 @@ impl Client {
     }
 
     pub async fn materials(&self, task: &str) -> Value {
-        self.call("get_materials", json!({ "task_id": task, "options": { "limit": 200 } })).await
+        self.call("get_materials", json!({ "task_id": task, "options": { "limit": 200, "detail": "full" } })).await
     }
 }

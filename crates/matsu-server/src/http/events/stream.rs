@@ -119,7 +119,7 @@ impl Stream {
         let at = clock.now();
         if batch.changes.len() >= CHANGES_PER_READ_MAX as usize {
             self.cursor = Cursor { change: store.change_cursor().await?, at };
-            let reset = json!({ "reason": "too much has happened to tell it one by one" });
+            let reset = json!({ "reason": "too many changes to send one by one" });
             self.pending.push_back(event("reset", &reset).id(self.cursor.to_string()));
         } else {
             let rows = rows::of(&self.app, &self.open, &batch.changes).await?;

@@ -34,7 +34,7 @@ const AT_ONCE: u32 = 4;
 pub fn routes() -> Resource {
     let stream = says(
         "follow_chat",
-        "A chat with models as it is said: events `chat`. Keep your messages up to `kept_to`, put these behind them.",
+        "A chat with models, live: events `chat`. Keep your messages up to `kept_to`, put these behind them.",
     );
     Resource::default().get("/chats/{id}/stream", stream.query::<FollowQuery>().streams::<ChatNowBody>(), follow)
 }
@@ -54,9 +54,9 @@ struct FollowQuery {
 struct ChatNowBody {
     /// Messages with a greater `seq` are replaced by these.
     kept_to: i64,
-    /// Whole messages; those that are running are told again with each change.
+    /// Whole messages; those that are running are sent again with each change.
     messages: Vec<MessageBody>,
-    /// What no model said: errors, and who is away.
+    /// Messages of Matsu itself: errors, and MCP servers that are not available.
     notices: Vec<String>,
     /// Who has answered the last line.
     spoken: Vec<SpokenBody>,
@@ -129,8 +129,8 @@ async fn follow(
         changes,
         elsewhere,
         settled: last.or(query.after).unwrap_or(0).max(0),
-        told_at: None,
-        told: String::new(),
+        sent_at: None,
+        sent: String::new(),
         answering: false,
     };
     let events = unfold(reader, Reader::next);
@@ -151,9 +151,9 @@ struct Reader {
     /// What the reader has and keeps.
     settled: i64,
     /// When it may be told again; absent before the first time. It lags behind by at most [`AT_ONCE`] pauses.
-    told_at: Option<Instant>,
+    sent_at: Option<Instant>,
     /// What was told last.
-    told: String,
+    sent: String,
     /// Whether an answer was under way then.
     answering: bool,
 }
@@ -162,7 +162,7 @@ impl Reader {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         let clock = *self.app.runtime().clock();
         loop {
-            if let Some(told_at) = self.told_at {
+            if let Some(sent_at) = self.sent_at {
                 let shutdown = self.app.shutdown().clone();
                 tokio::select! {
                     changed = self.changes.changed() => changed.ok()?,
@@ -173,18 +173,18 @@ impl Reader {
                 // Whatever ends a silence goes out at once, and so do the first words of an answer; when they come
                 // closely for longer, they are told together.
                 if self.answering {
-                    clock.sleep_until(told_at).await;
+                    clock.sleep_until(sent_at).await;
                 }
             }
             let was_answering = self.answering;
             if let Some(event) = self.look().await? {
                 let now = clock.instant();
                 let credit = now.checked_sub(STREAM_PAUSE * AT_ONCE).unwrap_or(now);
-                let from = self.told_at.filter(|_| was_answering).map_or(credit, |at| at.max(credit));
-                self.told_at = Some(from + STREAM_PAUSE);
+                let from = self.sent_at.filter(|_| was_answering).map_or(credit, |at| at.max(credit));
+                self.sent_at = Some(from + STREAM_PAUSE);
                 return Some((Ok(event), self));
             }
-            self.told_at.get_or_insert(clock.instant());
+            self.sent_at.get_or_insert(clock.instant());
         }
     }
 
@@ -203,10 +203,10 @@ impl Reader {
         self.answering = view.answering;
         let data = serde_json::to_string(&now).ok()?;
         // One change wakes us more than once: here, and through the store.
-        if data == self.told {
+        if data == self.sent {
             return Some(None);
         }
-        self.told.clone_from(&data);
+        self.sent.clone_from(&data);
         Some(Some(Event::default().event("chat").id(self.settled.to_string()).data(data)))
     }
 }

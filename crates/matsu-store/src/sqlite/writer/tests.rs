@@ -10,8 +10,8 @@ use matsu_core::id::TokenId;
 use matsu_core::wake::Hub;
 
 use super::*;
-use crate::backends::Synchronous;
 use crate::sqlite::connection;
+use crate::sqlite::synchronous::Synchronous;
 use crate::transitions::spending::TakeTurn;
 use crate::transitions::tokens::RevokeToken;
 
@@ -24,7 +24,7 @@ fn two_connections(folder: &tempfile::TempDir) -> (Connection, Connection) {
 }
 
 fn start(connection: Connection) -> Result<Writer, StoreError> {
-    Writer::start(Desk::new(connection, Synchronous::Normal, Hub::new())?)
+    Writer::start(WriteGate::new(connection, Synchronous::Normal, Hub::new())?)
 }
 
 /// No commit succeeds until this is set to 0.
@@ -92,7 +92,7 @@ async fn operations_that_arrive_together_share_a_commit_and_fail_alone() {
 }
 
 #[tokio::test]
-async fn nobody_in_a_group_that_does_not_commit_is_told_anything_else() {
+async fn no_caller_in_a_group_that_does_not_commit_gets_another_result() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, other) = two_connections(&folder);
     let fail = fail_commits(&mut first);
@@ -110,7 +110,7 @@ async fn nobody_in_a_group_that_does_not_commit_is_told_anything_else() {
 }
 
 #[tokio::test]
-async fn a_full_file_refuses_what_does_not_fit_and_goes_on_when_there_is_room() {
+async fn a_full_file_refuses_what_does_not_fit_and_goes_on_when_there_is_space() {
     let folder = tempfile::tempdir().unwrap();
     let (first, other) = two_connections(&folder);
     let pages: i64 = first.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
@@ -124,7 +124,7 @@ async fn a_full_file_refuses_what_does_not_fit_and_goes_on_when_there_is_room() 
 }
 
 #[tokio::test]
-async fn a_full_line_makes_callers_wait_and_loses_nobody() {
+async fn a_full_queue_makes_callers_wait_and_loses_none() {
     let folder = tempfile::tempdir().unwrap();
     let (first, other) = two_connections(&folder);
     let writer = start(first).unwrap();
@@ -189,8 +189,8 @@ async fn what_is_quick_is_done_at_once_unless_somebody_writes() {
     assert_eq!(turns(&other), 1, "and committed");
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut waiting = Box::pin(writer.write(quick("b")));
-    assert!(waiting.as_mut().now_or_never().is_none(), "nobody waits for another process on a runtime's thread");
-    assert!(writer.write(quick("c")).now_or_never().is_none(), "nobody overtakes the line");
+    assert!(waiting.as_mut().now_or_never().is_none(), "no wait for another process on a runtime's thread");
+    assert!(writer.write(quick("c")).now_or_never().is_none(), "no operation overtakes the queue");
     other.execute_batch("ROLLBACK").unwrap();
     waiting.await.unwrap();
     // Given up by its caller, but it stood in line.

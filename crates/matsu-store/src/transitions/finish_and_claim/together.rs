@@ -45,7 +45,7 @@ pub(super) async fn run(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>
         outcome.next_run_at = Some(outcome.next_run_at.map_or(soon, |next| next.min(soon)));
     }
     ledger.write(tx, now).await?;
-    leave_room(tx, request, slots.into_iter());
+    leave_capacity(tx, request, slots.into_iter());
     Ok(outcome)
 }
 
@@ -55,7 +55,7 @@ struct Settling {
     finished: Vec<Result<JobState, StoreError>>,
     /// Of the jobs that ended.
     slots: Vec<Slot>,
-    permits: permits::Hand,
+    permits: permits::PermitBatch,
     /// Of tasks that are locked.
     picked: Vec<Job>,
     /// Whether there were more, of tasks that came too late to be locked.
@@ -72,7 +72,7 @@ async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<'_>) -> Res
     let finished = answer_all(tx, &mut ledger, &request.finishes, &plans, written, now).await?;
     give_back(tx, request, &finished, !answers.reserved.is_empty()).await?;
     let slots = ending.values().map(|row| row.slot).collect();
-    let permits = permits::Hand::read(&answers.permits, request, claim)?;
+    let permits = permits::PermitBatch::read(&answers.permits, request, claim)?;
     Ok(Settling { ledger, finished, slots, permits, picked: rows::jobs(&answers.picked)?, some_left: false })
 }
 
@@ -103,7 +103,7 @@ fn leases(request: &FinishAndClaim) -> impl Iterator<Item = &Lease> + Clone {
 }
 
 fn not_the_answers() -> StoreError {
-    internal("not the answers to these questions")
+    internal("the results do not match the statements")
 }
 
 /// What the server said to the ends and the picking, still as it came.
@@ -126,7 +126,7 @@ async fn settle_and_pick(
         .rows_of_all(&[
             Step { sql: SETTLE_ALL, params: columns(plans.iter().flatten()).to_vec() },
             spending::asking_reserved_by(&ids(request)),
-            permits::Hand::asking(request, claim),
+            permits::PermitBatch::asking(request, claim),
             claim::picking(claim, locked),
         ])
         .await?;

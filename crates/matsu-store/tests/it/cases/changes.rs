@@ -50,7 +50,7 @@ async fn settled_changes(t: &TestStore, since: ChangeCursor, wanted: usize) -> C
     Clock::system().within(Duration::from_secs(30), read).await.expect("all changes become visible")
 }
 
-pub async fn a_commit_wakes_its_topics_and_a_refusal_wakes_nobody(t: TestStore) {
+pub async fn a_commit_wakes_its_topics_and_a_refusal_wakes_none(t: TestStore) {
     let task = t.research().await;
     let clock = Clock::system();
     let hub = t.store.hub();
@@ -109,12 +109,12 @@ fn stop_now(t: &TestStore, id: &TaskId) -> StopTask {
 
 fn everything_before(t: &TestStore) -> PruneRule {
     let now = t.now();
-    PruneRule { changes_before: now, keys_before: now, house_jobs_before: now, revoked_before: now }
+    PruneRule { changes_before: now, keys_before: now, system_jobs_before: now, revoked_before: now }
 }
 
 pub async fn what_is_too_old_goes_a_few_at_a_time(t: TestStore) {
-    let house = (0..5).map(|_| t.new_job(JobKind::Cleanup)).collect();
-    let request = Enqueue { task_id: None, jobs: house, resume_for: None, now: t.now() };
+    let system_job = (0..5).map(|_| t.new_job(JobKind::Cleanup)).collect();
+    let request = Enqueue { task_id: None, jobs: system_job, resume_for: None, now: t.now() };
     t.store.enqueue(request).await.unwrap();
     let jobs = t.claim(5).await;
     for job in &jobs[..4] {

@@ -36,11 +36,11 @@ pub async fn an_agent_has_one_open_chat_in_a_project(t: TestStore) {
     assert_ne!(t.open_chat("worker").await.chat.id, first.chat.id);
     let refused = t.try_message(&first.chat.id, "late").await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ChatEnded);
-    let nobody = t.try_message(&ChatId::from_text("chat_nope"), "hello").await.unwrap_err();
-    assert_eq!(nobody.code(), ErrorCode::ResourceNotFound);
+    let missing = t.try_message(&ChatId::from_text("chat_nope"), "hello").await.unwrap_err();
+    assert_eq!(missing.code(), ErrorCode::ResourceNotFound);
 }
 
-pub async fn numbers_grow_by_one_whoever_speaks_at_once(t: TestStore) {
+pub async fn numbers_grow_by_one_for_concurrent_writers(t: TestStore) {
     t.new_agent("worker").await;
     let chat = t.open_chat("worker").await.chat;
     let t = std::sync::Arc::new(t);
@@ -122,9 +122,9 @@ pub async fn an_agent_that_does_not_come_leaves_one_line(t: TestStore) {
     let chat = t.open_chat("worker").await.chat;
     assert_eq!(chat.connecting_since, Some(t.now()));
     let later = t.pass(Duration::from_secs(10));
-    let told = t.store.give_up_on_agents(t.now(), "nobody came", later).await.unwrap();
-    assert_eq!(told, [chat.id.clone()]);
-    assert_eq!(t.store.give_up_on_agents(later, "nobody came", later).await.unwrap(), [], "said once");
+    let updated = t.store.give_up_on_agents(t.now(), "no agent connected", later).await.unwrap();
+    assert_eq!(updated, [chat.id.clone()]);
+    assert_eq!(t.store.give_up_on_agents(later, "no agent connected", later).await.unwrap(), [], "said once");
     t.message(&chat.id, "try again").await;
     let called = t.store.chat(&chat.id).await.unwrap();
     assert_eq!(called.connecting_since, Some(later), "a message calls again");
@@ -140,8 +140,8 @@ pub async fn ending_a_chat_tells_its_session(t: TestStore) {
     let chat = t.open_chat("worker").await.chat;
     let session = t.begin("worker").await.unwrap();
     t.store.end_chat(&chat.id, t.now()).await.unwrap();
-    let told = t.store.session(&session.id).await.unwrap();
-    assert_eq!((told.state, told.end_reason), (SessionState::Ending, Some(EndReason::ClosedByPerson)));
+    let updated = t.store.session(&session.id).await.unwrap();
+    assert_eq!((updated.state, updated.end_reason), (SessionState::Ending, Some(EndReason::ClosedByPerson)));
     let refused = t.say(&session, "one more thing", None, "a").await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ChatEnded);
     assert_eq!(seqs(&take(&t, &session, None, "a").await), []);

@@ -1,4 +1,4 @@
-//! What people correct: doors, rules, claims, edges, calibrations.
+//! What people correct: logins, rules, claims, edges, calibrations.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use matsu_core::research::evidence::{Adoption, Relation};
 use super::evidence::{all, edge, found, searching};
 use crate::harness::{TestStore, lease};
 
-fn door(t: &TestStore, url: &str) -> NewEvidence {
+fn login(t: &TestStore, url: &str) -> NewEvidence {
     let item = NewAuthItem {
         url: url.to_owned(),
         domain: "closed.org".to_owned(),
@@ -36,15 +36,15 @@ fn resolve(t: &TestStore, target: AuthTarget, outcome: AuthOutcome) -> ResolveAu
     ResolveAuth { owner: Principal::local_user(), target, outcome, now: t.now() }
 }
 
-pub async fn one_door_holds_up_many_searches(t: TestStore) {
+pub async fn one_login_holds_up_many_searches(t: TestStore) {
     let (task, first) = searching(&t).await;
     let (_, second) = searching(&t).await;
     let before = t.task(&task).await;
-    let raised = t.store.record(&lease(&first), door(&t, "https://closed.org/1"), t.now()).await.unwrap();
-    let joined = t.store.record(&lease(&second), door(&t, "https://closed.org/1"), t.now()).await.unwrap();
+    let raised = t.store.record(&lease(&first), login(&t, "https://closed.org/1"), t.now()).await.unwrap();
+    let joined = t.store.record(&lease(&second), login(&t, "https://closed.org/1"), t.now()).await.unwrap();
     assert_eq!(raised.auth_item, joined.auth_item, "one item per owner and address");
     let after = t.task(&task).await;
-    assert!(after.attention_revision > before.revision, "a closed door is news");
+    assert!(after.attention_revision > before.revision, "a needed login is news");
     let items = t.store.auth_items(&mine()).await.unwrap();
     assert_eq!((items.len(), items[0].blocked.len()), (1, 2));
     let of_task = AuthFilter { task_id: Some(task), ..mine() };
@@ -55,11 +55,11 @@ pub async fn one_door_holds_up_many_searches(t: TestStore) {
     assert_eq!(t.store.auth_items(&other).await.unwrap().len(), 0);
 }
 
-pub async fn an_opened_door_puts_its_searches_back(t: TestStore) {
+pub async fn a_finished_login_puts_its_searches_back(t: TestStore) {
     let (_, first) = searching(&t).await;
     let (_, second) = searching(&t).await;
-    let id = t.store.record(&lease(&first), door(&t, "https://closed.org/1"), t.now()).await.unwrap().auth_item;
-    t.store.record(&lease(&second), door(&t, "https://closed.org/2"), t.now()).await.unwrap();
+    let id = t.store.record(&lease(&first), login(&t, "https://closed.org/1"), t.now()).await.unwrap().auth_item;
+    t.store.record(&lease(&second), login(&t, "https://closed.org/2"), t.now()).await.unwrap();
     for job in [&first, &second] {
         assert_eq!(t.finish(&lease(job), JobEnd::AwaitingAuth).await.unwrap(), JobState::AwaitingAuth);
     }
@@ -67,7 +67,7 @@ pub async fn an_opened_door_puts_its_searches_back(t: TestStore) {
     let resolved = t.store.resolve_auth(resolve(&t, item.clone(), AuthOutcome::Opened)).await.unwrap();
     assert_eq!(resolved.requeued, [first.id.clone()], "precisely the blocked one");
     assert_eq!(t.job(&second.id).await.state, JobState::AwaitingAuth);
-    assert_eq!(t.store.doors_of(&first.id).await.unwrap()[0].status, AuthStatus::Completed);
+    assert_eq!(t.store.auth_items_of(&first.id).await.unwrap()[0].status, AuthStatus::Completed);
     let again = t.store.resolve_auth(resolve(&t, item, AuthOutcome::Opened)).await;
     assert!(matches!(again, Err(StoreError::NotFound { what: "auth item", .. })));
     let unknown = AuthTarget::Item(AuthItemId::from_text("iq_nope"));
@@ -75,12 +75,12 @@ pub async fn an_opened_door_puts_its_searches_back(t: TestStore) {
     let domain = AuthTarget::Domain("closed.org".to_owned());
     let rest = t.store.resolve_auth(resolve(&t, domain, AuthOutcome::Skipped)).await.unwrap();
     assert_eq!(rest.requeued, [second.id.clone()]);
-    assert_eq!(t.store.doors_of(&second.id).await.unwrap()[0].status, AuthStatus::Skipped);
+    assert_eq!(t.store.auth_items_of(&second.id).await.unwrap()[0].status, AuthStatus::Skipped);
 }
 
-pub async fn a_door_that_nobody_opens_expires(t: TestStore) {
+pub async fn an_unresolved_login_expires(t: TestStore) {
     let (_, job) = searching(&t).await;
-    t.store.record(&lease(&job), door(&t, "https://closed.org/1"), t.now()).await.unwrap();
+    t.store.record(&lease(&job), login(&t, "https://closed.org/1"), t.now()).await.unwrap();
     t.finish(&lease(&job), JobEnd::AwaitingAuth).await.unwrap();
     assert_eq!(t.store.expire_auth(t.now()).await.unwrap(), 0);
     let later = t.pass(Duration::from_secs(3_600));
@@ -89,9 +89,9 @@ pub async fn a_door_that_nobody_opens_expires(t: TestStore) {
     assert_eq!(t.store.auth_items(&mine()).await.unwrap().len(), 0);
 }
 
-pub async fn a_search_that_parks_behind_an_open_door_is_found(t: TestStore) {
+pub async fn a_search_that_parks_after_its_login_was_resolved_is_found(t: TestStore) {
     let (_, job) = searching(&t).await;
-    let id = t.store.record(&lease(&job), door(&t, "https://closed.org/1"), t.now()).await.unwrap().auth_item;
+    let id = t.store.record(&lease(&job), login(&t, "https://closed.org/1"), t.now()).await.unwrap().auth_item;
     let target = AuthTarget::Item(id.unwrap());
     let resolved = t.store.resolve_auth(resolve(&t, target, AuthOutcome::Opened)).await.unwrap();
     assert_eq!(resolved.requeued, [], "it still runs");
@@ -143,7 +143,7 @@ pub async fn a_rejected_claim_says_so_and_can_be_restored(t: TestStore) {
     assert!(matches!(foreign, Err(StoreError::NotFound { what: "claim", .. })));
     let revision = t.task(&task).await.revision;
     t.store.set_adoption(set(Principal::local_user(), Adoption::Rejected)).await.unwrap();
-    assert!(t.task(&task).await.revision > revision, "whoever watches sees it");
+    assert!(t.task(&task).await.revision > revision, "a watcher sees it");
     let claim = t.store.materials(&task, all()).await.unwrap().claims.remove(0).claim;
     assert_eq!((claim.adoption, claim.rejection_reason.as_deref()), (Adoption::Rejected, Some("wrong")));
     t.store.set_adoption(set(Principal::local_user(), Adoption::Adopted)).await.unwrap();

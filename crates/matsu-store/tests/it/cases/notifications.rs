@@ -72,10 +72,10 @@ pub async fn an_interrupt_reaches_one_session_and_no_other(t: TestStore) {
     let talking = t.begin("worker").await.unwrap();
     t.new_agent("other").await;
     t.open_chat("other").await;
-    let stranger = t.begin("other").await.unwrap();
+    let other_user = t.begin("other").await.unwrap();
     steer(&t, &task, Steer::Block).await;
-    for nobody in [&talking, &stranger] {
-        assert_eq!(give(&t, nobody, Marking::Given).await, []);
+    for other in [&talking, &other_user] {
+        assert_eq!(give(&t, other, Marking::Given).await, []);
     }
     assert_eq!(unread(&t, &session).await, Unread { interrupts: 1, others: 0, delivered: 0 });
     // Without a session at work there is nobody to interrupt.
@@ -120,7 +120,7 @@ pub async fn given_is_not_acknowledged(t: TestStore) {
     assert_eq!(t.store.insert_notice(notice).await.unwrap_err().code(), ErrorCode::SessionEnded);
 }
 
-pub async fn resuming_voids_what_was_not_heard_and_tells_who_heard(t: TestStore) {
+pub async fn resuming_voids_what_was_not_delivered_and_notifies_the_rest(t: TestStore) {
     let (task, session) = at_work(&t).await;
     steer(&t, &task, Steer::Pause).await;
     steer(&t, &task, Steer::Resume).await;
@@ -129,19 +129,20 @@ pub async fn resuming_voids_what_was_not_heard_and_tells_who_heard(t: TestStore)
     give(&t, &session, Marking::Given).await;
     t.store.acknowledge_given(&session.id, t.now()).await.unwrap();
     steer(&t, &task, Steer::Resume).await;
-    let told = give(&t, &session, Marking::Nothing).await;
-    assert_eq!(actions(&told), [NotificationAction::Resume]);
-    assert_eq!(told[0].kind, NotificationKind::StatusChange);
+    let unread = give(&t, &session, Marking::Nothing).await;
+    assert_eq!(actions(&unread), [NotificationAction::Resume]);
+    assert_eq!(unread[0].kind, NotificationKind::StatusChange);
 }
 
 pub async fn messages_to_a_busy_agent_make_one_notification(t: TestStore) {
     let (_, session) = at_work(&t).await;
     let chat = t.open_chat("worker").await.chat;
     t.message(&chat.id, "first").await;
-    t.message(&chat.id, "second").await;
+    let long = "x".repeat(3_000);
+    t.message(&chat.id, &long).await;
     let given = give(&t, &session, Marking::Given).await;
     assert_eq!(actions(&given), [NotificationAction::UserMessage]);
-    assert_eq!((given[0].text.as_deref(), given[0].times), (Some("second"), 2));
+    assert_eq!((given[0].text.clone(), given[0].times), (Some(format!("first\n\n{long}")), 2), "all of it, in order");
     t.message(&chat.id, "third").await;
     assert_eq!(give(&t, &session, Marking::Nothing).await.len(), 2, "what was given is not changed behind its back");
 }
@@ -209,14 +210,16 @@ pub async fn of_an_interrupt_and_a_write_at_once_one_comes_first(t: TestStore) {
     }
 }
 
-pub async fn unread_results_are_counted(t: TestStore) {
+pub async fn unread_results_are_listed(t: TestStore) {
     let me = Principal::local_user();
     let task = t.agent(1).await;
-    assert_eq!(t.store.unread_results(&me).await.unwrap(), 0);
+    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), []);
     let job = t.claim_one().await;
     t.complete(&job).await.unwrap();
-    assert_eq!(t.store.unread_results(&me).await.unwrap(), 1);
-    assert_eq!(t.store.unread_results(&Principal::user("other")).await.unwrap(), 0);
+    let ended = t.task(&task.id).await;
+    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [(task.id.clone(), ended.finished_revision)]);
+    assert_eq!(t.store.unread_results(&me, 0).await.unwrap(), []);
+    assert_eq!(t.store.unread_results(&Principal::user("other"), 10).await.unwrap(), []);
     t.store.mark_read(&[task.id], t.now()).await.unwrap();
-    assert_eq!(t.store.unread_results(&me).await.unwrap(), 0);
+    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), []);
 }

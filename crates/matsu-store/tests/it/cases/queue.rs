@@ -143,7 +143,7 @@ pub async fn an_owner_who_enqueues_resumes_his_own_pause(t: TestStore) {
     assert_eq!(t.store.enqueue(enqueue()).await.unwrap_err().code(), ErrorCode::TaskPaused);
 }
 
-pub async fn jobs_of_the_house_need_no_task(t: TestStore) {
+pub async fn system_jobs_need_no_task(t: TestStore) {
     let job = t.new_job(JobKind::Cleanup);
     let request = Enqueue { task_id: None, jobs: vec![job.clone()], resume_for: None, now: t.now() };
     assert!(t.store.enqueue(request).await.unwrap().task.is_none());

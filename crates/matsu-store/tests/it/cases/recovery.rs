@@ -84,7 +84,7 @@ pub async fn slots_are_counted_over_all_nodes(t: TestStore) {
     t.store.park_for_input(&lease(&theirs[0]), "{}", t.now()).await.unwrap();
     let slot =
         async || t.store.slots().await.unwrap().into_iter().find(|slot| slot.slot == Slot::NetworkClient).unwrap();
-    assert_eq!((slot().await.running, slot().await.taken), (2, 2), "who asks a person holds no permit");
+    assert_eq!((slot().await.running, slot().await.taken), (2, 2), "a job that asks a person holds no permit");
     t.store.reap_node(&other, t.now()).await.unwrap();
     assert_eq!((slot().await.running, slot().await.taken), (1, 1));
 }

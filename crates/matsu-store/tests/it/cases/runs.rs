@@ -192,7 +192,8 @@ pub async fn what_a_run_said_goes_with_its_task(t: TestStore) {
     t.store.append_output(&lease(&job), vec![part(0, "said")], 0).await.unwrap();
     t.finish(&lease(&job), completed()).await.unwrap();
     let now = t.pass(Duration::from_secs(8 * 86_400));
-    let rule = ExpiryRule { now, read_before: now, finished_before: now, waits_before: now, tombstones_before: now };
+    let rule =
+        ExpiryRule { now, waits_read_before: now, finished_before: now, waits_before: now, tombstones_before: now };
     assert_eq!(t.store.expire_tasks(rule, 10).await.unwrap().tasks.len(), 1);
     assert_eq!(t.store.read_output(&job.id, range(OutputFrom::Byte(0), 99)).await.unwrap(), OutputSlice::default());
 }

@@ -41,7 +41,7 @@ pub async fn a_task_comes_before_a_chat_and_nothing_is_an_end(t: TestStore) {
     t.new_agent("worker").await;
     let refused = t.begin("worker").await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::NothingToDo);
-    assert_eq!(t.begin("stranger").await.unwrap_err().code(), ErrorCode::ResourceNotFound);
+    assert_eq!(t.begin("other-user").await.unwrap_err().code(), ErrorCode::ResourceNotFound);
     let chat = t.open_chat("worker").await.chat;
     let task = t.task_for("worker").await;
     let working = t.begin("worker").await.unwrap();
@@ -100,8 +100,8 @@ pub async fn a_token_is_found_by_its_hash_and_lives_while_it_is_used(t: TestStor
     let key = SessionKey::TokenHash(format!("hash of {}", session.id));
     let found = t.store.standing(&key, t.now()).await.unwrap().unwrap();
     assert_eq!((found.session.id.clone(), found.unread.total()), (session.id.clone(), 0));
-    let nobody = SessionKey::TokenHash("of nobody".to_owned());
-    assert!(t.store.standing(&nobody, t.now()).await.unwrap().is_none());
+    let unknown = SessionKey::TokenHash("of no user".to_owned());
+    assert!(t.store.standing(&unknown, t.now()).await.unwrap().is_none());
     let later = t.pass(Duration::from_secs(30 * 60));
     let until = later.plus(Duration::from_secs(3_600));
     t.store.touch_session(&session.id, later, until).await.unwrap();
@@ -122,7 +122,7 @@ pub async fn what_has_expired_is_swept_and_its_task_waits_again(t: TestStore) {
     assert_eq!(t.store.sweep_sessions(later, t.now(), 10).await.unwrap(), [session.id.clone()]);
     let ended = t.store.session(&session.id).await.unwrap();
     assert_eq!((ended.state, ended.end_reason), (SessionState::Ended, Some(EndReason::Expired)));
-    assert_eq!(t.task(&task.id).await.status, TaskStatus::Queued, "nothing runs that nobody works on");
+    assert_eq!(t.task(&task.id).await.status, TaskStatus::Queued, "a task without a session does not run");
     let forgotten = later.plus(Duration::from_millis(1));
     t.store.sweep_sessions(later, forgotten, 10).await.unwrap();
     assert!(matches!(t.store.session(&session.id).await, Err(StoreError::NotFound { what: "session", .. })));
@@ -156,7 +156,11 @@ pub async fn a_report_does_not_undo_what_a_person_decided(t: TestStore) {
     steer(&t, &blocked.id, Steer::Block).await;
     assert_eq!(report(&t, &session, Outcome::Success).await.unwrap().status, TaskStatus::Blocked);
     assert_eq!(t.task(&blocked.id).await.held_by, Some(Principal::local_user()));
-    assert_eq!(t.begin("worker").await.unwrap_err().code(), ErrorCode::NothingToDo, "nobody works on a blocked task");
+    assert_eq!(
+        t.begin("worker").await.unwrap_err().code(),
+        ErrorCode::NothingToDo,
+        "no session works on a blocked task"
+    );
     steer(&t, &blocked.id, Steer::Resume).await;
     assert_eq!(t.task(&blocked.id).await.status, TaskStatus::Queued);
 
@@ -176,7 +180,7 @@ pub async fn a_reassigned_task_is_out_of_its_old_agents_hands(t: TestStore) {
     let given = t.store.reassign_task(request.clone()).await.unwrap();
     assert_eq!((given.assignee.as_deref(), given.status), (Some("other"), TaskStatus::Queued));
     let again = t.store.reassign_task(request).await.unwrap();
-    assert_eq!(again.revision, given.revision, "giving it to who has it changes nothing");
+    assert_eq!(again.revision, given.revision, "assigning it to its own agent changes nothing");
     let taken = t.begin("other").await.unwrap();
     assert_eq!(taken.task_id, Some(task.id.clone()));
     assert_eq!(report(&t, &session, Outcome::Success).await.unwrap().status, TaskStatus::Running);

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
-    ExpiryRule, JobFilter, JobUpdate, PruneRule, SetStatus, Steer, StopTask, StoreError, TaskFilter, TaskLookup,
+    ExpiryRule, JobFilter, JobUpdate, PruneRule, SetReview, SetStatus, Steer, StopTask, StoreError, TaskFilter,
+    TaskLookup,
 };
 use matsu_core::principal::Principal;
-use matsu_core::task::{IdempotencyKey, StopMode, StopReason, TaskKind, TaskStatus};
+use matsu_core::task::{IdempotencyKey, Review, ReviewState, StopMode, StopReason, TaskKind, TaskStatus};
 
 use crate::harness::{TestStore, lease};
 
@@ -39,7 +41,7 @@ pub async fn unfinished_tasks_of_an_owner_are_counted_up_to_a_bound(t: TestStore
     }
     assert_eq!(t.store.unfinished_tasks(&owner, 10).await.unwrap(), 3);
     assert_eq!(t.store.unfinished_tasks(&owner, 2).await.unwrap(), 2);
-    assert_eq!(t.store.unfinished_tasks(&Principal::user("nobody"), 10).await.unwrap(), 0);
+    assert_eq!(t.store.unfinished_tasks(&Principal::user("unknown"), 10).await.unwrap(), 0);
     let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
     let one = t.store.list_tasks(&TaskFilter::default(), &PageRequest::new(None, Some(1))).await.unwrap();
     let stop = StopTask { task_id: one.items[0].id.clone(), mode, reason, now: t.now() };
@@ -48,10 +50,10 @@ pub async fn unfinished_tasks_of_an_owner_are_counted_up_to_a_bound(t: TestStore
 }
 
 pub async fn an_unknown_task_is_not_found(t: TestStore) {
-    let nobody = TaskId::from_text("task_nope");
-    assert!(matches!(t.store.task(&nobody).await, Err(StoreError::NotFound { what: "task", .. })));
-    assert_eq!(t.store.tasks(std::slice::from_ref(&nobody)).await.unwrap(), []);
-    let refused = t.try_enqueue(&nobody, vec![t.new_job(JobKind::Noop)]).await.unwrap_err();
+    let unknown = TaskId::from_text("task_nope");
+    assert!(matches!(t.store.task(&unknown).await, Err(StoreError::NotFound { what: "task", .. })));
+    assert_eq!(t.store.tasks(std::slice::from_ref(&unknown)).await.unwrap(), []);
+    let refused = t.try_enqueue(&unknown, vec![t.new_job(JobKind::Noop)]).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::TaskNotFound);
 }
 
@@ -165,9 +167,8 @@ pub async fn a_key_outlives_its_task_for_its_day(t: TestStore) {
     let first = t.store.insert_task(with_key("body")).await.unwrap().task;
     let job = t.claim_one().await;
     t.complete(&job).await.unwrap();
-    t.store.mark_read(std::slice::from_ref(&first.id), t.now()).await.unwrap();
-    t.pass(Duration::from_secs(3_601));
-    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks, std::slice::from_ref(&first.id));
+    let rule = ExpiryRule { finished_before: t.pass(Duration::from_secs(3_601)), ..rule(&t) };
+    assert_eq!(t.store.expire_tasks(rule, 10).await.unwrap().tasks, std::slice::from_ref(&first.id));
     let calls = (0..8).map(|_| {
         let (t, task) = (Arc::clone(&t), with_key("body"));
         async move { t.store.insert_task(task).await.unwrap() }
@@ -185,7 +186,7 @@ pub async fn a_key_outlives_its_task_for_its_day(t: TestStore) {
     let old = PruneRule {
         changes_before: t.now(),
         keys_before: t.now().minus(Duration::from_secs(24 * 3_600)),
-        house_jobs_before: t.now(),
+        system_jobs_before: t.now(),
         revoked_before: t.now(),
     };
     t.store.prune(old, 10).await.unwrap();
@@ -280,7 +281,7 @@ pub async fn a_run_that_was_resumed_before_it_ended_goes_on(t: TestStore) {
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
 }
 
-pub async fn a_wait_that_nobody_asks_about_ends_with_its_day(t: TestStore) {
+pub async fn an_abandoned_wait_ends_with_its_day(t: TestStore) {
     let wait = t.insert(t.new_task(TaskKind::Wait)).await;
     t.pass(Duration::from_secs(86_300));
     t.store.expire_tasks(rule(&t), 10).await.unwrap();
@@ -293,11 +294,46 @@ pub async fn a_wait_that_nobody_asks_about_ends_with_its_day(t: TestStore) {
 fn rule(t: &TestStore) -> ExpiryRule {
     ExpiryRule {
         now: t.now(),
-        read_before: t.now().minus(Duration::from_secs(3_600)),
+        waits_read_before: t.now().minus(Duration::from_secs(3_600)),
         finished_before: t.now().minus(Duration::from_secs(7 * 86_400)),
         waits_before: t.now().minus(Duration::from_secs(86_400)),
         tombstones_before: t.now().minus(Duration::from_secs(7 * 86_400)),
     }
+}
+
+pub async fn a_decision_about_changes_is_stored_seen_and_taken_back(t: TestStore) {
+    let task = t.agent(2).await;
+    let jobs = [t.claim_one().await, t.claim_one().await];
+    for job in &jobs {
+        t.complete(job).await.unwrap();
+    }
+    let TaskLookup::Found(ended) = t.store.task(&task.id).await.unwrap() else { panic!("it is there") };
+    let decide = |job: usize, state: Option<ReviewState>, at: i64| {
+        let (job_id, now) = (jobs[job].id.clone(), Timestamp::from_millis(t.now().as_millis() + at));
+        let review = state.map(|state| Review {
+            job_id: job_id.clone(),
+            agent: format!("agent {job}"),
+            state,
+            at: now,
+            next_task: None,
+        });
+        t.store.set_review(SetReview { task_id: task.id.clone(), job_id, review, now })
+    };
+    let first = decide(0, Some(ReviewState::Discarded), 0).await.unwrap();
+    assert_eq!((first.revision, first.finished_revision), (ended.revision + 1, ended.finished_revision));
+    assert_eq!((first.status, first.finished_at), (ended.status, ended.finished_at));
+    decide(0, Some(ReviewState::Applied), 1).await.unwrap();
+    decide(1, Some(ReviewState::SentBack), 2).await.unwrap();
+    let stored = t.store.tasks(std::slice::from_ref(&task.id)).await.unwrap().remove(0);
+    assert_eq!(stored.reviews.len(), 2, "one decision for each run: {stored:?}");
+    assert_eq!(stored.review_of(&jobs[0].id).map(|review| review.state), Some(ReviewState::Applied));
+    assert_eq!(stored.last_review().map(|review| review.state), Some(ReviewState::SentBack));
+    decide(1, None, 3).await.unwrap();
+    let back = decide(0, None, 4).await.unwrap();
+    assert_eq!(back.reviews, [], "{back:?}");
+    let unknown =
+        SetReview { task_id: TaskId::from_text("task_none"), job_id: jobs[0].id.clone(), review: None, now: t.now() };
+    assert!(matches!(t.store.set_review(unknown).await, Err(StoreError::NotFound { .. })));
 }
 
 pub async fn a_finished_agent_task_expires_with_a_tombstone(t: TestStore) {
@@ -310,21 +346,25 @@ pub async fn a_finished_agent_task_expires_with_a_tombstone(t: TestStore) {
     }
     t.store.mark_read(&[read.id.clone(), open.id.clone()], t.now()).await.unwrap();
     t.pass(Duration::from_secs(3_601));
-    t.store.mark_read(std::slice::from_ref(&read.id), t.now()).await.unwrap();
     assert_eq!(
         t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks,
-        [read.id.clone()],
-        "only the first read counts"
+        [],
+        "reading a result does not shorten its time"
     );
+    t.pass(Duration::from_secs(7 * 86_400));
+    let mut expired = t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks;
+    expired.sort();
+    let mut both = vec![read.id.clone(), unread.id.clone()];
+    both.sort();
+    assert_eq!(expired, both, "read or not");
     let TaskLookup::Expired { status, .. } = t.store.task(&read.id).await.unwrap() else {
         panic!("a tombstone stands")
     };
     assert_eq!(status, TaskStatus::Completed);
-    t.pass(Duration::from_secs(7 * 86_400));
-    let expired = t.store.expire_tasks(rule(&t), 10).await.unwrap();
-    assert_eq!((expired.tasks, expired.tombstones), (vec![unread.id], 0));
+    t.pass(Duration::from_secs(7 * 86_400 - 1));
+    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tombstones, 0);
     t.pass(Duration::from_secs(2));
-    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tombstones, 1);
+    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tombstones, 2);
     assert!(matches!(t.store.task(&read.id).await, Err(StoreError::NotFound { .. })));
     assert_eq!(t.task(&open.id).await.status, TaskStatus::Queued, "an open task never expires");
 }

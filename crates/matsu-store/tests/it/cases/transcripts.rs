@@ -100,13 +100,13 @@ pub async fn a_chat_with_models_is_known_to_its_owner_only(t: TestStore) {
     let viewer = |principal, is_admin| Viewer { principal, is_admin };
     let owner = viewer(Principal::local_user(), true);
     let plain = viewer(Principal::local_user(), false);
-    let (other, stranger) = (viewer(Principal::user("other"), true), viewer(Principal::user("other"), false));
+    let (other, other_user) = (viewer(Principal::user("other"), true), viewer(Principal::user("other"), false));
     let page = PageRequest::new(None, None);
     let cases = [
         (&owner, vec![own.clone(), shared.clone()]),
         (&plain, vec![own.clone()]),
         (&other, vec![shared.clone()]),
-        (&stranger, Vec::new()),
+        (&other_user, Vec::new()),
     ];
     for (viewer, known) in cases {
         let listed = t.store.list_chats(viewer, &page).await.unwrap().items;

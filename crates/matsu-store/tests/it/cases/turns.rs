@@ -88,7 +88,7 @@ fn person(content: &str) -> (Sender, String) {
 
 pub async fn a_message_calls_the_agent_once_and_its_answer_acknowledges(t: TestStore) {
     let chat = chat(&t).await;
-    assert_eq!(chat.connecting_since, None, "nobody is called before something was said");
+    assert_eq!(chat.connecting_since, None, "no agent is started before the first message");
     t.message(&chat.id, "one").await;
     t.message(&chat.id, "two").await;
     let jobs = calls(&t).await;
@@ -131,14 +131,14 @@ pub async fn what_a_job_asks_is_asked_in_its_chat(t: TestStore) {
     turn(&t, &job).await.unwrap();
     assert_eq!(t.store.question_in(&chat.id).await.unwrap(), None);
     let question = Question { id: "q1".to_owned(), text: "Go on?".to_owned(), options: vec!["yes".to_owned()] };
-    let heard = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
+    let subscription = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
     t.store.park_for_input(&lease(&job), &serde_json::to_string(&question).unwrap(), t.now()).await.unwrap();
-    clock.within(Duration::from_secs(5), heard.woken()).await.expect("who looks at the chat is woken");
+    clock.within(Duration::from_secs(5), subscription.woken()).await.expect("a reader of the chat is woken");
     assert_eq!(t.store.question_in(&chat.id).await.unwrap(), Some((job.id.clone(), question)));
     let answer = Answer { id: "q1".to_owned(), option: Some("yes".to_owned()), text: None };
-    let heard = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
+    let subscription = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
     t.store.answer_question(&job.id, &answer, t.now()).await.unwrap();
-    clock.within(Duration::from_secs(5), heard.woken()).await.expect("who looks at the chat is woken");
+    clock.within(Duration::from_secs(5), subscription.woken()).await.expect("a reader of the chat is woken");
     assert_eq!(t.store.answer_to(&job.id, "q1").await.unwrap(), Some(answer));
     assert!(t.store.resume_from_input(&lease(&job), 1, t.now()).await.unwrap());
     assert_eq!(t.store.question_in(&chat.id).await.unwrap(), None, "it has gone on");
@@ -151,7 +151,7 @@ pub async fn a_turn_that_was_answered_is_not_had_again(t: TestStore) {
     let first = turn(&t, &job).await.unwrap();
     end(&t, &job, answer(&first, &["answer"])).await;
     end(&t, &job, answer(&first, &["answer"])).await;
-    assert!(turn(&t, &job).await.is_none(), "the job runs a second time because nobody wrote down its end");
+    assert!(turn(&t, &job).await.is_none(), "the job runs a second time because its end was not stored");
     assert_eq!(said(&t, &chat.id).await.len(), 2);
     t.finish(&lease(&job), completed()).await.unwrap();
     assert_lease_lost(t.store.begin_turn(&lease(&job), 10, t.now()).await);
@@ -228,7 +228,7 @@ pub async fn a_job_that_ends_without_a_word_leaves_a_line(t: TestStore) {
     let job = call(&t).await;
     turn(&t, &job).await.unwrap();
     let session = come(&t, &job, &chat.id).await;
-    assert!(t.store.release_chats("why: {}", t.now()).await.unwrap().is_empty(), "somebody works for it");
+    assert!(t.store.release_chats("why: {}", t.now()).await.unwrap().is_empty(), "a job works for it");
     let end = matsu_core::job::JobEnd::Failed {
         code: "JOB_TIMEOUT".to_owned(),
         message: "too long".to_owned(),

@@ -22,7 +22,7 @@ async fn a_commit_whose_answer_is_lost_counts_once() {
     assert_eq!(t.task(&task.id).await.counts.queued, 1);
     proxy.cut(Cut::AfterCommit);
     let claimed = t.claim(5).await;
-    assert_eq!(ids(&claimed), [id], "a claim that nobody heard of would run for ever");
+    assert_eq!(ids(&claimed), [id], "a claim without a reply would run for ever");
     proxy.cut(Cut::AfterCommit);
     assert_eq!(t.finish(&lease(&claimed[0]), completed()).await.unwrap(), JobState::Completed);
     assert!(proxy.has_cut());
@@ -41,7 +41,7 @@ async fn a_commit_that_never_arrived_is_not_available_and_changes_nothing() {
     t.enqueue(&task.id, JobKind::Search).await;
 }
 
-/// The server crashes with the answer, and strangers commit under the numbers it has forgotten before we ask.
+/// The server crashes with the answer, and other clients commit under the numbers it has forgotten before we ask.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_of_the_server_neither_loses_nor_invents_a_commit() {
     let server = tokio::task::spawn_blocking(OwnServer::start).await.unwrap();
@@ -52,8 +52,8 @@ async fn a_crash_of_the_server_neither_loses_nor_invents_a_commit() {
     let proxy = Proxy::start(&server.url).await;
     let t = TestStore::open_at(&proxy.url).await;
     let mut task = t.research().await;
-    // The second crash forgets the strangers of the first as well.
-    for (cut, happened, strangers_max) in [(Cut::AfterCommit, true, 50), (Cut::BeforeCommit, false, 200)] {
+    // The second crash forgets the other clients of the first as well.
+    for (cut, happened, others_max) in [(Cut::AfterCommit, true, 50), (Cut::BeforeCommit, false, 200)] {
         proxy.cut_and_shut(cut);
         let asking = t.try_enqueue(&task.id, vec![t.new_job(JobKind::Search)]);
         let crashing = async {
@@ -61,18 +61,18 @@ async fn a_crash_of_the_server_neither_loses_nor_invents_a_commit() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             tokio::task::block_in_place(|| server.kill_and_start_again());
-            let strangers = connect(&server.url).await;
-            for _ in 0..strangers_max {
-                strangers.query("SELECT pg_current_xact_id()", &[]).await.unwrap();
+            let others = connect(&server.url).await;
+            for _ in 0..others_max {
+                others.query("SELECT pg_current_xact_id()", &[]).await.unwrap();
             }
             proxy.reopen();
         };
         let (asked, ()) = tokio::join!(asking, crashing);
         match asked {
-            Ok(_) => assert!(happened, "somebody else's commit was taken for ours"),
+            Ok(_) => assert!(happened, "another commit was mistaken for ours"),
             Err(error) => {
                 assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
-                assert!(!happened, "it happened, and nobody was told: {error}");
+                assert!(!happened, "it was committed, and the caller got an error: {error}");
             }
         }
         let queued = task.counts.queued + i64::from(happened);

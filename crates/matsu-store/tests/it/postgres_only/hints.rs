@@ -11,7 +11,7 @@ use super::server::connect;
 use crate::harness::{TestStore, postgres_url};
 
 /// Listens on `t` until it is told of `topic`, or of something.
-async fn told_of(t: &TestStore, topic: &Topic) {
+async fn woken_on(t: &TestStore, topic: &Topic) {
     let listening = async {
         loop {
             match t.store.foreign_change().await {
@@ -21,7 +21,7 @@ async fn told_of(t: &TestStore, topic: &Topic) {
             }
         }
     };
-    Clock::system().within(Duration::from_secs(1), listening).await.expect("told within a second");
+    Clock::system().within(Duration::from_secs(1), listening).await.expect("woken within a second");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,7 +31,7 @@ async fn one_node_hears_of_anothers_commit_within_a_second_and_not_of_its_own() 
     assert_eq!(b.store.foreign_change().await, ForeignChange::Unknown, "the first hint says that listening began");
     for _ in 0..5 {
         let task = a.research().await;
-        told_of(&b, &Topic::task(&task.id)).await;
+        woken_on(&b, &Topic::task(&task.id)).await;
         assert_eq!(b.task(&task.id).await, task);
     }
     b.research().await;
@@ -64,8 +64,8 @@ async fn a_list_that_does_not_fit_becomes_something() {
     while clock.within(Duration::from_millis(300), b.store.foreign_change()).await.is_some() {}
     let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
     a.store.stop_task(StopTask { task_id: root.id, mode, reason, now: a.now() }).await.unwrap();
-    let told = clock.within(Duration::from_secs(1), b.store.foreign_change()).await;
-    assert_eq!(told, Some(ForeignChange::Unknown));
+    let change = clock.within(Duration::from_secs(1), b.store.foreign_change()).await;
+    assert_eq!(change, Some(ForeignChange::Unknown));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,5 +81,5 @@ async fn a_lost_listener_comes_back_and_says_that_something_was_missed() {
     let again = Clock::system().within(Duration::from_secs(2), b.store.foreign_change()).await;
     assert_eq!(again, Some(ForeignChange::Unknown));
     let task = a.research().await;
-    told_of(&b, &Topic::task(&task.id)).await;
+    woken_on(&b, &Topic::task(&task.id)).await;
 }

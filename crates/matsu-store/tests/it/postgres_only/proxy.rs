@@ -50,12 +50,12 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("{user}@{}/{path}", listener.local_addr().unwrap());
         let server = server.to_owned();
-        let (is_open, mut door) = watch::channel(true);
+        let (is_open, mut entry) = watch::channel(true);
         let wire = Arc::new(Wire { cut: AtomicU8::new(Cut::Never as u8), shuts: AtomicBool::new(false), is_open });
         let own = Arc::clone(&wire);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                drop(door.wait_for(|is_open| *is_open).await.unwrap());
+                drop(entry.wait_for(|is_open| *is_open).await.unwrap());
                 let server = TcpStream::connect(&server).await.unwrap();
                 tokio::spawn(relay(client, server, Arc::clone(&wire)));
             }
@@ -99,10 +99,10 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, wire: Arc<Wire>) {
                 if when == Cut::AfterCommit as u8 {
                     // The answer shows that it is done; it goes no further. A server that cannot answer what came
                     // with the commit would give the transaction up.
-                    let mut heard = Vec::new();
-                    while !heard.windows(6).any(|word| word == b"COMMIT") {
+                    let mut received = Vec::new();
+                    while !received.windows(6).any(|word| word == b"COMMIT") {
                         let Ok(read @ 1..) = server.read(&mut down).await else { return };
-                        heard.extend_from_slice(&down[..read]);
+                        received.extend_from_slice(&down[..read]);
                     }
                     return;
                 }

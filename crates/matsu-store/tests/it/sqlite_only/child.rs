@@ -46,7 +46,7 @@ async fn the_other_process() {
         "write" => write(path).await,
         "full" => super::disk::on_a_small_disk(path).await,
         "read-only" => super::disk::on_a_read_only_disk(path).await,
-        other => panic!("nobody does {other}"),
+        other => panic!("there is no action {other}"),
     }
 }
 

@@ -25,7 +25,7 @@ struct Said {
 /// Lets the child write until it has said `lines` things, then kills it and hears what was still in the pipe.
 fn write_and_kill(path: &std::path::Path, lines: usize, said: &mut Said) {
     let mut child = child::command("write", path).spawn().unwrap();
-    let mut heard = 0;
+    let mut printed = 0;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
@@ -39,13 +39,13 @@ fn write_and_kill(path: &std::path::Path, lines: usize, said: &mut Said) {
             ["completed", id] => assert!(said.completed.insert(JobId::from_text(*id)), "completed twice"),
             _ => continue,
         }
-        heard += 1;
-        if heard == lines {
+        printed += 1;
+        if printed == lines {
             child.kill().unwrap();
         }
     }
     child.wait().unwrap();
-    assert!(heard >= lines, "the child ended by itself after {heard} of {lines} lines");
+    assert!(printed >= lines, "the child ended by itself after {printed} of {lines} lines");
 }
 
 #[tokio::test]
@@ -98,6 +98,6 @@ async fn check(test: &TestStore, said: &Said) -> i64 {
         assert_eq!(test.task(task).await.counts, rows, "counts and rows agree");
         running += rows.running;
     }
-    assert!(counts.is_empty(), "every job is of a task it has told us of");
+    assert!(counts.is_empty(), "every job belongs to a task that it has printed");
     running
 }

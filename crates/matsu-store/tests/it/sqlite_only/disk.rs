@@ -27,7 +27,7 @@ fn run(prepare: &str, what: &str, path: &Path) {
 }
 
 #[test]
-fn a_full_disk_refuses_clearly_and_the_store_goes_on_when_there_is_room() {
+fn a_full_disk_refuses_clearly_and_the_store_goes_on_when_there_is_space() {
     let (folder, path) = fresh();
     run(&format!("mount -t tmpfs -o size=4m none '{}'", folder.path().display()), "full", &path);
 }
@@ -59,7 +59,7 @@ pub async fn on_a_small_disk(path: &Path) {
     // Reading still works, and shows only what was acknowledged.
     assert_eq!(usize::try_from(test.task(&task.id).await.counts.queued).unwrap(), stored);
     std::fs::remove_file(&ballast).unwrap();
-    test.try_enqueue(&task.id, vec![big(100_000)]).await.expect("there is room, and the store goes on");
+    test.try_enqueue(&task.id, vec![big(100_000)]).await.expect("there is space again, and the store goes on");
     let claimed = test.claim(1).await.pop().expect("the store goes on");
     test.complete(&claimed).await.unwrap();
     let counts = test.task(&task.id).await.counts;

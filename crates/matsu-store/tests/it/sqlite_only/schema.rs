@@ -24,7 +24,7 @@ async fn a_migration_waits_for_others_and_then_names_who_has_the_store_open() {
     let (_folder, path) = fresh();
     let holder = TestStore::open_at(&url(&path)).await;
     plain(&path).pragma_update(None, "user_version", 0).unwrap();
-    let refused = open(&url(&path), OPTIONS).await.err().expect("somebody has it open");
+    let refused = open(&url(&path), OPTIONS).await.err().expect("another process has it open");
     assert_eq!(refused.code(), ErrorCode::StoreBusy);
     let holder_named = format!("process {}", std::process::id());
     assert!(refused.to_string().contains(&holder_named), "{refused}");
@@ -56,7 +56,7 @@ async fn what_is_no_database_is_refused_and_left_as_it_is() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_can_read_the_files() {
+async fn no_other_user_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, path) = fresh();
     let test = TestStore::open_at(&url(&path)).await;

@@ -17,20 +17,20 @@ async fn two_stores(path: &std::path::Path) -> (TestStore, TestStore) {
 }
 
 #[tokio::test]
-async fn what_one_does_the_other_sees_and_is_told_of() {
+async fn changes_of_one_process_wake_the_other() {
     let (_folder, path) = fresh();
     let (a, b) = two_stores(&path).await;
     let clock = Clock::system();
     // The first answer may be about what happened before anybody asked.
     while clock.within(Duration::from_millis(150), b.store.foreign_change()).await.is_some() {}
     for _ in 0..3 {
-        let told = clock.within(Duration::from_millis(400), b.store.foreign_change());
+        let change = clock.within(Duration::from_millis(400), b.store.foreign_change());
         let acting = async {
             let task = a.research().await;
             a.enqueue(&task.id, JobKind::Search).await
         };
-        let (told, job) = tokio::join!(told, acting);
-        assert_eq!(told, Some(ForeignChange::Unknown), "told within 400 ms, of which 50 are the interval");
+        let (change, job) = tokio::join!(change, acting);
+        assert_eq!(change, Some(ForeignChange::Unknown), "woken within 400 ms, of which 50 are the interval");
         assert_eq!(b.claim_one().await.id, job);
         while clock.within(Duration::from_millis(150), b.store.foreign_change()).await.is_some() {}
     }
@@ -116,7 +116,7 @@ async fn observers_never_keep_a_new_node_from_its_lock() {
 }
 
 #[tokio::test]
-async fn lock_files_that_nobody_owns_are_swept() {
+async fn lock_files_without_an_owner_are_swept() {
     let (folder, path) = fresh();
     let (a, b) = two_stores(&path).await;
     let lock = |name: &str| folder.path().join("nodes").join(format!("{name}.lock"));
@@ -125,7 +125,7 @@ async fn lock_files_that_nobody_owns_are_swept() {
     let starting = std::fs::File::create(lock("node_starting")).unwrap();
     starting.lock().unwrap();
     let now = a.now();
-    let rule = PruneRule { changes_before: now, keys_before: now, house_jobs_before: now, revoked_before: now };
+    let rule = PruneRule { changes_before: now, keys_before: now, system_jobs_before: now, revoked_before: now };
     a.store.prune(rule, 10).await.unwrap();
     assert!(!lock("node_orphan").exists());
     for kept in ["node_starting", a.node.as_str(), b.node.as_str()] {

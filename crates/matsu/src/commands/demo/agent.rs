@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 
-use super::Told;
+use super::Narrator;
 use crate::client::Client;
 use crate::commands::field;
 
@@ -42,36 +42,37 @@ impl<'a> Agent<'a> {
     }
 
     /// A session, for whatever waits for this agent.
-    async fn session(&self) -> Result<Session<'a>> {
+    async fn session(&self) -> Result<DemoSession<'a>> {
         let who = json!({ "agent_id": self.id, "passkey": self.passkey, "project_id": "default" });
         let said = self.client.post("/api/v1/tools/authenticate", who).await?;
         let token = said["session_token"].as_str().with_context(|| format!("{} cannot sign in: {said}", self.id))?;
-        Ok(Session { client: self.client, token: token.to_owned() })
+        Ok(DemoSession { client: self.client, token: token.to_owned() })
     }
 }
 
-struct Session<'a> {
+struct DemoSession<'a> {
     client: &'a Client,
     token: String,
 }
 
-impl Session<'_> {
+impl DemoSession<'_> {
     async fn call(&self, tool: &str, mut arguments: Value) -> Result<Value> {
         arguments["session_token"] = json!(self.token);
         self.client.post(&format!("/api/v1/tools/{tool}"), arguments).await
     }
 }
 
-pub async fn run(client: &Client, told: &Told) -> Result<Seen> {
-    told.line("\n3. A person speaks to a waiting agent and stops a working one (the agents are a script)");
-    let woken_after = wake(client, told).await?;
-    let (notice, instruction) = interrupt(client, told).await?;
+/// `suffix`: behind the names of the two agents.
+pub async fn run(client: &Client, narrator: &Narrator, suffix: &str) -> Result<Seen> {
+    narrator.line("\n3. A person writes to a waiting agent and stops a working one (the agents are a script)");
+    let woken_after = wake(client, narrator, suffix).await?;
+    let (notice, instruction) = interrupt(client, narrator, suffix).await?;
     Ok(Seen { woken_after, notice, instruction })
 }
 
 /// The agent waits for its person, who says something.
-async fn wake(client: &Client, told: &Told) -> Result<Duration> {
-    let agent = Agent::made(client, "scribe").await?;
+async fn wake(client: &Client, narrator: &Narrator, suffix: &str) -> Result<Duration> {
+    let agent = Agent::made(client, &format!("scribe{suffix}")).await?;
     let chat = client.post("/api/v1/chats", json!({ "agent_id": agent.id, "project_id": "default" })).await?;
     let chat = format!("/api/v1/chats/{}", field(&chat, "chat_id"));
     let session = agent.session().await?;
@@ -91,33 +92,33 @@ async fn wake(client: &Client, told: &Told) -> Result<Duration> {
         client.post(&format!("{chat}/messages"), message).await?;
         Ok::<_, anyhow::Error>(began)
     };
-    let ((said, heard), spoken) = tokio::try_join!(waiting, speaking)?;
-    let woken_after = heard.duration_since(spoken);
-    told.line("   agent    holds get_next_action: no call, no token, until there is something to do");
-    told.line(&format!("   person   “{}”", field(&said["messages"][0], "content")));
-    told.line(&format!("   agent    has it {:.1} ms after it was sent", woken_after.as_secs_f64() * 1000.0));
+    let ((said, woken_at), spoken) = tokio::try_join!(waiting, speaking)?;
+    let woken_after = woken_at.duration_since(spoken);
+    narrator.line("   agent    holds get_next_action: no call, no token, until there is something to do");
+    narrator.line(&format!("   person   “{}”", field(&said["messages"][0], "content")));
+    narrator.line(&format!("   agent    has it {:.1} ms after it was sent", woken_after.as_secs_f64() * 1000.0));
     session.call("send_message", json!({ "content": "See the claim above." })).await?;
     session.call("logout", json!({})).await?;
     Ok(woken_after)
 }
 
 /// The agent works on a task that a person blocks.
-async fn interrupt(client: &Client, told: &Told) -> Result<(String, String)> {
-    let agent = Agent::made(client, "worker").await?;
+async fn interrupt(client: &Client, narrator: &Narrator, suffix: &str) -> Result<(String, String)> {
+    let agent = Agent::made(client, &format!("worker{suffix}")).await?;
     let wish = json!({ "kind": "agent", "agent_id": agent.id, "message": "Look for more sources." });
     let task = field(&client.post("/api/v1/tasks", wish).await?, "task_id");
     let session = agent.session().await?;
     session.call("get_next_action", json!({})).await?;
     client.patch(&format!("/api/v1/tasks/{task}"), json!({ "status": "blocked" })).await?;
-    told.line("   person   blocks the task of a second agent");
+    narrator.line("   person   blocks the task of a second agent");
     let said = session.call("create_task", json!({ "query": "More sources" })).await?;
     let notice = field(&said, "notification");
-    told.line(&format!("   agent    calls create_task and hears: {notice} (nothing was created)"));
+    narrator.line(&format!("   agent    calls create_task; the reply: {notice} (nothing was created)"));
     let given = session.call("get_notifications", json!({})).await?;
     let order = &given["notifications"][0];
     let instruction = field(order, "instruction");
-    told.line(&format!("   agent    reads: {} {instruction}", field(order, "message")));
+    narrator.line(&format!("   agent    reads: {} {instruction}", field(order, "message")));
     let done = session.call("report_completed", json!({ "result": "blocked", "summary": "stopped" })).await?;
-    told.line(&format!("   agent    does so; the task is {}", field(&done, "status")));
+    narrator.line(&format!("   agent    does so; the task is {}", field(&done, "status")));
     Ok((notice, instruction))
 }

@@ -19,8 +19,8 @@ const PROTOCOL: &str = "2026-07-28";
 
 /// What the model is told after its tool call. `None`: nothing.
 pub async fn after_tool(socket: &Path) -> Result<Option<Value>> {
-    let heard = call(socket, json!({ "mark_as_read": true })).await?;
-    let notifications = heard["notifications"].as_array().cloned().unwrap_or_default();
+    let reply = call(socket, json!({ "mark_as_read": true })).await?;
+    let notifications = reply["notifications"].as_array().cloned().unwrap_or_default();
     let is_order = |notification: &&Value| notification["type"] == "interrupt";
     let (orders, words): (Vec<&Value>, Vec<&Value>) = notifications.iter().partition(is_order);
     if !words.is_empty() {
@@ -30,15 +30,15 @@ pub async fn after_tool(socket: &Path) -> Result<Option<Value>> {
     Ok(match (orders.is_empty(), words.is_empty()) {
         (true, true) => None,
         (true, false) => {
-            let context = json!({ "hookEventName": "PostToolUse", "additionalContext": told(&words) });
+            let context = json!({ "hookEventName": "PostToolUse", "additionalContext": text_of(&words) });
             Some(json!({ "hookSpecificOutput": context }))
         }
-        (false, _) => Some(json!({ "decision": "block", "reason": told(&[orders, words].concat()) })),
+        (false, _) => Some(json!({ "decision": "block", "reason": text_of(&[orders, words].concat()) })),
     })
 }
 
 /// One line for each: what a person wants, and what to do now.
-fn told(notifications: &[&Value]) -> String {
+fn text_of(notifications: &[&Value]) -> String {
     let line = |notification: &&Value| {
         let field = |name: &str| notification[name].as_str().unwrap_or_default().to_owned();
         format!("Matsu: {} {}", field("message"), field("instruction"))
@@ -84,6 +84,6 @@ async fn call(socket: &Path, arguments: Value) -> Result<Value> {
 async fn next(lines: &mut BoundedLines<tokio::net::unix::OwnedReadHalf>) -> Result<Value> {
     match lines.next().await? {
         Line::Whole(line) => serde_json::from_slice(&line).context("the daemon's answer cannot be read"),
-        Line::TooLong | Line::End => bail!("the daemon hung up"),
+        Line::TooLong | Line::End => bail!("the daemon closed the connection"),
     }
 }

@@ -192,9 +192,9 @@ fn a_program_is_asked_for_its_version_once_and_one_without_a_way_to_ask_never() 
         file
     };
     // Says who it was, what lies around it, and which variables it has.
-    let told =
+    let probed =
         "echo 1.$$.$(ls -A . | wc -l).$(env | cut -d= -f1 | grep -v -e ^_ -e PWD -e SHLVL | sort | tr '\\n' '-')";
-    let told = of("told", told, "version = [\"--version\"]\n");
+    let probed = of("probed", probed, "version = [\"--version\"]\n");
     let escaped = bench.home.path("ESCAPED");
     of("writer", &format!("touch {} && echo 6.6", escaped.display()), "version = [\"-v\"]\n");
     let naps = super::unique_sleep();
@@ -207,18 +207,18 @@ fn a_program_is_asked_for_its_version_once_and_one_without_a_way_to_ask_never() 
         assert_eq!(found["installed"], true, "{found}");
         found["version"].clone()
     };
-    assert_eq!(version(&mut client, "told", false), Value::Null, "the page starts nothing");
-    let first = version(&mut client, "told", true);
+    assert_eq!(version(&mut client, "probed", false), Value::Null, "the page starts nothing");
+    let first = version(&mut client, "probed", true);
     let text = first.as_str().unwrap();
     assert!(text.ends_with(".0.HOME-MATSU_RUN-PATH-TMPDIR-") || text.ends_with(".0.HOME-PATH-TMPDIR-"), "{text}");
-    assert_eq!(version(&mut client, "told", true), first);
-    assert_eq!(version(&mut client, "told", false), first, "what is known is shown");
+    assert_eq!(version(&mut client, "probed", true), first);
+    assert_eq!(version(&mut client, "probed", false), first, "what is known is shown");
     // Where it may write at all, that is a home folder of its own.
     version(&mut client, "writer", true);
     assert!(!escaped.exists());
     assert_eq!(version(&mut client, "silent", true), Value::Null);
     let seen = super::processes(&naps);
     assert_eq!(seen, 0, "a program without a version command was started");
-    program(&told, "echo 2.0 # another file");
-    assert_eq!(version(&mut client, "told", true), "2.0");
+    program(&probed, "echo 2.0 # another file");
+    assert_eq!(version(&mut client, "probed", true), "2.0");
 }

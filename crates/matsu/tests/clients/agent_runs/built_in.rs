@@ -52,7 +52,7 @@ fn it_answers_and_goes_on_with_its_conversation() {
     let bench = bench(&server);
     let mut client = bench.client();
     let first = json!({ "session_id": "sum", "system_prompt": "Be exact." });
-    let task = start(&mut client, "@nobody what is 3 + 4?", first);
+    let task = start(&mut client, "@no-such what is 3 + 4?", first);
     let end = end_of(&mut client, &task);
     assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("It is 7.")), "{end}");
     assert_eq!((asked(&server, 0).model.as_str(), asked(&server, 0).system.as_str()), ("qwen3-max", "Be exact."));
@@ -64,14 +64,14 @@ fn it_answers_and_goes_on_with_its_conversation() {
     let second = asked(&server, 1);
     assert_eq!(second.model, "claude-x");
     assert!(second.messages.iter().any(|message| message.contains("3 + 4")), "{second:?}");
-    let unknown = start(&mut client, "hello", json!({ "model": "nobody" }));
+    let unknown = start(&mut client, "hello", json!({ "model": "no-such" }));
     let end = end_of(&mut client, &unknown);
-    assert!(end["status"] == "failed" && end["error"].as_str().unwrap().contains("nobody"), "{end}");
+    assert!(end["status"] == "failed" && end["error"].as_str().unwrap().contains("no-such"), "{end}");
 }
 
 #[test]
 fn what_does_more_than_read_is_asked_for() {
-    for (word, expected) in [("allow", "\"ok\":true"), ("deny", "a person said no")] {
+    for (word, expected) in [("allow", "\"ok\":true"), ("deny", "a person refused it")] {
         let script = Script::new()
             .then(Reply::tool("create_task", json!({ "query": "pine trees" })))
             .always(Reply::text("Thank you."));
@@ -82,8 +82,9 @@ fn what_does_more_than_read_is_asked_for() {
         let asking = reaches(&mut client, &task, "input_required");
         assert_eq!(asking["question"]["options"], json!(["allow", "deny"]), "{asking}");
         assert!(asking["question"]["text"].as_str().unwrap().contains("create_task"), "{asking}");
-        let answer = json!({ "id": asking["question"]["id"], "option": word });
-        client.call("get_task_status", &json!({ "task_id": task, "answer": answer }));
+        let (job, question) = (&asking["question"]["job_id"], &asking["question"]["id"]);
+        let answer = json!({ "task_id": task, "job_id": job, "question_id": question, "option": word });
+        client.call("answer_question", &answer);
         assert_eq!(end_of(&mut client, &task)["result"], "Thank you.");
         assert!(asked(&server, 1).results[0].contains(expected), "{word}: {:?}", asked(&server, 1));
     }

@@ -90,7 +90,7 @@ fn runs_and_their_clients_survive_two_hundred_kills_of_the_daemon() {
     println!("{RUNS} runs: each started once, each line once, each client has its result");
 }
 
-/// A daemon of this version; the one before it makes room.
+/// A daemon of this version; the one before it ends.
 fn upgrade(bench: &Bench, version: &str) -> Child {
     let mut command = bench.home.command(&["serve", "--test-jobs", "--as-version", version]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

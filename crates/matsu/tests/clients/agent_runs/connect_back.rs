@@ -85,7 +85,7 @@ fn the_token_is_in_no_argument_and_opens_nothing_after_the_run() {
     let token: String = said["backwards"].as_str().unwrap().chars().rev().collect();
     let (_, http) = bench.home.relayed();
     let http = crate::http::Http { token: token.clone(), ..http };
-    // Over the other door it is the same run: its task, its mode, its place in the tree.
+    // Over the other transport it is the same run: its task, its mode, its place in the tree.
     let own = http.call("get_task_status", &json!({ "task_id": task }));
     assert_eq!(own["result"]["structuredContent"]["status"], "running", "{own}");
     let refused = http.call("use_agent", &json!({ "cli_name": "script", "message": "x", "mode": "full" }));

@@ -14,7 +14,7 @@ output = "text"           # text, or the name of a stream decoder
 "#;
 
 #[test]
-fn b24_the_documented_example_loads_and_a_broken_file_is_reported_by_name() {
+fn the_documented_example_loads_and_a_broken_file_is_reported_by_name() {
     let bench = Bench::new();
     let folder = bench.home.path(".config/matsu/agents");
     std::fs::write(folder.join("echo.toml"), SMALLEST).unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Bench, end_of, start, start_with};
 
 #[test]
-fn b14_an_exit_code_comes_with_both_tails_and_nothing_said_is_marked() {
+fn an_exit_code_comes_with_both_tails_and_nothing_said_is_marked() {
     let bench = Bench::new();
     let mut client = bench.client();
     let bad = start(&mut client, "echo out; echo err >&2; exit 3");
@@ -24,7 +24,7 @@ fn b14_an_exit_code_comes_with_both_tails_and_nothing_said_is_marked() {
 }
 
 #[test]
-fn b25_a_failed_call_has_the_protocols_flag_a_class_and_says_whether_to_retry() {
+fn a_failed_call_has_the_protocols_flag_a_class_and_says_whether_to_retry() {
     let bench = Bench::new();
     let mut client = bench.client();
     let arguments = json!({ "cli_name": "script", "message": "echo why >&2; exit 4" });

@@ -78,8 +78,8 @@ fn a_full_disk_makes_the_program_wait_and_loses_nothing() {
     // Nobody reads, and the disk of the run is smaller than what it prints.
     let its_runs = PathBuf::from(format!("/proc/{supervisor}/root{}", runs.display()));
     until("its disk is full", SOON, || {
-        let room = rustix::fs::statvfs(&its_runs).unwrap();
-        (room.f_bavail * room.f_frsize < 128 * 1024).then_some(())
+        let open_chat = rustix::fs::statvfs(&its_runs).unwrap();
+        (open_chat.f_bavail * open_chat.f_frsize < 128 * 1024).then_some(())
     });
     assert_eq!(supervisors(&bench), 1, "it waits");
     let its_machine = format!("--mount=/proc/{supervisor}/ns/mnt");

@@ -87,8 +87,9 @@ fn settings_of(git_dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn branch_of(end: &Value) -> &str {
-    end["changes"]["branch"].as_str().unwrap_or_else(|| panic!("{end}"))
+/// The branch is removed when its changes were applied; this stays.
+fn head_of(end: &Value) -> String {
+    format!("refs/matsu/{}/head", end["task_id"].as_str().unwrap_or_else(|| panic!("{end}")))
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn a_filter_of_a_replaced_git_runs_in_a_confinement_only() {
     assert_eq!(end["status"], "completed", "{end}");
     target.use_and_check(&task);
     let token = std::fs::read_to_string(target.bench.home.data_dir().join("token")).unwrap();
-    let kept = git(&target.bench.root, &["show", &format!("{}:a.txt", branch_of(&end))]);
+    let kept = git(&target.bench.root, &["show", &format!("{}:a.txt", head_of(&end))]);
     assert!(!kept.contains(token.trim()), "the token has left through a filter");
     assert_eq!(std::fs::read_to_string(target.bench.root.join("a.txt")).unwrap(), "changed\n");
 }
@@ -139,7 +140,7 @@ fn hooks_of_the_runs_own_repository_are_not_run() {
     );
     assert_eq!(end["status"], "completed", "{end}");
     target.use_and_check(&task);
-    let files = git(&target.bench.root, &["ls-tree", "-r", "--name-only", branch_of(&end)]);
+    let files = git(&target.bench.root, &["ls-tree", "-r", "--name-only", &head_of(&end)]);
     assert!(files.contains("work.txt") && !files.contains("hooked-"), "{files}");
 }
 
@@ -181,7 +182,7 @@ fn moving_main_in_its_own_repository_moves_nothing_of_the_users() {
     assert_eq!(git(&target.bench.root, &["rev-parse", "main"]), main);
     target.use_and_check(&task);
     assert_eq!(git(&target.bench.root, &["tag"]), "");
-    let message = git(&target.bench.root, &["log", "-1", "--format=%s", branch_of(&end)]);
+    let message = git(&target.bench.root, &["log", "-1", "--format=%s", &head_of(&end)]);
     assert_eq!(message, "work\n", "its own commits are kept");
 }
 
@@ -203,8 +204,8 @@ fn alternates_that_point_elsewhere_bring_nothing_along() {
     std::fs::remove_dir_all(&other).unwrap();
     target.use_and_check(&task);
     let base = end["changes"]["base"].as_str().unwrap();
-    git(&target.bench.root, &["merge-base", "--is-ancestor", base, branch_of(&end)]);
-    let commits = git(&target.bench.root, &["rev-list", "--count", &format!("main..{}", branch_of(&end))]);
+    git(&target.bench.root, &["merge-base", "--is-ancestor", base, &head_of(&end)]);
+    let commits = git(&target.bench.root, &["rev-list", "--count", &format!("main..{}", head_of(&end))]);
     assert_eq!(commits, "1\n", "a history that is not the user's becomes one commit");
 }
 
@@ -253,7 +254,7 @@ fn a_repository_inside_the_tree_is_left_out_and_kept() {
     let folder = PathBuf::from(end["left_work"]["folder"].as_str().unwrap_or_else(|| panic!("{end}")));
     assert_eq!(std::fs::read_to_string(folder.join("sub/inner.txt")).unwrap(), "inner\n");
     target.use_and_check(&task);
-    let tree = git(&target.bench.root, &["ls-tree", "-r", branch_of(&end)]);
+    let tree = git(&target.bench.root, &["ls-tree", "-r", &head_of(&end)]);
     assert!(tree.contains("work.txt") && !tree.contains("160000"), "{tree}");
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Bench, end_of, memory, start, start_with, unique_sleep};
 
 #[test]
-fn b15_with_one_place_several_agents_still_finish_one_after_the_other() {
+fn with_one_place_several_agents_still_finish_one_after_the_other() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
     let nap = unique_sleep();
@@ -25,7 +25,7 @@ fn b15_with_one_place_several_agents_still_finish_one_after_the_other() {
 }
 
 #[test]
-fn b16_each_agent_has_its_own_outcome_and_partial_ones_are_visible() {
+fn each_agent_has_its_own_outcome_and_partial_ones_are_visible() {
     let bench = Bench::new();
     let mut client = bench.client();
     // The same words mean three things to three programs: text, a failing script, and one that takes longer.

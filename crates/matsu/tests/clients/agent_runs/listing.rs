@@ -12,7 +12,7 @@ fn named<'a>(said: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn b01_every_agent_is_listed_and_a_program_that_hangs_delays_it_only_by_its_limit() {
+fn every_agent_is_listed_and_a_program_that_hangs_delays_it_only_by_its_limit() {
     let bench = Bench::new();
     let mut client = bench.client();
     let began = Instant::now();
@@ -32,7 +32,7 @@ fn b01_every_agent_is_listed_and_a_program_that_hangs_delays_it_only_by_its_limi
 }
 
 #[test]
-fn b22_the_safest_mode_is_the_default_and_more_needs_the_configuration() {
+fn the_safest_mode_is_the_default_and_more_needs_the_configuration() {
     let bench = Bench::new();
     let mut client = bench.client();
     let said = client.call("list_agents", &json!({}));

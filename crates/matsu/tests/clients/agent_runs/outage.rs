@@ -6,7 +6,7 @@ use super::{Bench, end_of, processes, reaches, start, unique_sleep};
 use crate::stdio::Client;
 
 #[test]
-fn b11_a_second_process_on_the_same_store_leaves_live_runs_alone() {
+fn a_second_process_on_the_same_store_leaves_live_runs_alone() {
     let bench = Bench::new();
     let mut client = bench.client();
     let nap = unique_sleep();

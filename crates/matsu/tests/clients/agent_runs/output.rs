@@ -8,7 +8,7 @@ use super::{Bench, end_of, memory, start};
 const GROWTH_MAX: u64 = 2 * 1024 * 1024;
 
 #[test]
-fn b23_ten_megabytes_are_kept_whole_and_not_in_memory() {
+fn ten_megabytes_are_kept_whole_and_not_in_memory() {
     let bench = Bench::new();
     let mut client = bench.client();
     // Whatever the first run brings into memory besides its output is there afterwards.

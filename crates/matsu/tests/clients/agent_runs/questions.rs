@@ -11,6 +11,13 @@ read answer
 case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';; *) echo "{\"type\":\"result\",\"error\":\"stopped\"}";; esac
 "#;
 
+/// The arguments of an answer to one job.
+fn answer(task: &str, job: &Value, more: Value) -> Value {
+    let mut arguments = json!({ "task_id": task, "job_id": job });
+    arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    arguments
+}
+
 #[test]
 fn a_question_parks_the_run_frees_its_place_and_its_answer_goes_on() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
@@ -23,17 +30,20 @@ fn a_question_parks_the_run_frees_its_place_and_its_answer_goes_on() {
     // With a limit of one: its place is free while it waits, and its two seconds stand still.
     let other = start(&mut client, "sleep 3; echo other");
     assert_eq!(end_of(&mut client, &other)["result"], "other\n");
-    for (answer, why) in [
-        (json!({ "id": "q2", "option": "yes" }), "not open"),
-        (json!({ "id": "q1", "option": "perhaps" }), "one of yes, no"),
-        (json!({ "id": "q1" }), "either option or text"),
+    let job = question["job_id"].clone();
+    for (more, why) in [
+        (json!({ "question_id": "q2", "option": "yes" }), "not open"),
+        (json!({ "question_id": "q1", "option": "perhaps" }), "one of yes, no"),
+        (json!({ "question_id": "q1" }), "either option or text"),
+        (json!({ "option": "yes" }), "question_id is required"),
     ] {
-        let said = client.call("get_task_status", &json!({ "task_id": task, "answer": answer }));
+        let said = client.call("answer_question", &answer(&task, &job, more));
         assert!(said["error"].as_str().is_some_and(|error| error.contains(why)), "{said}");
     }
-    let answer =
-        json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" }, "timeout": 20, "wait_for": "all" });
-    let said = client.call("get_task_status", &answer);
+    let old = client.call("get_task_status", &json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } }));
+    assert_eq!(old["error_code"], "INVALID_PARAMS", "{old}");
+    assert!(old["error"].as_str().is_some_and(|error| error.contains("call answer_question")), "{old}");
+    let said = client.call("answer_question", &answer(&task, &job, json!({ "question_id": "q1", "option": "yes" })));
     assert_eq!(said["ok"], true, "{said}");
     let end = end_of(&mut client, &task);
     assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("went on")), "{end}");
@@ -107,7 +117,12 @@ fn a_native_task_of_a_client_without_forms_completes_with_the_question() {
     assert_eq!(ended["status"], "completed", "{ended}");
     let said = &ended["result"]["structuredContent"];
     assert_eq!((&said["status"], &said["question"]["text"]), (&json!("input_required"), &json!("Go on?")), "{said}");
-    assert!(said["message"].as_str().is_some_and(|text| text.contains("\"id\":\"q1\"")), "{said}");
+    assert!(
+        said["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("answer_question") && text.contains("\"question_id\":\"q1\"")),
+        "{said}"
+    );
 }
 
 #[test]
@@ -115,13 +130,16 @@ fn an_answered_question_is_gone_from_the_next_read() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
     let task = start_with(&mut client, ASKS, json!({ "cli_name": "events" }));
-    reaches(&mut client, &task, "input_required");
+    let asking = reaches(&mut client, &task, "input_required");
     // It has the only slot, so the answered run cannot continue yet.
     let (began, may_end) = (bench.home.signal("began"), bench.home.signal("may_end"));
     let waits = format!("echo > {}; until [ -e {} ]; do sleep 0.05; done", began.display(), may_end.display());
     let other = start(&mut client, &waits);
     reaches(&mut client, &other, "running");
-    let said = client.call("get_task_status", &json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } }));
+    let yes = json!({ "question_id": "q1", "option": "yes" });
+    let said = client.call("answer_question", &answer(&task, &asking["question"]["job_id"], yes));
+    assert_eq!(said["ok"], true, "{said}");
+    let said = client.call("get_task_status", &json!({ "task_id": task }));
     assert_eq!((&said["status"], said.get("question")), (&json!("running"), None), "{said}");
     let (_, http) = bench.home.relayed();
     let get = native(&http, "tasks/get", json!({ "taskId": task }), true)["result"].clone();
@@ -153,16 +171,13 @@ fn two_agents_that_ask_under_the_same_id_get_their_own_answers() {
         };
         let (first, second) = (job_of("events"), job_of("second"));
         if answers == "plain" {
-            let answer = |more: Value| {
-                let mut answer = json!({ "id": "q1", "option": "yes" });
-                answer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-                json!({ "task_id": task, "answer": answer })
+            let mut give = |job: &str, option: &str| {
+                let more = json!({ "question_id": "q1", "option": option });
+                client.call("answer_question", &answer(&task, &json!(job), more))
             };
-            let unclear = client.call("get_task_status", &answer(json!({})));
-            let why = unclear["error"].as_str().unwrap();
-            assert!(why.contains(&first) && why.contains(&second), "{unclear}");
-            assert_eq!(client.call("get_task_status", &answer(json!({ "job_id": second })))["ok"], true);
-            assert_eq!(client.call("get_task_status", &answer(json!({ "job_id": first, "option": "no" })))["ok"], true);
+            let wrong = give("j_nothing", "yes");
+            assert_eq!(wrong["ok"], false, "{wrong}");
+            assert_eq!((&give(&second, "yes")["ok"], &give(&first, "no")["ok"]), (&json!(true), &json!(true)));
         } else {
             let (_, http) = bench.home.relayed();
             let asked = native(&http, "tasks/get", json!({ "taskId": task }), true)["result"].clone();

@@ -214,6 +214,8 @@ fn a_waiting_question_is_shown_again_after_a_restart_of_the_daemon_by_a_person()
     let mut client = bench.client();
     let said = reaches(&mut client, &task, "input_required");
     assert_eq!(said["question"]["text"], "Go on?", "{said}");
-    client.call("get_task_status", &json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } }));
+    let job = &said["question"]["job_id"];
+    let answer = json!({ "task_id": task, "job_id": job, "question_id": "q1", "option": "yes" });
+    client.call("answer_question", &answer);
     assert_eq!(end_of(&mut client, &task)["result"], "before after");
 }

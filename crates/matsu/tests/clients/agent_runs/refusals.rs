@@ -16,14 +16,14 @@ fn refused(client: &mut Client, arguments: &Value) -> Value {
 }
 
 #[test]
-fn b04_bad_input_is_refused_alike_in_both_modes_and_makes_no_task() {
+fn bad_input_is_refused_alike_in_both_modes_and_makes_no_task() {
     let bench = Bench::new();
     let mut client = bench.client();
     for (wish, code, words) in [
-        (json!({ "cli_name": "nobody" }), "AGENT_NOT_FOUND", "nobody"),
+        (json!({ "cli_name": "no-such" }), "AGENT_NOT_FOUND", "no-such"),
         (json!({ "cli_name": "absent" }), "AGENT_NOT_INSTALLED", "absent"),
         (json!({ "timeout": 0 }), "INVALID_PARAMS", "timeout"),
-        (json!({ "timeout": 3601 }), "INVALID_PARAMS", "timeout"),
+        (json!({ "timeout": 86401 }), "INVALID_PARAMS", "timeout"),
         (json!({ "session_id": "bad name" }), "INVALID_PARAMS", "session_id"),
         (json!({ "session_id": "never-seen", "resume": true }), "SESSION_CONFLICT", "never-seen"),
         (json!({ "resume": true }), "INVALID_PARAMS", "session_id"),
@@ -54,7 +54,7 @@ fn b04_bad_input_is_refused_alike_in_both_modes_and_makes_no_task() {
 }
 
 #[test]
-fn b17_both_spellings_of_an_allowed_flag_pass_and_a_refused_one_is_named_with_its_value() {
+fn both_spellings_of_an_allowed_flag_pass_and_a_refused_one_is_named_with_its_value() {
     let bench = Bench::new();
     let mut client = bench.client();
     let args = json!({ "args": ["--fast", "--level", "a b; $(c)", "--level=2"], "model": "m" });

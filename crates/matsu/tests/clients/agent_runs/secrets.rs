@@ -17,7 +17,9 @@ fn with_key() -> (Bench, crate::stdio::Client) {
 }
 
 fn log_of(bench: &Bench, task: &str) -> String {
-    bench.home.run(&["logs", task]).to_string()
+    let output = bench.home.command(&["logs", task, "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::home::kill;
 use crate::stdio::Client;
 
 /// What the program was told about its conversation: `new ID` or `resume ID`.
-fn told(client: &mut Client, more: Value) -> (String, String) {
+fn run_and_read(client: &mut Client, more: Value) -> (String, String) {
     let task = start_with(client, "echo \"$@\"", more);
     let end = end_of(client, &task);
     let words: Vec<String> = end["result"].as_str().unwrap().split_whitespace().map(str::to_owned).collect();
@@ -15,19 +15,19 @@ fn told(client: &mut Client, more: Value) -> (String, String) {
 }
 
 #[test]
-fn b18_two_conversations_stay_apart_and_outlive_a_restart() {
+fn two_conversations_stay_apart_and_outlive_a_restart() {
     let bench = Bench::new();
     std::fs::create_dir_all(bench.root.join("docs")).unwrap();
     let mut client = bench.client();
-    let (word, first) = told(&mut client, json!({ "session_id": "talk-a" }));
+    let (word, first) = run_and_read(&mut client, json!({ "session_id": "talk-a" }));
     assert_eq!(word, "new");
-    let (_, second) = told(&mut client, json!({ "session_id": "talk-b" }));
+    let (_, second) = run_and_read(&mut client, json!({ "session_id": "talk-b" }));
     assert_ne!(first, second);
     let (pid, _) = bench.home.relayed();
     kill(pid);
     let mut client = bench.client();
     for (name, id) in [("talk-a", &first), ("talk-b", &second)] {
-        let resumed = told(&mut client, json!({ "session_id": name, "resume": true }));
+        let resumed = run_and_read(&mut client, json!({ "session_id": name, "resume": true }));
         assert_eq!(resumed, ("resume".to_owned(), id.clone()));
     }
     for (more, words) in

@@ -11,7 +11,7 @@ use crate::stdio::Client;
 const GROWTH_MAX: u64 = 16 * 1024 * 1024;
 
 #[test]
-fn b02_a_message_of_a_megabyte_arrives_byte_for_byte_and_comes_back_in_parts() {
+fn a_message_of_a_megabyte_arrives_byte_for_byte_and_comes_back_in_parts() {
     let bench = Bench::new();
     let mut client = bench.client();
     let line = "quotes \" ' ` $(no shell) \\ tab\t 待つ\r\n";
@@ -39,7 +39,7 @@ fn b02_a_message_of_a_megabyte_arrives_byte_for_byte_and_comes_back_in_parts() {
 }
 
 #[test]
-fn b03_a_start_is_quick_although_all_places_are_taken_and_waiting_is_not_running() {
+fn a_start_is_quick_although_all_places_are_taken_and_waiting_is_not_running() {
     let bench = Bench::with("[slots]\nagent_cli = 1\n");
     let mut client = bench.client();
     let first = start(&mut client, "sleep 3");

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Bench, end_of, start, start_with};
 
 #[test]
-fn b19_a_run_is_in_its_directory_inside_the_roots_and_never_where_the_daemon_is() {
+fn a_run_is_in_its_directory_inside_the_roots_and_never_where_the_daemon_is() {
     let bench = Bench::new();
     std::fs::create_dir_all(bench.root.join("docs")).unwrap();
     std::os::unix::fs::symlink("/", bench.root.join("everything")).unwrap();
@@ -30,7 +30,7 @@ fn b19_a_run_is_in_its_directory_inside_the_roots_and_never_where_the_daemon_is(
 }
 
 #[test]
-fn b20_the_environment_is_an_allow_list_and_no_loader_passes_in_any_letter_case() {
+fn the_environment_is_an_allow_list_and_no_loader_passes_in_any_letter_case() {
     let bench = Bench::new();
     let mut command = bench.home.command(&["mcp", "--tools", "all", "--root", bench.root.to_str().unwrap()]);
     command.env("SECRET_KEY", "canary-key").env("OTHER_SECRET", "canary-other").env("LD_LIBRARY_PATH", "/nowhere");
@@ -53,7 +53,7 @@ fn b20_the_environment_is_an_allow_list_and_no_loader_passes_in_any_letter_case(
 }
 
 #[test]
-fn b21_the_longest_system_prompt_arrives_in_any_script_and_in_no_process_list() {
+fn the_longest_system_prompt_arrives_in_any_script_and_in_no_process_list() {
     let bench = Bench::new();
     let mut client = bench.client();
     for letter in ["x", "待"] {

@@ -100,7 +100,7 @@ fn a_run_goes_on_when_its_daemon_is_killed() {
 }
 
 #[test]
-fn a_run_goes_on_when_its_daemon_is_told_to_end() {
+fn a_run_goes_on_when_its_daemon_gets_sigterm() {
     a_run_goes_on_without_its_daemon(end_politely);
 }
 
@@ -188,8 +188,9 @@ fn a_question_that_was_open_when_the_daemon_was_killed_is_answered_afterwards() 
     let mut client = bench.client();
     let said = reaches(&mut client, &task, "input_required");
     assert_eq!(said["question"]["text"], "Go on?", "{said}");
-    let answer = json!({ "task_id": task, "answer": { "id": "q1", "option": "yes" } });
-    let said: Value = client.call("get_task_status", &answer);
+    let job = &said["question"]["job_id"];
+    let answer = json!({ "task_id": task, "job_id": job, "question_id": "q1", "option": "yes" });
+    let said: Value = client.call("answer_question", &answer);
     assert_eq!(said["ok"], true, "{said}");
     let end = end_of(&mut client, &task);
     assert_eq!((end["status"].as_str(), end["result"].as_str()), (Some("completed"), Some("before after")), "{end}");
@@ -213,7 +214,7 @@ fn a_supervisor_without_a_daemon_starts_one() {
 }
 
 #[test]
-fn a_daemon_that_was_told_to_end_is_not_started_by_a_run() {
+fn a_daemon_that_was_stopped_is_not_started_by_a_run() {
     let bench = Bench::new();
     let go_on = bench.home.signal("go_on");
     let mut client = bench.client();

@@ -19,7 +19,7 @@ fn stubborn(nap: &str) -> String {
 }
 
 #[test]
-fn b13_a_cancelled_run_ends_with_all_its_processes() {
+fn a_cancelled_run_ends_with_all_its_processes() {
     let bench = Bench::new();
     let mut client = bench.client();
     let nap = unique_sleep();
@@ -54,7 +54,7 @@ fn a_graceful_cancel_lets_a_run_finish_and_keeps_its_result() {
 }
 
 #[test]
-fn b12_a_timeout_ends_the_whole_tree_and_shows_what_was_said() {
+fn a_timeout_ends_the_whole_tree_and_shows_what_was_said() {
     let bench = Bench::new();
     let mut client = bench.client();
     let nap = unique_sleep();

@@ -8,7 +8,7 @@ use super::{Bench, end_of, reaches, start};
 use crate::home::until;
 
 #[test]
-fn b05_a_wait_ends_with_the_run_or_with_its_time() {
+fn a_wait_ends_with_the_run_or_with_its_time() {
     let bench = Bench::new();
     let mut client = bench.client();
     let task = start(&mut client, "sleep 3; echo done");
@@ -30,7 +30,7 @@ fn b05_a_wait_ends_with_the_run_or_with_its_time() {
 }
 
 #[test]
-fn b06_a_wait_that_is_given_up_disturbs_nobody() {
+fn an_abandoned_wait_disturbs_no_other() {
     let bench = Bench::new();
     let mut first = bench.client();
     let task = start(&mut first, "sleep 2; echo done");
@@ -49,7 +49,7 @@ fn b06_a_wait_that_is_given_up_disturbs_nobody() {
 }
 
 #[test]
-fn b07_an_end_reads_the_same_as_often_as_it_is_read() {
+fn an_end_reads_the_same_as_often_as_it_is_read() {
     let bench = Bench::new();
     let mut client = bench.client();
     let task = start(&mut client, "echo done");
@@ -67,34 +67,50 @@ fn b07_an_end_reads_the_same_as_often_as_it_is_read() {
     );
 }
 
-/// Everything in the store happened two hours earlier.
-fn let_two_hours_pass(bench: &Bench) {
+/// Everything in the store happened this many days earlier.
+fn let_days_pass(bench: &Bench, days: i64) {
     let store = rusqlite::Connection::open(bench.home.data_dir().join("matsu.db")).unwrap();
     store.busy_timeout(super::SOON).unwrap();
     let columns = ["created_at", "updated_at", "finished_at", "first_read_at"];
-    let earlier = columns.map(|column| format!("{column} = {column} - 7200000")).join(", ");
+    let ms = days * 86_400_000;
+    let earlier = columns.map(|column| format!("{column} = {column} - {ms}")).join(", ");
     store.execute_batch(&format!("UPDATE tasks SET {earlier}")).unwrap();
 }
 
+/// One task ended this many days ago.
+fn set_age(bench: &Bench, task: &str, days: i64) {
+    let store = rusqlite::Connection::open(bench.home.data_dir().join("matsu.db")).unwrap();
+    store.busy_timeout(super::SOON).unwrap();
+    let ms = days * 86_400_000;
+    store
+        .execute("UPDATE tasks SET finished_at = finished_at - ?1 WHERE id = ?2", rusqlite::params![ms, task])
+        .unwrap();
+}
+
 #[test]
-fn b08_a_result_expires_an_hour_after_it_was_read_and_a_run_that_lasts_never() {
-    let bench = Bench::new();
+fn a_result_is_kept_as_long_as_is_set_although_it_was_read_and_a_run_that_lasts_never_expires() {
+    let bench = Bench::with("[keep]\nresults = 2\n");
     let mut client = bench.client();
     let (read, unread) = (start(&mut client, "echo read"), start(&mut client, "echo unread"));
     let lasting = start(&mut client, "sleep 600");
     assert_eq!(end_of(&mut client, &read)["result"], "read\n");
-    until("the other has ended, and nobody has read it", super::SOON, || {
+    until("the other has ended and is unread", super::SOON, || {
         let all = client.call("get_task_status", &json!({}));
         let of = |id: &str| all["tasks"].as_array().unwrap().iter().find(|task| task["task_id"] == id).cloned();
         let (unread, lasting) = (of(&unread)?, of(&lasting)?);
         (unread["unread"] == true && lasting["status"] == "running").then_some(())
     });
-    let_two_hours_pass(&bench);
+    // The first one is older than is kept, the others are not.
+    let_days_pass(&bench, 1);
+    let old = start(&mut client, "echo old");
+    assert_eq!(end_of(&mut client, &old)["result"], "old\n");
+    set_age(&bench, &old, 3);
     // The sweep comes once a minute.
-    until("the one that was read is gone", Duration::from_secs(90), || {
-        let said = client.call("get_task_status", &json!({ "task_id": read }));
+    until("the one that is too old is gone", Duration::from_secs(90), || {
+        let said = client.call("get_task_status", &json!({ "task_id": old }));
         (said["status"] == "not_found").then_some(said)
     });
+    assert_eq!(end_of(&mut client, &read)["result"], "read\n", "it was read a day ago");
     assert_eq!(end_of(&mut client, &unread)["result"], "unread\n");
     assert_eq!(client.call("get_task_status", &json!({ "task_id": lasting }))["status"], "running");
     client.call("cancel_task", &json!({ "task_id": lasting, "mode": "immediate" }));

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Bench, end_of, start_with};
+use super::{Bench, SOON, end_of, start_with};
+use crate::home::until;
 
 pub fn git(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git").current_dir(directory).args(args).output().unwrap();
@@ -44,13 +45,15 @@ fn two_agents_write_in_one_tree_at_once_and_both_patches_can_be_applied() {
             (Some(files), Some(2)),
             "{end}"
         );
-        assert_eq!(changes["base"], git(&bench.root, &["rev-parse", "main"]).trim(), "{end}");
+        let begun = format!("{}^", changes["base"].as_str().unwrap());
+        assert_eq!(git(&bench.root, &["rev-parse", &begun]), git(&bench.root, &["rev-parse", "main"]), "{end}");
+        assert_eq!(changes["started_from"], "your working tree, with 2 uncommitted files", "{end}");
         let branch = changes["branch"].as_str().unwrap();
         assert!(git(&bench.root, &["branch", "--list", branch]).contains(branch));
     }
     assert_ne!(one_end["changes"]["branch"], two_end["changes"]["branch"]);
     let listed = one_end["result"].as_str().unwrap();
-    assert!(!listed.contains("mine.txt"), "what is not committed is not seen: {one_end}");
+    assert!(listed.contains("mine.txt"), "what is not committed is there: {one_end}");
     assert_eq!(git(&bench.root, &["status", "--porcelain"]), " M b.txt\n?? mine.txt\n", "the user's tree is as it was");
     assert_eq!(std::fs::read_dir(bench.home.data_dir().join("worktrees")).unwrap().count(), 0);
 
@@ -64,6 +67,27 @@ fn two_agents_write_in_one_tree_at_once_and_both_patches_can_be_applied() {
         ("a\none\n", "new\n", "two\n")
     );
     assert_eq!((read("mine.txt").as_str(), read("b.txt").as_str()), ("not committed\n", "b, and mine\n"));
+}
+
+#[test]
+fn a_run_whose_folder_was_removed_fails_and_deletes_nothing() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    repository(&bench.root);
+    let (mut client, go_on) = (bench.client(), bench.home.signal("go_on"));
+    let script = format!("echo new > new.txt; until [ -e {} ]; do sleep 0.05; done; echo done", go_on.display());
+    let task = start_with(&mut client, &script, json!({ "mode": "workspace-write" }));
+    let trees = bench.home.data_dir().join("worktrees");
+    let tree = until("it has written", SOON, || {
+        let mut entries = std::fs::read_dir(&trees).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        entries.find(|path| path.join("new.txt").exists())
+    });
+    std::fs::remove_dir_all(tree).unwrap();
+    std::fs::write(go_on, "").unwrap();
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["status"], "failed", "{end}");
+    assert!(end["error"].as_str().unwrap().contains("was removed or emptied while it ran"), "{end}");
+    assert!(end["changes"].is_null() && end["left_work"].is_null(), "{end}");
+    assert_eq!(git(&bench.root, &["status", "--porcelain"]), "");
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub const OPENCODE: Case = Case {
         vec![
             (".local/share/opencode/auth.json", json!({ "p": { "type": "api", "key": SECRET } })),
             // The user's own settings are not the run's.
-            (".config/opencode/opencode.json", json!({ "model": "nobody/nothing" })),
+            (".config/opencode/opencode.json", json!({ "model": "no-owner/nothing" })),
         ]
     },
     shell: |command, tools| {

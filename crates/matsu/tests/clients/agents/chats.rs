@@ -136,10 +136,14 @@ fn a_block_lands_at_its_next_tool_call() {
             bed.stage.sessions("ended").iter().any(|session| session["end_reason"] == "reported").then_some(())
         });
         assert_eq!(bed.stage.status(&task), "blocked", "{}", case.name);
-        let told = own_calls(&bed.model).iter().position(is_told).unwrap();
-        println!("{}: blocked after {before} calls of its own, told with the result of call {}", case.name, told + 1);
+        let notified = own_calls(&bed.model).iter().position(is_notified).unwrap();
+        println!(
+            "{}: blocked after {before} calls of its own, notified with the result of call {}",
+            case.name,
+            notified + 1
+        );
         // One call had ended when the person spoke and its result was not with the model yet; the next one brings it.
-        assert!(told < before + 2, "{}: {before} calls before, told with call {}", case.name, told + 1);
+        assert!(notified < before + 2, "{}: {before} calls before, notified with call {}", case.name, notified + 1);
     });
 }
 
@@ -150,9 +154,9 @@ fn own_calls(model: &ModelServer) -> Vec<Asked> {
 }
 
 /// Whether the model knows that a person has stopped the work, and what to do now.
-fn is_told(asked: &Asked) -> bool {
-    let told = |text: &String| text.contains("report_completed with result") && text.contains("by a person");
-    asked.messages.iter().chain(&asked.results).any(told)
+fn is_notified(asked: &Asked) -> bool {
+    let notified = |text: &String| text.contains("report_completed with result") && text.contains("by a person");
+    asked.messages.iter().chain(&asked.results).any(notified)
 }
 
 /// A model that calls nothing but its own tools, until it is told to stop.
@@ -160,8 +164,8 @@ fn obeys_a_block(case: &Case, asked: &Asked) -> Reply {
     if asked.results.iter().any(|result| result.contains("\"status\"")) {
         return Reply::text("I stopped.");
     }
-    if is_told(asked) {
-        let report = json!({ "result": "blocked", "summary": "stopped as told" });
+    if is_notified(asked) {
+        let report = json!({ "result": "blocked", "summary": "stopped as ordered" });
         return Reply::tool(&(case.ours)("report_completed"), report);
     }
     own_tool(case, &asked.tools)

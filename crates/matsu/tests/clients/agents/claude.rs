@@ -31,16 +31,16 @@ struct Plan {
 
 impl Plan {
     fn reply(&mut self, asked: &Asked) -> Reply {
-        let was_told = |words: &str| asked.messages.iter().any(|message| message.contains(words));
-        if was_told(NOTICE) {
+        let got_text = |words: &str| asked.messages.iter().any(|message| message.contains(words));
+        if got_text(NOTICE) {
             return Reply::text("I was woken.");
         }
-        if was_told("please stop it")
+        if got_text("please stop it")
             && let Some(id) = self.stop.take()
         {
             return Reply::tool("TaskStop", json!({ "task_id": id }));
         }
-        if was_told("please wait")
+        if got_text("please wait")
             && let Some(task) = self.task.take()
         {
             let wait = json!({ "task_id": task, "timeout": 600, "since": 1 });
@@ -55,7 +55,7 @@ struct Session {
     model: ModelServer,
     plan: Arc<Mutex<Plan>>,
     /// What the model heard instead of the answer it waited for.
-    told: String,
+    given: String,
     wire: Wire,
     http: Http,
     home: Home,
@@ -97,7 +97,7 @@ impl Session {
         terminal.wait_for("❯", SOON);
         let (_, http) = home.relayed();
         until("the tools are listed", SOON, || wire.requests("tools/list").pop()?.1);
-        Self { terminal, model, plan, told: String::new(), wire, http, home }
+        Self { terminal, model, plan, given: String::new(), wire, http, home }
     }
 
     /// Lets the model wait for a task of this length. Returns the task and the native task that the wait became, when
@@ -110,9 +110,9 @@ impl Session {
             let (_, answer) = self.wire.requests("tools/call").pop()?;
             answer?["result"]["taskId"].as_str().map(str::to_owned)
         });
-        let told = self.asked(|asked| asked.results.iter().any(|result| result.contains(&native)));
-        self.told = told.asked.unwrap().results.join(" ");
-        println!("the model is told: {}", self.told);
+        let given = self.asked(|asked| asked.results.iter().any(|result| result.contains(&native)));
+        self.given = given.asked.unwrap().results.join(" ");
+        println!("the model gets: {}", self.given);
         until("the turn is over", SOON, || (self.model.asked().last()?.fate != Fate::Open).then_some(()));
         (task, native)
     }
@@ -163,7 +163,7 @@ fn a_wait_that_is_stopped_leaves_the_work_alone() {
     let Some(programs) = programs("claude stops a wait") else { return };
     let mut session = Session::start(&programs);
     let (task, native) = session.wait_natively(600_000);
-    let (_, words) = session.told.split_once("TaskStop with task_id \"").expect("how to stop it");
+    let (_, words) = session.given.split_once("TaskStop with task_id \"").expect("how to stop it");
     session.plan.lock().unwrap().stop = words.split('"').next().map(str::to_owned);
     session.terminal.say("please stop it");
     until("the wait is cancelled", SOON, || session.wire.requests("tasks/cancel").pop()?.1);
@@ -179,7 +179,7 @@ fn a_wait_that_is_stopped_leaves_the_work_alone() {
 }
 
 #[test]
-fn a_wait_outlives_the_daemon_and_nobody_polls_for_ever() {
+fn a_wait_outlives_the_daemon_and_no_client_polls_for_ever() {
     let Some(programs) = programs("claude and a killed daemon") else { return };
     let mut session = Session::start(&programs);
     let (task, native) = session.wait_natively(25_000);
@@ -193,5 +193,5 @@ fn a_wait_outlives_the_daemon_and_nobody_polls_for_ever() {
     let refused = polls.iter().filter(|(_, answer)| answer.as_ref().is_some_and(|answer| answer["error"].is_object()));
     println!("tasks/get came {} times, {} of them while no daemon was there", polls.len(), refused.count());
     session.polls_no_more(&native);
-    println!("result: a wait outlives the daemon, and nobody polls for ever | claude | yes");
+    println!("result: a wait outlives the daemon, and no client polls for ever | claude | yes");
 }

@@ -17,7 +17,7 @@ use crate::http::Http;
 
 /// A start of the program and a few turns of its model, on a busy machine.
 const SOON: Duration = Duration::from_secs(120);
-/// Longer than a call may take that nobody has made room for.
+/// Longer than a call may take by default.
 const WAIT_SECONDS: u64 = 75;
 
 /// One command line as its user starts it.
@@ -79,7 +79,7 @@ const USERS: &[User] = &[
 ];
 
 /// A user at their machine: a daemon, a model, and a client that was connected.
-struct Desk {
+struct Workplace {
     user: &'static User,
     programs: PathBuf,
     model: ModelServer,
@@ -88,7 +88,7 @@ struct Desk {
     home: Home,
 }
 
-impl Desk {
+impl Workplace {
     fn new(user: &'static User, programs: &Path, reply: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
         let home = Home::new();
         let model = ModelServer::with(Box::new(reply)).unwrap();
@@ -145,7 +145,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for Workplace {
     fn drop(&mut self) {
         let _ = self.serve.kill();
         let _ = self.serve.wait();
@@ -211,7 +211,7 @@ fn connect_waits_in_one_call() {
     for_each(&format!("turns of the model while it waits {seconds} s, set up by `matsu connect`"), |user, programs| {
         let task = Arc::new(Mutex::new(String::new()));
         let wanted = Arc::clone(&task);
-        let desk = Desk::new(user, programs, move |asked| {
+        let workplace = Workplace::new(user, programs, move |asked| {
             let is_over = asked.results.iter().any(|result| result.contains("completed"));
             if is_over || !is_about_the_wait(asked) {
                 return Reply::text("It is done.");
@@ -220,9 +220,9 @@ fn connect_waits_in_one_call() {
             Reply::tool(&name_of(asked, "get_task_status"), wait)
         });
         let began = Instant::now();
-        *task.lock().unwrap() = desk.http.submit(seconds * 1_000);
-        desk.ask(WAIT, SOON + Duration::from_secs(seconds));
-        let all = desk.model.asked();
+        *task.lock().unwrap() = workplace.http.submit(seconds * 1_000);
+        workplace.ask(WAIT, SOON + Duration::from_secs(seconds));
+        let all = workplace.model.asked();
         let asked: Vec<&Asked> = all.iter().filter_map(|request| request.asked.as_ref()).collect();
         let last = asked.last().map(|asked| (&asked.tools, &asked.results));
         assert!(began.elapsed() >= Duration::from_secs(seconds), "{}: it did not wait: {last:?}", user.name);
@@ -236,17 +236,17 @@ fn connect_waits_in_one_call() {
 #[test]
 fn connect_brings_an_unread_result_without_a_poll() {
     for_each("an unread result reaches the model by a hook, without a poll", |user, programs| {
-        let desk = Desk::new(user, programs, |_| Reply::text("My turn is over."));
-        let task = desk.http.submit(1);
-        until("the task has ended", SOON, || desk.has_ended(&task).then_some(()));
-        desk.ask("Hello.", SOON);
-        let asked = desk.model.asked();
+        let workplace = Workplace::new(user, programs, |_| Reply::text("My turn is over."));
+        let task = workplace.http.submit(1);
+        until("the task has ended", SOON, || workplace.has_ended(&task).then_some(()));
+        workplace.ask("Hello.", SOON);
+        let asked = workplace.model.asked();
         let knows = |n: usize| {
             asked[n].asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(&task)))
         };
-        let told = (0..asked.len()).find(|n| knows(*n));
-        assert!(told.is_some(), "{}: nobody told it, in {} turns", user.name, desk.turns());
-        let reason = "nobody has read the result";
+        let notified_at = (0..asked.len()).find(|n| knows(*n));
+        assert!(notified_at.is_some(), "{}: not notified, in {} turns", user.name, workplace.turns());
+        let reason = "the result is unread";
         let kept = asked.iter().any(|request| {
             request.asked.as_ref().is_some_and(|asked| asked.messages.iter().any(|text| text.contains(reason)))
         });
@@ -259,11 +259,11 @@ fn connect_brings_an_unread_result_without_a_poll() {
 #[test]
 fn connect_comes_out_of_files_that_were_used() {
     for_each("`connect --undo` after use leaves nothing of ours, and the rest as it was", |user, programs| {
-        let desk = Desk::new(user, programs, |_| Reply::text("My turn is over."));
-        desk.ask("Hello.", SOON);
-        answer(&desk.home, &["connect", user.name, "--undo"]);
-        for (name, text) in (user.files)(&desk.model.url()) {
-            let left = std::fs::read_to_string(desk.home.path(name)).unwrap();
+        let workplace = Workplace::new(user, programs, |_| Reply::text("My turn is over."));
+        workplace.ask("Hello.", SOON);
+        answer(&workplace.home, &["connect", user.name, "--undo"]);
+        for (name, text) in (user.files)(&workplace.model.url()) {
+            let left = std::fs::read_to_string(workplace.home.path(name)).unwrap();
             assert!(!left.contains("matsu"), "{name}: {left}");
             // A client may write its own file anew; what its user put there is still there.
             match (serde_json::from_str::<Value>(&text), serde_json::from_str::<Value>(&left)) {

@@ -233,8 +233,8 @@ fn naps(length: &str) -> Vec<String> {
 #[test]
 fn a_tool_of_ours_is_called_from_inside_a_run() {
     for_each("a tool call back into Matsu", |case, place| {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let hears = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&received);
         let bed = Bed::new(case, place, false, move |asked| {
             if asked.results.is_empty() {
                 return Reply::tool(&(case.ours)("get_next_action"), json!({}));
@@ -245,8 +245,8 @@ fn a_tool_of_ours_is_called_from_inside_a_run() {
         let task = bed.start(json!({ "message": "call back" }));
         bed.completes(&task, "called back");
         // It was told what only the run's own session is told.
-        let heard = heard.lock().unwrap();
-        assert!(heard.iter().any(|result| result.contains(&task)), "{}: {heard:?}", case.name);
+        let received = received.lock().unwrap();
+        assert!(received.iter().any(|result| result.contains(&task)), "{}: {received:?}", case.name);
     });
 }
 

@@ -59,8 +59,9 @@ fn allow(bed: &Bed, task: &str) {
         let said = bed.daemon.http().call("get_task_status", &json!({ "task_id": task }));
         let said = &said["result"]["structuredContent"];
         if said["status"] == "input_required" {
-            let answer = json!({ "id": said["question"]["id"], "option": "allow" });
-            let said = bed.daemon.http().call("get_task_status", &json!({ "task_id": task, "answer": answer }));
+            let (job, question) = (&said["question"]["job_id"], &said["question"]["id"]);
+            let answer = json!({ "task_id": task, "job_id": job, "question_id": question, "option": "allow" });
+            let said = bed.daemon.http().call("answer_question", &answer);
             assert_eq!(said["result"]["structuredContent"]["ok"], true, "{said}");
         }
         (said["status"] != "queued" && said["status"] != "running").then_some(())

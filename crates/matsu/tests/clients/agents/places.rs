@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use matsu_testkit::skipped::skipped;
+
 use super::programs;
 
 const LEVELS: &[&str] = &["sealed", "fenced"];
@@ -41,7 +43,7 @@ pub fn places(test: &str) -> Vec<Place> {
     let users: Vec<Option<u32>> =
         if is_root { [None].into_iter().chain(ordinary.map(Some)).collect() } else { vec![None] };
     if !is_root {
-        eprintln!("SKIPPED: only root can try {test} as root too");
+        skipped(&format!("only root can try {test} as root too"));
     }
     let wanted = std::env::var("MATSU_TEST_LEVEL").ok();
     let levels = LEVELS.iter().filter(|level| wanted.as_ref().is_none_or(|wanted| wanted == *level));
@@ -53,7 +55,7 @@ pub fn places(test: &str) -> Vec<Place> {
         is_root: is_root && user.is_none(),
     };
     if is_root && ordinary.is_none() {
-        eprintln!("SKIPPED: this machine has no ordinary user to try {test} as");
+        skipped(&format!("this machine has no ordinary user to try {test} as"));
     }
     levels.flat_map(|level| users.iter().map(|user| place(level, *user))).collect()
 }

@@ -22,8 +22,10 @@ fn asked(bed: &Bed, answer: Value) -> String {
     assert_eq!(question["text"], format!("Allow `{COMMAND}`?"), "{question}");
     assert_eq!(question["options"], json!(["allow", "deny"]), "{question}");
     let mut answer = answer;
-    answer["id"] = question["id"].clone();
-    let said = bed.daemon.http().call("get_task_status", &json!({ "task_id": task, "answer": answer }));
+    answer["task_id"] = json!(task);
+    answer["job_id"] = question["job_id"].clone();
+    answer["question_id"] = question["id"].clone();
+    let said = bed.daemon.http().call("answer_question", &answer);
     assert_eq!(said["result"]["structuredContent"]["ok"], true, "{said}");
     bed.completes(&task, "finished");
     let requests = bed.model.asked();

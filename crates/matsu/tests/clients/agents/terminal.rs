@@ -46,6 +46,17 @@ impl Terminal {
         until(text, within, || self.shown().contains(text).then_some(()));
     }
 
+    /// One key.
+    pub fn press(&mut self, key: u8) {
+        self.keys.write_all(&[key]).and_then(|()| self.keys.flush()).unwrap();
+    }
+
+    /// How the program ended.
+    #[track_caller]
+    pub fn code(&mut self, within: Duration) -> Option<i32> {
+        until("the program ends", within, || self.child.try_wait().unwrap()).code()
+    }
+
     /// A line and the return key, apart: a line that comes in one piece with its end is taken for a pasted one.
     pub fn say(&mut self, line: &str) {
         self.keys.write_all(line.as_bytes()).and_then(|()| self.keys.flush()).unwrap();

@@ -17,16 +17,16 @@ impl Wire {
 
     /// How a client starts the server: the real one, between two copies of everything.
     pub fn server(&self, home: &Home) -> Value {
-        let [said, heard] = [self.said(), self.heard()].map(|path| quoted(&path));
+        let [said, received] = [self.said(), self.received()].map(|path| quoted(&path));
         let (matsu, data) = (quoted(Path::new(env!("CARGO_BIN_EXE_matsu"))), quoted(&home.data_dir()));
         let mcp = format!("{matsu} --data-dir {data} mcp --tools all --test-jobs");
-        let line = format!("tee -a {said} | {mcp} | tee -a {heard}");
+        let line = format!("tee -a {said} | {mcp} | tee -a {received}");
         json!({ "type": "stdio", "command": "sh", "args": ["-c", line], "env": { "MATSU_SERVER_PORT": "0" } })
     }
 
     /// Every request of this method, with its answer; `None` as long as there is none.
     pub fn requests(&self, method: &str) -> Vec<(Value, Option<Value>)> {
-        let answers = frames(&self.heard());
+        let answers = frames(&self.received());
         let answer = |id: &Value| answers.iter().find(|frame| frame["id"] == *id && frame["method"].is_null()).cloned();
         let asked = frames(&self.said()).into_iter().filter(|frame| frame["method"] == method);
         asked.map(|frame| (frame.clone(), answer(&frame["id"]))).collect()
@@ -36,8 +36,8 @@ impl Wire {
         self.folder.join("client-said.jsonl")
     }
 
-    fn heard(&self) -> PathBuf {
-        self.folder.join("client-heard.jsonl")
+    fn received(&self) -> PathBuf {
+        self.folder.join("client-received.jsonl")
     }
 }
 

@@ -40,6 +40,35 @@ fn the_token_cannot_be_read_from_a_run_in_the_home_folder() {
 }
 
 #[test]
+fn no_run_gets_a_folder_of_logins_or_of_matsu_itself() {
+    const FOLDERS: [&str; 6] = ["data", "data/runs", "data/worktrees", ".config/matsu", ".ssh", ".aws"];
+    at_every_level(|yard| {
+        for made_later in ["worktrees", "runs"] {
+            std::fs::create_dir_all(yard.home.data_dir().join(made_later)).unwrap();
+        }
+        yard.home.give_away();
+        for folder in FOLDERS {
+            let refused = yard.start(folder, "cat *", json!({}));
+            assert_eq!(refused["error_code"], "FORBIDDEN", "{}: {folder}: {refused}", yard.show());
+            assert!(refused["error"].as_str().unwrap().contains("name a project folder"), "{refused}");
+        }
+        if !yard.is_sealed() {
+            return;
+        }
+        // A run in the home folder asks for a child in there.
+        let calls = FOLDERS.map(|folder| {
+            let wish = json!({ "cli_name": "script", "message": "cat * | rev", "working_directory": folder });
+            format!("use_agent '{wish}'")
+        });
+        let answered = super::identity::answers_in(yard, ".", &super::identity::way_back(&calls.join(" ")), json!({}));
+        assert_eq!(answered.len(), FOLDERS.len(), "{answered:?}");
+        for (folder, answer) in FOLDERS.iter().zip(answered) {
+            assert!(answer.to_string().contains("FORBIDDEN"), "{}: {folder}: {answer}", yard.show());
+        }
+    });
+}
+
+#[test]
 fn links_lead_nowhere_that_the_run_may_not_go() {
     at_every_level(|yard| {
         let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, yard.home.path(name)).unwrap();
@@ -107,7 +136,7 @@ fn the_repository_of_a_run_in_the_users_tree_is_read_only() {
 }
 
 #[test]
-fn a_run_is_told_how_it_is_confined_and_what_is_not_covered() {
+fn a_reply_states_how_a_run_is_confined_and_what_is_not_covered() {
     at_every_level(|yard| {
         let begun = yard.start("project", "true", json!({}));
         assert_eq!(begun["confinement"], yard.level, "{begun}");

@@ -9,22 +9,30 @@ use crate::http::Http;
 const SOON: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// A script that makes calls over MCP and prints what was answered, a line each.
-fn way_back(words: &str) -> String {
+pub fn way_back(words: &str) -> String {
     format!("python3 {}/tests/clients/agent_runs/way_back.py {words}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// How a run of the agent with a way back ended, whatever it printed.
 fn ends(yard: &mut Yard, script: &str, more: Value) -> Value {
+    ends_in(yard, "project", script, more)
+}
+
+fn ends_in(yard: &mut Yard, folder: &str, script: &str, more: Value) -> Value {
     let mut arguments = json!({ "cli_name": "back" });
     arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let begun = yard.start("project", script, arguments);
+    let begun = yard.start(folder, script, arguments);
     assert!(begun["task_id"].is_string(), "{}: {begun}", yard.show());
     yard.end_of(&begun["task_id"])
 }
 
 /// The answers that a run printed.
 fn answers(yard: &mut Yard, script: &str, more: Value) -> Vec<Value> {
-    let end = ends(yard, script, more);
+    answers_in(yard, "project", script, more)
+}
+
+pub fn answers_in(yard: &mut Yard, folder: &str, script: &str, more: Value) -> Vec<Value> {
+    let end = ends_in(yard, folder, script, more);
     assert_eq!(end["status"], "completed", "{}: {end}", yard.show());
     let lines = end["result"].as_str().unwrap_or_default().lines();
     lines.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()

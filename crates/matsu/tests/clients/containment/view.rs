@@ -45,14 +45,79 @@ for flags in (0x10000000 | 0x20000, 0x20000, 0x20000000):
 #[test]
 fn no_capability_is_left_and_none_comes_back() {
     at_every_level(|yard| {
-        if !yard.is_sealed() {
-            return;
-        }
         let printed = yard.attack("grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs' /proc/self/status");
-        for line in printed.lines().filter(|line| line.starts_with("Cap")) {
+        // A user without rights cannot give up what might be had; without new privileges it never is.
+        let is_given_up = |line: &&str| line.starts_with("Cap") && (yard.is_sealed() || !line.starts_with("CapBnd"));
+        for line in printed.lines().filter(is_given_up) {
             assert!(line.ends_with("0000000000000000"), "{}: {printed}", yard.show());
         }
         assert!(printed.contains("NoNewPrivs:\t1"), "{printed}");
+    });
+}
+
+#[test]
+fn nothing_that_the_daemons_parent_left_open_reaches_a_run() {
+    let left_open = std::fs::File::open("/").unwrap();
+    rustix::io::fcntl_setfd(&left_open, rustix::io::FdFlags::empty()).unwrap();
+    at_every_level(|yard| {
+        let printed = yard.attack("for fd in /proc/self/fd/*; do [ -e $fd ] && readlink $fd; done; echo done");
+        assert!(printed.contains("done"), "{printed}");
+        assert!(!printed.lines().any(|line| line == "/"), "{}: {printed}", yard.show());
+    });
+}
+
+#[test]
+fn keys_of_the_login_session_cannot_be_reached() {
+    at_every_level(|yard| {
+        let printed = yard.attack(&python(
+            r#"
+import ctypes, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+keyctl, add_key, request_key = {"x86_64": (250, 248, 249)}.get(platform.machine(), (219, 217, 218))
+for name, call in (
+    ("keyctl", lambda: libc.syscall(keyctl, 0, -3, 0)),
+    ("add_key", lambda: libc.syscall(add_key, b"user", b"matsu-test", b"x", 1, -3)),
+    ("request_key", lambda: libc.syscall(request_key, b"user", b"matsu-test", None, -3)),
+):
+    result = call()
+    print(name, "refused" if result == -1 and ctypes.get_errno() == 1 else "REACHED")
+"#,
+        ));
+        assert_eq!(printed.matches("refused").count(), 3, "{}: {printed}", yard.show());
+    });
+}
+
+#[test]
+fn no_file_that_runs_as_its_owner_can_be_left_behind() {
+    at_every_level(|yard| {
+        let script = format!(
+            "cp /bin/true a; chmod 4755 a; chmod 2755 a; chmod u+s a; install -m 6755 /bin/true b; chmod 755 a && echo plain\n{}",
+            python(
+                r#"
+import os
+for attempt in (
+    lambda: os.open("c", os.O_CREAT | os.O_WRONLY, 0o4755),
+    lambda: os.mknod("d", 0o104755),
+    lambda: os.fchmod(os.open("e", os.O_CREAT | os.O_WRONLY, 0o755), 0o2755),
+    lambda: os.chmod("e", 0o4755, dir_fd=os.open(".", os.O_RDONLY)),
+    lambda: os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o4755),
+):
+    try:
+        attempt()
+        print("MADE")
+    except OSError as error:
+        print("refused", error.errno)
+"#
+            )
+        );
+        let printed = yard.attack_in("project", &script, json!({ "mode": "workspace-write" }));
+        assert!(printed.contains("plain") && !printed.contains("MADE"), "{}: {printed}", yard.show());
+        assert_eq!(printed.matches("refused 1").count(), 5, "{}: {printed}", yard.show());
+        for entry in std::fs::read_dir(&yard.project).unwrap() {
+            let entry = entry.unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::mode(&entry.metadata().unwrap().permissions());
+            assert_eq!(mode & 0o6000, 0, "{}: {entry:?}", yard.show());
+        }
     });
 }
 

@@ -9,7 +9,7 @@ use crate::home::until;
 use super::stage::{Stage, text};
 
 #[test]
-fn b12_content_is_one_to_four_thousand_characters() {
+fn content_is_one_to_four_thousand_characters() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     let path = format!("/chats/{chat}/messages");
@@ -26,7 +26,7 @@ fn b12_content_is_one_to_four_thousand_characters() {
 }
 
 #[test]
-fn b13_acknowledging_one_message_never_hides_the_next() {
+fn acknowledging_one_message_never_hides_the_next() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     let seqs: Vec<i64> = (0..5).map(|n| stage.say(&chat, &format!("message {n}"))).collect();
@@ -41,7 +41,7 @@ fn b13_acknowledging_one_message_never_hides_the_next() {
 }
 
 #[test]
-fn b14_twenty_five_unread_messages_come_in_order_ten_at_a_time() {
+fn twenty_five_unread_messages_come_in_order_ten_at_a_time() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     for n in 1..=25 {
@@ -60,7 +60,7 @@ fn b14_twenty_five_unread_messages_come_in_order_ten_at_a_time() {
 }
 
 #[test]
-fn b15_a_reply_is_awaited_until_it_is_there() {
+fn a_reply_is_awaited_until_it_is_there() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     let awaiting = || stage.chat(&chat)["awaiting_reply"].as_bool().unwrap();
@@ -74,7 +74,7 @@ fn b15_a_reply_is_awaited_until_it_is_there() {
 }
 
 #[test]
-fn b16_opening_and_closing_quickly_leaves_one_live_session() {
+fn opening_and_closing_quickly_leaves_one_live_session() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     let first = stage.open_chat("worker");
@@ -100,7 +100,7 @@ fn b16_opening_and_closing_quickly_leaves_one_live_session() {
 }
 
 #[test]
-fn b17_people_see_the_agent_come_or_not_come() {
+fn people_see_the_agent_come_or_not_come() {
     let stage = Stage::with(&[("MATSU_SESSIONS_CONNECT_MAX", "2")]);
     let passkey = stage.agent("worker");
     let chat = stage.open_chat("worker");
@@ -114,7 +114,7 @@ fn b17_people_see_the_agent_come_or_not_come() {
     let agent = stage.authenticated("worker", &passkey);
     assert_eq!(state(), "connected");
     let said = agent.next(json!({ "timeout_seconds": 0 }));
-    assert_eq!(said.seqs(), [2], "the house speaks to people, not to the agent");
+    assert_eq!(said.seqs(), [2], "system messages are for people, not for the agent");
     let waiting = std::thread::spawn(move || agent.next(json!({ "timeout_seconds": 20, "after_seq": 2 })));
     until("it listens", Duration::from_secs(10), || (state() == "listening").then_some(()));
     stage.good("POST", &format!("/chats/{chat}/end"), &json!({}));
@@ -123,7 +123,7 @@ fn b17_people_see_the_agent_come_or_not_come() {
 }
 
 #[test]
-fn b18_an_idle_agent_is_told_to_end_and_comes_again() {
+fn an_idle_agent_is_ended_and_comes_again() {
     let stage = Stage::with(&[("MATSU_SESSIONS_IDLE_END", "2")]);
     let (chat, agent) = stage.chatting("worker");
     let said = agent.next(json!({ "timeout_seconds": 20 }));
@@ -139,7 +139,7 @@ fn b18_an_idle_agent_is_told_to_end_and_comes_again() {
 }
 
 #[test]
-fn b19_chat_and_task_live_side_by_side() {
+fn chat_and_task_live_side_by_side() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     let (task, _chat) = (stage.task("worker"), stage.open_chat("worker"));
@@ -156,7 +156,7 @@ fn b19_chat_and_task_live_side_by_side() {
 }
 
 #[test]
-fn b20_a_tool_of_the_other_purpose_is_refused_and_says_which() {
+fn a_tool_of_the_other_purpose_is_refused_and_says_which() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let refused = agent.call("report_completed", json!({ "result": "success" }));

@@ -13,7 +13,7 @@ fn actions(said: &Said) -> Vec<String> {
 }
 
 #[test]
-fn b21_every_reply_carries_the_signal_in_both_halves() {
+fn every_reply_carries_the_signal_in_both_halves() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let replies = [
@@ -44,7 +44,7 @@ fn b21_every_reply_carries_the_signal_in_both_halves() {
 }
 
 #[test]
-fn b21_in_japanese_the_sentences_are_those_that_agents_know() {
+fn in_japanese_the_sentences_are_those_that_agents_know() {
     let stage = Stage::with(&[("MATSU_LANG", "ja")]);
     let (task, agent) = stage.working("worker");
     assert_eq!(agent.next(json!({})).body["notification"], "通知はありません");
@@ -57,7 +57,7 @@ fn b21_in_japanese_the_sentences_are_those_that_agents_know() {
 }
 
 #[test]
-fn b23_under_an_unread_interrupt_no_tool_runs() {
+fn under_an_unread_interrupt_no_tool_runs() {
     let stage = Stage::new();
     let (task, agent) = stage.working("worker");
     let chat = stage.open_chat("worker");
@@ -90,7 +90,7 @@ fn b23_under_an_unread_interrupt_no_tool_runs() {
 }
 
 #[test]
-fn b24_what_is_given_is_marked_and_nothing_else() {
+fn what_is_given_is_marked_and_nothing_else() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let session = text(&stage.sessions("active")[0]["session_id"]);
@@ -120,15 +120,15 @@ fn b24_what_is_given_is_marked_and_nothing_else() {
 }
 
 #[test]
-fn b25_another_session_neither_sees_nor_consumes_an_interrupt() {
+fn another_session_neither_sees_nor_consumes_an_interrupt() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     let (task, _chat) = (stage.task("worker"), stage.open_chat("worker"));
     let working = stage.authenticated("worker", &passkey);
     let talking = stage.authenticated("worker", &passkey);
-    let (_, stranger) = stage.chatting("other");
+    let (_, other_user) = stage.chatting("other");
     stage.steer(&task, "blocked");
-    for other in [&talking, &stranger] {
+    for other in [&talking, &other_user] {
         assert_eq!(actions(&other.call("get_notifications", json!({}))), [""; 0]);
         assert_eq!(other.next(json!({ "timeout_seconds": 0 })).action(), "wait");
     }
@@ -137,7 +137,7 @@ fn b25_another_session_neither_sees_nor_consumes_an_interrupt() {
 }
 
 #[test]
-fn b28_messages_to_a_busy_agent_are_one_notification_that_it_can_use() {
+fn messages_to_a_busy_agent_are_one_notification_that_it_can_use() {
     let stage = Stage::new();
     let (_, agent) = stage.working("worker");
     let chat = stage.open_chat("worker");
@@ -151,7 +151,8 @@ fn b28_messages_to_a_busy_agent_are_one_notification_that_it_can_use() {
         (notifications[0]["type"].as_str(), notifications[0]["action"].as_str()),
         (Some("message"), Some("user_message"))
     );
-    assert!(text(&notifications[0]["message"]).contains("No, use feet."));
+    let message = text(&notifications[0]["message"]);
+    assert!(message.contains("2 times:\nUse metres.\n\nNo, use feet."), "all of it, in order: {message}");
     assert_eq!(agent.call("send_message", json!({ "content": "Feet it is." })).body["seq"], 3);
 }
 
@@ -165,7 +166,7 @@ fn let_days_pass(stage: &Stage, days: i64) {
 }
 
 #[test]
-fn b29_what_is_old_is_removed_while_the_service_runs() {
+fn what_is_old_is_removed_while_the_service_runs() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let session = text(&stage.sessions("active")[0]["session_id"]);
@@ -179,7 +180,7 @@ fn b29_what_is_old_is_removed_while_the_service_runs() {
     assert_eq!(left().len(), 2);
     // The sweep comes once a minute.
     let_days_pass(&stage, 8);
-    until("what nobody read in time is gone", Duration::from_secs(90), || (left() == ["read"]).then_some(()));
+    until("what was not read in time is gone", Duration::from_secs(90), || (left() == ["read"]).then_some(()));
     let_days_pass(&stage, 23);
     until("so is what was read a month ago", Duration::from_secs(90), || left().is_empty().then_some(()));
 }
@@ -196,6 +197,12 @@ fn callers_without_a_session_hear_news_of_what_ended_unread() {
     let sentence = "1 of your tasks has finished; call get_task_status without arguments to see it.";
     assert_eq!(news.body["news"], sentence);
     assert!(news.text.contains(sentence));
+    let again = call_over_stdio(&mut client, None, "cancel_task", json!({ "task_id": "task_nope" }));
+    assert_eq!(again.body.get("news"), None, "the client has called again, so it knows: {again:?}");
+    // A client of its own knows nothing of it, and the reply that lists it says nothing beside.
+    let mut other = crate::stdio::Client::legacy(&stage.home, &[]);
+    let listed = call_over_stdio(&mut other, None, "get_task_status", json!({}));
+    assert_eq!((&listed.body["tasks"][0]["task_id"], listed.body.get("news")), (&json!(task), None), "{listed:?}");
     let read = call_over_stdio(&mut client, None, "get_task_status", json!({ "task_id": task }));
-    assert_eq!(read.body.get("news"), None, "this very reply tells it: {read:?}");
+    assert_eq!(read.body.get("news"), None, "this very reply has it: {read:?}");
 }

@@ -14,7 +14,7 @@ fn a_question_parks_and_its_answer_goes_on() {
 }
 
 #[test]
-fn it_stays_between_messages_ends_when_nobody_speaks_and_comes_again() {
+fn it_stays_between_messages_ends_when_idle_and_comes_again() {
     staying::stays_and_comes_again(&Stage::on_postgres(&[("MATSU_SESSIONS_IDLE_END", "4")]));
 }
 

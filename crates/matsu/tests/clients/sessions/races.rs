@@ -23,7 +23,7 @@ fn chance(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn b04_a_thousand_races_lose_nothing_and_double_nothing() {
+fn a_thousand_races_lose_nothing_and_double_nothing() {
     let stage = Arc::new(Stage::new());
     let (chat, agent) = stage.chatting("worker");
     let all_said = Arc::new(AtomicBool::new(false));

@@ -109,17 +109,18 @@ fn a_wrong_passkey_and_an_unknown_agent_are_refused_alike() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     stage.open_chat("worker");
-    let nobody = super::stage::Agent { http: stage.http().clone(), token: None };
+    let unauthenticated = super::stage::Agent { http: stage.http().clone(), token: None };
     let mut answers = Vec::new();
-    for (agent, key) in [("worker", "wrong"), ("nobody", passkey.as_str())] {
-        let said = nobody.call("authenticate", json!({ "agent_id": agent, "passkey": key, "project_id": "default" }));
+    for (agent, key) in [("worker", "wrong"), ("unknown", passkey.as_str())] {
+        let said =
+            unauthenticated.call("authenticate", json!({ "agent_id": agent, "passkey": key, "project_id": "default" }));
         assert_eq!((said.code(), said.body["details"]["action"].as_str()), ("SESSION_INVALID", Some("exit")));
         answers.push(text(&said.body["error"]));
     }
     assert_eq!(answers[0], answers[1]);
     let unknown = super::stage::Agent { http: stage.http().clone(), token: Some("not a token".to_owned()) };
     assert_eq!(unknown.next(json!({})).code(), "SESSION_INVALID");
-    assert_eq!(nobody.next(json!({})).body["details"]["param_name"], "session_token");
+    assert_eq!(unauthenticated.next(json!({})).body["details"]["param_name"], "session_token");
     assert!(!stage.daemon.said().contains(&passkey), "no secret in the log");
 }
 

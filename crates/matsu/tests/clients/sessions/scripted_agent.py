@@ -37,7 +37,7 @@ def heed(token):
     """Reads its notifications and follows the first order to stop; says whether there was one."""
     for one in call("get_notifications", session_token=token)["notifications"]:
         if one["type"] == "interrupt":
-            call("report_completed", session_token=token, result="blocked", summary="stopped as told")
+            call("report_completed", session_token=token, result="blocked", summary="stopped as ordered")
             return True
     return False
 

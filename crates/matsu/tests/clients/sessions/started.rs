@@ -25,7 +25,7 @@ fn a_message_starts_the_agent_and_the_next_one_resumes_it() {
 
 pub fn starts_and_resumes(stage: &Stage) {
     let chat = stage.started("worker", "script");
-    assert_eq!(stage.chat_state(&chat), "idle", "nobody has said anything");
+    assert_eq!(stage.chat_state(&chat), "idle", "there is no message yet");
     let (go, wait) = waits_for(stage, "go");
     stage.say(&chat, &format!("{wait}\necho hello; echo \"$@\""));
     stage.reaches_state(&chat, "connected");
@@ -125,7 +125,7 @@ fn a_long_answer_is_several_messages() {
 }
 
 #[test]
-fn b17_a_start_that_fails_is_told_tried_again_and_then_left_to_the_person() {
+fn a_failed_start_is_shown_and_tried_again_and_then_left_to_the_person() {
     let stage = Stage::new();
     let chat = stage.started("worker", "script");
     let repaired = stage.home.signal("repaired");
@@ -149,7 +149,7 @@ fn what_cannot_be_started_is_said_at_once() {
     let lines = stage.hears(&chat, "system", 1);
     assert!(lines[0].contains("not installed") && lines[0].contains("Write again"), "{lines:?}");
     stage.reaches_state(&chat, "idle");
-    let wish = json!({ "id": "other", "name": "other", "definition": "nobody" });
+    let wish = json!({ "id": "other", "name": "other", "definition": "unknown" });
     let (status, problem) = stage.rest("POST", "/agents", &wish);
     assert_eq!((status, problem["error_code"].as_str()), (404, Some("AGENT_NOT_FOUND")), "{problem}");
 }
@@ -175,8 +175,8 @@ fn an_answer_goes_on_when_its_daemon_is_killed() {
     let stage = stage.restarted();
     std::fs::write(go, "").unwrap();
     let said = stage.hears(&chat, "agent", 2)[1].clone();
-    let (began_at, told) = said.split_once(' ').unwrap();
-    assert_eq!(told, format!("resume {conversation}"));
+    let (began_at, resumed) = said.split_once(' ').unwrap();
+    assert_eq!(resumed, format!("resume {conversation}"));
     assert!(began_at.parse::<u128>().unwrap() < killed_at, "the program was started again");
     assert_eq!(stage.hears(&chat, "agent", 3)[2..], ["second"]);
     assert_eq!(stage.words_of(&chat, "agent").len(), 3, "each was answered once");
@@ -198,7 +198,7 @@ fn stopping_or_ending_the_chat_ends_every_process() {
         stage.say(&chat, &format!("setsid sleep {nap} & sleep {nap}"));
         until("both sleep", Duration::from_secs(20), || (processes(&nap) == 2).then_some(()));
         stage.good("POST", &format!("/chats/{chat}/{path}"), &body);
-        until("nobody sleeps", Duration::from_secs(10), || (processes(&nap) == 0).then_some(()));
+        until("no agent sleeps", Duration::from_secs(10), || (processes(&nap) == 0).then_some(()));
         until("its session is over", Duration::from_secs(10), || stage.sessions("active").is_empty().then_some(()));
     }
     assert!(stage.words_of(&chat, "agent").is_empty());

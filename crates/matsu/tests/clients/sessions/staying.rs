@@ -27,7 +27,7 @@ fn reason(stage: &Stage, id: &str) -> Value {
 }
 
 #[test]
-fn b18_it_stays_between_messages_ends_when_nobody_speaks_and_comes_again() {
+fn it_stays_between_messages_ends_when_idle_and_comes_again() {
     stays_and_comes_again(&Stage::with(&[("MATSU_SESSIONS_IDLE_END", "4")]));
 }
 
@@ -92,7 +92,7 @@ fn one_that_never_calls_is_given_up_with_a_line() {
 }
 
 #[test]
-fn it_is_told_that_the_chat_is_over_and_leaves() {
+fn it_learns_that_the_chat_is_over_and_ends() {
     let stage = Stage::new();
     let chat = stage.started("talker", "waiter");
     stage.say(&chat, "hello");
@@ -114,7 +114,7 @@ fn a_stop_that_it_does_not_hear_ends_its_whole_tree() {
     until("it naps", SOON, || (processes(&nap) > 0).then_some(()));
     let session = present(&stage).unwrap();
     stage.good("POST", &format!("/chats/{chat}/stop"), &json!({}));
-    until("nobody naps", SOON, || (processes(&nap) == 0).then_some(()));
+    until("no agent naps", SOON, || (processes(&nap) == 0).then_some(()));
     assert_eq!(reason(&stage, &session), "not_acknowledged");
     assert!(stage.hears(&chat, "system", 1)[0].contains("stopped"));
     stage.say(&chat, "are you there?");
@@ -140,10 +140,10 @@ pub fn works_until_it_is_blocked(stage: &Stage) {
     assert!(blocked.elapsed() < Duration::from_secs(3), "it took {:?}", blocked.elapsed());
     assert_eq!(stage.status(&task), "blocked");
     stage.steer(&task, "running");
-    until("somebody works on it again", SOON, || present(stage).filter(|now| *now != first));
+    until("a session works on it again", SOON, || present(stage).filter(|now| *now != first));
     stage.steer(&task, "cancelled");
     until("it is over", SOON, || (stage.status(&task) == "cancelled").then_some(()));
-    until("nobody is left", SOON, || stage.sessions("active").is_empty().then_some(()));
+    until("no session is left", SOON, || stage.sessions("active").is_empty().then_some(()));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_a_started_agent_reports_decides() {
     };
     let report = |result: &str| {
         format!(
-            "python3 {way_back} report_completed '{{\"result\":\"{result}\",\"summary\":\"as told\"}}' >/dev/null\nexit 0"
+            "python3 {way_back} report_completed '{{\"result\":\"{result}\",\"summary\":\"as ordered\"}}' >/dev/null\nexit 0"
         )
     };
     for (script, status) in

@@ -13,7 +13,7 @@ use super::stage::{Stage, text};
 type Route<'a> = (&'a str, &'a dyn Fn(&str), &'a str);
 
 #[test]
-fn b22_every_route_makes_exactly_one_interrupt() {
+fn every_route_makes_exactly_one_interrupt() {
     let stage = Stage::new();
     let other = stage.agent("other");
     let routes: [Route<'_>; 5] = [
@@ -41,7 +41,7 @@ fn b22_every_route_makes_exactly_one_interrupt() {
 }
 
 #[test]
-fn b26_resuming_voids_the_order_and_a_new_session_is_not_stopped() {
+fn resuming_voids_the_order_and_a_new_session_is_not_stopped() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     let task = stage.task("worker");
@@ -54,13 +54,13 @@ fn b26_resuming_voids_the_order_and_a_new_session_is_not_stopped() {
     stage.steer(&task, "blocked");
     agent.call("logout", json!({}));
     stage.steer(&task, "running");
-    assert_eq!(stage.status(&task), "queued", "nobody works on it");
+    assert_eq!(stage.status(&task), "queued", "no session works on it");
     let next = stage.authenticated("worker", &passkey);
     assert_eq!(next.next(json!({})).action(), "work");
 }
 
 #[test]
-fn b27_a_blocked_task_stays_blocked_and_nobody_is_started_for_it() {
+fn a_blocked_task_stays_blocked_and_no_agent_is_started_for_it() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     let (task, other) = (stage.task("worker"), stage.task("worker"));
@@ -116,7 +116,7 @@ fn an_agent_that_does_not_listen_is_ended() {
     assert_eq!(until("the deaf one is ended", Duration::from_secs(20), || ended(&agent)), "not_acknowledged");
     assert!(ended(&slow).is_none() || began.elapsed() > Duration::from_secs(3), "a block is more patient");
     assert_eq!(until("and then the slow one", Duration::from_secs(20), || ended(&slow)), "not_acknowledged");
-    assert_eq!(ended(&patient), None, "who acknowledged goes on");
+    assert_eq!(ended(&patient), None, "a session that acknowledged goes on");
     assert_eq!(stage.status(&held), "blocked");
 }
 
@@ -130,7 +130,7 @@ fn scripted_agent(stage: &Stage, agent: &str, passkey: &str) -> std::process::Ch
 }
 
 #[test]
-fn b30_a_scripted_agent_stops_within_two_seconds_of_the_block() {
+fn a_scripted_agent_stops_within_two_seconds_of_the_block() {
     let stage = Stage::new();
     let passkey = stage.agent("worker");
     let task = stage.task("worker");

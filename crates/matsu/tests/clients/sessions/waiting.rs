@@ -10,7 +10,7 @@ use crate::home::until;
 use super::stage::{Stage, assert_within};
 
 #[test]
-fn b01_silence_is_waited_out_in_one_call_of_thirty_seconds_or_as_asked() {
+fn silence_is_waited_out_in_one_call_of_thirty_seconds_or_as_asked() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let default = agent.clone();
@@ -25,7 +25,7 @@ fn b01_silence_is_waited_out_in_one_call_of_thirty_seconds_or_as_asked() {
 }
 
 #[test]
-fn b02_the_wish_to_wait_is_checked_and_the_effective_time_is_said() {
+fn the_wish_to_wait_is_checked_and_the_effective_time_is_said() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     for bad in [json!("soon"), json!(2.5), json!(-1)] {
@@ -40,7 +40,7 @@ fn b02_the_wish_to_wait_is_checked_and_the_effective_time_is_said() {
 }
 
 #[test]
-fn b03_a_message_ends_the_wait_also_in_another_process() {
+fn a_message_ends_the_wait_also_in_another_process() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     let (here, token) = (agent.clone(), agent.token.clone().unwrap());
@@ -65,7 +65,7 @@ fn b03_a_message_ends_the_wait_also_in_another_process() {
 }
 
 #[test]
-fn b05_ending_the_chat_ends_the_wait_and_the_token() {
+fn ending_the_chat_ends_the_wait_and_the_token() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     let here = agent.clone();
@@ -81,7 +81,7 @@ fn b05_ending_the_chat_ends_the_wait_and_the_token() {
 }
 
 #[test]
-fn b06_of_two_waiters_the_newest_gets_the_message_and_both_return() {
+fn of_two_waiters_the_newest_gets_the_message_and_both_return() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     let wait = |seconds: u64| {
@@ -103,7 +103,7 @@ fn b06_of_two_waiters_the_newest_gets_the_message_and_both_return() {
 }
 
 #[test]
-fn b07_a_waiter_that_hangs_up_leaves_nothing_behind() {
+fn a_waiter_that_hangs_up_leaves_nothing_behind() {
     let stage = Stage::new();
     let (chat, agent) = stage.chatting("worker");
     for _ in 0..5 {
@@ -115,6 +115,25 @@ fn b07_a_waiter_that_hangs_up_leaves_nothing_behind() {
     assert_eq!(said.seqs(), [1]);
 }
 
+#[test]
+fn a_relay_that_is_killed_takes_its_waits_with_it_and_a_live_agent_gets_the_message() {
+    let stage = Stage::new();
+    let (chat, agent) = stage.chatting("worker");
+    let live = agent.clone();
+    let waiting = thread::spawn(move || live.next(json!({ "timeout_seconds": 30 })));
+    // A call of a session waits twice: for what it asks, and for an interrupt.
+    until("the agent waits", Duration::from_secs(10), || (stage.waiters() >= 2.0).then_some(()));
+    let mut relay = crate::stdio::Client::legacy(&stage.home, &[]);
+    let arguments = json!({ "session_token": agent.token, "timeout_seconds": 40 });
+    relay.request("tools/call", &json!({ "name": "get_next_action", "arguments": arguments }));
+    until("both wait", Duration::from_secs(10), || (stage.waiters() >= 4.0).then_some(()));
+    relay.kill();
+    until("the waits of the relay have ended", Duration::from_secs(1), || (stage.waiters() <= 2.0).then_some(()));
+    stage.say(&chat, "for the live one");
+    let said = waiting.join().unwrap();
+    assert_eq!((said.action(), said.seqs()), ("respond", vec![1]), "{said:?}");
+}
+
 /// What nine of ten ordinary calls take at most.
 fn usual(agent: &super::stage::Agent) -> Duration {
     let mut took: Vec<_> = (0..50).map(|_| agent.call("get_notifications", json!({})).took).collect();
@@ -123,7 +142,7 @@ fn usual(agent: &super::stage::Agent) -> Duration {
 }
 
 #[test]
-fn b08_two_hundred_waiters_use_no_cpu_and_delay_nobody() {
+fn two_hundred_waiters_use_no_cpu_and_delay_no_call() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let alone = usual(&agent);
@@ -149,7 +168,7 @@ fn b08_two_hundred_waiters_use_no_cpu_and_delay_nobody() {
 }
 
 #[test]
-fn b09_deletion_and_expiry_of_the_session_end_the_wait() {
+fn deletion_and_expiry_of_the_session_end_the_wait() {
     let stage = Stage::with(&[("MATSU_SESSIONS_TTL", "4")]);
     let (_, agent) = stage.chatting("worker");
     let session = stage.sessions("active")[0]["session_id"].as_str().unwrap().to_owned();
@@ -167,7 +186,7 @@ fn b09_deletion_and_expiry_of_the_session_end_the_wait() {
 }
 
 #[test]
-fn b11_an_interrupt_ends_the_wait() {
+fn an_interrupt_ends_the_wait() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let session = stage.sessions("active")[0]["session_id"].as_str().unwrap().to_owned();

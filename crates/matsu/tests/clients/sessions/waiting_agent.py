@@ -51,7 +51,7 @@ def heed(matsu):
     """Follows an order to stop; says whether the work is over."""
     given = matsu.call("get_notifications")["notifications"]
     if any(one["type"] == "interrupt" and one["action"] != "user_message" and one.get("task_id") for one in given):
-        matsu.call("report_completed", result="blocked", summary="stopped as told")
+        matsu.call("report_completed", result="blocked", summary="stopped as ordered")
         return True
     return False
 

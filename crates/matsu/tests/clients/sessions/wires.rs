@@ -48,8 +48,8 @@ fn answers(stage: &Stage, wire: Wire) -> Vec<Value> {
     let mut call = |tool: &str, arguments: Value| -> Value {
         match (wire, &mut child) {
             (Wire::Http, _) => {
-                let nobody = super::stage::Agent { http: stage.http().clone(), token: None };
-                nobody.call(tool, arguments).body
+                let unauthenticated = super::stage::Agent { http: stage.http().clone(), token: None };
+                unauthenticated.call(tool, arguments).body
             }
             (Wire::Plain, _) => stage.rest("POST", &format!("/tools/{tool}"), &arguments).1,
             (_, Some(client)) => call_over_stdio(client, None, tool, arguments).body,
@@ -83,7 +83,7 @@ fn answers(stage: &Stage, wire: Wire) -> Vec<Value> {
 }
 
 #[test]
-fn b10_every_branch_is_the_same_on_every_transport() {
+fn every_branch_is_the_same_on_every_transport() {
     let stage = Stage::new();
     let first = answers(&stage, Wire::Http);
     let actions: Vec<&str> = first.iter().map(|said| said["action"].as_str().unwrap_or("notice")).collect();

@@ -22,7 +22,7 @@ pub struct Audit {
 
     /// Acknowledged, but not there, or not with all its jobs.
     pub lost: usize,
-    /// Unfinished although nobody works on it.
+    /// Unfinished although no session works on it.
     pub stuck: usize,
     /// Tasks that ended more than once, or whose counts do not match their jobs.
     pub doubled: usize,
@@ -121,7 +121,7 @@ impl Audit {
     #[track_caller]
     pub fn assert_clean(&self, book: &Book) {
         println!(
-            "  told: {} tasks acknowledged, {} requests unanswered, {} found again, {} abandoned",
+            "  answered: {} tasks acknowledged, {} requests unanswered, {} found again, {} abandoned",
             book.tickets.len(),
             book.unanswered,
             book.found_again,

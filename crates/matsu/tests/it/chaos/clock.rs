@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::audit::Audit;
 use super::kill::wide_home;
-use super::load::{Door, Load};
+use super::load::{Endpoint, Load};
 use super::{Dice, dice};
 use crate::home::{Backend, Daemon, Home};
 use crate::stores;
@@ -25,7 +25,7 @@ fn set_clock(file: &Path, offset: &str) {
     std::fs::rename(&fresh, file).unwrap();
 }
 
-fn jumps_harm_nobody(backend: Backend, mut dice: Dice) {
+fn jumps_do_no_harm(backend: Backend, mut dice: Dice) {
     let home = wide_home(Home::new(backend));
     let clock = home.path("clock");
     set_clock(&clock, "+0");
@@ -38,9 +38,9 @@ fn jumps_harm_nobody(backend: Backend, mut dice: Dice) {
     let daemon: Daemon = home.serve();
     let honest = home.neighbour_with_a_right_clock();
     let _worker = (backend == Backend::Postgres).then(|| honest.work());
-    let door = Door::default();
-    door.open(&daemon.api);
-    let load = Load::start(&door, &mut dice);
+    let endpoint = Endpoint::default();
+    endpoint.open(&daemon.api);
+    let load = Load::start(&endpoint, &mut dice);
     for offset in ["+1h", "+0", "-1h", "+0", "-1h", "+1h", "+0"] {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(4) {
@@ -54,7 +54,7 @@ fn jumps_harm_nobody(backend: Backend, mut dice: Dice) {
     println!("{backend:?}: creation times of tasks are {} minutes apart", spread[0]);
     audit.assert_clean(&book);
     assert!(spread[0].parse::<f64>().unwrap() >= 119.0, "the clock did jump");
-    assert_eq!(audit.begun_again, 0, "nobody was taken for dead");
+    assert_eq!(audit.begun_again, 0, "no node was considered dead");
 }
 
 impl Home {
@@ -65,15 +65,15 @@ impl Home {
 }
 
 #[test]
-fn jumps_of_an_hour_harm_nobody_on_sqlite() {
+fn jumps_of_an_hour_do_no_harm_on_sqlite() {
     if let Some(dice) = dice("clock jumps on SQLite") {
-        jumps_harm_nobody(Backend::Sqlite, dice);
+        jumps_do_no_harm(Backend::Sqlite, dice);
     }
 }
 
 #[test]
-fn jumps_of_an_hour_harm_nobody_on_postgres() {
+fn jumps_of_an_hour_do_no_harm_on_postgres() {
     if let Some(dice) = dice("clock jumps on PostgreSQL") {
-        jumps_harm_nobody(Backend::Postgres, dice);
+        jumps_do_no_harm(Backend::Postgres, dice);
     }
 }

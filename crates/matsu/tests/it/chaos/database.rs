@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::audit::Audit;
 use super::dice;
 use super::kill::wide_home;
-use super::load::{Door, Load};
+use super::load::{Endpoint, Load};
 use crate::home::{Home, run};
 use crate::stores;
 
@@ -55,9 +55,9 @@ fn a_database_that_comes_and_goes_costs_nothing() {
     let home = wide_home(Home::with_store(stores::fresh_schema_on(&server.url)));
     let daemon = home.serve();
     let mut workers = [0, 1].map(|_| home.work());
-    let door = Door::default();
-    door.open(&daemon.api);
-    let load = Load::start(&door, &mut dice);
+    let endpoint = Endpoint::default();
+    endpoint.open(&daemon.api);
+    let load = Load::start(&endpoint, &mut dice);
     let began = Instant::now();
     let (mut restarts, mut cut) = (0, 0);
     while began.elapsed() < Duration::from_secs(40) {
@@ -76,8 +76,8 @@ fn a_database_that_comes_and_goes_costs_nothing() {
     println!("{restarts} restarts of the server, {cut} connections cut");
     audit.assert_clean(&book);
     assert!(restarts > 0 && cut > 0);
-    assert!(workers.iter_mut().all(|worker| worker.has_ended().is_none()), "nobody gave up");
-    assert_eq!(audit.begun_again, 0, "nobody was taken for dead");
+    assert!(workers.iter_mut().all(|worker| worker.has_ended().is_none()), "no wait gave up");
+    assert_eq!(audit.begun_again, 0, "no node was considered dead");
 }
 
 /// Holds a lock that every caller needs, until all connections of the pool wait for it, and longer than a caller waits
@@ -90,9 +90,9 @@ fn a_pool_without_a_free_connection_costs_time_and_nothing_else() {
     let home = wide_home(Home::new(crate::home::Backend::Postgres));
     let daemon = home.serve();
     let mut worker = home.work();
-    let door = Door::default();
-    door.open(&daemon.api);
-    let load = Load::start(&door, &mut dice);
+    let endpoint = Endpoint::default();
+    endpoint.open(&daemon.api);
+    let load = Load::start(&endpoint, &mut dice);
     let mut refused = 0;
     for _ in 0..3 {
         std::thread::sleep(Duration::from_millis(500 + dice.below(1_500)));
@@ -117,9 +117,9 @@ fn a_pool_without_a_free_connection_costs_time_and_nothing_else() {
     }
     let book = load.stop();
     let audit = Audit::of(&daemon.api, &home.store, &book, Duration::from_secs(60));
-    println!("{refused} callers were told to come again");
+    println!("{refused} callers were asked to try again");
     audit.assert_clean(&book);
     assert!(refused > 0);
-    assert!(worker.has_ended().is_none(), "nobody gave up");
-    assert_eq!(audit.begun_again, 0, "nobody was taken for dead");
+    assert!(worker.has_ended().is_none(), "no wait gave up");
+    assert_eq!(audit.begun_again, 0, "no node was considered dead");
 }

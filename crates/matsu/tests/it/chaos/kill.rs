@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::audit::Audit;
-use super::load::{Door, Load};
+use super::load::{Endpoint, Load};
 use super::{Dice, dice};
 use crate::home::{Backend, Daemon, Home, announced_by};
 use crate::process::Process;
@@ -20,7 +20,7 @@ pub fn wide_home(home: Home) -> Home {
 /// The processes of a store: the first one serves.
 struct Crowd<'a> {
     home: &'a Home,
-    door: Door,
+    endpoint: Endpoint,
     processes: Vec<Process>,
 }
 
@@ -31,18 +31,18 @@ impl Crowd<'_> {
 
     fn kill_and_restart(&mut self, nth: usize) {
         if nth == 0 {
-            self.door.close();
+            self.endpoint.close();
         }
         self.processes[nth].kill();
         self.processes[nth] = self.start(nth);
     }
 
-    /// Lets real time go by, and opens the door as soon as there is one.
+    /// Lets real time go by, and connects as soon as there is a daemon.
     fn live_for(&self, span: Duration) {
         let began = Instant::now();
         while began.elapsed() < span {
             if let Some(api) = announced_by(&self.home.data_dir(), self.processes[0].pid()) {
-                self.door.open(&api);
+                self.endpoint.open(&api);
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -52,12 +52,12 @@ impl Crowd<'_> {
 fn kills_lose_nothing(backend: Backend, mut dice: Dice) {
     let home = wide_home(Home::new(backend));
     let nodes = if backend == Backend::Sqlite { 1 } else { 3 };
-    let mut crowd = Crowd { home: &home, door: Door::default(), processes: Vec::new() };
+    let mut crowd = Crowd { home: &home, endpoint: Endpoint::default(), processes: Vec::new() };
     for nth in 0..nodes {
         let process = crowd.start(nth);
         crowd.processes.push(process);
     }
-    let load = Load::start(&crowd.door, &mut dice);
+    let load = Load::start(&crowd.endpoint, &mut dice);
     for _ in 0..KILLS {
         // Some die while they start, most at work.
         let life = if dice.once_in(8) { dice.below(60) } else { 100 + dice.below(600) };
@@ -66,7 +66,7 @@ fn kills_lose_nothing(backend: Backend, mut dice: Dice) {
     }
     let serving = crowd.processes.remove(0);
     let daemon = Daemon::announced(serving, &home.data_dir());
-    crowd.door.open(&daemon.api);
+    crowd.endpoint.open(&daemon.api);
     let book = load.stop();
     let audit = Audit::of(&daemon.api, &home.store, &book, Duration::from_secs(90));
     println!("{KILLS} kills on {backend:?}");

@@ -14,9 +14,9 @@ const CLIENTS: usize = 3;
 
 /// Where the server is at the moment, if it is anywhere.
 #[derive(Clone, Default)]
-pub struct Door(Arc<Mutex<Option<Api>>>);
+pub struct Endpoint(Arc<Mutex<Option<Api>>>);
 
-impl Door {
+impl Endpoint {
     pub fn open(&self, api: &Api) {
         *self.0.lock().unwrap() = Some(api.clone());
     }
@@ -72,17 +72,17 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn start(door: &Door, dice: &mut Dice) -> Self {
+    pub fn start(endpoint: &Endpoint, dice: &mut Dice) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let clients = (0..CLIENTS).map(|nth| {
-            let client = Client { nth, door: door.clone(), dice: dice.another(), book: Book::default() };
+            let client = Client { nth, endpoint: endpoint.clone(), dice: dice.another(), book: Book::default() };
             let is_over = Arc::clone(&is_over);
             std::thread::spawn(move || client.work_until(&is_over))
         });
         Self { clients: clients.collect(), is_over }
     }
 
-    /// Every request that is under way is brought to its end; the door must be open.
+    /// Every request that is under way is brought to its end; the daemon must be there.
     pub fn stop(self) -> Book {
         self.is_over.store(true, Ordering::SeqCst);
         let mut book = Book::default();
@@ -95,7 +95,7 @@ impl Load {
 
 struct Client {
     nth: usize,
-    door: Door,
+    endpoint: Endpoint,
     dice: Dice,
     book: Book,
 }
@@ -161,7 +161,7 @@ impl Client {
     /// `None`: no answer, or "not now". Waits for a server first.
     fn ask(&mut self, method: &str, path: &str, body: &Value) -> Option<Value> {
         let api = loop {
-            match self.door.api() {
+            match self.endpoint.api() {
                 Some(api) => break api,
                 None => std::thread::sleep(Duration::from_millis(5)),
             }

@@ -29,9 +29,9 @@ fn a_page_sees_everything_end_although_two_of_three_servers_die() {
     let key = format!("Authorization: Bearer {}", watched.api.token);
     let mut page = Events::open(&watched.api, "/api/v1/events", &[&key]);
     // Each server is asked, so each has work of its own to lose.
-    let doors = [&watched.api, &others[0].api, &others[1].api];
+    let apis = [&watched.api, &others[0].api, &others[1].api];
     let tasks: Vec<String> =
-        (0..TASKS).map(|n| doors[n % 3].submit(vec![sleep(300 + dice.below(2_000)), sleep(dice.below(500))])).collect();
+        (0..TASKS).map(|n| apis[n % 3].submit(vec![sleep(300 + dice.below(2_000)), sleep(dice.below(500))])).collect();
     until("all three work", SOON, || {
         let owners = stores::ask(&home.store, "SELECT DISTINCT owner_node FROM jobs WHERE state = 'running'");
         (owners.len() == 3).then_some(())

@@ -7,7 +7,7 @@ use crate::home::Backend;
 use crate::suspend::sleep_through;
 
 #[test]
-fn a_minute_of_sleep_harms_nobody() {
+fn a_minute_of_sleep_does_no_harm() {
     if dice("sixty seconds of SIGSTOP").is_none() {
         return;
     }

@@ -22,7 +22,7 @@ fn stage(wire: &str, path: &str) -> Stage {
     let known = Arc::clone(&tasks);
     let author = move |asked: &Asked| {
         if !asked.results.is_empty() {
-            return Reply::text(&format!("Heard {}.", asked.results.len()));
+            return Reply::text(&format!("Got {}.", asked.results.len()));
         }
         let call = |id: &String| Part::Tool { name: "cancel_task".to_owned(), arguments: json!({ "task_id": id }) };
         Reply::Say(known.lock().unwrap().iter().map(call).collect())
@@ -53,8 +53,8 @@ fn waiting(daemon: &Daemon, chat: &str, count: usize) -> Vec<Value> {
 
 fn answer(daemon: &Daemon, chat: &str, call: &Value, allow: bool) {
     let word = json!({ "call_id": call["id"], "allow": allow });
-    let told = daemon.api.post(&format!("/api/v1/chats/{chat}/approvals"), &word);
-    assert_eq!(told["allowed"], allow);
+    let events = daemon.api.post(&format!("/api/v1/chats/{chat}/approvals"), &word);
+    assert_eq!(events["allowed"], allow);
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn several_calls_wait_and_each_gets_its_own_answer() {
         let about = |call: &Value| call["arguments"]["task_id"].as_str().unwrap().to_owned();
         answer(&daemon, &chat, &calls[1], true);
         answer(&daemon, &chat, &calls[0], false);
-        hears(&daemon, &chat, "completed", "Heard 2.");
+        hears(&daemon, &chat, "completed", "Got 2.");
         assert_eq!((about(&calls[0]), about(&calls[1])), (ids[0].clone(), ids[1].clone()), "{wire}");
         assert_eq!(daemon.api.task(&ids[1])["status"], "cancelled", "{wire}: allowed");
         assert_eq!(daemon.api.task(&ids[0])["status"], "running", "{wire}: refused");
-        let told = stage.server.asked()[1].asked.clone().unwrap().results;
-        let heard = |words: &str| told.iter().filter(|result| result.contains(words)).count();
-        assert_eq!((heard("a person said no"), heard(&ids[1])), (1, 1), "{wire}: {told:?}");
+        let events = stage.server.asked()[1].asked.clone().unwrap().results;
+        let count = |words: &str| events.iter().filter(|result| result.contains(words)).count();
+        assert_eq!((count("a person refused it"), count(&ids[1])), (1, 1), "{wire}: {events:?}");
         let tools = messages(&daemon, &chat)[1]["tools"].clone();
         assert_eq!((tools[0]["state"].as_str(), tools[1]["state"].as_str()), (Some("failed"), Some("completed")));
     }
@@ -87,7 +87,7 @@ fn always_holds_for_the_rest_of_the_chat_and_for_no_other() {
     let calls = waiting(&daemon, &chat, 2);
     let word = json!({ "call_id": calls[0]["id"], "allow": true, "always": true });
     daemon.api.post(&format!("/api/v1/chats/{chat}/approvals"), &word);
-    hears(&daemon, &chat, "completed", "Heard 2.");
+    hears(&daemon, &chat, "completed", "Got 2.");
     assert!(ids.iter().all(|id| daemon.api.task(id)["status"] == "cancelled"), "those that waited too");
     let next = daemon.api.submit(vec![sleep(60_000)]);
     *stage.tasks.lock().unwrap() = vec![next.clone()];

@@ -70,7 +70,7 @@ fn a_reload_in_mid_answer_loses_nothing() {
 }
 
 #[test]
-fn a_daemon_that_is_told_to_end_stores_what_had_arrived() {
+fn a_daemon_that_gets_sigterm_stores_what_had_arrived() {
     let home = home();
     let mut daemon = serve(&home);
     let chat = open(&daemon, &["echo"]);
@@ -102,7 +102,7 @@ fn half_an_answer_over_the_wire_is_shown_and_kept() {
     }
     daemon.api.post(&format!("/api/v1/chats/{chat}/stop"), &json!({}));
     hears(&daemon, &chat, "stopped", "half an answer");
-    let left = until("the vendor sees that nobody listens", MOMENT, || {
+    let left = until("the vendor sees that the client disconnected", MOMENT, || {
         let asked = server.asked();
         asked.first().filter(|request| request.fate == matsu_testkit::model_server::Fate::ClientLeft).cloned()
     });

@@ -17,7 +17,7 @@ const WIRES: [(&str, &str, &str); 5] = [
 ];
 
 #[test]
-fn b15_what_five_models_made_with_parallel_calls_is_taken_by_each_strict_vendor() {
+fn what_five_models_made_with_parallel_calls_is_taken_by_each_strict_vendor() {
     let call = |name: &str, arguments| Part::Tool { name: name.to_owned(), arguments };
     let both = vec![
         Part::Text("Let me look.".to_owned()),
@@ -46,7 +46,7 @@ fn b15_what_five_models_made_with_parallel_calls_is_taken_by_each_strict_vendor(
         let bearer = format!("Authorization: Bearer {}", daemon.api.token);
         let mut events = Events::open(&daemon.api, &format!("/api/v1/chats/{chat}/stream"), &[&bearer]);
         let now = events.until("the chat as it is", |event| event.data["answering"] == false).data;
-        assert_eq!(now["notices"], json!([]), "nobody was refused anything");
+        assert_eq!(now["notices"], json!([]), "no call was refused");
         let reasons = now["spoken"].as_array().unwrap().iter();
         assert!(reasons.clone().all(|spoken| spoken["stop_reason"] == "end_turn"), "{now}");
     }

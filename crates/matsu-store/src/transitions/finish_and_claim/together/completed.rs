@@ -19,7 +19,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     if !request.finishes.is_empty() {
         steps.push(Step { sql: COMPLETE, params: columns(request) });
     }
-    steps.push(permits::Hand::asking(request, claim));
+    steps.push(permits::PermitBatch::asking(request, claim));
     steps.push(claim::picking_any(claim));
     let mut answers = tx.rows_of_all(&steps).await?.into_iter();
     let mut next = || answers.next().ok_or_else(not_the_answers);
@@ -28,7 +28,7 @@ pub(super) async fn settle(request: &FinishAndClaim, claim: &Claim, tx: &mut Tx<
     let completed = if request.finishes.is_empty() { Vec::new() } else { next()? };
     let (permits, picked) = (next()?, rows::jobs(&next()?)?);
     let mut ledger = Ledger::of_locked(&tasks)?;
-    let permits = permits::Hand::read(&permits, request, claim)?;
+    let permits = permits::PermitBatch::read(&permits, request, claim)?;
 
     let mut done = HashMap::with_capacity(completed.len());
     let mut any_reserved = false;

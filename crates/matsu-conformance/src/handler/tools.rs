@@ -15,8 +15,8 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
+use super::Fixture;
 use crate::data::DATA;
-use crate::handler::Fixture;
 use crate::jobs::{FixtureInput, seconds};
 
 const STEP: Duration = Duration::from_millis(50);
@@ -106,7 +106,7 @@ impl Fixture {
             created_at: now,
         };
         let inserted = self.app.runtime().submit(task).await.map_err(broken)?;
-        self.desk(cx)?.created(&inserted.task.id).await
+        self.native_tasks(cx)?.created(&inserted.task.id).await
     }
 }
 

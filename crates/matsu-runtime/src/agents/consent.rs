@@ -1,0 +1,57 @@
+//! A repository's own file names a command. Until a person has allowed that file as it is, a run that would use it waits
+//! as `input_required`. The question is answered by `matsu allow` alone: no answer over MCP or REST counts.
+
+use matsu_core::job::{JobEnd, JobState};
+use matsu_core::limits::TICK;
+use matsu_core::receipt::{CONSENT_QUESTION, Consent};
+use matsu_core::run::Question;
+
+use crate::context::JobContext;
+use crate::stop_signal::StopWord;
+
+use super::run_body::{AgentRuns, away, outlives};
+
+impl AgentRuns {
+    /// Returns when the file is allowed.
+    pub(super) async fn consented(&self, cx: &JobContext, consent: &Consent) -> Result<(), JobEnd> {
+        let is_parked = cx.job.state == JobState::AwaitingInput;
+        if self.host.is_allowed(consent) && !is_parked {
+            return Ok(());
+        }
+        let question = Question {
+            id: CONSENT_QUESTION.to_owned(),
+            text: format!(
+                "{} is new or has changed, and names a command that runs after this work: {}. A person allows it in a \
+                 terminal, in that repository: matsu allow",
+                consent.file, consent.command
+            ),
+            options: Vec::new(),
+        };
+        let text = serde_json::to_string(&question).unwrap_or_default();
+        let clock = *cx.runtime().clock();
+        let asked = cx.ask(&text, async {
+            loop {
+                if self.host.is_allowed(consent) {
+                    return true;
+                }
+                tokio::select! {
+                    biased;
+                    _ = cx.stop.at_least(StopWord::Yield) => return false,
+                    () = clock.sleep(TICK) => {}
+                }
+            }
+        });
+        tokio::select! {
+            biased;
+            // Not by the question itself, which would take its job out of the parked ones.
+            word = cx.stop.at_least(StopWord::Shutdown), if outlives(cx) => {
+                Err(if word == StopWord::Shutdown { JobEnd::StillRuns } else { cx.stopped() })
+            }
+            asked = asked => match asked {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(cx.stopped()),
+                Err(error) => Err(away(&error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A notice in words: what happened, and what to do next.
+
+use matsu_core::limits::NOTICE_TEXT_CHARS_MAX;
+use matsu_core::notify::{
+    AnswerCode, Button, NoticeContent, NoticeEvent, NoticeMessage, NoticeRow, NoticeRules, question_key,
+};
+use matsu_core::ports::notice_channel::NoticeChannel;
+use matsu_core::ports::store::TaskLookup;
+use matsu_core::receipt::CONSENT_QUESTION;
+use matsu_core::secret;
+use matsu_core::task::{Task, TaskStatus};
+
+use crate::agents::OpenQuestion;
+use crate::runtime::Runtime;
+use crate::tasks::TaskError;
+use crate::tool::ToolContext;
+use crate::tools::{Detail, OutputWish, TaskReport};
+
+/// Lines of a message about several tasks.
+const LINES_MAX: usize = 10;
+
+/// As many options as a message has buttons for; with more, it has a link.
+const BUTTONS_MAX: usize = 3;
+
+/// What is to be sent; `None` if the result was read, the question was answered or the rules leave it out. A notice that
+/// is bundled needs its title only.
+pub async fn of(
+    runtime: &Runtime,
+    channel: &dyn NoticeChannel,
+    notice: &NoticeRow,
+    is_bundled: bool,
+) -> Result<Option<NoticeMessage>, TaskError> {
+    let rules = channel.rules();
+    let task = match runtime.store().task(&notice.task_id).await? {
+        TaskLookup::Found(task) if rules.allow(notice.event, &task) => *task,
+        TaskLookup::Found(_) | TaskLookup::Expired { .. } => return Ok(None),
+    };
+    let mut buttons = Vec::new();
+    let detail = match notice.event {
+        NoticeEvent::Asks => {
+            let open = runtime.open_questions(&task.id).await?;
+            let is_meant = |asked: &&OpenQuestion| question_key(&asked.job.id, &asked.question.id) == notice.key;
+            let Some(asked) = open.iter().find(is_meant) else { return Ok(None) };
+            if channel.has_replies() && rules.content == NoticeContent::Full && !is_bundled {
+                buttons = make_buttons(runtime, channel, &task, asked).await?;
+            }
+            question(asked)
+        }
+        NoticeEvent::Done | NoticeEvent::Failed if task.first_read_at.is_some() && !rules.include_read => {
+            return Ok(None);
+        }
+        NoticeEvent::Done | NoticeEvent::Failed if is_bundled => String::new(),
+        NoticeEvent::Done | NoticeEvent::Failed => outcome(runtime, rules, &task).await?,
+    };
+    let (title, text) = worded(rules.content, notice.event, &task, &detail);
+    Ok(Some(NoticeMessage {
+        id: notice.id.to_string(),
+        event: notice.event,
+        task_id: Some(task.id.to_string()),
+        title,
+        text,
+        link: runtime.watch_link(&task.id),
+        at: notice.created_at,
+        buttons,
+    }))
+}
+
+fn question(asked: &OpenQuestion) -> String {
+    let options = asked.question.options.join(", ");
+    let options = if options.is_empty() { options } else { format!(" [{options}]") };
+    format!("{}{options}", asked.question.text)
+}
+
+/// One code for each option, stored before it can come back. None for a question that is answered elsewhere.
+async fn make_buttons(
+    runtime: &Runtime,
+    channel: &dyn NoticeChannel,
+    task: &Task,
+    asked: &OpenQuestion,
+) -> Result<Vec<Button>, TaskError> {
+    let options = &asked.question.options;
+    if options.len() > BUTTONS_MAX || asked.question.id == CONSENT_QUESTION {
+        return Ok(Vec::new());
+    }
+    let button = |option: &String| Button { option: option.clone(), code: secret::code() };
+    let buttons: Vec<Button> = options.iter().map(button).collect();
+    let stored = |button: &Button| AnswerCode {
+        hash: secret::hash(&button.code),
+        channel: channel.name().to_owned(),
+        task_id: task.id.clone(),
+        job_id: asked.job.id.clone(),
+        question_id: asked.question.id.clone(),
+        option: button.option.clone(),
+    };
+    let codes: Vec<AnswerCode> = buttons.iter().map(stored).collect();
+    runtime.store().put_codes(&codes, runtime.clock().now()).await?;
+    Ok(buttons)
+}
+
+/// The result or the error, without marking it as read.
+async fn outcome(runtime: &Runtime, rules: &NoticeRules, task: &Task) -> Result<String, TaskError> {
+    if rules.content != NoticeContent::Full {
+        return Ok(String::new());
+    }
+    let cx = ToolContext::new(runtime.clone(), rules.owner.clone());
+    let report = TaskReport::of(&cx, task, Detail::Full, OutputWish::default()).await;
+    let report = report.map_err(|error| TaskError::Invalid(error.message))?;
+    Ok(match task.status {
+        TaskStatus::Failed => report.error.unwrap_or_default(),
+        _ => report.result.unwrap_or_default(),
+    })
+}
+
+/// What the rules let through.
+fn worded(content: NoticeContent, event: NoticeEvent, task: &Task, detail: &str) -> (String, String) {
+    let (word, sentence, next) = match event {
+        NoticeEvent::Done => ("done", "a task is done", format!("Read it: matsu result {}", task.id)),
+        NoticeEvent::Failed => ("failed", "a task failed", format!("See why: matsu status {}", task.id)),
+        NoticeEvent::Asks => ("asks", "a task asks a question", format!("Answer: matsu answer {}", task.id)),
+    };
+    let title = match content {
+        NoticeContent::None => format!("Matsu: {sentence}"),
+        NoticeContent::Title | NoticeContent::Full => format!("{word}: {}", one_line(&task.title, 120)),
+    };
+    let text = match content {
+        NoticeContent::Full if !detail.trim().is_empty() => format!("{}\n{next}", cut(detail)),
+        _ => next,
+    };
+    (title, text)
+}
+
+/// Several notices as one message. Its id is that of the first, with their number.
+pub fn bundle(messages: &[NoticeMessage]) -> NoticeMessage {
+    let of = |event| messages.iter().filter(|message| message.event == event).count();
+    let (asks, failed, done) = (of(NoticeEvent::Asks), of(NoticeEvent::Failed), of(NoticeEvent::Done));
+    let counts = [(asks, "ask"), (failed, "failed"), (done, "done")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    let mut urgent: Vec<&NoticeMessage> = messages.iter().collect();
+    urgent.sort_by_key(|message| std::cmp::Reverse(message.event));
+    let mut lines: Vec<String> = urgent.iter().take(LINES_MAX).map(|message| message.title.clone()).collect();
+    if messages.len() > LINES_MAX {
+        lines.push(format!("and {} more", messages.len() - LINES_MAX));
+    }
+    let first = &messages[0];
+    // The page of one task is one level below that of all.
+    let link = first.link.as_ref().and_then(|link| link.rsplit_once('/')).map(|(tasks, _)| tasks.to_owned());
+    NoticeMessage {
+        id: format!("{}.{}", first.id, messages.len()),
+        event: urgent[0].event,
+        task_id: None,
+        title: format!("Matsu: {} tasks ({})", messages.len(), counts.collect::<Vec<_>>().join(", ")),
+        text: lines.join("\n"),
+        link,
+        at: first.at,
+        buttons: Vec::new(),
+    }
+}
+
+fn one_line(text: &str, chars_max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().filter(|character| !character.is_control()).take(chars_max).collect()
+}
+
+fn cut(text: &str) -> String {
+    let text = text.trim();
+    let shown = |character: &char| !character.is_control() || *character == '\n';
+    let kept: String = text.chars().filter(shown).take(NOTICE_TEXT_CHARS_MAX).collect();
+    if text.chars().count() > NOTICE_TEXT_CHARS_MAX { format!("{kept}…") } else { kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use matsu_core::clock::Timestamp;
+
+    #[test]
+    fn many_notices_are_one_message_that_counts_them_and_names_questions_first() {
+        let message = |n: usize, event| NoticeMessage {
+            id: format!("no_{n}"),
+            event,
+            task_id: Some(format!("task_{n}")),
+            title: format!("{event}: number {n}"),
+            text: String::new(),
+            link: Some(format!("http://x/tasks/task_{n}")),
+            at: Timestamp::from_millis(0),
+            buttons: Vec::new(),
+        };
+        let mut all: Vec<_> = (0..14).map(|n| message(n, NoticeEvent::Done)).collect();
+        all.push(message(14, NoticeEvent::Asks));
+        let one = bundle(&all);
+        assert_eq!(one.title, "Matsu: 15 tasks (1 ask, 14 done)");
+        assert_eq!((one.text.lines().count(), one.event), (11, NoticeEvent::Asks));
+        assert!(one.text.starts_with("asks: number 14\ndone: number 0\n"), "{}", one.text);
+        assert_eq!((one.link.as_deref(), one.id.as_str()), (Some("http://x/tasks"), "no_0.15"));
+    }
+
+    #[test]
+    fn text_of_a_task_is_bounded_and_has_no_control_characters() {
+        assert_eq!(one_line("a\u{1b}[31m\n b", 20), "a[31m b");
+        assert_eq!(cut("a\u{7}b\nc"), "ab\nc");
+        assert_eq!(cut(&"x".repeat(NOTICE_TEXT_CHARS_MAX + 1)).chars().count(), NOTICE_TEXT_CHARS_MAX + 1);
+    }
+}

@@ -1,0 +1,148 @@
+//! Decisions about the changes of runs: apply, take back, discard; and which branches there are.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use matsu_core::id::TaskId;
+use matsu_core::page::PageRequest;
+use matsu_core::task::ReviewState;
+use matsu_runtime::agents::RunBranch;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::agent_runs::RunQuery;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::openapi::AnyObject;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::{PageBody, TaskBody, time};
+
+pub fn routes() -> Resource {
+    let apply =
+        says("apply_task_diff", "Writes the changes of a run into the tree it began with.").query::<ApplyQuery>();
+    let undo = says("undo_task_apply", "Takes back what was applied.").query::<RunQuery>();
+    let discard = says("discard_task_diff", "Removes the branch of a run.").query::<RunQuery>();
+    let send_back = says("send_task_back", "Sends a comment into the conversation of a run; a new task goes on.");
+    let branches = says("list_branches", "Runs with changes among one page of tasks, newest first.");
+    Resource::default()
+        .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
+        .post("/tasks/{id}/undo-apply", undo.answers::<AnyObject>(), undo_apply)
+        .post("/tasks/{id}/discard", discard.answers::<AnyObject>(), discard_diff)
+        .post("/tasks/{id}/send-back", send_back.body::<CommentBody>().answers::<TaskBody>(), send_back_comment)
+        .get("/branches", branches.query::<BranchesQuery>().answers::<PageBody<BranchBody>>(), list)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApplyQuery {
+    /// Of several runs: which agent's.
+    agent: Option<String>,
+    /// Write files that both have changed with conflict markers.
+    #[serde(default)]
+    merge: bool,
+}
+
+async fn apply_diff(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<ApplyQuery>,
+) -> Result<Json<Value>, Problem> {
+    let (id, agent) = (TaskId::from_text(id), query.agent.as_deref());
+    let applied = app.runtime().apply_changes(&caller.principal, &id, agent, query.merge).await?;
+    let task = TaskBody::from(&applied.task);
+    Ok(Json(json!({ "ok": true, "changes": applied.changes, "conflicts": applied.conflicts, "task": task })))
+}
+
+async fn undo_apply(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<Value>, Problem> {
+    let id = TaskId::from_text(id);
+    let (task, changes) = app.runtime().undo_apply(&caller.principal, &id, query.agent.as_deref()).await?;
+    Ok(Json(json!({ "ok": true, "changes": changes, "task": TaskBody::from(&task) })))
+}
+
+async fn discard_diff(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<Value>, Problem> {
+    let id = TaskId::from_text(id);
+    let (task, changes) = app.runtime().discard_changes(&caller.principal, &id, query.agent.as_deref()).await?;
+    Ok(Json(json!({ "ok": true, "changes": changes, "task": TaskBody::from(&task) })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CommentBody {
+    /// What the agent shall do with its changes.
+    comment: String,
+}
+
+async fn send_back_comment(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(body): Json<CommentBody>,
+) -> Result<Json<TaskBody>, Problem> {
+    let id = TaskId::from_text(id);
+    let task = app.runtime().send_changes_back(&caller.principal, &id, &body.comment).await?;
+    Ok(Json(TaskBody::from(&task)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BranchesQuery {
+    after: Option<i64>,
+    /// Tasks to look through.
+    limit: Option<u32>,
+}
+
+/// A run with changes.
+#[derive(Serialize, JsonSchema)]
+struct BranchBody {
+    task_id: String,
+    title: String,
+    agent: String,
+    branch: String,
+    /// Where the branch lies.
+    repository: String,
+    files: u64,
+    insertions: u64,
+    deletions: u64,
+    /// What was decided about it; absent: nothing yet.
+    state: Option<ReviewState>,
+    finished_at: Option<String>,
+}
+
+impl From<&RunBranch> for BranchBody {
+    fn from(run: &RunBranch) -> Self {
+        Self {
+            task_id: run.task.id.to_string(),
+            title: run.task.title.clone(),
+            agent: run.agent.clone(),
+            branch: run.changes.branch.clone(),
+            repository: run.changes.repository.clone(),
+            files: run.changes.files,
+            insertions: run.changes.insertions,
+            deletions: run.changes.deletions,
+            state: run.state,
+            finished_at: run.task.finished_at.map(time),
+        }
+    }
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<BranchesQuery>,
+) -> Result<Json<PageBody<BranchBody>>, Problem> {
+    let page = PageRequest::new(query.after, query.limit);
+    let found = app.runtime().branches(&caller.principal, &page).await?;
+    Ok(Json(PageBody::of(found)))
+}

@@ -1,0 +1,206 @@
+//! Notices to people: written beside the change that they report, taken by one node at a time, settled.
+
+use matsu_core::change::Topic;
+use matsu_core::clock::Timestamp;
+use matsu_core::id::{NoticeId, TaskId};
+use matsu_core::limits::NOTICE_QUIET;
+use matsu_core::notify::{ChannelRow, ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
+use matsu_core::ports::store::StoreError;
+use matsu_core::task::Task;
+
+use crate::sql::{Row, Sql, Transition, Tx, internal, params};
+
+/// One row for each channel of the owner that wants the event.
+const ADD: Sql = Sql::both(
+    "INSERT INTO outbox (id, channel, event, task_id, key, due_at, created_at) \
+     SELECT CAST($1 AS TEXT) || '.' || name, name, CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), \
+     CAST($5 AS BIGINT), CAST($6 AS BIGINT) FROM notify_channels WHERE owner = $7 AND events LIKE $8 \
+     ON CONFLICT (channel, task_id, key) DO NOTHING",
+);
+const PUT_CHANNEL: Sql = Sql::both(
+    "INSERT INTO notify_channels (name, owner, events, reply_topic, seen_at) VALUES ($1, $2, $3, $4, $5) \
+     ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, events = excluded.events, seen_at = excluded.seen_at \
+     RETURNING reply_topic",
+);
+/// Rows that another node takes at this moment are skipped.
+const DUE: Sql = Sql::each(
+    "SELECT id, channel, event, task_id, key, attempts, created_at FROM outbox \
+     WHERE channel = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT $3",
+    "SELECT id, channel, event, task_id, key, attempts, created_at FROM outbox \
+     WHERE channel = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT $3 FOR UPDATE SKIP LOCKED",
+);
+const TAKE: Sql = Sql::each(
+    "UPDATE outbox SET due_at = $2, attempts = attempts + 1 WHERE id = $1",
+    "UPDATE outbox SET due_at = $2, attempts = attempts + 1 WHERE id = ANY($1)",
+);
+const SETTLE: Sql = Sql::each(
+    "UPDATE outbox SET due_at = CAST($2 AS BIGINT), last_error = CAST($3 AS TEXT), settled_at = CAST($4 AS BIGINT) \
+     WHERE id = $1 AND due_at IS NOT NULL",
+    "UPDATE outbox SET due_at = CAST($2 AS BIGINT), last_error = CAST($3 AS TEXT), settled_at = CAST($4 AS BIGINT) \
+     WHERE id = ANY($1) AND due_at IS NOT NULL",
+);
+/// A channel that is down is not tried once for every notice that waits in it.
+const PUT_OFF: Sql = Sql::both("UPDATE outbox SET due_at = $2 WHERE channel = $1 AND due_at < $2");
+const NEXT: Sql = Sql::each(
+    "SELECT min(due_at) FROM outbox WHERE channel = $1 AND due_at IS NOT NULL",
+    "SELECT min(due_at) FROM outbox WHERE channel = ANY($1) AND due_at IS NOT NULL",
+);
+const STATES: Sql = Sql::both(
+    "SELECT channel, count(*), max(last_error) FROM outbox WHERE due_at IS NOT NULL GROUP BY channel ORDER BY channel",
+);
+const SWEEP_SETTLED: Sql = Sql::both(
+    "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE settled_at < $1 ORDER BY settled_at LIMIT $2)",
+);
+const SWEEP_CODES: Sql =
+    Sql::both("DELETE FROM answer_codes WHERE hash IN (SELECT hash FROM answer_codes WHERE created_at < $1 LIMIT $2)");
+const SWEEP_CHANNELS: Sql = Sql::both("DELETE FROM notify_channels WHERE seen_at < $1");
+const SWEEP_LEFT: Sql = Sql::both(
+    "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE created_at < $1 \
+     AND channel NOT IN (SELECT name FROM notify_channels) LIMIT $2)",
+);
+
+/// Writes the notices of an event, in the transaction that makes the event.
+pub async fn add(
+    tx: &mut Tx<'_>,
+    task: &Task,
+    event: NoticeEvent,
+    key: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (id, wanted) = (NoticeId::mint(now), format!("%,{event},%"));
+    let due_at = now.plus(NOTICE_QUIET);
+    let row = params![&id, event.as_str(), &task.id, key, due_at, now, &task.owner, &wanted].to_vec();
+    tx.post(&ADD, &[row]).await?;
+    tx.publish(Topic::outbox());
+    Ok(())
+}
+
+pub struct PutChannels {
+    pub channels: Vec<ChannelRow>,
+    pub now: Timestamp,
+}
+
+impl Transition for PutChannels {
+    type Output = Vec<String>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<String>, StoreError> {
+        let mut topics = Vec::new();
+        for channel in &self.channels {
+            // With a comma on both sides of each word, so that one pattern finds it.
+            let events = channel.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(",");
+            let events = format!(",{events},");
+            let row = params![&channel.name, &channel.owner, &events, &channel.reply_topic, self.now];
+            let row = tx.row(&PUT_CHANNEL, row).await?.ok_or_else(|| internal("a channel was not stored"))?;
+            topics.push(row.only_text()?);
+        }
+        Ok(topics)
+    }
+}
+
+pub struct TakeNotices {
+    pub channels: Vec<String>,
+    pub now: Timestamp,
+    pub again_at: Timestamp,
+    pub rows_max: u32,
+}
+
+impl Transition for TakeNotices {
+    type Output = Vec<NoticeRow>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<NoticeRow>, StoreError> {
+        let mut taken = Vec::new();
+        for channel in &self.channels {
+            let rows = tx.rows(&DUE, params![channel, self.now, self.rows_max]).await?;
+            for row in &rows {
+                taken.push(notice(row)?);
+            }
+        }
+        let ids: Vec<&str> = taken.iter().map(|notice| notice.id.as_str()).collect();
+        tx.run_of(&TAKE, &ids, params![self.again_at]).await?;
+        Ok(taken)
+    }
+}
+
+fn notice(row: &Row) -> Result<NoticeRow, StoreError> {
+    let mut c = row.columns();
+    Ok(NoticeRow {
+        id: NoticeId::from_text(c.text()?),
+        channel: c.text()?,
+        event: c.word(NoticeEvent::parse)?,
+        task_id: TaskId::from_text(c.text()?),
+        key: c.text()?,
+        attempts: c.count()?,
+        created_at: c.time()?,
+    })
+}
+
+pub struct SettleNotices {
+    pub channel: String,
+    pub ids: Vec<NoticeId>,
+    pub outcome: NoticeOutcome,
+    pub now: Timestamp,
+}
+
+impl Transition for SettleNotices {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let (due_at, error) = match &self.outcome {
+            NoticeOutcome::Sent | NoticeOutcome::NotNeeded => (None, None),
+            NoticeOutcome::Later { error, due_at } => (Some(*due_at), Some(error)),
+            NoticeOutcome::GivenUp { error } => (None, Some(error)),
+        };
+        let settled_at = due_at.is_none().then_some(self.now);
+        let ids: Vec<&str> = self.ids.iter().map(NoticeId::as_str).collect();
+        tx.run_of(&SETTLE, &ids, params![due_at, error, settled_at]).await?;
+        if let Some(due_at) = due_at {
+            tx.run(&PUT_OFF, params![&self.channel, due_at]).await?;
+        }
+        Ok(())
+    }
+}
+
+pub struct NextNoticeAt(pub Vec<String>);
+
+impl Transition for NextNoticeAt {
+    type Output = Option<Timestamp>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
+        let channels: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let rows = tx.rows_of(&NEXT, &channels, params![]).await?;
+        let times = rows.iter().map(|row| row.columns().opt_time()).collect::<Result<Vec<_>, _>>()?;
+        Ok(times.into_iter().flatten().min())
+    }
+}
+
+pub struct ChannelStates;
+
+impl Transition for ChannelStates {
+    type Output = Vec<ChannelState>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChannelState>, StoreError> {
+        let rows = tx.rows(&STATES, params![]).await?;
+        let state = |row: &Row| {
+            let mut c = row.columns();
+            Ok(ChannelState { channel: c.text()?, waiting: c.int()?, last_error: c.opt_text()? })
+        };
+        rows.iter().map(state).collect()
+    }
+}
+
+pub struct SweepNotices {
+    pub unused_since: Timestamp,
+    pub rows_max: u32,
+}
+
+impl Transition for SweepNotices {
+    type Output = u64;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
+        let bounds = params![self.unused_since, self.rows_max];
+        let settled = tx.run(&SWEEP_SETTLED, bounds).await?;
+        let codes = tx.run(&SWEEP_CODES, bounds).await?;
+        tx.run(&SWEEP_CHANNELS, params![self.unused_since]).await?;
+        Ok(settled + codes + tx.run(&SWEEP_LEFT, bounds).await?)
+    }
+}

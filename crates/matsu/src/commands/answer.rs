@@ -1,0 +1,61 @@
+//! `matsu answer TASK [OPTION|TEXT]`: answers what a run asks.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::{Context, print_json};
+use crate::client::Client;
+use crate::terminal::question::{self, Question};
+
+#[derive(Args)]
+pub struct Answer {
+    /// The task's id
+    pub task: String,
+    /// An option or its number, or text where the question has no options; without it, it is asked here
+    pub answer: Option<String>,
+    /// The job that asks, where several do
+    #[arg(long, value_name = "JOB")]
+    pub job: Option<String>,
+}
+
+pub async fn run(cx: &Context, args: &Answer) -> Result<ExitCode> {
+    let client = Client::connect(&cx.config).await?;
+    let asked = question::open(&client, &args.task).await?;
+    let question = meant(&asked, args)?;
+    let answer = match &args.answer {
+        Some(typed) => question.answer(typed)?,
+        None if question::can_ask() && !cx.json => match question.ask().await {
+            Some(answer) => answer,
+            None => bail!("nothing was answered"),
+        },
+        None => {
+            question.show();
+            bail!("stdin is not a terminal; give the answer: {}", question.how(&args.task, asked.len() > 1));
+        }
+    };
+    question::send(&client, &args.task, answer.clone()).await?;
+    if cx.json {
+        print_json(&json!({ "ok": true, "task_id": args.task, "answer": answer }));
+    } else {
+        say!("Answered. Wait for the result with: matsu status {} --wait", args.task);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The question that is answered: the only one, or that of the job that was named.
+fn meant<'a>(asked: &'a [Question], args: &Answer) -> Result<&'a Question> {
+    let meant: Vec<&Question> =
+        asked.iter().filter(|question| args.job.as_ref().is_none_or(|job| question.job == *job)).collect();
+    match meant.as_slice() {
+        [only] => Ok(only),
+        [] if asked.is_empty() => bail!("{} asks nothing at the moment", args.task),
+        [] => bail!("the job {} asks nothing at the moment", args.job.as_deref().unwrap_or_default()),
+        several => {
+            question::show_all(&args.task, asked);
+            bail!("{} jobs ask; name one with --job", several.len())
+        }
+    }
+}

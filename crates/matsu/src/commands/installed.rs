@@ -1,0 +1,79 @@
+//! How this program was installed, told by where it lies, and so how it is upgraded and removed.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Installed {
+    Npm,
+    Pip,
+    Deb,
+    Homebrew,
+    Cargo,
+    /// By the installer, from the archive, or built here.
+    ByHand,
+}
+
+impl Installed {
+    pub fn here() -> Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program on disk")?;
+        Ok(Self::at(&program))
+    }
+
+    fn at(program: &Path) -> Self {
+        let has = |name: &str| program.components().any(|part| part.as_os_str() == name);
+        let beside = |name: &str| program.parent().is_some_and(|folder| folder.join(name).exists());
+        if has("node_modules") {
+            Self::Npm
+        } else if has("Cellar") {
+            Self::Homebrew
+        } else if has(".cargo") {
+            Self::Cargo
+        } else if program.starts_with("/usr/bin") {
+            Self::Deb
+        } else if beside("pip") || beside("python") || has("uv") {
+            Self::Pip
+        } else {
+            Self::ByHand
+        }
+    }
+
+    pub fn upgrade(self) -> &'static str {
+        match self {
+            Self::Npm => "npm install --global @matsu/cli@latest",
+            Self::Pip => "pip install --upgrade matsu-cli",
+            Self::Deb => "sudo dpkg -i matsu_VERSION_amd64.deb (the package is with the release)",
+            Self::Homebrew => "brew upgrade matsu",
+            Self::Cargo => "cargo binstall matsu",
+            Self::ByHand => "run the installer of the release again, or `git pull` and build again",
+        }
+    }
+
+    pub fn remove(self) -> &'static str {
+        match self {
+            Self::Npm => "npm uninstall --global @matsu/cli",
+            Self::Pip => "pip uninstall matsu-cli",
+            Self::Deb => "sudo dpkg -r matsu",
+            Self::Homebrew => "brew uninstall matsu",
+            Self::Cargo => "cargo uninstall matsu",
+            Self::ByHand => "rm the file that `command -v matsu` prints",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_the_program_says_how_it_was_installed() {
+        let at = |path: &str| Installed::at(Path::new(path));
+        assert_eq!(at("/home/a/lib/node_modules/@matsu/cli-linux-x64/bin/matsu"), Installed::Npm);
+        assert_eq!(at("/opt/homebrew/Cellar/matsu/1.0.0/bin/matsu"), Installed::Homebrew);
+        assert_eq!(at("/home/a/.cargo/bin/matsu"), Installed::Cargo);
+        assert_eq!(at("/usr/bin/matsu"), Installed::Deb);
+        assert_eq!(at("/home/a/.local/share/uv/tools/matsu-cli/bin/matsu"), Installed::Pip);
+        assert_eq!(at("/home/a/.local/bin/matsu"), Installed::ByHand);
+    }
+}

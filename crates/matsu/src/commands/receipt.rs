@@ -1,0 +1,135 @@
+//! `matsu receipt TASK [--verify]`: what the check of a run came to, and the same check once more.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Context, field, print_json};
+use crate::client::{Client, segment};
+use crate::terminal::plain_text::plain;
+
+#[derive(Args)]
+pub struct ReceiptArgs {
+    /// The task's id
+    pub task: String,
+    /// Of several runs: which agent's
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// Run the check again on the same commit, and compare
+    #[arg(long)]
+    pub verify: bool,
+}
+
+/// One call waits this long at most; the server may hold it shorter.
+const ONE_WAIT_SECONDS: u64 = 50;
+
+pub async fn run(cx: &Context, args: &ReceiptArgs) -> Result<ExitCode> {
+    let client = if args.verify { Client::at_work(&cx.config).await? } else { Client::connect(&cx.config).await? };
+    let agent = args.agent.as_deref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
+    let task = segment(&args.task);
+    let first = client.get(&format!("/api/v1/tasks/{task}/receipt{agent}")).await?;
+    if !args.verify {
+        if cx.json {
+            print_json(&first);
+        } else {
+            show(&first);
+        }
+        let passed = first["receipt"]["passed"] == true;
+        return Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(3) });
+    }
+    let again = client.post(&format!("/api/v1/tasks/{task}/verify{agent}"), json!({})).await?;
+    let again = field(&again, "task_id");
+    wait(&client, &again).await?;
+    let said = client.post("/api/v1/tools/get_task_status", json!({ "task_id": again })).await?;
+    let Ok(second) = client.get(&format!("/api/v1/tasks/{}/receipt", segment(&again))).await else {
+        bail!("the check could not be run again: {}", field(&said, "error"));
+    };
+    Ok(compare(cx, &first, &second, &said))
+}
+
+/// Until the task has ended.
+async fn wait(client: &Client, task: &str) -> Result<()> {
+    let mut since = 0;
+    loop {
+        let task = segment(task);
+        let path = format!("/api/v1/tasks/{task}/wait?timeout={ONE_WAIT_SECONDS}&since={since}&wait_for=all");
+        let reply = client.get(&path).await?;
+        since = reply["next"]["since"].as_i64().unwrap_or(since);
+        if matches!(reply["task"]["status"].as_str(), Some("completed" | "finished" | "failed" | "cancelled")) {
+            return Ok(());
+        }
+    }
+}
+
+fn compare(cx: &Context, first: &Value, second: &Value, said: &Value) -> ExitCode {
+    let (one, other) = (&first["receipt"], &second["receipt"]);
+    let is_same = |name: &str| one[name] == other[name];
+    let verified = is_same("tree") && is_same("head") && is_same("passed") && is_same("exit_code");
+    if cx.json {
+        let same_log = is_same("log_sha256");
+        print_json(&json!({ "verified": verified, "same_log": same_log, "receipt": one, "again": other }));
+    } else {
+        show(second);
+        let log = if is_same("log_sha256") { "the same output" } else { "other output" };
+        if verified {
+            say!("verified: the same tree and the same exit code, {log}");
+        } else {
+            say!("NOT verified: it was {}, and is {}", verdict(one), verdict(other));
+            eprintln!("{}", field(said, "check_output").trim_end());
+        }
+    }
+    if verified { ExitCode::SUCCESS } else { ExitCode::from(3) }
+}
+
+fn verdict(receipt: &Value) -> String {
+    match (receipt["passed"].as_bool(), receipt["why"].as_str()) {
+        (Some(true), _) => "passed".to_owned(),
+        (_, Some(why)) => format!("failed ({why})"),
+        _ => "failed".to_owned(),
+    }
+}
+
+fn show(said: &Value) {
+    let receipt = &said["receipt"];
+    say!("{}  {}", field(said, "task_id"), verdict(receipt));
+    say!("  command      {}", field(said, "command"));
+    say!("  exit code    {}", field(receipt, "exit_code"));
+    say!("  seconds      {}", receipt["seconds"]);
+    say!("  head         {}", field(receipt, "head"));
+    say!("  tree         {}", field(receipt, "tree"));
+    say!("  base         {}", field(receipt, "base"));
+    say!("  output       sha256 {}, {} bytes", field(receipt, "log_sha256"), receipt["log_bytes"]);
+    say!("  rounds       {}", receipt["rounds"]);
+    let model = field(receipt, "model");
+    say!("  agent        {}{}", field(receipt, "agent"), if model.is_empty() { model } else { format!(" ({model})") });
+    let usage = &receipt["usage"];
+    if usage.is_object() {
+        let cost = usage["cost_usd"].as_f64().map(|cost| format!(", {cost} USD")).unwrap_or_default();
+        say!("  tokens       {} in, {} out{cost}", usage["input_tokens"], usage["output_tokens"]);
+    }
+    say!("  confinement  {}; network {}", field(receipt, "confinement"), field(receipt, "network"));
+    for path in receipt["changed_tests"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        say!("  changed test {path}");
+    }
+}
+
+/// The check in the report of a task, for people who follow it.
+pub fn tell(report: &Value) {
+    let receipt = &report["receipt"];
+    if !receipt.is_object() {
+        return;
+    }
+    if receipt["passed"] != true {
+        eprintln!("{}", plain(&field(report, "check_output")).trim_end());
+    }
+    eprintln!(
+        "check {}: {} (commit {}, {} s, {} rounds)",
+        field(receipt, "command"),
+        verdict(receipt),
+        field(receipt, "head").chars().take(12).collect::<String>(),
+        receipt["seconds"],
+        receipt["rounds"]
+    );
+}

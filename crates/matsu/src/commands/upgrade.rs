@@ -1,0 +1,58 @@
+//! `matsu upgrade`: which version this is, which one the daemon runs, how to get a newer one; with `--check`, whether
+//! there is one. It changes nothing.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use matsu_adapters::releases;
+use serde_json::json;
+
+use super::installed::Installed;
+use super::{Context, print_json};
+use crate::daemon::announce;
+
+#[derive(Args)]
+pub struct Upgrade {
+    /// Ask the release page whether there is a newer version
+    #[arg(long)]
+    pub check: bool,
+}
+
+const HERE: &str = env!("CARGO_PKG_VERSION");
+
+pub async fn run(cx: &Context, args: &Upgrade) -> Result<ExitCode> {
+    let installed = Installed::here()?;
+    let daemon = announce::read_server_json(&cx.config.paths).map(|server| server.version);
+    let newest = if args.check { Some(releases::newest(cx.config.repository()).await) } else { None };
+    let (newest, error) = match newest {
+        Some(Ok(version)) => (Some(version), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
+    if cx.json {
+        print_json(&json!({
+            "version": HERE, "daemon": daemon, "newest": newest, "error": error, "upgrade": installed.upgrade(),
+        }));
+        return Ok(if error.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+    }
+    say!("This program: {HERE}");
+    if let Some(daemon) = daemon {
+        say!("Running daemon: {daemon}");
+        if daemon != HERE {
+            say!(
+                "Restart it to use this program: matsu shutdown, then matsu serve. Runs of agents are not ended by this."
+            );
+        }
+    }
+    match (newest, error) {
+        (Some(newest), _) if newest == HERE => say!("This is the newest release."),
+        (Some(newest), _) => say!("Newest release: {newest}. Upgrade with: {}", installed.upgrade()),
+        (None, Some(error)) => {
+            say!("The newest release is not known: {error}");
+            return Ok(ExitCode::FAILURE);
+        }
+        (None, None) => say!("Upgrade with: {}", installed.upgrade()),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,166 @@
+//! Channels to people in the configuration: one section `notify.NAME` each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use matsu_adapters::notify::{ChannelConfig, Template, Way};
+use matsu_core::notify::{NoticeContent, NoticeEvent, NoticeRules};
+use matsu_core::principal::Principal;
+
+use super::providers::{Field, Sections};
+
+pub const FIELDS: &[Field] = &[
+    Field { name: "kind", meaning: "how it reaches you: command, desktop, webhook, ntfy or telegram" },
+    Field { name: "events", meaning: "which of done, failed and asks, separated by commas; without it, all" },
+    Field { name: "agents", meaning: "only tasks of these agents, separated by commas" },
+    Field { name: "projects", meaning: "only tasks of these projects, separated by commas" },
+    Field { name: "min_seconds", meaning: "only ends of tasks that took at least this many seconds" },
+    Field { name: "read", meaning: "on: also ends that an agent or a person has read within three seconds" },
+    Field { name: "content", meaning: "none, title or full; without it, full for command and desktop, else title" },
+    Field { name: "user", meaning: "the user whose tasks it gets; without it, the owner of this installation" },
+    Field { name: "command", meaning: "command: the line for the shell; the message is JSON on its stdin" },
+    Field {
+        name: "url",
+        meaning: "webhook: its address; ntfy and telegram: the server, without it https://ntfy.sh and https://api.telegram.org",
+    },
+    Field { name: "template", meaning: "webhook: standard (also without it), slack, discord or teams" },
+    Field { name: "topic", meaning: "ntfy: the topic; everyone who knows it can read it" },
+    Field { name: "chat", meaning: "telegram: the id of the chat that the bot writes to" },
+    Field { name: "secret_env", meaning: "the environment variable with the webhook's secret or the token" },
+    Field {
+        name: "secret_file",
+        meaning: "a file with that secret and nothing else; only you should be able to read it",
+    },
+];
+
+/// The fields of some kinds only; the others are for all.
+const OF_KINDS: &[(&str, &[&str])] = &[
+    ("command", &["command"]),
+    ("url", &["webhook", "ntfy", "telegram"]),
+    ("template", &["webhook"]),
+    ("topic", &["ntfy"]),
+    ("chat", &["telegram"]),
+    ("secret_env", &["webhook", "ntfy", "telegram"]),
+    ("secret_file", &["webhook", "ntfy", "telegram"]),
+];
+
+/// Takes `NAME.FIELD` of the file into its section.
+pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -> Result<()> {
+    let Some((name, field)) = dotted.rsplit_once('.') else {
+        bail!("{}: notify.{dotted} must be a section, [notify.{dotted}]", file.display());
+    };
+    let legal = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+    if name.is_empty() || !name.chars().all(legal) {
+        bail!("{}: {name:?} cannot be the name of a channel; use letters, digits, _ and -", file.display());
+    }
+    if !FIELDS.iter().any(|known| known.name == field) {
+        let names = FIELDS.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
+        bail!("{}: notify.{name} has no {field}; it has {names}", file.display());
+    }
+    // A relative path means the folder of the file that names it.
+    let value = if field == "secret_file" {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        std::path::absolute(folder.join(&value))?.display().to_string()
+    } else {
+        value
+    };
+    sections.entry(name.to_owned()).or_default().insert(field.to_owned(), value);
+    Ok(())
+}
+
+/// All channels, by name.
+pub fn all(sections: &Sections, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ChannelConfig>> {
+    sections.iter().map(|(name, fields)| channel(name, fields, variable)).collect()
+}
+
+type Fields = BTreeMap<String, String>;
+
+fn channel(name: &str, fields: &Fields, variable: &dyn Fn(&str) -> Option<String>) -> Result<ChannelConfig> {
+    let text = |field: &str| fields.get(field).cloned().filter(|value| !value.is_empty());
+    let needed = |field: &str| text(field).with_context(|| format!("notify.{name}.{field} is missing; set it"));
+    let or = |field: &str, usual: &str| text(field).unwrap_or_else(|| usual.to_owned());
+    let kind = needed("kind")?;
+    let secret = secret(name, fields, variable)?;
+    let way = match kind.as_str() {
+        "command" => Way::Command(needed("command")?),
+        "desktop" => Way::Desktop,
+        "webhook" => {
+            let template = or("template", "standard");
+            let parsed = Template::parse(&template).with_context(|| {
+                format!("notify.{name}.template must be standard, slack, discord or teams, got {template:?}")
+            })?;
+            Way::Webhook { url: needed("url")?, secret, template: parsed }
+        }
+        "ntfy" => Way::Ntfy { base_url: or("url", "https://ntfy.sh"), topic: needed("topic")?, token: secret },
+        "telegram" => {
+            let missing = || format!("notify.{name} has no token; set secret_env or secret_file");
+            let token = secret.with_context(missing)?;
+            Way::Telegram { base_url: or("url", "https://api.telegram.org"), chat: needed("chat")?, token }
+        }
+        other => bail!("notify.{name}.kind must be command, desktop, webhook, ntfy or telegram, got {other:?}"),
+    };
+    for (field, kinds) in OF_KINDS {
+        if fields.contains_key(*field) && !kinds.contains(&kind.as_str()) {
+            bail!("notify.{name}.{field} has no effect on a channel of the kind {kind}; remove it");
+        }
+    }
+    Ok(ChannelConfig { name: name.to_owned(), rules: rules(name, fields, &way)?, way })
+}
+
+fn rules(name: &str, fields: &Fields, way: &Way) -> Result<NoticeRules> {
+    let list = |field: &str| {
+        let words = fields.get(field).map(String::as_str).unwrap_or_default().split(',').map(str::trim);
+        words.filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut events = Vec::new();
+    for word in list("events") {
+        let event = NoticeEvent::parse(&word);
+        events.push(
+            event.with_context(|| format!("notify.{name}.events must be of done, failed and asks, got {word:?}"))?,
+        );
+    }
+    if events.is_empty() {
+        events = NoticeEvent::ALL.to_vec();
+    }
+    // What stays on this machine carries everything; what passes through others carries the title.
+    let is_local = matches!(way, Way::Command(_) | Way::Desktop);
+    let usual = if is_local { NoticeContent::Full } else { NoticeContent::Title };
+    let content = match fields.get("content") {
+        None => usual,
+        Some(word) => NoticeContent::parse(word)
+            .with_context(|| format!("notify.{name}.content must be none, title or full, got {word:?}"))?,
+    };
+    let seconds = fields.get("min_seconds").map(|value| value.parse::<u64>()).transpose();
+    let min_seconds = seconds.with_context(|| format!("notify.{name}.min_seconds must be a whole number"))?;
+    let include_read = match fields.get("read").map(String::as_str) {
+        None | Some("off") => false,
+        Some("on") => true,
+        Some(other) => bail!("notify.{name}.read must be on or off, got {other:?}"),
+    };
+    Ok(NoticeRules {
+        owner: fields.get("user").map_or_else(Principal::local_user, |user| Principal::user(user)),
+        events,
+        agents: list("agents"),
+        projects: list("projects"),
+        min_seconds: min_seconds.unwrap_or(0),
+        include_read,
+        content,
+    })
+}
+
+fn secret(name: &str, fields: &Fields, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>> {
+    let secret = match (fields.get("secret_env"), fields.get("secret_file")) {
+        (Some(_), Some(_)) => bail!("notify.{name} has secret_env and secret_file; set one of them"),
+        (Some(from), None) => {
+            variable(from).with_context(|| format!("notify.{name}: the environment variable {from} is not set"))?
+        }
+        (None, Some(file)) => {
+            std::fs::read_to_string(file).with_context(|| format!("notify.{name}.secret_file: cannot read {file}"))?
+        }
+        (None, None) => return Ok(None),
+    };
+    let secret = secret.trim().to_owned();
+    matsu_core::redaction::remember("notify", &secret);
+    Ok(Some(secret))
+}

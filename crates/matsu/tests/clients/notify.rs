@@ -1,0 +1,208 @@
+//! Notices to people through the real binary: every channel against a counterpart on this machine, with outages and
+//! restarts of the daemon in between.
+
+mod answers;
+mod receiver;
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::agent_runs::program;
+use crate::home::{Daemon, Home, postgres_store, until};
+use receiver::{Receiver, free_address};
+
+const SOON: Duration = Duration::from_secs(40);
+
+const ASKS: &str = r#"echo '{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}'
+read answer
+case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';; *) echo '{"type":"result","error":"no"}';; esac
+"#;
+
+/// A home with these settings.
+fn home_with(settings: &str) -> Home {
+    let home = Home::new();
+    let config = home.path(".config/matsu");
+    matsu_testkit::fake_agents::write(&config.join("agents")).unwrap();
+    std::fs::write(config.join("config.toml"), settings).unwrap();
+    home
+}
+
+fn start(daemon: &Daemon, agent: &str, script: &str) -> String {
+    let arguments = json!({ "cli_name": agent, "message": script, "run_async": true });
+    let reply = daemon.http().says("use_agent", &arguments);
+    reply["task_id"].as_str().unwrap_or_else(|| panic!("{reply}")).to_owned()
+}
+
+/// The messages that a command has written to a file, one a line.
+fn lines(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn of<'a>(notices: &'a [Value], task: &str) -> &'a Value {
+    notices.iter().find(|notice| notice["task_id"] == task).unwrap_or_else(|| panic!("{task}: {notices:?}"))
+}
+
+#[test]
+fn a_command_gets_ends_and_questions_that_are_unread_and_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notices");
+    let home = home_with(&format!(
+        "[notify.mine]\nkind = \"command\"\ncommand = \"cat >> {0}; echo >> {0}\"\n\
+         [notify.other]\nkind = \"command\"\nuser = \"ada\"\ncommand = \"cat >> {0}; echo >> {0}\"\n",
+        file.display()
+    ));
+    let daemon = home.serve();
+    let read = start(&daemon, "script", "echo read at once");
+    until("its result is read", SOON, || {
+        let arguments = json!({ "task_id": read, "timeout": 20 });
+        (daemon.http().says("get_task_status", &arguments)["status"] == "completed").then_some(())
+    });
+    let done = start(&daemon, "script", "echo the result");
+    let failed = start(&daemon, "script", "exit 5");
+    let asks = start(&daemon, "events", ASKS);
+    let notices = until("three notices have come", SOON, || Some(lines(&file)).filter(|lines| lines.len() >= 3));
+    assert_eq!((&of(&notices, &done)["event"], &of(&notices, &failed)["event"]), (&json!("done"), &json!("failed")));
+    let text = |task: &str| of(&notices, task)["text"].as_str().unwrap().to_owned();
+    assert!(text(&done).starts_with("the result\nRead it: matsu result"), "{notices:?}");
+    assert!(text(&failed).contains("See why: matsu status"), "{notices:?}");
+    assert!(text(&asks).contains("Go on? [yes, no]"), "{notices:?}");
+    assert!(of(&notices, &done)["link"].as_str().unwrap().ends_with(&format!("/tasks/{done}")), "{notices:?}");
+    // A daemon that starts again sends nothing a second time.
+    drop(daemon);
+    let daemon = home.serve();
+    let last = start(&daemon, "script", "echo last");
+    let notices = until("the last notice has come", SOON, || {
+        Some(lines(&file)).filter(|lines| lines.iter().any(|notice| notice["task_id"] == last.as_str()))
+    });
+    assert_eq!(notices.len(), 4, "{notices:?}");
+    let tried = home.run(&["notify", "test", "mine"]);
+    assert_eq!(tried["items"], json!([{ "channel": "mine", "ok": true, "error": null }]), "{tried}");
+}
+
+#[test]
+fn an_end_while_no_channel_can_be_reached_arrives_signed_although_the_daemon_was_killed() {
+    let address = free_address();
+    let secret = BASE64_STANDARD.encode(b"twenty four bytes of key");
+    let mut home = home_with(&format!(
+        "[notify.hook]\nkind = \"webhook\"\nurl = \"http://{address}/in\"\nsecret_env = \"HOOK\"\nevents = \"done\"\n"
+    ));
+    home.set("HOOK", &format!("whsec_{secret}"));
+    let daemon = home.serve();
+    let task = start(&daemon, "script", "echo the result");
+    let broken = until("the doctor names the channel", SOON, || {
+        let output = home.command(&["doctor", "--json"]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let findings = report["findings"].as_array()?.clone();
+        findings.into_iter().find(|finding| finding["what"] == "notify" && finding["state"] == "problem")
+    });
+    assert!(broken["detail"].as_str().unwrap().starts_with("hook: 1 waiting, "), "{broken}");
+    // As a power cut would.
+    drop(daemon);
+    let receiver = Receiver::at(address, vec![503, 200]);
+    let _daemon = home.serve();
+    let (first, second) = (receiver.next(SOON), receiver.next(SOON));
+    assert_eq!(first.header("webhook-id"), second.header("webhook-id"), "the same notice has the same id");
+    let body = second.json();
+    assert_eq!((&body["type"], &body["data"]["task_id"]), (&json!("task.done"), &json!(task)), "{body}");
+    assert_eq!(body["data"]["text"], format!("Read it: matsu result {task}"), "third parties get the title only");
+    let (id, at) = (second.header("webhook-id"), second.header("webhook-timestamp"));
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"twenty four bytes of key").unwrap();
+    mac.update(format!("{id}.{at}.{}", second.body).as_bytes());
+    let signature = format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()));
+    assert_eq!(second.header("webhook-signature"), signature);
+}
+
+#[test]
+fn many_ends_at_once_are_few_messages_that_name_each_once() {
+    let receiver = Receiver::at(free_address(), vec![200]);
+    let mut home = home_with(&format!(
+        "[slots]\nagent_cli = 8\n[notify.phone]\nkind = \"ntfy\"\nurl = \"http://{}\"\ntopic = \"secret-topic\"\nsecret_env = \"TOKEN\"\n",
+        receiver.address
+    ));
+    home.set("TOKEN", "tk_1234567");
+    let daemon = home.serve();
+    let task = start(&daemon, "script", "exit 4");
+    let one = receiver.next_post(SOON);
+    let body = one.json();
+    assert_eq!((&body["topic"], &body["priority"]), (&json!("secret-topic"), &json!(4)), "{body}");
+    assert_eq!(one.header("authorization"), "Bearer tk_1234567");
+    assert!(body["title"].as_str().unwrap().starts_with("failed: "), "{body}");
+    assert!(body["click"].as_str().unwrap().ends_with(&format!("/tasks/{task}")), "{body}");
+    let may_end = home.signal("may_end");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done", may_end.display());
+    for _ in 0..6 {
+        start(&daemon, "script", &script);
+    }
+    std::fs::write(may_end, "").unwrap();
+    let (mut named, mut messages) = (0, 0);
+    while named < 6 {
+        let title = receiver.next_post(SOON).json()["title"].as_str().unwrap().to_owned();
+        let count = title.strip_prefix("Matsu: ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+        named += count.unwrap_or(1);
+        messages += 1;
+    }
+    assert!(named == 6 && messages <= 3, "{named} in {messages} messages");
+}
+
+#[test]
+fn the_desktop_gets_a_title_and_a_text_as_arguments() {
+    let mut home = home_with("[notify.screen]\nkind = \"desktop\"\nevents = \"failed\"\n");
+    let folder = home.path("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = home.path("shown");
+    program(&folder.join("notify-send"), &format!("#!/bin/sh\nprintf '%s|' \"$@\" >> {}\n", file.display()));
+    home.set("PATH", &format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
+    let daemon = home.serve();
+    start(&daemon, "script", "echo \"$(rm -rf /nowhere)\"; exit 3");
+    let shown = until("it is shown", SOON, || std::fs::read_to_string(&file).ok().filter(|text| !text.is_empty()));
+    assert!(shown.starts_with("--app-name|Matsu|--urgency|critical|--|failed: "), "{shown}");
+    assert!(shown.contains("See why: matsu status task_"), "{shown}");
+}
+
+#[test]
+fn two_daemons_on_one_store_send_each_notice_once() {
+    let receiver = Receiver::at(free_address(), vec![200]);
+    let settings = format!("[notify.hook]\nkind = \"webhook\"\nurl = \"http://{}\"\n", receiver.address);
+    let (one, two) = (home_with(&settings), home_with(&settings));
+    let url = postgres_store(&one);
+    let both = [one.serve_with(&[("MATSU_STORE_URL", &url)]), two.serve_with(&[("MATSU_STORE_URL", &url)])];
+    let tasks: Vec<String> = (0..3).map(|n| start(&both[n % 2], "script", "echo x")).collect();
+    let mut named = Vec::new();
+    while named.len() < tasks.len() {
+        named.push(receiver.next(SOON).json()["data"]["task_id"].as_str().unwrap().to_owned());
+    }
+    named.sort();
+    let mut expected = tasks.clone();
+    expected.sort();
+    assert_eq!(named, expected);
+    let last = start(&both[0], "script", "echo last");
+    assert_eq!(receiver.next(SOON).json()["data"]["task_id"], last.as_str(), "nothing came twice before it");
+}
+
+#[test]
+fn a_section_that_is_wrong_is_named_with_what_is_expected() {
+    for (section, why) in [
+        ("kind = \"pigeon\"", "command, desktop, webhook, ntfy or telegram"),
+        ("kind = \"webhook\"", "notify.x.url is missing"),
+        ("kind = \"desktop\"\nevents = \"done,born\"", "must be of done, failed and asks"),
+        ("kind = \"desktop\"\ntopic = \"t\"", "notify.x.topic has no effect"),
+        ("kind = \"desktop\"\ncontent = \"all\"", "none, title or full"),
+        ("kind = \"telegram\"\nchat = \"1\"", "no token"),
+        ("kind = \"webhook\"\nurl = \"http://127.0.0.1:1\"\nsecret_env = \"NOT_THERE\"", "NOT_THERE is not set"),
+    ] {
+        let home = home_with(&format!("[notify.x]\n{section}\n"));
+        let output = home.command(&["notify", "test"]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(why), "{section}: {error}");
+    }
+    let home = home_with("[notify.x]\nknid = \"desktop\"\n");
+    let output = home.command(&["tasks"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("notify.x has no knid"), "{output:?}");
+}

@@ -1,0 +1,178 @@
+//! `matsu setup`, `upgrade`, `uninstall` and `demo --keep`: the first minutes, and the way out.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::home::{Home, run};
+
+const CLAUDE: &str = "{ \"numStartups\": 7 }";
+const CODEX: &str = "model = \"gpt\" # mine\n";
+
+/// A user with two clients.
+fn home() -> Home {
+    // Clients that are installed on this machine are not found.
+    let home = Home::sqlite().with_variable("PATH", "/usr/bin:/bin").with_variable("MATSU_RESEARCH_FOLDERS", "none");
+    fs::create_dir_all(home.path(".codex")).unwrap();
+    fs::write(home.path(".claude.json"), CLAUDE).unwrap();
+    fs::write(home.path(".codex/config.toml"), CODEX).unwrap();
+    home
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn assert_untouched(home: &Home) {
+    assert_eq!(read(&home.path(".claude.json")), CLAUDE);
+    assert_eq!(read(&home.path(".codex/config.toml")), CODEX);
+    assert!(!home.path(".claude").exists(), "no folder was made");
+}
+
+#[test]
+fn setup_connects_what_it_finds_and_uninstall_restores_every_byte() {
+    let home = home();
+    let shown = home.run_json(&["setup", "--dry-run"]);
+    assert_eq!((&shown["outcome"], &shown["clients"]), (&json!("shown"), &json!(["claude", "codex"])), "{shown}");
+    assert_untouched(&home);
+
+    let done = home.run(&["setup", "--yes"]).good();
+    for part in ["AI clients found: Claude Code, Codex", "the MCP server in", "matsu uninstall"] {
+        assert!(done.out.contains(part), "{part}: {}", done.out);
+    }
+    assert!(read(&home.path(".claude.json")).contains("mcpServers"));
+    assert!(read(&home.path(".claude/settings.json")).contains("hook"), "hooks are a default");
+    let again = home.run_json(&["setup", "--yes"]);
+    assert_eq!(again["outcome"], "nothing", "{again}");
+
+    let gone = home.run(&["uninstall", "--yes"]).good();
+    assert!(gone.out.contains("Your data is still in"), "{}", gone.out);
+    assert_untouched(&home);
+    assert!(home.data_dir().exists());
+    home.run(&["uninstall", "--data", "--yes"]);
+    assert_eq!(home.run_json(&["uninstall", "--yes"])["files"], json!([]), "a second time finds nothing to do");
+}
+
+#[test]
+fn setup_changes_nothing_without_an_answer_or_where_a_file_is_broken() {
+    let home = home();
+    let asked = home.run(&["setup"]);
+    assert!(asked.code == 1 && asked.err.contains("--yes"), "{asked:?}");
+    assert_untouched(&home);
+    fs::write(home.path(".claude.json"), "{ broken").unwrap();
+    let broken = home.run(&["setup", "--yes"]);
+    assert!(broken.code == 1 && broken.err.contains(".claude.json"), "{broken:?}");
+    assert_eq!(read(&home.path(".claude.json")), "{ broken");
+    assert_eq!(read(&home.path(".codex/config.toml")), CODEX, "either all of it or nothing");
+}
+
+#[test]
+fn setup_asks_on_a_terminal_and_writes_the_folders_it_is_given() {
+    let home = home();
+    fs::create_dir_all(home.path("notes")).unwrap();
+    // Claude Code: yes. Codex: no. Hooks: no. Folders. Write this: yes.
+    let said = on_a_terminal(&home, &["setup"], &format!("y\nno\nn\n{}\n\n", home.path("notes").display()));
+    assert!(said.contains("Connect Claude Code?") && said.contains("research.folders in"), "{said}");
+    assert_eq!(read(&home.path(".codex/config.toml")), CODEX);
+    assert!(read(&home.path(".claude.json")).contains("matsu") && !home.path(".claude/settings.json").exists());
+    let file = home.path(".config/matsu/config.toml");
+    assert_eq!(read(&file), format!("[research]\nfolders = \"{}\"\n", home.path("notes").display()));
+    home.run(&["uninstall", "--yes"]).good();
+    assert!(!file.exists(), "a file that setup made goes again");
+}
+
+/// With a terminal as its standard streams.
+fn on_a_terminal(home: &Home, args: &[&str], typed: &str) -> String {
+    let command = home.command(args);
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect::<Vec<_>>().join(" ");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).env_clear();
+    for (name, value) in command.get_envs() {
+        script.env(name, value.unwrap_or_default());
+    }
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{said}");
+    said
+}
+
+#[test]
+fn uninstall_deletes_no_folder_that_is_not_a_store() {
+    let home = home();
+    let other = home.path("photos");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("cat.jpg"), "cat").unwrap();
+    let refused = run(home.bare(&["--data-dir", other.to_str().unwrap(), "uninstall", "--data", "--yes"]));
+    assert!(refused.code == 1 && refused.err.contains("holds no store"), "{refused:?}");
+    assert_eq!(read(&other.join("cat.jpg")), "cat");
+}
+
+#[test]
+fn uninstall_with_data_ends_the_daemon_and_deletes_the_store() {
+    let home = home();
+    let daemon = home.serve();
+    let gone = home.run_json(&["uninstall", "--data", "--yes"]);
+    assert_eq!((&gone["daemon"]["daemon"], &gone["data_deleted"]), (&json!(true), &json!(true)), "{gone}");
+    assert!(!home.data_dir().exists());
+    drop(daemon);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_named() {
+    if rustix::process::getuid().is_root() {
+        // Root may write everywhere.
+        return;
+    }
+    let home = home();
+    fs::set_permissions(home.path(".codex"), fs::Permissions::from_mode(0o500)).unwrap();
+    let refused = home.run(&["setup", "--yes"]);
+    fs::set_permissions(home.path(".codex"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(refused.code == 1 && refused.err.contains(".codex"), "{refused:?}");
+}
+
+#[test]
+fn upgrade_reads_the_release_page_only_on_request() {
+    let home = home();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/a/matsu", listener.local_addr().unwrap());
+    let page = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = [0; 512];
+        let bytes = stream.read(&mut asked).unwrap();
+        let answer = "HTTP/1.1 302 Found\r\nlocation: /a/matsu/releases/tag/v9.8.7\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+        String::from_utf8_lossy(&asked[..bytes]).into_owned()
+    });
+    let home = home.with_variable("MATSU_UPGRADE_REPOSITORY", &address);
+    let quiet = home.run_json(&["upgrade"]);
+    assert_eq!((&quiet["newest"], &quiet["version"]), (&json!(null), &json!(env!("CARGO_PKG_VERSION"))));
+    let checked = home.run_json(&["upgrade", "--check"]);
+    assert_eq!(checked["newest"], "9.8.7", "{checked}");
+    assert!(page.join().unwrap().starts_with("GET /a/matsu/releases/latest "));
+    let silent = home.run(&["upgrade", "--check"]);
+    assert!(silent.code == 1 && silent.out.contains("is not known"), "{silent:?}");
+}
+
+#[test]
+fn a_demonstration_that_is_kept_fills_the_store_each_time() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    for times in 1..=2 {
+        let done = home.run(&["demo", "--keep"]).good();
+        assert!(done.out.contains("matsu open"), "{}", done.out);
+        let tasks = home.run_json(&["tasks"]);
+        let research = tasks["items"].as_array().unwrap().iter().filter(|task| task["kind"] == "research").count();
+        assert_eq!(research, times, "{tasks}");
+    }
+    assert!(home.data("demo/documents/waiting-lab.md").exists());
+    drop(daemon);
+}
