@@ -19,6 +19,14 @@ use crate::compose;
 use crate::config::Config;
 use crate::daemon::{announce, socket};
 
+const MIB: u64 = 1024 * 1024;
+
+/// With less than this the store's log cannot grow.
+const DISK_BAD: u64 = 64 * MIB;
+
+/// One run that prints much takes this.
+const DISK_LOW: u64 = 1024 * MIB;
+
 /// What one look found.
 pub struct Finding {
     what: &'static str,
@@ -99,9 +107,23 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         research::engines(config),
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
-    let (runs, secrets) = (runs(config), secrets(config));
-    let mut findings =
-        vec![store, daemon, port, agents, runs, secrets, clock(), https(), models, servers, engines, folders, browser];
+    let (runs, secrets, disk) = (runs(config), secrets(config), disk(&config.paths.data_dir));
+    let mut findings = vec![
+        store,
+        disk,
+        daemon,
+        port,
+        agents,
+        runs,
+        secrets,
+        clock(),
+        https(),
+        models,
+        servers,
+        engines,
+        folders,
+        browser,
+    ];
     findings.extend(notify::channels(config).await);
     Findings(findings)
 }
@@ -116,6 +138,25 @@ async fn store(config: &Config) -> Finding {
         Some(Err(error)) => bad("store", format!("{error:#}"), "check --store, free space and permissions"),
         None => bad("store", "does not answer within 10 s", "is the database server running?"),
     }
+}
+
+/// Free space for the store, for what runs print and for their folders.
+fn disk(data_dir: &Path) -> Finding {
+    match rustix::fs::statvfs(data_dir) {
+        Ok(disk) => free_space(disk.f_bavail.saturating_mul(disk.f_frsize), data_dir),
+        Err(error) => note("disk", format!("free space is not known: {error}"), "start `matsu serve` once"),
+    }
+}
+
+fn free_space(free: u64, data_dir: &Path) -> Finding {
+    let detail = format!("{} MiB are free for {}", free / MIB, data_dir.display());
+    if free < DISK_BAD {
+        return bad("disk", detail, "free some space: nothing can be stored, so runs and calls will fail");
+    }
+    if free < DISK_LOW {
+        return note("disk", detail, "free some space before long runs; `matsu gc` removes what is no longer needed");
+    }
+    good("disk", detail)
 }
 
 async fn daemon(config: &Config) -> Finding {
@@ -166,8 +207,9 @@ async fn agents(config: &Config, depth: ProbeDepth) -> Finding {
     let installed = agents.iter().zip(probes).filter(|(_, probe)| probe.installed);
     let words: Vec<String> = installed
         .map(|(agent, probe)| {
+            let version = probe.version.map(|version| format!(" {version}")).unwrap_or_default();
             let login = if probe.authenticated == Some(false) { " (not logged in)" } else { "" };
-            format!("{} {}{login}", agent.name, probe.version.unwrap_or_default())
+            format!("{}{version}{login}", agent.name)
         })
         .collect();
     if words.is_empty() {
@@ -227,4 +269,17 @@ fn clock() -> Finding {
         return note("clock", format!("it is {now} by this clock"), "set the clock; times shown will be wrong");
     }
     good("clock", now.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_a_problem_and_a_nearly_full_one_is_noted() {
+        let state = |free| free_space(free, Path::new("/data")).state;
+        assert!(state(0) == State::Bad && state(63 * MIB) == State::Bad);
+        assert!(state(64 * MIB) == State::Note && state(1023 * MIB) == State::Note);
+        assert!(state(2048 * MIB) == State::Good);
+    }
 }

@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::daemon::lock::ServeLock;
 use crate::{process, stdio};
 
-use frames::{Afterwards, Frames};
+use frames::{Afterwards, Frames, Lost};
 
 const RETRY_EVERY: Duration = Duration::from_millis(30);
 
@@ -137,7 +137,7 @@ impl Relay {
                     ended => {
                         if let Ok(Line::TooLong) = ended {
                             // Which request it answers is not known, so all that are open are answered.
-                            self.answer(frames.give_up(), &mut client_out).await?;
+                            self.answer(frames.give_up(Lost::DuringCall), &mut client_out).await?;
                         }
                         match self.replace(&mut frames, &mut client, &mut client_out).await? {
                             Some(next) => daemon = next,
@@ -166,7 +166,7 @@ impl Relay {
             daemon
         } else {
             let Some(mut daemon) = self.reach(RECONNECT_MAX, Start::UnlessShutDown).await? else {
-                self.answer(frames.give_up(), client_out).await?;
+                self.answer(frames.give_up(self.lost()), client_out).await?;
                 anyhow::bail!("the daemon ended and another could not be started");
             };
             // One that ends meanwhile is noticed by the next read, and replaced in turn.
@@ -198,6 +198,10 @@ impl Relay {
     /// Whether a person has ended the daemon. Only a client that starts afterwards starts another one.
     fn is_shut_down(&self) -> bool {
         self.config.paths.stopped().exists()
+    }
+
+    fn lost(&self) -> Lost {
+        if !self.is_of_session() && self.is_shut_down() { Lost::ShutDown } else { Lost::NoDaemon }
     }
 
     fn may_start(&self, start: Start) -> bool {

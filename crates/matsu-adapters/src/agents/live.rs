@@ -351,6 +351,8 @@ impl LiveRun for CliRun {
 
     fn end(&mut self) {
         self.send(&Word::End);
+        let marker = self.marker.clone();
+        drop(tokio::task::spawn_blocking(move || orphans::wake(&marker)));
     }
 
     async fn answer(&mut self, answer: &Answer) {

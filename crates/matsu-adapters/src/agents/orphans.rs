@@ -1,4 +1,4 @@
-//! Processes of a run whose supervisor was killed: they carry its mark, and are ended.
+//! Processes of a run, found by its mark: those of a killed supervisor are ended, stopped ones are woken for their end.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub fn adopt() -> std::io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Kills everything of a run, at once: there is nobody left who could end it in order. There are no changes to tell.
+/// Kills everything of a run, at once: its supervisor, which could end it in order, is gone. There are no changes to tell.
 pub async fn end(marker: String, clock: Clock) -> Closed {
     let until = clock.instant() + END_WITHIN;
     loop {
@@ -37,6 +37,13 @@ pub async fn end(marker: String, clock: Clock) -> Closed {
             return Closed::default();
         }
         clock.sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Lets stopped processes of a run go on: a supervisor that was stopped would not see the word that ends the run.
+pub fn wake(marker: &str) {
+    for process in tree::all().iter().filter(|process| !process.is_zombie && is_of_run(process, marker)) {
+        tree::send(process, Signal::CONT);
     }
 }
 

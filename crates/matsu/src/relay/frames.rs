@@ -63,6 +63,36 @@ impl Open {
     }
 }
 
+/// Why a request gets no answer of a daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// The daemon that was to answer it ended, or its answer could not be read.
+    DuringCall,
+    /// A person has ended the daemon with `matsu shutdown`.
+    ShutDown,
+    /// None was there when it came, nor for a while after.
+    NoDaemon,
+}
+
+impl Lost {
+    fn message(self) -> &'static str {
+        match self {
+            Self::DuringCall => {
+                "the Matsu daemon ended during this call, so the call has no result. Tasks are stored: call \
+                 get_task_status without arguments to see how yours stand, then call again."
+            }
+            Self::ShutDown => {
+                "the Matsu daemon was shut down with `matsu shutdown`, so this call has no result, and this client does \
+                 not start it again. Tasks are stored. Ask the person to run `matsu serve` or to restart this client, \
+                 then call again."
+            }
+            Self::NoDaemon => {
+                "no Matsu daemon answered, so this call has no result. Tasks are stored. Call again in a while."
+            }
+        }
+    }
+}
+
 /// What becomes of the open requests when the daemon has ended.
 #[derive(Default)]
 pub struct Afterwards {
@@ -160,7 +190,7 @@ impl Frames {
             }
         }
         again.sort_unstable();
-        let answers = self.answer_for(|id| !again.contains(id));
+        let answers = self.answer_for(Lost::DuringCall, |id| !again.contains(id));
         Afterwards { again, answers }
     }
 
@@ -171,20 +201,18 @@ impl Frames {
     }
 
     /// Answers for all open requests: none of them will get another answer.
-    pub fn give_up(&mut self) -> Vec<String> {
-        self.answer_for(|_| true)
+    pub fn give_up(&mut self, why: Lost) -> Vec<String> {
+        self.answer_for(why, |_| true)
     }
 
     /// Not for an open handshake, which clients do not try again: the next daemon answers it.
-    fn answer_for(&mut self, is_lost: impl Fn(&String) -> bool) -> Vec<String> {
+    fn answer_for(&mut self, why: Lost, is_lost: impl Fn(&String) -> bool) -> Vec<String> {
         let greeting = self.open_initialize();
         let mut answers: Vec<String> = self
             .open
             .extract_if(|id, _| greeting.as_ref() != Some(id) && is_lost(id))
             .map(|(_, Open { id, .. })| {
-                let message = "the Matsu daemon ended during this call, so the call has no result. Tasks are stored: call \
-                               get_task_status without arguments to see how yours stand, then call again.";
-                let error = json!({ "code": -32603, "message": message, "data": { "retryable": true } });
+                let error = json!({ "code": -32603, "message": why.message(), "data": { "retryable": true } });
                 json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
             })
             .collect();
@@ -192,7 +220,7 @@ impl Frames {
         answers
     }
 
-    /// The id of a handshake that nobody has answered yet.
+    /// The id of a handshake without an answer.
     fn open_initialize(&self) -> Option<String> {
         let id = self.initialize.as_ref()?["id"].to_string();
         self.open.contains_key(&id).then_some(id)
@@ -253,11 +281,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
         ]);
         assert!(frames.received_from_daemon(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
-        let answers = frames.give_up();
+        let answers = frames.give_up(Lost::DuringCall);
         assert_eq!(answers.len(), 1);
         let answer: Value = serde_json::from_str(&answers[0]).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["data"]["retryable"]), (&json!("b"), &json!(true)));
-        assert_eq!(frames.give_up(), Vec::<String>::new());
+        assert_eq!(frames.give_up(Lost::DuringCall), Vec::<String>::new());
     }
 
     #[test]
@@ -334,7 +362,7 @@ mod tests {
     fn an_unanswered_handshake_is_the_next_daemons_to_answer() {
         let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
         let mut frames = seen(&[hello]);
-        assert_eq!(frames.give_up(), Vec::<String>::new());
+        assert_eq!(frames.give_up(Lost::DuringCall), Vec::<String>::new());
         let again: Value = serde_json::from_str(&frames.handshake()[0]).unwrap();
         assert_eq!(again, serde_json::from_str::<Value>(hello).unwrap());
         assert!(frames.received_from_daemon(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#), "for the client");

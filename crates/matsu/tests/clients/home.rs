@@ -196,8 +196,12 @@ pub fn postgres_store(home: &Home) -> String {
 
 /// As a power cut would.
 pub fn kill(pid: u32) {
+    send(pid, Signal::KILL);
+}
+
+pub fn send(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    let _ = kill_process(pid, Signal::KILL);
+    let _ = kill_process(pid, signal);
 }
 
 pub struct Daemon {

@@ -50,6 +50,25 @@ fn a_shutdown_ends_the_daemon_and_leaves_runs_and_nothing_starts_another() {
 }
 
 #[test]
+fn a_call_after_a_shutdown_is_answered_soon_and_says_who_ended_the_daemon() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    client.call("get_task_status", &json!({}));
+    bench.home.run(&["shutdown"]);
+    let began = Instant::now();
+    let id = client.request("tools/call", &json!({ "name": "get_task_status", "arguments": {} }));
+    let error = client.answer(id)["error"]["message"].as_str().unwrap().to_owned();
+    assert!(error.contains("`matsu shutdown`") && error.contains("`matsu serve`"), "{error}");
+    assert!(!error.contains("during this call"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // A daemon that comes later serves the same client.
+    let mut later = bench.client();
+    later.call("get_task_status", &json!({}));
+    let listed = client.call("get_task_status", &json!({}));
+    assert!(listed["tasks"].is_array(), "{listed}");
+}
+
+#[test]
 fn a_shutdown_with_runs_ends_them_with_and_without_a_daemon() {
     let bench = Bench::new();
     for has_daemon in [true, false] {

@@ -1,10 +1,11 @@
 //! Every text that speaks of whether a run goes on, compared with whether its program lives.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::survival::{end_politely, said_something, supervisor_pids};
 use super::{Bench, SOON, end_of, processes, start, unique_sleep};
-use crate::home::{kill, until};
+use crate::home::{kill, send, until};
 use crate::stdio::Client;
 
 /// Words that claim that work goes on without the daemon or after an end.
@@ -101,4 +102,14 @@ fn what_is_replied_after_an_end_does_not_speak_of_work_that_goes_on() {
     assert_eq!(end["error_code"], "SUPERVISOR_LOST", "{end}");
     assert_true(&end.to_string(), &nap);
     assert!(end["error"].as_str().unwrap().contains("retry --continue"), "the command that goes on is named: {end}");
+}
+
+#[test]
+fn a_run_whose_supervisor_was_stopped_is_ended_before_it_reads_cancelled() {
+    let bench = Bench::new();
+    let (mut client, task, nap) = at_work(&bench);
+    supervisor_pids(&bench).into_iter().for_each(|pid| send(pid, Signal::STOP));
+    client.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }));
+    assert_eq!(end_of(&mut client, &task)["status"], "cancelled");
+    assert_eq!(processes(&nap), 0, "its program lives");
 }
