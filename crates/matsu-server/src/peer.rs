@@ -33,6 +33,9 @@ pub const FIRST_LINE_BYTES_MAX: u64 = 64 * 1024;
 const ADOPTION_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// A process that has given up its environment has ended within this time.
+const ENDING_MAX: Duration = Duration::from_millis(20);
+
 /// What the kernel says about the process that connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ancestry {
@@ -182,21 +185,29 @@ pub async fn ancestry(app: &App, stream: &UnixStream) -> Ancestry {
     if pid == 0 || !std::path::Path::new("/proc/self/stat").exists() {
         return Ancestry::Clear;
     }
-    if parent_of(pid).is_none() {
-        return Ancestry::Gone;
-    }
+    let Some(peer) = Process::read(pid).filter(|process| !process.has_ended) else { return Ancestry::Gone };
+    let mut process = peer;
     for _ in 0..DEPTH_MAX {
-        if let Some(found) = mark_of(pid)
+        if let Some(found) = mark_of(&environment_of(process.pid))
             && let Some(ancestry) = whose(app, &found).await
         {
             return ancestry;
         }
-        match parent_of(pid).filter(|parent| *parent > 1) {
-            Some(parent) => pid = parent,
-            None => break,
+        if process.parent <= 1 {
+            break;
         }
+        // A parent that ends meanwhile has left its children to another: what was read is no longer true.
+        let Some(parent) = Process::read(process.parent) else { return Ancestry::Gone };
+        process = parent;
     }
-    Ancestry::Clear
+    // A process that is just ending has no environment any more, and so no mark; it is gone a moment later.
+    if environment_of(pid).is_empty() {
+        app.runtime().clock().sleep(ENDING_MAX).await;
+    }
+    match Process::read(pid) {
+        Some(now) if !now.has_ended && now.started == peer.started => Ancestry::Clear,
+        _ => Ancestry::Gone,
+    }
 }
 
 /// Whose mark it is. `None`: a run of another store, which means nothing here.
@@ -217,16 +228,38 @@ async fn whose(app: &App, mark: &str) -> Option<Ancestry> {
     runtime.knows_job(&JobId::from_text(job)).await.then_some(Ancestry::OfRun(None))
 }
 
-fn mark_of(pid: i32) -> Option<String> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+fn environment_of(pid: i32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+fn mark_of(environment: &[u8]) -> Option<String> {
     let mut entries = environment.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok());
     entries.find_map(|entry| entry.strip_prefix(MARKER)?.strip_prefix('=')).map(str::to_owned)
 }
 
-/// `pid (name) state ppid …`
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(1)?.parse().ok()
+/// What the kernel says of one process.
+#[derive(Clone, Copy)]
+struct Process {
+    pid: i32,
+    parent: i32,
+    /// Ticks since the start of the machine; another process with the same number has started later.
+    started: u64,
+    has_ended: bool,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// `pid (name) state parent …`, the start is field 22. The name may hold anything.
+    fn parse(pid: i32, stat: &str) -> Option<Self> {
+        let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
+        let has_ended = matches!(fields.next()?, "Z" | "X" | "x");
+        let parent = fields.next()?.parse().ok()?;
+        let started = fields.nth(17)?.parse().ok()?;
+        Some(Self { pid, parent, started, has_ended })
+    }
 }
 
 #[cfg(test)]
@@ -240,6 +273,17 @@ mod tests {
         for ancestry in [Ancestry::OfRun(None), Ancestry::OfRun(Some(RunId::from_text("run_1"))), Ancestry::Gone] {
             assert!(peer(ancestry.clone()).check_users_token().is_err(), "{ancestry:?}");
         }
+    }
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_is() {
+        let stat = "7 (a) R 1 (b) S 42 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 1 1";
+        let read = Process::parse(7, stat).unwrap();
+        assert_eq!((read.pid, read.parent, read.started, read.has_ended), (7, 42, 98765, false));
+        assert!(Process::parse(7, &stat.replace(" S 42", " Z 42")).unwrap().has_ended);
+        assert!(Process::parse(7, "7 (a) S").is_none());
+        let own = Process::read(std::process::id().cast_signed()).unwrap();
+        assert!(own.parent > 0 && own.started > 0);
     }
 
     #[test]

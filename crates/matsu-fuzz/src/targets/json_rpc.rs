@@ -4,7 +4,7 @@ use matsu_server::mcp::lines::read_all;
 use serde_json::Value;
 
 use crate::input::{Chunks, at_once, choice};
-use crate::relay_frames::Frames;
+use crate::relay_frames::{Frames, Lost};
 
 pub fn run(data: &[u8]) {
     let (size, data) = choice(data);
@@ -38,10 +38,10 @@ fn relay(data: &[u8]) {
             frames.received_from_client(line.to_vec());
         }
     }
-    for line in frames.give_up().iter().chain(&frames.handshake()) {
+    for line in frames.give_up(Lost::DuringCall).iter().chain(&frames.handshake()) {
         assert!(!line.contains('\n'), "a frame of several lines");
         let frame = serde_json::from_str::<Value>(line);
         assert!(frame.is_ok_and(|frame| frame.is_object()), "a frame that is no message: {line}");
     }
-    assert!(frames.give_up().is_empty(), "answered twice");
+    assert!(frames.give_up(Lost::DuringCall).is_empty(), "answered twice");
 }

@@ -153,7 +153,7 @@ def ask(sock, words):
     sock.sendall((words + head).encode())
     return sock.recv(200).decode(errors="replace").split("\r\n")[0]
 # A child connects, hands the connection over and is gone before anything is asked.
-for attempt in range(30):
+for attempt in range(150):
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         try:
