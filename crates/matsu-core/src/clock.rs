@@ -32,6 +32,13 @@ impl Timestamp {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_millisecond()))
     }
 
+    /// Reads RFC 3339, or a span from now on such as `2h 30m`.
+    #[must_use]
+    pub fn parse_or_span(text: &str, now: Self) -> Option<Self> {
+        let span = || text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+        Self::parse(text).or_else(|| span().map(|span| now.plus(span)))
+    }
+
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))

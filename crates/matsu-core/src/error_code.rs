@@ -56,6 +56,7 @@ words! {
         AgentNoReport = "AGENT_NO_REPORT",
         CheckFailed = "CHECK_FAILED",
         NoChange = "NO_CHANGE",
+        DependencyFailed = "DEPENDENCY_FAILED",
         SessionConflict = "SESSION_CONFLICT",
         ProviderAuth = "PROVIDER_AUTH",
         ProviderRateLimited = "PROVIDER_RATE_LIMITED",

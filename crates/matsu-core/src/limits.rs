@@ -87,6 +87,9 @@ limits! {
     PROBE_MAX: Duration = Duration::from_secs(5), "an agent's program has this long to print its version";
     SYSTEM_PROMPT_CHARS_MAX: usize = 100_000, "characters of a system prompt";
     PROMPT_ARGUMENT_BYTES_MAX: usize = 100 * 1024, "bytes of a prompt that goes into an argument; a longer one needs stdin or a file";
+    RUN_AT_MAX: Duration = Duration::from_secs(30 * 24 * 3600), "a run may be put off this far (run_at)";
+    DEPENDENCIES_MAX: usize = 20, "tasks that one task may start after (depends_on)";
+    DEPENDENCIES_TEXT_BYTES_MAX: usize = 24 * 1024, "bytes of the results of these tasks that the prompt repeats";
     AGENTS_PER_CALL_MAX: usize = 10, "agents that one call may ask";
     SESSIONS_KEPT: Duration = Duration::from_secs(90 * 24 * 3600), "a conversation with an agent can be resumed this long after its last run";
     TAIL_LINES_MAX: u32 = 200, "lines of output that one reply may carry";

@@ -214,6 +214,7 @@ mod tests {
             finished_at: Some(Timestamp::from_millis(60_000)),
             first_read_at: None,
             reviews: Vec::new(),
+            is_awaited: false,
             seq: 1,
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::confinement::Confinement;
-use crate::id::{AgentId, ProjectId};
+use crate::id::{AgentId, ProjectId, TaskId};
 use crate::receipt::{Check, Consent, Receipt};
 use crate::usage::Usage;
 use crate::words::words;
@@ -87,6 +87,12 @@ pub struct RunInput {
     /// What a person must have allowed before the run begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
+    /// It begins after these tasks have completed, with what they came to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<TaskId>,
+    /// Milliseconds since 1970: it does not begin earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<i64>,
     /// No agent runs: only the check, on the commit of an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifies: Option<Box<RunOutput>>,
@@ -104,6 +110,8 @@ impl RunInput {
             continues: self.continues,
             presence: self.presence,
             consent: self.consent,
+            depends_on: self.depends_on,
+            not_before: self.not_before,
             fallback: self.fallback,
             ..next
         }

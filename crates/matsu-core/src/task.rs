@@ -93,6 +93,8 @@ pub struct Task {
     pub first_read_at: Option<Timestamp>,
     /// What was decided about the changes of its runs, one entry for each run.
     pub reviews: Vec<Review>,
+    /// Other tasks start after it.
+    pub is_awaited: bool,
     /// Position in the list of all tasks; the cursor of its pages.
     pub seq: i64,
 }
@@ -129,6 +131,19 @@ impl Task {
         runs.unwrap_or_default().agents
     }
 
+    /// The tasks that it starts after, as it was asked for.
+    #[must_use]
+    pub fn depends_on(&self) -> Vec<TaskId> {
+        #[derive(serde::Deserialize, Default)]
+        #[serde(default)]
+        struct Order {
+            depends_on: Vec<TaskId>,
+        }
+        let is_agent = self.kind == TaskKind::Agent;
+        let order = is_agent.then(|| serde_json::from_str::<Order>(&self.config_json).unwrap_or_default());
+        order.unwrap_or_default().depends_on
+    }
+
     /// Research that a person started: it ends when its searches have ended.
     #[must_use]
     pub fn ends_when_done(&self) -> bool {
@@ -161,6 +176,8 @@ pub struct NewTask {
     pub budget: Vec<BudgetLine>,
     pub assignee: Option<String>,
     pub parent_id: Option<TaskId>,
+    /// Its jobs are not claimed before these tasks are over, or one of them has failed.
+    pub depends_on: Vec<TaskId>,
     pub jobs: Vec<NewJob>,
     pub idempotency: Option<IdempotencyKey>,
     pub created_at: Timestamp,

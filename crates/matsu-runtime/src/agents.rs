@@ -6,6 +6,7 @@ mod chat_lines;
 mod chat_outcome;
 mod checking;
 mod consent;
+mod dependencies;
 mod fallback;
 mod live_runs;
 mod output;

@@ -94,6 +94,7 @@ impl Problem {
             | ErrorCode::AgentNoReport
             | ErrorCode::CheckFailed
             | ErrorCode::NoChange
+            | ErrorCode::DependencyFailed
             | ErrorCode::AllEnginesBlocked
             | ErrorCode::SerpSearchFailed
             | ErrorCode::EngineFailed

@@ -11,6 +11,7 @@ pub mod chats;
 pub mod claim;
 pub mod claim_alone;
 pub mod cleanup;
+pub mod dependencies;
 pub mod directory;
 pub mod engines;
 pub mod enqueue;

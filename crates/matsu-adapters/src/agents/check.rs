@@ -72,6 +72,8 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
         retries: wish.retries,
         fallback: Vec::new(),
         consent,
+        depends_on: Vec::new(),
+        not_before: None,
         verifies: None,
     };
     let is_runs =

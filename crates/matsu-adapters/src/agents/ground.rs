@@ -52,6 +52,7 @@ impl Ground {
                     task: order.task_id.as_ref().map(matsu_core::id::TaskId::as_str),
                     message: &order.input.message,
                     earlier,
+                    onto: &order.onto,
                     marker: marker.to_owned(),
                     confiner: Arc::clone(confiner),
                     bytes_max: options.bundle_bytes_max,

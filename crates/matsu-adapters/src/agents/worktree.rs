@@ -11,6 +11,7 @@ pub mod apply;
 mod branch;
 mod fresh;
 mod harvest;
+mod join;
 mod name;
 mod open;
 mod snapshot;

@@ -88,6 +88,7 @@ impl AgentModel {
             say: Say::Message,
             feedback: None,
             resume: None,
+            onto: Vec::new(),
             token: Token::new(&secret::mint()),
         };
         let started = self.host.start(order).await;

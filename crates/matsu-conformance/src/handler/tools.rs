@@ -101,6 +101,7 @@ impl Fixture {
             budget: Vec::new(),
             assignee: None,
             parent_id: None,
+            depends_on: Vec::new(),
             jobs: vec![job],
             idempotency: None,
             created_at: now,

@@ -382,6 +382,8 @@ pub struct RunOrder {
     /// The words of [`Say::Feedback`].
     pub feedback: Option<String>,
     pub resume: Option<Resume>,
+    /// What earlier tasks have changed and the run's tree begins with, in this order.
+    pub onto: Vec<Changes>,
     /// Opens the run's own session.
     pub token: Token,
 }

@@ -31,6 +31,12 @@ impl TaskStatus {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
+    /// What was asked for is done, or will not be done: tasks that start after it can decide.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        self.is_terminal() || self == Self::Finished
+    }
+
     /// A person or the owner holds it back; its queued jobs are not claimed.
     #[must_use]
     pub fn is_held(self) -> bool {

@@ -109,6 +109,7 @@ impl ChatRuns {
             say: Say::Message,
             feedback: None,
             resume: resume.clone(),
+            onto: Vec::new(),
             token: own.token().clone(),
         };
         let live = self.host.start(order).await.map_err(|error| NotStarted::for_now(error.code, error.message))?;

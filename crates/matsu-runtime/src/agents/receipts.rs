@@ -43,6 +43,8 @@ impl Runtime {
             continues: None,
             presence: None,
             consent: None,
+            depends_on: Vec::new(),
+            not_before: None,
             verifies: Some(Box::new(output)),
             ..input
         };
@@ -69,6 +71,7 @@ impl Runtime {
             budget: Vec::new(),
             assignee: None,
             parent_id: None,
+            depends_on: Vec::new(),
             jobs: vec![job],
             idempotency: None,
             created_at: now,

@@ -15,6 +15,7 @@ use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
 use crate::options::Expiry;
 
+use super::dependencies::{may_begin, take_results};
 use super::fallback::{hand_over, moves_on};
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run, go_on_command};
@@ -69,7 +70,8 @@ impl AgentRuns {
 
     /// Goes on with a run that another process has started.
     async fn take_over(&self, cx: &JobContext, trace: RunTrace) -> Result<Run, JobEnd> {
-        let (input, checkpoint) = read(cx)?;
+        let (mut input, checkpoint) = read(cx)?;
+        take_results(cx, &mut input).await?;
         let agent = self.agent(&input)?;
         let store = cx.runtime().store();
         let mut stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
@@ -112,6 +114,7 @@ impl AgentRuns {
             return Err(JobEnd::Requeue { run_at: Some(until) });
         }
         let (resume, say) = conversation(cx, &mut input, &checkpoint).await?;
+        let onto = take_results(cx, &mut input).await?;
         let agent = self.agent(&input)?;
         let stored = OutputPosition { log: earlier_log(cx, &checkpoint).await?, ..OutputPosition::default() };
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
@@ -128,6 +131,7 @@ impl AgentRuns {
             say,
             feedback: checkpoint.feedback.clone(),
             resume: resume.clone(),
+            onto,
             token: own.token().clone(),
         };
         match self.host.start(order).await {
@@ -333,6 +337,10 @@ impl JobBody for AgentRuns {
         let to_check = checkpoint.to_check.clone().or_else(|| input.verifies.clone());
         if let (Some(check), Some(known)) = (input.check.clone(), to_check) {
             return self.check(&cx, input, checkpoint, check, *known).await;
+        }
+        let has_begun = checkpoint != RunCheckpoint::default() || self.host.trace(&cx.lease.job_id).is_some();
+        if !has_begun && let Err(end) = may_begin(&cx, &input).await {
+            return end;
         }
         if let Some(consent) = &input.consent
             && checkpoint.done_attempt == 0

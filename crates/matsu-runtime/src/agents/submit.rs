@@ -3,9 +3,10 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, NewJob, Priority};
-use matsu_core::limits::JOB_INPUT_BYTES_MAX;
+use matsu_core::limits::{DELAY_MAX, JOB_INPUT_BYTES_MAX};
 use matsu_core::ports::agent::{CheckedRun, RunRefusal, RunWish};
 use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
@@ -25,6 +26,10 @@ pub struct RunOptions {
     pub idempotency_key: Option<String>,
     /// What the key stands for: everything that was asked.
     pub body: String,
+    /// Tasks that must be over before it begins.
+    pub depends_on: Vec<TaskId>,
+    /// It does not begin earlier.
+    pub run_at: Option<Timestamp>,
     /// The task whose run asks for this one.
     pub parent: Option<TaskId>,
 }
@@ -88,7 +93,10 @@ impl Runtime {
         // A run that names no conversation has one under its task's id, so that it can be resumed all the same.
         let conversation = |id: &TaskId, agent: &str| if alone { id.to_string() } else { format!("{id}.{agent}") };
         let is_named = runs.first().is_some_and(|run| !run.input.session.is_empty());
+        self.check_dependencies(owner, &options.depends_on, options.parent.as_ref()).await?;
         for run in &mut runs {
+            run.input.depends_on.clone_from(&options.depends_on);
+            run.input.not_before = options.run_at.filter(|at| *at > now).map(Timestamp::as_millis);
             if run.input.session.is_empty() {
                 run.input.session = conversation(&id, &run.input.agent);
             }
@@ -114,6 +122,7 @@ impl Runtime {
             budget: Vec::new(),
             assignee: presence.map(|presence| presence.agent_id.to_string()),
             parent_id: options.parent.clone(),
+            depends_on: options.depends_on.clone(),
             jobs,
             idempotency: key(owner, &options),
             created_at: now,
@@ -126,7 +135,7 @@ impl Runtime {
     }
 }
 
-fn job(input: &RunInput, priority: Priority, now: matsu_core::clock::Timestamp) -> Result<NewJob, TaskError> {
+fn job(input: &RunInput, priority: Priority, now: Timestamp) -> Result<NewJob, TaskError> {
     let input_json = serde_json::to_string(input).map_err(|error| TaskError::Invalid(error.to_string()))?;
     if input_json.len() > JOB_INPUT_BYTES_MAX {
         let message =
@@ -140,7 +149,7 @@ fn job(input: &RunInput, priority: Priority, now: matsu_core::clock::Timestamp) 
         slot: Slot::AgentCli,
         input_json,
         cause_id: None,
-        run_at: now,
+        run_at: input.not_before.map_or(now, Timestamp::from_millis).min(now.plus(DELAY_MAX)),
         dedupe_key: None,
     })
 }
@@ -167,6 +176,8 @@ fn config(first: &CheckedRun, runs: &[CheckedRun]) -> String {
         "confinement": first.confinement,
         "not_covered": first.not_covered,
         "working_directory": first.shown_directory,
+        "depends_on": first.input.depends_on,
+        "run_at": first.input.not_before.map(|at| Timestamp::from_millis(at).to_string()),
     })
     .to_string()
 }

@@ -283,6 +283,7 @@ impl Runtime {
             budget: Vec::new(),
             assignee: Some(agent.to_string()),
             parent_id: None,
+            depends_on: Vec::new(),
             jobs: Vec::new(),
             idempotency: None,
             created_at: now,
@@ -313,7 +314,8 @@ impl Runtime {
             ..RunWish::default()
         };
         let (tool, priority, idempotency_key, parent) = ("hand_task", Priority::Medium, None, None);
-        let options = RunOptions { tool, priority, idempotency_key, body, parent };
+        let (depends_on, run_at) = (Vec::new(), None);
+        let options = RunOptions { tool, priority, idempotency_key, body, depends_on, run_at, parent };
         match self.start_runs(owner, vec![wish], options).await {
             Ok(started) => Ok(started.inserted.task),
             Err(RunError::Refused(refusal)) => {

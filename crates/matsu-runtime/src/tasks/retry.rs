@@ -88,6 +88,8 @@ impl Runtime {
         }
         comment.clone_into(&mut input.message);
         (input.resume, input.continues, input.verifies) = (true, None, None);
+        // Its branch has what they changed, and its conversation what they came to.
+        (input.depends_on, input.not_before) = (Vec::new(), None);
         let claim = SessionClaim {
             name: input.session.clone(),
             agent: input.agent.clone(),
@@ -111,6 +113,9 @@ impl Runtime {
 
     async fn anew(&self, old: Task, jobs: Vec<NewJob>, now: Timestamp) -> Result<NewTask, TaskError> {
         let budget = self.store().budget(&old.id).await?;
+        // Those that are gone were over.
+        let awaited = self.store().tasks(&old.depends_on()).await?;
+        let depends_on = awaited.into_iter().map(|task| task.id).collect();
         Ok(NewTask {
             id: TaskId::mint(now),
             config_json: settings(&old),
@@ -122,6 +127,7 @@ impl Runtime {
             assignee: old.assignee,
             // The one who started it may have ended long ago.
             parent_id: None,
+            depends_on,
             jobs,
             idempotency: None,
             created_at: now,

@@ -104,6 +104,7 @@ impl Tool for CreateTask {
             budget: vec![line(BudgetUnit::Pages, max_pages), line(BudgetUnit::Seconds, max_seconds)],
             assignee: None,
             parent_id: None,
+            depends_on: Vec::new(),
             jobs: Vec::new(),
             idempotency: idempotency(cx, &input),
             created_at: now,

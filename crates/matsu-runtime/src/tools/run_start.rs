@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
-use matsu_core::limits::CHECK_SECONDS;
+use matsu_core::limits::{CHECK_SECONDS, RUN_AT_MAX};
 use matsu_core::ports::agent::{RunRefusal, RunWish};
 use matsu_core::receipt::{Check, CheckCommand};
 use matsu_core::run::{Isolation, Mode};
@@ -99,6 +100,15 @@ pub struct Shared {
     pub priority: Option<PriorityWord>,
     pub idempotency_key: Option<String>,
     pub body: String,
+    pub depends_on: Vec<String>,
+    pub run_at: Option<String>,
+}
+
+/// When a run that is put off begins.
+fn run_at(text: &str, now: Timestamp) -> Result<Timestamp, ToolError> {
+    let expected = "a time such as 2026-01-31T03:00:00Z or a span such as 2h, at most 30 days ahead";
+    let at = Timestamp::parse_or_span(text, now).filter(|at| at.since(now) <= RUN_AT_MAX);
+    at.ok_or_else(|| ToolError::param("run_at", expected, text, format!("run_at must be {expected}, got {text}")))
 }
 
 /// A handle, and the result if it came in time.
@@ -173,6 +183,8 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         priority,
         idempotency_key: shared.idempotency_key.or_else(|| cx.call_key.clone()),
         body: shared.body,
+        depends_on: distinct(shared.depends_on),
+        run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
     };
     let checked = cx.runtime.check_runs(wishes)?;
@@ -190,6 +202,14 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         return Ok(Answer::Deferred(task.id));
     }
     wait(cx, &started, &task.id).await
+}
+
+/// Each once, oldest first.
+fn distinct(ids: Vec<String>) -> Vec<TaskId> {
+    let mut ids: Vec<TaskId> = ids.into_iter().map(TaskId::from_text).collect();
+    ids.sort();
+    ids.dedup();
+    ids
 }
 
 /// Said once the task is stored; it waits in the queue until an agent's slot is free.

@@ -5,6 +5,7 @@ mod parts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::limits::{RESULT_HEAD_BYTES_MAX, RUN_PART_BYTES_MAX};
@@ -178,6 +179,9 @@ impl TaskReport {
             report.elapsed_time = Some((elapsed * 10.0).round() / 10.0);
             report.progress = jobs.iter().find(|job| job.state == JobState::Running).and_then(progress);
         }
+        if task.status == TaskStatus::Queued && report.status_message.is_none() {
+            report.status_message = waits(cx, task, &jobs).await?;
+        }
         let asked = cx.runtime.still_open(&jobs).await?;
         report.question = asked.first().map(QuestionReport::of);
         // An answer is stored, and its run continues as soon as it has a permit.
@@ -310,6 +314,24 @@ impl TaskReport {
         let (end, total) = (end as u64, output.len() as u64);
         self.result = Some(marked(part.to_owned(), end, total, &mut self.next_output_offset));
     }
+}
+
+/// Why a queued task does not begin: other tasks, a time, or what its last attempt said about the next.
+async fn waits(cx: &ToolContext, task: &Task, jobs: &[Job]) -> Result<Option<String>, ToolError> {
+    let before = cx.runtime.store().tasks(&task.depends_on()).await?;
+    let open: Vec<String> = before
+        .iter()
+        .filter(|task| !task.status.is_over())
+        .map(|task| format!("{} ({})", task.id, task.status))
+        .collect();
+    if !open.is_empty() {
+        return Ok(Some(format!("waits for {}", open.join(", "))));
+    }
+    let now = cx.runtime.clock().now();
+    let Some(job) = jobs.iter().find(|job| job.state == JobState::Queued && job.run_at > now) else { return Ok(None) };
+    let input: Option<RunInput> = serde_json::from_str(&job.input_json).ok();
+    let at = input.and_then(|input| input.not_before).map(Timestamp::from_millis).filter(|at| *at > now);
+    Ok(at.map(|at| format!("starts at {at}")).or_else(|| progress(job)))
 }
 
 /// A part says that it is one, and how to read on.

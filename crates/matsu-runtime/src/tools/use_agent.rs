@@ -57,6 +57,11 @@ pub struct Input {
     fallback: Option<Vec<String>>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
+    /// Task ids: starts when all have completed, with their results and changes.
+    #[schemars(length(max = 20))]
+    depends_on: Option<Vec<String>>,
+    /// Start later: RFC 3339 time or span such as 2h.
+    run_at: Option<String>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
     /// A repeated call with the same key returns the first task.
@@ -86,6 +91,8 @@ impl Tool for UseAgent {
             priority: input.priority,
             idempotency_key: input.idempotency_key.clone(),
             body: serde_json::to_string(&input).unwrap_or_default(),
+            depends_on: input.depends_on.clone().unwrap_or_default(),
+            run_at: input.run_at.clone(),
         };
         let wish = RunWish {
             agent: input.cli_name,

@@ -38,6 +38,11 @@ pub struct Input {
     /// How often a failed check goes back to its agent (default 0).
     #[schemars(range(max = 5))]
     retries: Option<u32>,
+    /// Task ids: starts when all have completed, with their results and changes.
+    #[schemars(length(max = 20))]
+    depends_on: Option<Vec<String>>,
+    /// Start later: RFC 3339 time or span such as 2h.
+    run_at: Option<String>,
     /// Order in the queue (default medium).
     priority: Option<PriorityWord>,
     /// A repeated call with the same key returns the first task.
@@ -65,6 +70,8 @@ impl Tool for UseAgents {
             priority: input.priority,
             idempotency_key: input.idempotency_key.clone(),
             body: serde_json::to_string(&input).unwrap_or_default(),
+            depends_on: input.depends_on.clone().unwrap_or_default(),
+            run_at: input.run_at.clone(),
         };
         let wish = run_start::wish_of(cx)?;
         let wishes = names.into_iter().map(|agent| RunWish {

@@ -76,6 +76,7 @@ pub fn task(clock: &Clock, kind: TaskKind, jobs: Vec<NewJob>) -> NewTask {
         budget: Vec::new(),
         assignee: None,
         parent_id: None,
+        depends_on: Vec::new(),
         jobs,
         idempotency: None,
         created_at: now,

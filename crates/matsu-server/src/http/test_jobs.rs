@@ -81,6 +81,7 @@ async fn make(State(app): State<App>, caller: Caller, Json(body): Json<MakeBody>
         budget: Vec::new(),
         assignee: None,
         parent_id: None,
+        depends_on: Vec::new(),
         jobs: jobs.collect(),
         idempotency,
         created_at: now,

@@ -31,6 +31,7 @@ const DELETE_ANSWERS: Sql =
 const FORGET_SESSIONS: Sql = Sql::both("DELETE FROM agent_sessions WHERE updated_at < $1");
 const DELETE_JOBS: Sql = Sql::both("DELETE FROM jobs WHERE task_id = $1");
 const DELETE_BUDGETS: Sql = Sql::both("DELETE FROM budgets WHERE task_id = $1");
+const DELETE_DEPENDENCIES: Sql = Sql::both("DELETE FROM task_dependencies WHERE task_id = $1");
 const DELETE_TASK: Sql = Sql::both("DELETE FROM tasks WHERE id = $1");
 const FORGET: Sql = Sql::both(
     "DELETE FROM tombstones WHERE id IN \
@@ -70,6 +71,7 @@ impl Transition for Expire {
             tx.run(&DELETE_ANSWERS, params![&task.id]).await?;
             tx.run(&DELETE_JOBS, params![&task.id]).await?;
             tx.run(&DELETE_BUDGETS, params![&task.id]).await?;
+            tx.run(&DELETE_DEPENDENCIES, params![&task.id]).await?;
             tx.run(&DELETE_TASK, params![&task.id]).await?;
             let revision = task.revision + 1;
             append_change(tx, Topic::task(&task.id), ChangeKind::TaskExpired, revision, rule.now).await?;

@@ -7,6 +7,7 @@ use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::ports::store::{InsertedTask, StoreError};
 use matsu_core::task::{IdempotencyKey, JobCounts, NewTask, Task, TaskKind, TaskStatus};
 
+use super::dependencies;
 use super::enqueue::insert_jobs;
 use super::ledger::{Ledger, append_change, closed};
 use crate::sql::{QUICK_MAX, Row, Sql, Transition, Tx, params};
@@ -45,6 +46,7 @@ impl Transition for NewTask {
         {
             return Ok(existing);
         }
+        let waits = dependencies::insert(tx, self).await?;
         let depth = match &self.parent_id {
             None => 0,
             Some(parent) => depth_below(tx, parent).await?,
@@ -74,6 +76,9 @@ impl Transition for NewTask {
             tx.run(&INSERT_BUDGET, params![&self.id, line.unit.as_str(), line.limit, line.used]).await?;
         }
         insert_jobs(tx, Some(&self.id), &self.jobs, self.created_at).await?;
+        if waits {
+            dependencies::hold_jobs(tx, &self.id).await?;
+        }
         append_change(tx, Topic::task(&self.id), ChangeKind::TaskCreated, 1, self.created_at).await?;
         if let (Some(agent), Some(project)) = (&self.assignee, &self.project_id) {
             // Whoever it is given to may be waiting for something to do.
@@ -124,6 +129,7 @@ impl Stored for NewTask {
             finished_at: None,
             first_read_at: None,
             reviews: Vec::new(),
+            is_awaited: false,
             seq,
         }
     }

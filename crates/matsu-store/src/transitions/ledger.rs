@@ -13,6 +13,7 @@ use matsu_core::notify::NoticeEvent;
 use matsu_core::ports::store::StoreError;
 use matsu_core::task::{Stop, StopMode, StopReason, Task, TaskStatus, check_transition, status_from_jobs};
 
+use super::dependencies;
 use super::notify;
 use super::rows::{self, task_columns};
 use crate::sql::{Row, Sql, Tx, params};
@@ -143,6 +144,12 @@ impl Ledger {
             if let Some(event) = NoticeEvent::of_end(entry.status, &entry.task) {
                 let key = format!("{event}:{}", entry.task.revision);
                 notify::add(tx, &entry.task, event, &key, now).await?;
+            }
+        }
+        for entry in self.entries.values() {
+            let task = &entry.task;
+            if task.is_awaited && task.status.is_over() && !entry.status.is_over() {
+                dependencies::release(tx, &task.id, now).await?;
             }
         }
         Ok(self.entries.into_values().map(|entry| entry.task).collect())

@@ -14,7 +14,7 @@ macro_rules! task_columns {
         "seq, id, kind, owner, project_id, title, status, status_message, held_by, revision, finished_revision, \
          attention_revision, config_json, assignee, parent_id, depth, n_queued, n_running, n_awaiting_auth, \
          n_awaiting_input, n_completed, n_failed, n_cancelled, stop_mode, stop_reason, stop_requested_at, \
-         created_at, updated_at, finished_at, first_read_at, review_json"
+         created_at, updated_at, finished_at, first_read_at, review_json, is_awaited"
     };
 }
 
@@ -71,6 +71,7 @@ pub fn task(row: &Row) -> Result<Task, StoreError> {
         finished_at: c.opt_time()?,
         first_read_at: c.opt_time()?,
         reviews: reviews(c.opt_text()?)?,
+        is_awaited: c.int()? != 0,
     })
 }
 

@@ -109,6 +109,7 @@ impl TestStore {
             budget: Vec::new(),
             assignee: None,
             parent_id: None,
+            depends_on: Vec::new(),
             jobs: Vec::new(),
             idempotency: None,
             created_at: self.now(),

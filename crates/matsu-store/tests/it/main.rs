@@ -51,6 +51,7 @@ on_every_backend! {
         a_resumed_wait_runs_again,
         a_finished_agent_task_expires_with_a_tombstone,
         a_decision_about_changes_is_stored_seen_and_taken_back,
+        a_task_starts_when_every_task_before_it_is_over_or_one_has_failed,
         research_never_expires,
         tombstones_go_a_few_at_a_time,
     }

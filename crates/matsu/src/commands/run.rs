@@ -56,6 +56,12 @@ pub struct Run {
     /// Agents to try in order if this one is not available, out of quota or fails its check; separated by commas
     #[arg(long, value_name = "AGENTS", value_delimiter = ',')]
     pub fallback: Vec<String>,
+    /// Start when these tasks have completed, with their results and changes; separated by commas
+    #[arg(long, value_name = "TASKS", value_delimiter = ',')]
+    pub after: Vec<String>,
+    /// Start later: a time such as 2026-01-31T03:00:00Z, or a span such as 2h
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
     /// Print the task's id and return at once
     #[arg(short, long)]
     pub detach: bool,
@@ -66,7 +72,12 @@ const AFTER_TIME: Duration = Duration::from_secs(3);
 
 pub async fn run(cx: &Context, global: &Global, args: Run) -> Result<ExitCode> {
     let (detach, clock) = (args.detach, Clock::system());
-    let until = args.timeout.map(|seconds| clock.instant() + Duration::from_secs(seconds.into()) + AFTER_TIME);
+    // The time of a run that begins later is not counted from now.
+    let begins_now = args.at.is_none() && args.after.is_empty();
+    let until = args
+        .timeout
+        .filter(|_| begins_now)
+        .map(|seconds| clock.instant() + Duration::from_secs(seconds.into()) + AFTER_TIME);
     let client = Client::with_daemon(&cx.config, global).await?;
     if detach && !client.has_daemon() {
         bail!("a task in a store in memory ends with this command; leave --detach out, or use another --store");
@@ -143,6 +154,10 @@ fn wish(args: Run) -> Result<Map<String, Value>> {
         wish.insert("resume".to_owned(), json!(true));
     }
     wish.extend(args.timeout.map(|seconds| ("timeout".to_owned(), json!(seconds))));
+    wish.extend(args.at.map(|at| ("run_at".to_owned(), json!(at))));
+    if !args.after.is_empty() {
+        wish.insert("depends_on".to_owned(), json!(args.after));
+    }
     if !args.fallback.is_empty() {
         wish.insert("fallback".to_owned(), json!(args.fallback));
     }

@@ -6,6 +6,7 @@ mod built_in;
 mod chaos;
 pub mod connect_back;
 mod definitions;
+mod dependencies;
 mod endings;
 mod faults;
 pub mod figures;

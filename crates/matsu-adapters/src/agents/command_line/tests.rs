@@ -26,6 +26,8 @@ fn input(agent: &str) -> RunInput {
         retries: 0,
         fallback: Vec::new(),
         consent: None,
+        depends_on: Vec::new(),
+        not_before: None,
         verifies: None,
     }
 }

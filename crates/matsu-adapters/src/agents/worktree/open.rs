@@ -11,6 +11,7 @@ use super::accept::{Expected, Quarantine};
 use super::source::{Source, with_flags};
 use super::{Note, RESULT, Worktree, name, read_note, save_note};
 use crate::agents::confinement::Confiner;
+use matsu_core::run::Changes;
 
 /// A tree as it is wanted.
 pub struct OpenWish<'a> {
@@ -22,6 +23,8 @@ pub struct OpenWish<'a> {
     pub task: Option<&'a str>,
     pub message: &'a str,
     pub earlier: Option<Earlier>,
+    /// What other runs have changed and this one begins with.
+    pub onto: &'a [Changes],
     pub marker: String,
     /// Git works on the tree inside a confinement only.
     pub confiner: Arc<Confiner>,
@@ -157,6 +160,12 @@ impl Git {
                 (note.base, note.has_uncommitted) = (commit.clone(), true);
                 start = Some(commit);
             }
+        }
+        if earlier.is_none()
+            && let Some(joined) = self.join(cell, &wish.path, &note, start.as_deref(), wish.onto).await?
+        {
+            note.base.clone_from(&joined);
+            start = Some(joined);
         }
         let made = self.check_out(cell, &wish.path, &note, start.as_deref()).await?;
         if start.is_none() {
@@ -310,18 +319,18 @@ pub async fn fetch_into(
     if done.code == Some(0) { Ok(()) } else { Err(words(&done)) }
 }
 
-fn words(done: &Done) -> String {
+pub(super) fn words(done: &Done) -> String {
     matsu_core::job::end::clip(done.stderr.trim(), 1_000)
 }
 
-fn script_env(git: &Git, more: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
+pub(super) fn script_env(git: &Git, more: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
     let mut env = git.environment(Whose::Ours);
     env.extend(with_flags());
     env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     env
 }
 
-fn sh<'a>(
+pub(super) fn sh<'a>(
     script: &str,
     mut env: std::collections::BTreeMap<String, String>,
     directory: &'a Path,

@@ -55,6 +55,7 @@ fn task(status: TaskStatus) -> Task {
         finished_at: None,
         first_read_at: None,
         reviews: Vec::new(),
+        is_awaited: false,
         seq: 1,
     }
 }

@@ -32,6 +32,7 @@ fn running() -> Task {
         finished_at: None,
         first_read_at: None,
         reviews: Vec::new(),
+        is_awaited: false,
         seq: 1,
     }
 }

@@ -1,12 +1,13 @@
 //! Tasks: stored, listed, steered, expired.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::job::{JobEnd, JobKind};
+use matsu_core::job::{JobEnd, JobKind, Retry};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
@@ -14,7 +15,9 @@ use matsu_core::ports::store::{
     TaskLookup,
 };
 use matsu_core::principal::Principal;
-use matsu_core::task::{IdempotencyKey, Review, ReviewState, StopMode, StopReason, TaskKind, TaskStatus};
+use matsu_core::task::{
+    IdempotencyKey, NewTask, Review, ReviewState, StopMode, StopReason, Task, TaskKind, TaskStatus,
+};
 
 use crate::harness::{TestStore, lease};
 
@@ -399,4 +402,42 @@ pub async fn tombstones_go_a_few_at_a_time(t: TestStore) {
         gone.push(t.store.expire_tasks(rule(&t), 2).await.unwrap().tombstones);
     }
     assert_eq!(gone, [2, 1, 0]);
+}
+
+pub async fn a_task_starts_when_every_task_before_it_is_over_or_one_has_failed(t: TestStore) {
+    let (one, two) = (t.agent(1).await, t.agent(1).await);
+    let after = |ids: &[&TaskId]| NewTask {
+        jobs: vec![t.new_job(JobKind::Noop)],
+        depends_on: ids.iter().map(|id| (*id).clone()).collect(),
+        ..t.new_task(TaskKind::Agent)
+    };
+    let both = t.insert(after(&[&one.id, &two.id])).await;
+    let second = t.insert(after(&[&two.id])).await;
+    let unknown = TaskId::from_text("task_none");
+    assert!(matches!(t.store.insert_task(after(&[&unknown])).await, Err(StoreError::NotFound { .. })));
+    let jobs = t.claim(10).await;
+    assert_eq!(jobs.len(), 2, "those that wait are not claimed: {jobs:?}");
+    // A pause and its end do not start it.
+    for to in [Steer::Pause, Steer::Resume] {
+        let by = Principal::local_user();
+        let steer = SetStatus { task_id: both.id.clone(), to, by, message: None, now: t.now() };
+        t.store.set_status(steer).await.unwrap();
+    }
+    assert_eq!(t.claim(10).await.len(), 0);
+    let of = |task: &Task| jobs.iter().find(|job| job.task_id.as_ref() == Some(&task.id)).unwrap();
+    t.complete(of(&one)).await.unwrap();
+    assert_eq!(t.claim(10).await.len(), 0, "one is over, the other is not");
+    t.complete(of(&two)).await.unwrap();
+    let started: HashSet<_> = t.claim(10).await.into_iter().filter_map(|job| job.task_id).collect();
+    assert_eq!(started, HashSet::from([both.id.clone(), second.id]));
+    // What is over already is not waited for; one that fails is reason enough to look.
+    let late = t.insert(after(&[&one.id])).await;
+    assert_eq!(t.claim_one().await.task_id, Some(late.id));
+    let (fails, goes_on) = (t.agent(1).await, t.agent(1).await);
+    let waits = t.insert(after(&[&fails.id, &goes_on.id])).await;
+    let jobs = t.claim(10).await;
+    let failing = jobs.iter().find(|job| job.task_id.as_ref() == Some(&fails.id)).unwrap();
+    let end = JobEnd::Failed { code: "X".to_owned(), message: "x".to_owned(), retry: Retry::Never, output_json: None };
+    t.finish(&lease(failing), end).await.unwrap();
+    assert_eq!(t.claim_one().await.task_id, Some(waits.id));
 }

@@ -1,0 +1,98 @@
+//! What several runs have changed, put together in one commit: the tree that a run begins with which comes after them.
+//! Only what each of them changed itself (`base..head`) is taken; the user's unfinished work comes from the user's tree.
+
+use std::path::Path;
+
+use matsu_core::run::Changes;
+
+use super::super::confined::{Cell, View, confined};
+use super::super::git::{Call, Git, Whose};
+use super::Note;
+use super::open::{script_env, sh, words};
+
+/// Exits with 3 where two changes touch the same lines, and prints the head and the files.
+const JOIN: &str = r#"
+set -eu
+start=$START
+for pair in $PAIRS; do
+  base=${pair%%:*}
+  head=${pair##*:}
+  if [ -z "$start" ] || [ "$(git rev-parse "$start^{tree}")" = "$(git rev-parse "$base^{tree}")" ]; then
+    start=$head
+    continue
+  fi
+  code=0
+  tree=$(git merge-tree --write-tree --name-only --no-messages --merge-base="$base" "$start" "$head") || code=$?
+  if [ "$code" = 1 ]; then
+    printf '%s\n%s\n' "$head" "$tree"
+    exit 3
+  fi
+  [ "$code" = 0 ] || exit "$code"
+  start=$(echo "Changes of $head" | git commit-tree "$tree" -p "$start" -p "$head")
+done
+printf '%s' "$start"
+"#;
+
+/// Files of a conflict that are named.
+const NAMES_MAX: usize = 10;
+
+impl Git {
+    /// The commit with these changes on the start. `None`: there are none for this repository.
+    ///
+    /// # Errors
+    /// The changes conflict, or are gone.
+    pub(super) async fn join(
+        &self,
+        cell: &Cell,
+        tree: &Path,
+        note: &Note,
+        start: Option<&str>,
+        onto: &[Changes],
+    ) -> Result<Option<String>, String> {
+        let here: Vec<&Changes> =
+            onto.iter().filter(|changes| Path::new(&changes.repository) == note.repository).collect();
+        if here.is_empty() {
+            return Ok(None);
+        }
+        for commit in here.iter().flat_map(|changes| [&changes.base, &changes.head]) {
+            let name = format!("{commit}^{{commit}}");
+            let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+            if !note.format.is_object(commit) || self.line(Call::new(Whose::Users, &note.common, &args)).await.is_err()
+            {
+                return Err(format!(
+                    "commit {commit} of a task that this one depends on is not in the repository any more"
+                ));
+            }
+        }
+        let pairs: Vec<String> = here.iter().map(|changes| format!("{}:{}", changes.base, changes.head)).collect();
+        let mut env = script_env(self, &[("START", start.unwrap_or_default()), ("PAIRS", &pairs.join(" "))]);
+        for who in ["AUTHOR", "COMMITTER"] {
+            env.insert(format!("GIT_{who}_NAME"), "Matsu".to_owned());
+            env.insert(format!("GIT_{who}_EMAIL"), "matsu@localhost".to_owned());
+        }
+        let view = View { read: note.lenders(), write: vec![tree.to_owned()] };
+        let done = confined(cell, sh(JOIN, env, tree, 100_000, None), view).await?;
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        match done.code {
+            Some(0) if note.format.is_object(&said) => Ok(Some(said)),
+            Some(3) => Err(conflict(&here, &said)),
+            _ => Err(format!(
+                "the changes of the tasks that this one depends on cannot be put together: {}",
+                words(&done)
+            )),
+        }
+    }
+}
+
+/// The head, the tree with the conflict, and the files.
+fn conflict(all: &[&Changes], said: &str) -> String {
+    let mut lines = said.lines();
+    let head = lines.next().unwrap_or_default();
+    let branch = all.iter().find(|changes| changes.head == head).map_or(head, |changes| changes.branch.as_str());
+    let files: Vec<&str> = lines.skip(1).filter(|line| !line.is_empty()).take(NAMES_MAX).collect();
+    format!(
+        "the tasks that this one depends on changed the same lines, or yours: branch {branch} conflicts in {}. Put them \
+         together first, or start this one after fewer of them",
+        files.join(", ")
+    )
+}
