@@ -38,6 +38,12 @@ impl Topic {
         Self("outbox".to_owned())
     }
 
+    /// A schedule was added, changed or fired.
+    #[must_use]
+    pub fn schedules() -> Self {
+        Self("schedules".to_owned())
+    }
+
     /// Whatever is published, on any topic.
     #[must_use]
     pub fn everything() -> Self {

@@ -62,6 +62,10 @@ macro_rules! ids {
 }
 
 ids! {
+    /// Work that starts by itself.
+    ScheduleId = "sched_";
+    /// One time of a schedule.
+    FiringId = "fire_";
     /// What a handle names.
     TaskId = "task_";
     /// One run of one process on one store; new at every start.

@@ -27,6 +27,7 @@ pub mod receipt;
 pub mod redaction;
 pub mod research;
 pub mod run;
+pub mod schedule;
 pub mod secret;
 pub mod session;
 pub mod slot;

@@ -96,6 +96,11 @@ limits! {
     OPEN_TASKS_LISTED_MAX: u32 = 20, "tasks that a call without ids lists";
     INLINE_WAIT: Duration = Duration::from_secs(3), "a wait that takes longer becomes a native task, where the client has them";
     NATIVE_WAIT_MAX: Duration = Duration::from_secs(24 * 3600), "a wait that became a native task ends after this long";
+    FIRINGS_KEPT: u32 = 100, "times of one schedule whose outcome is remembered";
+    FIRING_LEASE: Duration = Duration::from_secs(60), "a time of a schedule that a node has taken is another node's after this time";
+    SCHEDULE_GAP_MIN: Duration = Duration::from_secs(60), "a schedule fires at most once in this time";
+    SCHEDULE_LATE: Duration = Duration::from_secs(60), "a time of a schedule that passed longer ago was missed";
+    SCHEDULES_MAX: u32 = 200, "schedules of one user";
     LIST_PAGE_MAX: u32 = 200, "rows of one page of a list";
     TASKS_PER_WAIT_MAX: usize = 50, "handles that one call may wait for";
     CHANGES_KEPT: Duration = Duration::from_secs(24 * 3600), "change events can be resumed this far back";

@@ -14,6 +14,7 @@ pub mod options;
 pub mod queue;
 pub mod research;
 pub mod runtime;
+pub mod schedules;
 pub mod sessions;
 pub mod snapshots;
 pub mod status;

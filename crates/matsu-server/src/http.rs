@@ -14,6 +14,7 @@ mod openapi;
 mod projects;
 mod research;
 mod reviews;
+mod schedules;
 mod session;
 mod sessions;
 mod summary;
@@ -73,6 +74,7 @@ fn api() -> Resource {
         .merge(session::routes())
         .merge(doctor::routes())
         .merge(projects::routes())
+        .merge(schedules::routes())
         .merge(sessions::routes())
         .merge(chats::routes())
         .merge(model_chats::routes())

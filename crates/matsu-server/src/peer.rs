@@ -180,7 +180,7 @@ async fn first_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> io::Result<Strin
 
 /// What the kernel says about the process that connected.
 pub async fn ancestry(app: &App, stream: &UnixStream) -> Ancestry {
-    let Some(mut pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return Ancestry::Clear };
+    let Some(pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return Ancestry::Clear };
     // Zero: it is outside of what this process can see, as when the socket is shared with another container.
     if pid == 0 || !std::path::Path::new("/proc/self/stat").exists() {
         return Ancestry::Clear;

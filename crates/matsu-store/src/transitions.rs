@@ -39,6 +39,7 @@ pub mod rows;
 pub mod run_answers;
 pub mod run_output;
 pub mod run_sessions;
+pub mod schedules;
 pub mod session_rows;
 pub mod sessions;
 pub mod spending;

@@ -44,6 +44,7 @@ mod result;
 mod retry;
 mod review;
 mod run;
+mod schedule;
 mod serve;
 mod service;
 mod setup;
@@ -138,6 +139,9 @@ pub enum Command {
     /// Messages to you about your tasks: try the channels
     #[command(subcommand)]
     Notify(notify::NotifyCommand),
+    /// Work that starts by itself: add, list, pause, remove
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -263,6 +267,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Connect(args) => connect::run(&quiet(&global)?, &global, &args),
         Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Chat(args) => chat::run(&quiet(&global)?, &global, args).await,
+        Command::Schedule(what) => schedule::run(&quiet(&global)?, &global, what).await,
         Command::Notify(what) => notify::run(&quiet(&global)?, &what).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),

@@ -15,6 +15,7 @@ pub mod nodes;
 pub mod notifications;
 pub mod notify;
 pub mod runs;
+pub mod schedules;
 pub mod sessions;
 pub mod spending;
 pub mod tasks;
@@ -52,6 +53,7 @@ pub use runs::{
     AgentSession, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, RunStore,
     SessionClaim, SessionNote,
 };
+pub use schedules::ScheduleStore;
 pub use sessions::{
     EndSession, NewSession, Report, Reported, SessionFilter, SessionKey, SessionStore, Standing, WantedFor,
 };
@@ -86,6 +88,7 @@ pub trait Store:
     + SessionStore
     + NotificationStore
     + NotifyStore
+    + ScheduleStore
     + TurnStore
     + TranscriptStore
     + Send

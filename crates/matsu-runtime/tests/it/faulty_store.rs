@@ -2,6 +2,7 @@
 
 mod notify;
 mod research;
+mod schedules;
 mod sessions;
 mod transcripts;
 

@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0018_notify.sql"),
     include_str!("../../migrations/postgres/0019_reviews.sql"),
     include_str!("../../migrations/postgres/0020_dependencies.sql"),
+    include_str!("../../migrations/postgres/0021_schedules.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

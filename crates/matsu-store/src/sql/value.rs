@@ -5,8 +5,9 @@ use std::error::Error;
 use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{
-    AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FragmentId, JobId, MessageId, NodeId,
-    NoticeId, NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, SessionId, TaskId, TokenId,
+    AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FiringId, FragmentId, JobId, MessageId,
+    NodeId, NoticeId, NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, ScheduleId, SessionId, TaskId,
+    TokenId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -123,7 +124,9 @@ from_text_newtypes!(
     ChatId,
     MessageId,
     NotificationId,
-    NoticeId
+    NoticeId,
+    ScheduleId,
+    FiringId
 );
 
 /// SQLite runs a statement once per row.

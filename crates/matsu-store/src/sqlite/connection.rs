@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0016_notify.sql"),
     include_str!("../../migrations/sqlite/0017_reviews.sql"),
     include_str!("../../migrations/sqlite/0018_dependencies.sql"),
+    include_str!("../../migrations/sqlite/0019_schedules.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -11,6 +11,7 @@ pub mod queue;
 pub mod recovery;
 pub mod runs;
 pub mod scarce;
+pub mod schedules;
 pub mod sessions;
 pub mod stopping;
 pub mod tasks;

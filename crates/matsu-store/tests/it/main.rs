@@ -220,6 +220,11 @@ on_every_backend! {
         a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies,
         a_code_is_used_once_in_its_channel_and_one_node_reads_answers,
     }
+    schedules {
+        a_time_fires_once_over_all_nodes,
+        a_firing_of_a_node_that_died_is_taken_again_and_settled_once,
+        schedules_are_their_owners_and_found_by_name,
+    }
     tokens {
         a_token_is_found_by_its_hash_until_it_is_revoked,
         a_live_name_is_taken,

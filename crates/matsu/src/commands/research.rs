@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::export::{all_claims, narrative};
 use super::{Context, field, print_json};
@@ -37,6 +37,12 @@ pub struct Research {
     pub out: Option<PathBuf>,
 }
 
+impl Research {
+    fn searches(&self) -> Vec<String> {
+        if self.queries.is_empty() { vec![self.question.clone()] } else { self.queries.clone() }
+    }
+}
+
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;
 
@@ -64,6 +70,13 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
 }
 
 async fn begin(client: &Client, args: &Research) -> Result<String> {
+    let (body, _) = wish(args)?;
+    let made = client.post("/api/v1/tasks", Value::Object(body)).await?;
+    queue(client, field(&made, "task_id"), args).await
+}
+
+/// The body of the request that begins a task, and its searches.
+pub fn wish(args: &Research) -> Result<(Map<String, Value>, Vec<String>)> {
     let mut config = json!({});
     if !args.engines.is_empty() {
         config["engines"] = json!(args.engines);
@@ -79,15 +92,15 @@ async fn begin(client: &Client, args: &Research) -> Result<String> {
             Ok(folder.display().to_string())
         })
         .collect::<Result<_>>()?;
-    let body = json!({ "kind": "research", "query": args.question, "config": config, "folders": folders });
-    let made = client.post("/api/v1/tasks", body).await?;
-    queue(client, field(&made, "task_id"), args).await
+    let body =
+        [("kind", json!("research")), ("query", json!(args.question)), ("config", config), ("folders", json!(folders))];
+    Ok((body.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(), args.searches()))
 }
 
 /// Hands the searches over to a task; one that has ended because it was done goes on.
 async fn queue(client: &Client, task: String, args: &Research) -> Result<String> {
-    let queries = if args.queries.is_empty() { vec![args.question.clone()] } else { args.queries.clone() };
-    client.post(&format!("/api/v1/tasks/{}/searches", segment(&task)), json!({ "queries": queries })).await?;
+    let body = json!({ "queries": args.searches() });
+    client.post(&format!("/api/v1/tasks/{}/searches", segment(&task)), body).await?;
     Ok(task)
 }
 

@@ -137,7 +137,8 @@ fn code(followed: &Followed, status: &str) -> ExitCode {
     }
 }
 
-fn wish(args: Run) -> Result<Map<String, Value>> {
+/// The body of the request that starts it.
+pub fn wish(args: Run) -> Result<Map<String, Value>> {
     let mut message = args.message;
     if message == "-" {
         message.clear();

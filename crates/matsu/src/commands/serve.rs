@@ -11,7 +11,7 @@ use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::ProbeDepth;
-use matsu_runtime::{Service, Workers, notify};
+use matsu_runtime::{Service, Workers, notify, schedules};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, doors};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -122,6 +122,8 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
     let (notified, channels) = (app.clone(), compose::channels(&config));
     beside.spawn(async move { notify::run(notified.runtime(), &channels, notified.shutdown()).await });
+    let scheduled = app.clone();
+    beside.spawn(async move { schedules::run(scheduled.runtime(), scheduled.shutdown()).await });
     let idle_exit = args.idle_exit.map(Duration::from_secs);
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");

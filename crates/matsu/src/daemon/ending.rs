@@ -68,7 +68,11 @@ pub async fn is_idle(app: &App, after: Duration) -> bool {
     if app.runtime().clock().instant() - since < after {
         return false;
     }
-    answers(app) == 0 && matches!(app.runtime().store().unfinished_jobs().await, Ok(0))
+    let store = app.runtime().store();
+    // A schedule is fired by the daemon only.
+    answers(app) == 0
+        && matches!(store.unfinished_jobs().await, Ok(0))
+        && matches!(store.next_schedule_at().await, Ok(None))
 }
 
 /// Answers of models under way.

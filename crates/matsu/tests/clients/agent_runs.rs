@@ -23,6 +23,7 @@ mod receipts;
 mod recovery;
 mod refusals;
 mod repositories;
+mod schedules;
 mod secrets;
 mod sessions;
 mod starting;

@@ -85,6 +85,11 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("read_session", Gets::Own),
     ("log_out", Gets::Own),
     ("read_doctor", Gets::Refused),
+    ("list_schedules", Gets::EmptyList),
+    ("add_schedule", Gets::Own),
+    ("pause_schedule", Gets::Nothing),
+    ("remove_schedule", Gets::Nothing),
+    ("list_firings", Gets::Nothing),
     ("list_projects", Gets::EmptyList),
     ("make_project", Gets::Refused),
     ("list_named_agents", Gets::EmptyList),
@@ -143,6 +148,7 @@ struct Ids {
     agent_chat: String,
     session: String,
     token: String,
+    schedule: String,
     stream: String,
 }
 
@@ -173,12 +179,14 @@ impl Stage {
         let rule = json!({ "action": "domain_block", "domain_pattern": format!("{MARK}.example.org"), "reason": MARK });
         api.post("/api/v1/feedback", &rule);
         let token = text(&api.post("/api/v1/tokens", &json!({ "name": MARK }))["token"]["id"]);
+        let plan = json!({ "name": MARK, "cron": "0 7 1 1 *", "research": { "query": MARK }, "searches": [MARK] });
+        let schedule = text(&api.post("/api/v1/schedules", &plan)["schedule_id"]);
         home.run_json(&["user", "add", "bob"]);
         let made = home.run_json(&["token", "new", "bob's", "--user", "bob", "--role", "member"]);
         let member = Api { token: text(&made["secret"]), ..api.clone() };
         let mut events = Events::open(api, "/api/v1/events", &[&format!("Authorization: Bearer {}", api.token)]);
         let stream = text(&events.until("hello", |event| event.name == "hello").data["stream_id"]);
-        let ids = Ids { task, research, chat, agent_chat, session, token, stream };
+        let ids = Ids { task, research, chat, agent_chat, session, token, schedule, stream };
         Self { _home: home, daemon, member, ids, _events: events }
     }
 
@@ -194,6 +202,7 @@ impl Stage {
             Some("chats") => (self.ids.chat.as_str(), "chat_00000000000000000000000000"),
             Some("sessions") => (self.ids.session.as_str(), "sess_00000000000000000000000000"),
             Some("tokens") => (self.ids.token.as_str(), "tok_00000000000000000000000000"),
+            Some("schedules") => (self.ids.schedule.as_str(), "sched_00000000000000000000000000"),
             Some("events") => (self.ids.stream.as_str(), "stream_00000000000000000000000000"),
             Some("users") => ("bob", "unknown"),
             Some("tools") => ("get_task_status", "get_task_status"),
@@ -210,8 +219,8 @@ impl Stage {
     /// Nothing of the owner's shows, whatever the answer is.
     #[track_caller]
     fn assert_clean(&self, what: &str, body: &str) {
-        let Ids { task, research, chat, agent_chat, session, token, stream } = &self.ids;
-        let ids = [task, research, chat, agent_chat, session, token, stream];
+        let Ids { task, research, chat, agent_chat, session, token, schedule, stream } = &self.ids;
+        let ids = [task, research, chat, agent_chat, session, token, schedule, stream];
         for known in ids.into_iter().map(String::as_str).chain([MARK, "user:local"]) {
             assert!(!body.contains(known), "{what} shows {known}: {body}");
         }
@@ -233,6 +242,10 @@ fn body_of(operation: &str) -> Option<Value> {
         "roll_back_calibration" => json!({ "source": "lexical", "version": 1, "reason": "x" }),
         "collect_garbage" => json!({ "dry_run": true }),
         "make_token" => json!({ "name": "mine too" }),
+        "add_schedule" => {
+            json!({ "name": "daily", "cron": "0 7 * * *", "research": { "query": "pines" }, "searches": ["pines"] })
+        }
+        "pause_schedule" => json!({ "paused": true }),
         "put_user" => json!({ "name": "eve" }),
         "call_tool" => json!({}),
         "follow_topics" => json!({ "topics": ["queue"] }),

@@ -1,0 +1,130 @@
+//! When a schedule fires next.
+
+use std::time::Duration;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::tz::TimeZone;
+
+use matsu_core::clock::Timestamp;
+use matsu_core::limits::SCHEDULE_GAP_MIN;
+use matsu_core::schedule::Rule;
+
+/// The first time after this one; `None`: never again.
+///
+/// # Errors
+/// The rule cannot be read; says what is expected.
+pub fn next_after(rule: &Rule, after: Timestamp) -> Result<Option<Timestamp>, String> {
+    match rule {
+        Rule::Cron { expression, timezone } => {
+            let cron = cron(expression)?;
+            let now = jiff::Timestamp::from_millisecond(after.as_millis()).map_err(|error| error.to_string())?;
+            let now = now.to_zoned(zone(timezone)?);
+            // The only other refusal is a search that found no time in the years to come.
+            let next = cron.find_next_occurrence(&now, false).ok();
+            Ok(next.map(|next| Timestamp::from_millis(next.timestamp().as_millisecond())))
+        }
+        Rule::Every { seconds } if Duration::from_secs(*seconds) < SCHEDULE_GAP_MIN => {
+            Err(format!("every {seconds} seconds is too often: at least {} are needed", SCHEDULE_GAP_MIN.as_secs()))
+        }
+        Rule::Every { seconds } => Ok(Some(after.plus(Duration::from_secs(*seconds)))),
+        Rule::At { at } => Ok(Some(*at).filter(|at| *at > after)),
+    }
+}
+
+fn cron(expression: &str) -> Result<Cron, String> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser.parse(expression).map_err(|error| {
+        format!(
+            "the cron expression {expression:?} cannot be read: {error} Expected are five fields, minute hour day month \
+             weekday, such as \"0 7 * * 1-5\""
+        )
+    })
+}
+
+fn zone(name: &str) -> Result<TimeZone, String> {
+    let unknown = |_| format!("the time zone {name:?} is not known; expected is a name such as Europe/Berlin or UTC");
+    TimeZone::get(name).map_err(unknown)
+}
+
+/// A point in time as a person writes it: RFC 3339, or a date and a time in a zone.
+///
+/// # Errors
+/// It is neither.
+pub fn point(text: &str, timezone: &str) -> Result<Timestamp, String> {
+    if let Some(at) = Timestamp::parse(text) {
+        return Ok(at);
+    }
+    let civil: jiff::civil::DateTime = text.trim().replace(' ', "T").parse().map_err(|_| {
+        format!("the time {text:?} cannot be read; expected is a date and a time, such as \"2030-01-31 07:00\"")
+    })?;
+    let zoned = civil.to_zoned(zone(timezone)?).map_err(|error| error.to_string())?;
+    Ok(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn berlin(expression: &str) -> Rule {
+        Rule::Cron { expression: expression.to_owned(), timezone: "Europe/Berlin".to_owned() }
+    }
+
+    fn times(rule: &Rule, from: &str, count: usize) -> Vec<String> {
+        let mut now = at(from);
+        let mut times = Vec::new();
+        for _ in 0..count {
+            now = next_after(rule, now).unwrap().unwrap();
+            times.push(now.to_string());
+        }
+        times
+    }
+
+    #[test]
+    fn an_hour_of_the_day_stays_the_same_when_the_clocks_change() {
+        let seven = berlin("0 7 * * *");
+        let spring = times(&seven, "2026-03-27T12:00:00Z", 3);
+        assert_eq!(spring, ["2026-03-28T06:00:00Z", "2026-03-29T05:00:00Z", "2026-03-30T05:00:00Z"]);
+        let autumn = times(&seven, "2026-10-23T12:00:00Z", 3);
+        assert_eq!(autumn, ["2026-10-24T05:00:00Z", "2026-10-25T06:00:00Z", "2026-10-26T06:00:00Z"]);
+    }
+
+    #[test]
+    fn a_time_in_the_gap_or_in_the_repeated_hour_fires_once_a_day() {
+        let half_past_two = berlin("30 2 * * *");
+        let spring = times(&half_past_two, "2026-03-28T12:00:00Z", 2);
+        assert!(spring[0].starts_with("2026-03-29T01:"), "{spring:?}");
+        assert_eq!(spring[1], "2026-03-30T00:30:00Z");
+        let autumn = times(&half_past_two, "2026-10-24T12:00:00Z", 2);
+        assert!(autumn[0].starts_with("2026-10-25T0"), "{autumn:?}");
+        assert_eq!(autumn[1], "2026-10-26T01:30:00Z");
+    }
+
+    #[test]
+    fn rules_that_cannot_be_kept_are_refused_or_never_fire() {
+        let now = at("2026-11-01T00:00:00Z");
+        assert_eq!(next_after(&berlin("0 0 30 2 *"), now), Ok(None), "there is no 30 February");
+        for (rule, expected) in [
+            (berlin("* * * * * *"), "five fields"),
+            (berlin("61 * * * *"), "five fields"),
+            (berlin(""), "five fields"),
+            (Rule::Every { seconds: 59 }, "too often"),
+            (Rule::Cron { expression: "0 7 * * *".to_owned(), timezone: "Mars/Base".to_owned() }, "Europe/Berlin"),
+        ] {
+            let error = next_after(&rule, now).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(next_after(&Rule::At { at: now }, now), Ok(None), "it has passed");
+    }
+
+    #[test]
+    fn a_point_in_time_is_read_in_its_zone() {
+        assert_eq!(point("2026-07-01 07:00", "Europe/Berlin"), Ok(at("2026-07-01T05:00:00Z")));
+        assert_eq!(point("2026-07-01T07:00:00+09:00", "UTC"), Ok(at("2026-06-30T22:00:00Z")));
+        assert!(point("tomorrow", "UTC").unwrap_err().contains("2030-01-31 07:00"));
+    }
+}

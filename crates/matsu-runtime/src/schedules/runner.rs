@@ -1,0 +1,109 @@
+//! The loop that fires schedules. Every node runs it; the store lets one of them have each time.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::change::Topic;
+use matsu_core::limits::{FIRING_LEASE, SAFETY_READ_EVERY, SCHEDULE_LATE};
+use matsu_core::page::PageRequest;
+use matsu_core::schedule::{Firing, FiringOutcome, FiringState, Overlap, Schedule};
+use matsu_core::task::TaskStatus;
+
+use super::{rule, start};
+use crate::runtime::Runtime;
+use crate::tasks::TaskError;
+
+/// Looks are at least this far apart, however many schedules change.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How often work that waits for the work before it is looked at.
+const QUEUED_EVERY: Duration = Duration::from_secs(5);
+
+/// At one look.
+const ROWS_MAX: u32 = 50;
+
+/// Fires schedules until it is cancelled.
+pub async fn run(runtime: &Runtime, until: &CancellationToken) {
+    // Before the first look, so that nothing falls between.
+    let subscription = runtime.hub().subscribe(&[Topic::schedules()]);
+    let work = async {
+        loop {
+            let pause = step(runtime).await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "schedules could not be read; trying again");
+                SAFETY_READ_EVERY
+            });
+            runtime.clock().sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = subscription.woken() => {}
+                () = runtime.clock().sleep(pause) => {}
+            }
+        }
+    };
+    let _ended: Option<()> = until.run_until_cancelled(work).await;
+}
+
+/// Fires what is due and starts what was fired. Returns how long nothing is due.
+async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
+    let now = runtime.clock().now();
+    for schedule in runtime.store().due_schedules(now, ROWS_MAX).await? {
+        fire(runtime, &schedule).await?;
+    }
+    for (firing, schedule) in runtime.store().take_firings(now, now.plus(FIRING_LEASE), ROWS_MAX).await? {
+        let outcome = begin(runtime, &schedule, &firing).await?;
+        if let FiringOutcome::Failed(why) = &outcome {
+            tracing::warn!(schedule = %schedule.id, name = schedule.name, why, "a schedule could not start its work");
+        }
+        runtime.store().settle_firing(&firing.id, &outcome).await?;
+    }
+    let next = runtime.store().next_schedule_at().await?;
+    // The clock of the machine may be set meanwhile, so the pause is short.
+    Ok(next.map_or(SAFETY_READ_EVERY, |next| next.since(runtime.clock().now()).min(SAFETY_READ_EVERY)))
+}
+
+/// Stores that the time has come. Of several times that passed one is fired.
+async fn fire(runtime: &Runtime, schedule: &Schedule) -> Result<(), TaskError> {
+    let (now, Some(due_at)) = (runtime.clock().now(), schedule.next_at) else { return Ok(()) };
+    if !start::has_owner(runtime, &schedule.owner).await? {
+        let why = "its owner was removed";
+        return Ok(runtime.store().set_schedule(&schedule.id, Some(why), schedule.next_at).await?);
+    }
+    let next = match rule::next_after(&schedule.rule, now) {
+        Ok(next) => next,
+        Err(why) => return Ok(runtime.store().set_schedule(&schedule.id, Some(&why), None).await?),
+    };
+    let is_missed = !schedule.catch_up && now.since(due_at) > SCHEDULE_LATE;
+    let state = if is_missed { FiringState::Missed } else { FiringState::Waiting };
+    if runtime.store().fire_schedule(schedule, state, next, now).await? {
+        tracing::info!(schedule = %schedule.id, name = schedule.name, due = %due_at, state = %state, "a schedule fired");
+    }
+    Ok(())
+}
+
+/// Starts the work, unless that of the time before is not over.
+async fn begin(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Result<FiringOutcome, TaskError> {
+    if !has_work_before(runtime, schedule, firing).await? {
+        return start::start(runtime, schedule, firing).await;
+    }
+    let is_last = is_newest(runtime, firing).await?;
+    Ok(match schedule.overlap {
+        // Only the newest waits; those before it have been overtaken.
+        Overlap::Queue if is_last => FiringOutcome::Later(runtime.clock().now().plus(QUEUED_EVERY)),
+        Overlap::Queue | Overlap::Skip => FiringOutcome::Skipped,
+    })
+}
+
+async fn has_work_before(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Result<bool, TaskError> {
+    let page = PageRequest::new(None, None);
+    let firings = runtime.store().firings(&schedule.id, &page).await?;
+    let before = firings.items.into_iter().filter(|other| other.seq < firing.seq).find_map(|other| other.task_id);
+    let Some(before) = before else { return Ok(false) };
+    let tasks = runtime.store().tasks(&[before]).await?;
+    Ok(tasks.iter().any(|task| !(task.status.is_terminal() || task.status == TaskStatus::Finished)))
+}
+
+async fn is_newest(runtime: &Runtime, firing: &Firing) -> Result<bool, TaskError> {
+    let page = PageRequest::new(None, Some(1));
+    let newest = runtime.store().firings(&firing.schedule_id, &page).await?;
+    Ok(newest.items.first().is_none_or(|newest| newest.id == firing.id))
+}

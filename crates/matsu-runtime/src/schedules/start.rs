@@ -1,0 +1,73 @@
+//! Starts the work of one time of a schedule, as its owner.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use matsu_core::id::TaskId;
+use matsu_core::principal::Principal;
+use matsu_core::schedule::{Firing, FiringOutcome, Plan, Schedule};
+
+use crate::dispatch::{self, Reply};
+use crate::runtime::Runtime;
+use crate::tasks::TaskError;
+use crate::tool::{ToolContext, Workplace};
+use crate::tools::TOOLS;
+
+/// Whether the owner may still work here.
+pub async fn has_owner(runtime: &Runtime, owner: &Principal) -> Result<bool, TaskError> {
+    Ok(*owner == Principal::local_user() || runtime.store().user(owner).await?.is_some())
+}
+
+/// What came of it. The id of the firing is the idempotency key, so a second try finds the task of the first.
+pub async fn start(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Result<FiringOutcome, TaskError> {
+    let cx = context(runtime, schedule).await?;
+    let begun = match &schedule.plan {
+        Plan::Run(arguments) => call(&cx, "use_agent", with_key(arguments, firing)).await,
+        Plan::Research { task, searches } => match call(&cx, "create_task", with_key(task, firing)).await {
+            Ok(task) => {
+                let queued = json!({ "task_id": task, "queries": searches });
+                let Value::Object(queued) = queued else { return Ok(FiringOutcome::Failed(String::new())) };
+                call(&cx, "queue_searches", queued).await.map(|_| task)
+            }
+            refused => refused,
+        },
+    };
+    Ok(match begun {
+        Ok(task) => FiringOutcome::Started(TaskId::from_text(task)),
+        Err(why) => FiringOutcome::Failed(why),
+    })
+}
+
+async fn context(runtime: &Runtime, schedule: &Schedule) -> Result<ToolContext, TaskError> {
+    let directory = schedule.directory.as_ref().map(PathBuf::from);
+    let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory };
+    let rights = runtime.rights_of(&schedule.owner).await?;
+    Ok(ToolContext {
+        workplace: Arc::new(workplace),
+        rights: Arc::new(rights),
+        ends_when_done: true,
+        ..ToolContext::new(runtime.clone(), schedule.owner.clone())
+    })
+}
+
+fn with_key(arguments: &Map<String, Value>, firing: &Firing) -> Map<String, Value> {
+    let mut arguments = arguments.clone();
+    arguments.insert("idempotency_key".to_owned(), json!(firing.id));
+    arguments
+}
+
+/// The id of the task that a tool has started, or why it refused.
+async fn call(cx: &ToolContext, tool: &str, arguments: Map<String, Value>) -> Result<String, String> {
+    let Some(entry) = TOOLS.iter().find(|entry| entry.name == tool) else {
+        return Err(format!("there is no tool {tool}"));
+    };
+    match dispatch::call(entry, cx, arguments).await {
+        Reply::Task(id) => Ok(id.to_string()),
+        Reply::Done { body, is_error: false } => Ok(body["task_id"].as_str().unwrap_or_default().to_owned()),
+        Reply::Done { body, .. } | Reply::Interrupted { body, .. } => {
+            Err(body["error"].as_str().unwrap_or("refused").to_owned())
+        }
+    }
+}
