@@ -197,7 +197,7 @@ fn path(value: &str, bounds: &Bounds<'_>) -> Result<String, String> {
     // Several programs take a list here.
     let text = real.to_str().filter(|text| !text.contains(',') && !text.chars().any(char::is_control));
     let text = text.ok_or("whose name has a comma or a character that cannot stand in an argument")?;
-    if bounds.mode.writes() && (git_paths::is_inside_git(&real) || !git_paths::protected_git_paths(&real).is_empty()) {
+    if bounds.mode.writes() && (git_paths::is_inside_git(&real) || git_paths::has_git_below(&real)) {
         return Err("which belongs to a git repository; a run that writes has a tree of its own for that".to_owned());
     }
     Ok(text.to_owned())

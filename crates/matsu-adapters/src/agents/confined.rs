@@ -41,6 +41,7 @@ pub struct Work<'a> {
     /// All of it; nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub directory: &'a Path,
+    pub stdin: Stdin,
     pub within: Duration,
     pub bytes_max: u64,
     /// Where its output goes; without a file it is kept in memory.
@@ -68,7 +69,7 @@ pub async fn confined(cell: &Cell, work: Work<'_>, view: View) -> Result<Done, S
         args: work.args.clone(),
         env: work.env.clone(),
         directory: work.directory.to_owned(),
-        stdin: Stdin::Nothing,
+        stdin: work.stdin.clone(),
         lock: cell.scratch.join("lock"),
         sandbox,
         keep: Vec::new(),

@@ -356,7 +356,7 @@ impl Confiner {
             });
             let write = command.write.iter().cloned().chain([path("tmp")]).collect();
             let read = command.read.iter().cloned().chain(installed).collect();
-            return Ok(Sandbox::Fenced(Fence { read, write, network: Network::None }));
+            return Ok(Sandbox::Fenced(Fence { read, write, real: Vec::new(), network: Network::None }));
         }
         let mut entries = vec![Entry::Place { source: path("home"), target: machine.home.clone() }];
         entries.extend(needs);

@@ -11,8 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::confined::{Cell, View, Work, confined};
 use super::process::{self, Answered, Ask, Input};
 use super::runs_folder::{make_private, write_private};
+use super::shim::order::Stdin;
 
 /// The lowest version that has all that is used here: `--attr-source` came with it.
 pub const GIT_MIN: (u32, u32) = (2, 41);
@@ -22,6 +24,9 @@ pub const GIT_MAX: Duration = Duration::from_secs(120);
 
 /// Address space of a git that reads what a run has made. Deltas can grow without bound otherwise.
 const MEMORY_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// A program with bounded memory: kibibytes, the program, its arguments.
+const LIMITED: &str = "ulimit -v \"$1\" || exit 1; shift; exec \"$@\"";
 
 /// Below the data directory: folders of ours for one call or one run, gone with it.
 pub const SCRATCH: &str = "quarantine";
@@ -113,6 +118,16 @@ impl<'a> Call<'a> {
         self.stdin = stdin;
         self
     }
+
+    /// Everything behind the name of the program.
+    fn line(&self) -> Vec<String> {
+        let mut args = Git::flags();
+        args.push(format!("--git-dir={}", self.git_dir.display()));
+        args.extend(self.work_tree.map(|tree| format!("--work-tree={}", tree.display())));
+        args.extend(self.attributes.map(|commit| format!("--attr-source={commit}")));
+        args.extend(self.args.iter().cloned());
+        args
+    }
 }
 
 impl Git {
@@ -169,12 +184,8 @@ impl Git {
     /// # Errors
     /// It did not answer in time.
     pub async fn ask(&self, call: Call<'_>) -> Result<Answered, String> {
-        let mut args = Self::flags();
-        args.push(format!("--git-dir={}", call.git_dir.display()));
-        args.extend(call.work_tree.map(|tree| format!("--work-tree={}", tree.display())));
-        args.extend(call.attributes.map(|commit| format!("--attr-source={commit}")));
+        let args = call.line();
         let name = call.args.first().cloned().unwrap_or_default();
-        args.extend(call.args);
         let mut env = self.environment(call.whose);
         env.extend(call.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
         let ask = Ask {
@@ -188,6 +199,39 @@ impl Git {
         };
         let answered = process::ask(ask).await;
         answered.ok_or_else(|| format!("git {name} did not end within {} seconds", GIT_MAX.as_secs()))
+    }
+
+    /// The same from inside a confinement: for calls that start what the settings of the repository name, such as
+    /// filters. A run may have made that repository.
+    ///
+    /// # Errors
+    /// It could not be confined, did not end in time, or printed too much.
+    pub async fn ask_confined(&self, cell: &Cell, view: View, call: Call<'_>) -> Result<Answered, String> {
+        let mut args = ["-c", LIMITED, "sh"].map(str::to_owned).to_vec();
+        args.extend([(MEMORY_MAX / 1024).to_string(), self.program.display().to_string()]);
+        args.extend(call.line());
+        let name = call.args.first().cloned().unwrap_or_default();
+        let mut env = self.environment(call.whose);
+        env.extend(call.env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let stdin = cell.scratch.join("stdin");
+        match call.stdin {
+            Input::Nothing => write_private(&stdin, ""),
+            Input::Bytes(bytes) => fs::write(&stdin, bytes),
+            Input::File(_) => Err(io::Error::other("a confined call reads bytes only")),
+        }
+        .map_err(|error| error.to_string())?;
+        let work = Work {
+            program: Path::new("/bin/sh"),
+            args,
+            env,
+            directory: call.work_tree.unwrap_or(call.git_dir),
+            stdin: Stdin::File(stdin),
+            within: GIT_MAX,
+            bytes_max: call.bytes_max,
+            into: None,
+        };
+        let done = confined(cell, work, view).await.map_err(|error| format!("git {name}: {error}"))?;
+        Ok(Answered { code: done.code, stdout: done.stdout, stderr: done.stderr, is_cut: false })
     }
 
     /// Of the user's own tree: its `.git`, the shared one, and its objects, one on each line.
@@ -218,8 +262,7 @@ impl Git {
         let bytes_max = call.bytes_max;
         match self.ask(call).await? {
             Answered { is_cut: true, .. } => Err(format!("git {name} printed more than {bytes_max} bytes")),
-            Answered { code: Some(0), stdout, .. } => Ok(stdout),
-            answered => Err(format!("git {name}: {}", words_of(&answered))),
+            answered => printed(&name, answered),
         }
     }
 
@@ -243,6 +286,17 @@ impl Git {
             Answered { code: Some(1), .. } => Ok(false),
             answered => Err(format!("git {name}: {}", words_of(&answered))),
         }
+    }
+}
+
+/// What it printed, if it went well.
+///
+/// # Errors
+/// Why git failed, in its own words.
+pub fn printed(name: &str, answered: Answered) -> Result<Vec<u8>, String> {
+    match answered {
+        Answered { code: Some(0), stdout, .. } => Ok(stdout),
+        answered => Err(format!("git {name}: {}", words_of(&answered))),
     }
 }
 

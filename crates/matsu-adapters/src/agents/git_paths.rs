@@ -6,6 +6,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::sandbox::reach::Machine;
+
 /// Entries that are looked at below a directory, nearest first. A tree with more may hold repositories of its own
 /// deeper down that are not found; its own `.git` always is.
 const ENTRIES_MAX: usize = 20_000;
@@ -29,20 +31,44 @@ pub fn top_of(directory: &Path) -> Option<&Path> {
 }
 
 /// Everything that must be read-only for a run that may write in `directory`: each `.git` in it, above it and below it,
-/// and where a `.git` that is a file or a link points, with the folder that linked worktrees share.
-#[must_use]
-pub fn protected_git_paths(directory: &Path) -> Vec<PathBuf> {
+/// and where a `.git` that is a file points, with the folder that linked worktrees share. An earlier run may have
+/// written any of these, so nothing outside of `directory` is given that is not its own repository.
+///
+/// # Errors
+/// A `.git` in the directory is a link: it could be replaced, whatever is done with its target.
+pub fn protected_git_paths(directory: &Path, machine: &Machine) -> Result<Vec<PathBuf>, String> {
     let mut found = BTreeSet::new();
-    for folder in directory.ancestors() {
-        add(&folder.join(".git"), &mut found);
+    for folder in directory.ancestors().skip(1) {
+        add(&folder.join(".git"), directory, machine, &mut found);
     }
+    for git in below(directory) {
+        if git.is_symlink() {
+            return Err(format!(
+                "{} is a link, which cannot be kept from a run that may write there; use isolation worktree, mode \
+                 read-only, or remove the link",
+                git.display()
+            ));
+        }
+        add(&git, directory, machine, &mut found);
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Whether a directory has a `.git`, in itself or in a folder of it.
+#[must_use]
+pub fn has_git_below(directory: &Path) -> bool {
+    !below(directory).is_empty()
+}
+
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut folders = VecDeque::from([directory.to_owned()]);
     let mut entries = 0;
     while let Some(folder) = folders.pop_front() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             entries += 1;
             if entry.file_name() == ".git" {
-                add(&entry.path(), &mut found);
+                found.push(entry.path());
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && entries < ENTRIES_MAX {
                 folders.push_back(entry.path());
             }
@@ -51,28 +77,67 @@ pub fn protected_git_paths(directory: &Path) -> Vec<PathBuf> {
             break;
         }
     }
-    found.into_iter().collect()
+    found
 }
 
 /// The repository of a tree: its `.git`, where that points, and what is shared there.
-#[must_use]
-pub fn repository_of(top: &Path) -> Vec<PathBuf> {
+///
+/// # Errors
+/// It points to something that is not known to be this tree's own repository.
+pub fn repository_of(top: &Path, machine: &Machine) -> Result<Vec<PathBuf>, String> {
+    let git = top.join(".git");
     let mut found = BTreeSet::new();
-    add(&top.join(".git"), &mut found);
-    found.into_iter().collect()
+    let Ok(meta) = git.symlink_metadata() else { return Ok(Vec::new()) };
+    let target = if meta.is_dir() { None } else { Some(git.canonicalize().ok().filter(|_| meta.is_symlink())) };
+    let target = target.map(|linked| linked.or_else(|| pointed_to(&git)));
+    if meta.is_symlink() {
+        let target = target.clone().flatten().filter(|target| machine.is_read(target));
+        found.extend(target.into_iter().flat_map(|target| [git.clone(), target]));
+    } else {
+        add(&git, top, machine, &mut found);
+    }
+    match target {
+        Some(target) if !target.as_ref().is_some_and(|target| found.contains(target)) => Err(format!(
+            "{} leads to {}, which does not name this tree as its own; an agent could have written that. If it is \
+             right, name that folder in agents.read; else use isolation none",
+            git.display(),
+            target.map_or_else(|| "nothing".to_owned(), |target| target.display().to_string()),
+        )),
+        _ => Ok(found.into_iter().collect()),
+    }
 }
 
-fn add(git: &Path, found: &mut BTreeSet<PathBuf>) {
+fn add(git: &Path, directory: &Path, machine: &Machine, found: &mut BTreeSet<PathBuf>) {
     let Ok(meta) = git.symlink_metadata() else { return };
+    if meta.is_symlink() {
+        return;
+    }
     found.insert(git.to_owned());
-    let real = if meta.is_symlink() { git.canonicalize().ok() } else { Some(git.to_owned()) };
-    let Some(real) = real else { return };
-    let folder = if real.is_file() { pointed_to(&real) } else { Some(real) };
+    let is_given = |path: &Path| path.starts_with(directory) || machine.is_read(path);
+    let is_own = |target: &PathBuf| is_given(target) || (!machine.hides(target) && belongs(git, target));
+    let folder = if meta.is_file() { pointed_to(git).filter(is_own) } else { Some(git.to_owned()) };
     let Some(folder) = folder else { return };
-    if let Some(common) = path_in(&folder.join("commondir")) {
-        found.extend(folder.join(common).canonicalize().ok());
+    if let Some(common) = path_in(&folder.join("commondir"))
+        && let Ok(common) = folder.join(common).canonicalize()
+        && (is_given(&common) || folder.parent() == Some(&common.join("worktrees")))
+    {
+        found.insert(common);
     }
     found.insert(folder);
+}
+
+/// Whether the folder that a `.git` file points to is the repository of that tree by its own word, which is not in the
+/// tree: a linked worktree is noted where it points to, and a submodule lies in the `.git` of the tree around it.
+fn belongs(git: &Path, target: &Path) -> bool {
+    let is_noted = path_in(&target.join("gitdir"))
+        .and_then(|noted| target.join(noted).canonicalize().ok())
+        .is_some_and(|noted| noted == git);
+    let is_of_tree_around = || {
+        let around = git.ancestors().skip(2).map(|folder| folder.join(".git"));
+        let mut around = around.filter(|other| other.symlink_metadata().is_ok_and(|meta| meta.is_dir()));
+        around.any(|other| target.starts_with(other))
+    };
+    is_noted || is_of_tree_around()
 }
 
 /// `gitdir: PATH`, relative to the folder of the file.
@@ -113,6 +178,26 @@ pub fn lenders(objects: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// The same for a run: what it would read there must be its repository's own. An earlier run may have written the file
+/// that names lenders.
+///
+/// # Errors
+/// A lender outside of the repository that the user has not named.
+pub fn own_lenders(objects: &Path, around: &[&Path], machine: &Machine) -> Result<Vec<PathBuf>, String> {
+    let all = lenders(objects);
+    let is_own = |path: &PathBuf| around.iter().any(|folder| path.starts_with(folder)) || machine.is_read(path);
+    match all.iter().find(|path| !is_own(path)) {
+        None => Ok(all),
+        Some(foreign) => Err(format!(
+            "the repository borrows objects from {}, which lies outside of it; an agent could have written that. If it \
+             is right, name that folder in agents.read; or copy the objects (git repack -a -d) and remove \
+             {}/info/alternates",
+            foreign.display(),
+            objects.display()
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,9 +215,10 @@ mod tests {
         fs::create_dir_all(root.join("project/src/deep")).unwrap();
         let git = root.join("project/.git");
         for directory in ["project", "project/src/deep"] {
-            assert_eq!(protected_git_paths(&root.join(directory)), std::slice::from_ref(&git), "{directory}");
+            let found = protected_git_paths(&root.join(directory), &Machine::default());
+            assert_eq!(found.unwrap(), std::slice::from_ref(&git), "{directory}");
         }
-        assert_eq!(protected_git_paths(&root), [git], "one below counts too");
+        assert_eq!(protected_git_paths(&root, &Machine::default()).unwrap(), [git], "one below counts too");
         assert!(is_inside_git(&root.join("project/src")) && !is_inside_git(&root));
     }
 
@@ -142,18 +228,46 @@ mod tests {
         fs::create_dir_all(root.join("main/.git/worktrees/linked")).unwrap();
         fs::create_dir_all(root.join("linked")).unwrap();
         fs::write(root.join("linked/.git"), "gitdir: ../main/.git/worktrees/linked\n").unwrap();
-        fs::write(root.join("main/.git/worktrees/linked/commondir"), "../..\n").unwrap();
+        let noted = root.join("main/.git/worktrees/linked");
+        fs::write(noted.join("commondir"), "../..\n").unwrap();
+        let machine = Machine::default();
+        assert_eq!(protected_git_paths(&root.join("linked"), &machine).unwrap(), [root.join("linked/.git")]);
+        assert!(repository_of(&root.join("linked"), &machine).unwrap_err().contains("agents.read"));
+        fs::write(noted.join("gitdir"), root.join("linked/.git").display().to_string()).unwrap();
         let expected = [root.join("linked/.git"), root.join("main/.git"), root.join("main/.git/worktrees/linked")];
-        assert_eq!(protected_git_paths(&root.join("linked")), expected);
+        assert_eq!(protected_git_paths(&root.join("linked"), &machine).unwrap(), expected);
+        assert_eq!(repository_of(&root.join("linked"), &machine).unwrap(), expected);
     }
 
     #[test]
-    fn a_link_as_git_protects_the_link_and_its_target() {
+    fn a_link_as_git_is_refused_and_leads_nowhere() {
         let (_folder, root) = tree();
         fs::create_dir_all(root.join("elsewhere")).unwrap();
-        fs::create_dir_all(root.join("project")).unwrap();
+        fs::create_dir_all(root.join("project/src")).unwrap();
         std::os::unix::fs::symlink(root.join("elsewhere"), root.join("project/.git")).unwrap();
-        assert_eq!(protected_git_paths(&root.join("project")), [root.join("elsewhere"), root.join("project/.git")]);
+        let machine = Machine::default();
+        assert!(protected_git_paths(&root.join("project"), &machine).unwrap_err().contains("is a link"));
+        assert_eq!(protected_git_paths(&root.join("project/src"), &machine).unwrap(), Vec::<PathBuf>::new());
+        assert!(repository_of(&root.join("project"), &machine).is_err());
+        let named = Machine { read: vec![root.join("elsewhere")], ..Machine::default() };
+        let expected = [root.join("elsewhere"), root.join("project/.git")];
+        assert_eq!(repository_of(&root.join("project"), &named).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_submodule_is_its_own_and_what_is_hidden_is_nobodys() {
+        let (_folder, root) = tree();
+        fs::create_dir_all(root.join("project/.git/modules/sub")).unwrap();
+        fs::create_dir_all(root.join("project/sub")).unwrap();
+        fs::write(root.join("project/sub/.git"), "gitdir: ../.git/modules/sub\n").unwrap();
+        let found = repository_of(&root.join("project/sub"), &Machine::default()).unwrap();
+        assert_eq!(found, [root.join("project/.git/modules/sub"), root.join("project/sub/.git")]);
+        let data = root.join("data");
+        fs::create_dir_all(data.join("worktrees/x")).unwrap();
+        fs::write(data.join("gitdir"), root.join("project/sub/.git").display().to_string()).unwrap();
+        fs::write(root.join("project/sub/.git"), format!("gitdir: {}\n", data.display())).unwrap();
+        let machine = Machine { data_dir: data, ..Machine::default() };
+        assert!(repository_of(&root.join("project/sub"), &machine).is_err());
     }
 
     #[test]
@@ -164,5 +278,8 @@ mod tests {
             fs::write(root.join(name).join("info/alternates"), format!("../{lends}\n")).unwrap();
         }
         assert_eq!(lenders(&root.join("a")), [root.join("a"), root.join("b"), root.join("c")]);
+        let machine = Machine::default();
+        assert!(own_lenders(&root.join("a"), &[&root.join("a")], &machine).unwrap_err().contains("agents.read"));
+        assert_eq!(own_lenders(&root.join("a"), &[&root], &machine).unwrap().len(), 3);
     }
 }

@@ -59,6 +59,11 @@ impl Ground {
                 };
                 let git = Git::find(&options.environment).map_err(|error| cannot(&error))?;
                 let worktree = git.open(&options.data_dir, wish).await.map_err(|error| cannot(&error))?;
+                // What it was when the conversation began is another question: an earlier run could write there.
+                let directory = &worktree.directory;
+                if !directory.canonicalize().is_ok_and(|real| real == *directory) {
+                    return Err(cannot(&format!("{} is a link, or reached by one", directory.display())));
+                }
                 let place = Place {
                     directory: worktree.directory.clone(),
                     worktree: Some(worktree.path.clone()),
@@ -75,6 +80,12 @@ impl Ground {
                 let directory = wished.or(earlier.map(|place| place.directory)).unwrap_or_else(scratch);
                 if is_scratch {
                     runs_folder::make_private(&directory).map_err(|error| cannot(&error.to_string()))?;
+                }
+                if directory.canonicalize().is_ok_and(|real| real != directory) {
+                    let shown = directory.display();
+                    return Err(cannot(&format!(
+                        "the working directory {shown} is a link now; name the folder itself"
+                    )));
                 }
                 let place = Place { usage, ..Place::plain(directory.clone()) };
                 Ok(Self { directory, worktree: None, place })

@@ -23,12 +23,13 @@ use matsu_core::receipt::Consent;
 use matsu_core::run::{Changes, Mode, RunInput};
 use matsu_core::secret::Token;
 
+use super::confined::Cell;
 use super::confinement::{ConfineOptions, Confiner};
 use super::definition::Definition;
 use super::git::Git;
 use super::probe::Asked;
 use super::registry::Registry;
-use super::runs_folder::{RunFolder, RunRecord, RunsFolder};
+use super::runs_folder::{RunFolder, RunRecord, RunsFolder, make_private};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::Restart;
 use super::{adoption, environment, git, orphans, probe, process, project_file};
@@ -80,7 +81,11 @@ pub struct CliHost {
 impl CliHost {
     /// Reads all definitions, and takes care that what a killed run leaves behind comes to this process.
     #[must_use]
-    pub fn new(options: HostOptions) -> Self {
+    pub fn new(mut options: HostOptions) -> Self {
+        // Folders of runs are opened without following links.
+        if let Ok(real) = options.data_dir.canonicalize() {
+            options.data_dir = real;
+        }
         if let Err(error) = orphans::adopt() {
             tracing::warn!(%error, "processes of a killed run may be left behind on this system");
         }
@@ -134,9 +139,11 @@ impl CliHost {
         state.map(of_home).collect()
     }
 
-    /// A folder for one call of git.
-    fn scratch(&self) -> PathBuf {
-        self.options.data_dir.join(git::SCRATCH).join(uuid())
+    /// A folder and a confinement for git, for one call of ours.
+    fn cell(&self, marker: &str) -> Result<Cell, String> {
+        let scratch = self.options.data_dir.join(git::SCRATCH).join(uuid());
+        make_private(&scratch).map_err(|error| error.to_string())?;
+        Ok(Cell { confiner: Arc::clone(&self.confiner), marker: marker.to_owned(), scratch })
     }
 
     fn describe(&self, definition: &Definition) -> Agent {
@@ -348,7 +355,7 @@ impl AgentHost for CliHost {
     }
 
     async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String> {
-        Git::find(&self.options.environment)?.diff(&self.scratch(), changes).await
+        Git::find(&self.options.environment)?.diff(self.cell("diff")?, changes).await
     }
 
     async fn apply(&self, job: &JobId, changes: &Changes, keep_conflicts: bool) -> Result<Applied, ApplyError> {

@@ -17,6 +17,7 @@ use super::confinement::Confiner;
 use super::definition::Definition;
 use super::git::{SCRATCH, remove_folder};
 use super::runs_folder::make_private;
+use super::shim::order::Stdin;
 
 const BYTES_MAX: u64 = 64 * 1024;
 const VERSION_CHARS_MAX: usize = 100;
@@ -101,7 +102,8 @@ impl Asked<'_> {
         let cell =
             Cell { confiner: Arc::clone(&self.confiner), marker: format!("probe.{what}"), scratch: scratch.clone() };
         let (program, args, within) = (self.program, args.to_vec(), PROBE_MAX);
-        let work = Work { program, args, env, directory: &folder, within, bytes_max: BYTES_MAX, into: None };
+        let (stdin, bytes_max) = (Stdin::Nothing, BYTES_MAX);
+        let work = Work { program, args, env, directory: &folder, stdin, within, bytes_max, into: None };
         let write = [folder.clone()].into_iter().chain(state).collect();
         let done = confined(&cell, work, View { read: vec![self.program.to_owned()], write }).await;
         let _ = remove_folder(&scratch);

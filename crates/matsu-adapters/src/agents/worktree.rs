@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use super::confined::Cell;
 use super::git::{Call, Format, Git, Whose, remove_folder};
-use super::git_paths;
 use super::process::Input;
 use super::runs_folder::write_private;
 use accept::{Expected, Quarantine};
@@ -44,6 +43,9 @@ pub struct Note {
     /// The user's `.git`, the shared one.
     pub common: PathBuf,
     pub objects: PathBuf,
+    /// The object folders that the tree borrows from; empty with a note of an older version.
+    #[serde(default)]
+    pub lends: Vec<PathBuf>,
     pub format: Format,
     /// What changes are counted from.
     pub base: String,
@@ -76,9 +78,9 @@ pub struct Note {
 }
 
 impl Note {
-    /// The objects that the tree borrows.
+    /// The objects that the tree borrows, as they were found when it was made.
     pub fn lenders(&self) -> Vec<PathBuf> {
-        git_paths::lenders(&self.objects)
+        if self.lends.is_empty() { vec![self.objects.clone()] } else { self.lends.clone() }
     }
 
     #[cfg(test)]
@@ -88,6 +90,7 @@ impl Note {
             repository: PathBuf::from("/p"),
             common: PathBuf::from("/p/.git"),
             objects: PathBuf::from("/p/.git/objects"),
+            lends: Vec::new(),
             format: Format::Sha1,
             base: String::new(),
             known: None,

@@ -70,6 +70,9 @@ pub struct TaskReport {
     /// How the run was confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confinement: Option<String>,
+    /// What that confinement does not cover.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,6 +193,10 @@ impl TaskReport {
         }
         if detail == Detail::Full || wish.tail_lines.is_some() {
             report.add_outcome(cx, task, &jobs, &asked, detail, wish).await?;
+        }
+        if report.confinement.is_some() {
+            let config: serde_json::Value = serde_json::from_str(&task.config_json).unwrap_or_default();
+            report.not_covered = serde_json::from_value(config["not_covered"].clone()).unwrap_or_default();
         }
         Ok(report)
     }

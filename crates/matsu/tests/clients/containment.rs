@@ -2,9 +2,14 @@
 //! Each attack is a script that an agent executes. At `sealed` all of them fail; what `fenced` does not stop is named
 //! in the table of SECURITY.md and in these tests.
 
+mod allowed;
 mod files;
+mod gaps;
 mod identity;
+mod linked;
 mod machines;
+mod other_runs;
+mod outage;
 mod processes;
 mod state;
 mod view;
@@ -21,7 +26,7 @@ use crate::stdio::Client;
 /// No user of any machine; the tests become it where they run as root.
 pub const ORDINARY: u32 = 54_321;
 
-const SECRET: &str = "the secret of somebody else";
+pub const SECRET: &str = "the secret of somebody else";
 
 /// A home with a daemon at one level, a project, and secrets beside it.
 pub struct Yard {
@@ -34,8 +39,8 @@ pub struct Yard {
 }
 
 impl Yard {
-    fn new(level: &'static str, user: Option<u32>, prepare: &dyn Fn(&Home)) -> Self {
-        let home = user.map_or_else(Home::new, Home::of_user);
+    fn new(level: &'static str, user: Option<u32>, prepare: &dyn Fn(&mut Home)) -> Self {
+        let mut home = user.map_or_else(Home::new, Home::of_user);
         let project = home.path("project");
         std::fs::create_dir_all(&project).unwrap();
         let config = home.path(".config/matsu");
@@ -48,7 +53,7 @@ impl Yard {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, SECRET).unwrap();
         }
-        prepare(&home);
+        prepare(&mut home);
         home.give_away();
         let client = Client::legacy(&home, &["--root", home.folder().to_str().unwrap()]);
         let is_root = user.is_none() && std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
@@ -74,6 +79,13 @@ impl Yard {
 
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.client.call(tool, arguments)
+    }
+
+    /// What `list_agents` says about the agent of the attacks.
+    pub fn listed(&mut self) -> Value {
+        let listed = self.call("list_agents", &json!({}));
+        let agents = listed["agents"].as_array().unwrap();
+        agents.iter().find(|agent| agent["name"] == "script").unwrap().clone()
     }
 
     pub fn end_of(&mut self, task: &Value) -> Value {
@@ -115,16 +127,19 @@ pub fn at_every_level(test: impl Fn(&mut Yard)) {
 }
 
 /// The same, in homes that are prepared before their daemon starts.
-pub fn prepared(prepare: &dyn Fn(&Home), test: impl Fn(&mut Yard)) {
+pub fn prepared(prepare: &dyn Fn(&mut Home), test: impl Fn(&mut Yard)) {
+    at_levels(&["sealed", "fenced"], prepare, test);
+}
+
+/// These levels, as root and as an ordinary user.
+pub fn at_levels(levels: &[&'static str], prepare: &dyn Fn(&mut Home), test: impl Fn(&mut Yard)) {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
     let users: &[Option<u32>] = if is_root { &[None, Some(ORDINARY)] } else { &[None] };
-    for level in ["sealed", "fenced"] {
+    for level in levels {
         for user in users {
             let mut yard = Yard::new(level, *user, prepare);
-            let listed = yard.call("list_agents", &json!({}));
-            let agents = listed["agents"].as_array().unwrap();
-            let script = agents.iter().find(|agent| agent["name"] == "script").unwrap();
-            if script["confinement"] != level {
+            let script = yard.listed();
+            if script["confinement"] != *level {
                 skipped(&format!("this machine cannot run agents {}: {script}", yard.show()));
                 assert!(std::env::var_os("MATSU_TEST_LEVELS").is_none(), "{} must be tried here", yard.show());
                 continue;

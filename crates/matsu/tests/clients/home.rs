@@ -85,16 +85,8 @@ impl Home {
 
     /// The program with nothing of this machine's user in its environment.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = match &self.user {
-            None => Command::new(env!("CARGO_BIN_EXE_matsu")),
-            Some((user, program)) => {
-                let user = user.to_string();
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(program);
-                command
-            }
-        };
-        command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
+        let program = self.user.as_ref().map_or(Path::new(env!("CARGO_BIN_EXE_matsu")), |(_, program)| program);
+        let mut command = self.of_its_user(program);
         // Runs see nothing that is not named: the scripts of the tests, what a test tells a run while it works, and a
         // Python of the user's own.
         let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
@@ -103,6 +95,21 @@ impl Home {
         // Something to search, for tests that are about something else.
         command.env("MATSU_RESEARCH_FOLDERS", self.path("some documents"));
         command.envs(self.settings()).env("MATSU_SERVER_PORT", "0").arg("--data-dir").arg(self.data_dir()).args(args);
+        command
+    }
+
+    /// Any program as the user of this home starts it.
+    pub fn of_its_user(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = match &self.user {
+            None => Command::new(program),
+            Some((user, _)) => {
+                let user = user.to_string();
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(program);
+                command
+            }
+        };
+        command.env_clear().env("HOME", self.folder.path()).env("PATH", std::env::var("PATH").unwrap());
         command
     }
 

@@ -186,7 +186,7 @@ fn unauthenticated_connections_take_no_place_of_clients_with_a_key() {
     assert!(open.count() <= 8);
 }
 
-fn mcp(api: &Api, session: Option<&str>, message: &Value) -> Reply {
+pub fn mcp(api: &Api, session: Option<&str>, message: &Value) -> Reply {
     let auth = format!("Authorization: Bearer {}", api.token);
     let session = session.map(|id| format!("Mcp-Session-Id: {id}"));
     let mut headers = vec![auth.as_str(), "Accept: application/json, text/event-stream"];
@@ -194,7 +194,7 @@ fn mcp(api: &Api, session: Option<&str>, message: &Value) -> Reply {
     api.send_raw("POST", "/mcp", &headers, message.to_string().as_bytes()).unwrap()
 }
 
-fn begin(api: &Api) -> String {
+pub fn begin(api: &Api) -> String {
     let params =
         json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let reply = mcp(api, None, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));

@@ -35,7 +35,7 @@ impl CliHost {
     ) -> Result<Applied, ApplyError> {
         let _alone = self.alone().await?;
         let git = Git::find(&self.options.environment)?;
-        let applied = git.apply(&self.scratch(), &self.kept(job), changes, keep_conflicts).await?;
+        let applied = git.apply(self.cell(job.as_str())?, &self.kept(job), changes, keep_conflicts).await?;
         // The files are written; a branch that stays is no reason to call that a failure.
         if let Err(why) = git.remove_branch(changes).await {
             tracing::info!(why, "the branch of changes that were applied stays");
@@ -46,7 +46,7 @@ impl CliHost {
     pub(super) async fn undo_changes(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError> {
         let _alone = self.alone().await?;
         let git = Git::find(&self.options.environment)?;
-        git.undo_apply(&self.scratch(), &self.kept(job), changes).await?;
+        git.undo_apply(self.cell(job.as_str())?, &self.kept(job), changes).await?;
         if let Err(why) = git.restore_branch(changes).await {
             tracing::info!(why, "the branch of changes that were taken back could not be restored");
         }

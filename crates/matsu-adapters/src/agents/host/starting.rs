@@ -43,7 +43,7 @@ impl CliHost {
         let writes = order.input.mode.writes();
         let borrowed = ground.worktree.iter().flat_map(Worktree::borrowed);
         let protected = if writes && ground.worktree.is_none() {
-            git_paths::protected_git_paths(&ground.directory)
+            git_paths::protected_git_paths(&ground.directory, self.confiner.layout()).map_err(|why| cannot(&why))?
         } else {
             Vec::new()
         };

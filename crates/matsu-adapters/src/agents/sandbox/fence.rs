@@ -1,14 +1,17 @@
 //! Landlock: which files a process may open, which processes it may signal, which abstract sockets it may reach. It
 //! holds for every process below the one that asked for it, and cannot be taken off again.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope,
 };
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::step::{self, StepOrder};
@@ -29,6 +32,9 @@ pub struct Fence {
     pub read: Vec<PathBuf>,
     /// Folders and files that may be written.
     pub write: Vec<PathBuf>,
+    /// Those of them that a run may have been able to write around: no link on the way to them is followed.
+    #[serde(default)]
+    pub real: Vec<PathBuf>,
     /// `None` refuses TCP, where the kernel can.
     pub network: Network,
 }
@@ -48,8 +54,10 @@ pub fn run() -> ExitCode {
 /// Returns only if that failed, and why.
 fn become_program(order: &StepOrder, stdin: OwnedFd) -> String {
     let Sandbox::Fenced(fence) = &order.sandbox else { return "the order has no rules".to_owned() };
-    let confined = privileges::give_up().and_then(|()| syscalls::restrict());
-    let confined = confined.map_err(|error| error.to_string()).and_then(|()| apply(fence));
+    let words = |error: io::Error| error.to_string();
+    // The rules first: to open what they are about needs a call that is refused afterwards.
+    let confined = privileges::give_up().map_err(words).and_then(|()| apply(fence));
+    let confined = confined.and_then(|()| syscalls::restrict().map_err(words));
     match confined {
         Ok(()) => format!("{}: {}", order.program.display(), process::become_program(order, stdin)),
         Err(error) => error,
@@ -101,11 +109,11 @@ pub fn apply(fence: &Fence) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in system.chain([PathBuf::from("/proc")]).chain(resolver()).chain(fence.read.iter().cloned()) {
-        rules = allow(rules, &path, look)?;
+        rules = allow(rules, &path, look, fence.real.contains(&path))?;
     }
     let devices = ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"];
     for path in devices.iter().map(|name| Path::new("/dev").join(name)).chain(fence.write.iter().cloned()) {
-        rules = allow(rules, &path, all)?;
+        rules = allow(rules, &path, all, fence.real.contains(&path))?;
     }
     rules.restrict_self().map(drop).map_err(|error| error.to_string())
 }
@@ -115,12 +123,40 @@ fn resolver() -> Option<PathBuf> {
     Path::new("/etc/resolv.conf").canonicalize().ok()
 }
 
-fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
+/// Opens a path of which no part is a link. `None`: there is nothing, or it is not ours to open.
+///
+/// # Errors
+/// A part of it is a link.
+pub fn open_real(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::LOOP) => {
+            Err(io::Error::other("it is a link, or reached by one, and was not when the run was asked for"))
+        }
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+    is_real: bool,
+) -> Result<RulesetCreated, String> {
     // What is not there, or not ours to open, needs no permission.
-    let Ok(file) = PathFd::new(path) else { return Ok(rules) };
-    let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    let opened = if is_real {
+        open_real(path).map_err(|error| format!("{}: {error}", path.display()))?
+    } else {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).ok()
+    };
+    let Some(opened) = opened else { return Ok(rules) };
+    let kind = rustix::fs::fstat(&opened).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    let access = if kind.is_ok_and(FileType::is_dir) { access } else { access & AccessFs::from_file(NEWEST) };
     if access.is_empty() {
         return Ok(rules);
     }
-    rules.add_rule(PathBeneath::new(file, access)).map_err(|error| error.to_string())
+    rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| error.to_string())
 }

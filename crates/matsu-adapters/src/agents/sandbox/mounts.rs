@@ -7,11 +7,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_bind, mount_bind_recursive, move_mount,
-    unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_bind, mount_bind_recursive,
+    move_mount, open_tree, unmount,
 };
 
+use super::fence::open_real;
 use super::mount_table::{make_plain, make_read_only};
 use super::view::{Entry, SYSTEM, View};
 
@@ -205,6 +206,7 @@ fn add(root: &Path, entry: &Entry) -> io::Result<()> {
             make_plain(&target)
         }
         Entry::Read(_) | Entry::Write(_) => Ok(()),
+        Entry::Real { path, writes } => real(path, &inside(root, path), *writes),
         Entry::Place { source, target } => {
             let target = inside(root, target);
             bind(source, &target)?;
@@ -233,6 +235,23 @@ fn bind(source: &Path, target: &Path) -> io::Result<()> {
         file(target)?
     }
     at(source, mount_bind_recursive(source, target))
+}
+
+/// What was opened is what is shown, whatever takes its place meanwhile.
+fn real(source: &Path, target: &Path, writes: bool) -> io::Result<()> {
+    let Some(opened) = at(source, open_real(source))? else { return Ok(()) };
+    if rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode).is_dir() {
+        folder(target)?;
+    } else {
+        file(target)?;
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = at(source, open_tree(&opened, "", flags))?;
+    at(source, move_mount(&tree, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH))?;
+    if writes { make_plain(target) } else { make_read_only(target) }
 }
 
 /// Hides what is there; a folder that was covered, to be closed at the end.

@@ -101,6 +101,18 @@ impl Machine {
         self.own().map(Path::to_owned).chain(credentials).collect()
     }
 
+    /// Whether no run sees this, or something in it.
+    #[must_use]
+    pub fn hides(&self, path: &Path) -> bool {
+        self.hidden().iter().any(|hidden| path.starts_with(hidden) || hidden.starts_with(path))
+    }
+
+    /// Whether the user lets every run read this.
+    #[must_use]
+    pub fn is_read(&self, path: &Path) -> bool {
+        self.read.iter().any(|read| path.starts_with(read)) && !self.own().any(|own| path.starts_with(own))
+    }
+
     /// Whether a folder was made for a run.
     #[must_use]
     pub fn is_made_for_runs(&self, folder: &Path) -> bool {
@@ -169,14 +181,14 @@ impl Reach<'_> {
             entries.extend(machine.config_file.clone().map(Entry::Cover));
         }
         entries.extend(self.own.iter().cloned().map(Entry::Write));
-        entries.extend(self.protected.iter().cloned().map(Entry::Read));
+        entries.extend(self.protected.iter().cloned().map(|path| Entry::Real { path, writes: false }));
         entries.extend(self.state.entries());
         entries.extend(machine.sockets.iter().cloned().map(Entry::Write));
         View { root: self.folders.root.clone(), tmp: self.folders.tmp.clone(), entries, network: self.network }
     }
 
     fn directory_entry(&self) -> Entry {
-        if self.writes { Entry::Write(self.directory.to_owned()) } else { Entry::Read(self.directory.to_owned()) }
+        Entry::Real { path: self.directory.to_owned(), writes: self.writes }
     }
 
     /// What a fenced run may open. Its directory must not contain Matsu's own: Landlock cannot take a part out.
@@ -196,20 +208,26 @@ impl Reach<'_> {
         let mut write = vec![self.folders.tmp.clone()];
         write.extend(self.own.iter().cloned());
         write.extend(self.state.paths());
+        let mut real = self.protected.clone();
+        real.push(self.directory.to_owned());
         if self.writes {
-            write.extend(self.writable_parts());
+            let parts = self.writable_parts();
+            real.extend(parts.iter().cloned());
+            write.extend(parts);
         }
-        Fence { read, write, network: self.network }
+        Fence { read, write, real, network: self.network }
     }
 
     /// Landlock allows a folder with all that is below it. A directory with a protected part in it is therefore
-    /// allowed entry by entry, and new names directly in it cannot be made.
+    /// allowed entry by entry, and new names directly in it cannot be made. A link is none of its parts: it would allow
+    /// what it leads to.
     fn writable_parts(&self) -> Vec<PathBuf> {
         if !self.protected.iter().any(|path| path.starts_with(self.directory)) {
             return vec![self.directory.to_owned()];
         }
         let Ok(entries) = std::fs::read_dir(self.directory) else { return Vec::new() };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let entries = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+        let paths = entries.map(|entry| entry.path());
         paths.filter(|path| !self.protected.iter().any(|kept| kept.starts_with(path))).collect()
     }
 }

@@ -23,6 +23,9 @@ pub enum Entry {
     Read(PathBuf),
     /// As on the machine, writable. Skipped if it does not exist.
     Write(PathBuf),
+    /// As on the machine. A run may have been able to write around it, so no link on the way to it is followed: that is
+    /// an error. Skipped if it does not exist.
+    Real { path: PathBuf, writes: bool },
     /// A folder or file of the machine, shown at another place.
     Place { source: PathBuf, target: PathBuf },
     /// Nothing: an empty read-only folder, or an empty file where the machine has a file. Only if something is there.

@@ -2,6 +2,7 @@
 //! believed: it may hold one reference of one name on the known base; its objects are checked one by one in a
 //! repository of ours that no run can write; and only then they are given to the user's.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -137,6 +138,7 @@ impl Quarantine<'_> {
         let range = format!("{}..{}", expected.base, header.head);
         self.git.run(self.call(&["rev-list", "--objects", "--quiet", &range])).await?;
         self.refuse_repositories(&range).await?;
+        self.refuse_bare_repositories(expected.base, &header.head).await?;
         Ok(header)
     }
 
@@ -155,6 +157,24 @@ impl Quarantine<'_> {
             return Err("a commit changes a submodule or another repository inside the tree".to_owned());
         }
         Ok(())
+    }
+
+    /// The result must hold no files that git would take for a repository and obey.
+    async fn refuse_bare_repositories(&self, base: &str, head: &str) -> Result<(), String> {
+        let names = async |args: &[&str]| {
+            let mut call = self.call(args);
+            call.bytes_max = 256 * 1024 * 1024;
+            self.git.run(call).await
+        };
+        let all = names(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", head]).await?;
+        let changed = names(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head]).await?;
+        match bare_repository(&all, &changed) {
+            None => Ok(()),
+            Some(folder) => Err(format!(
+                "{folder} looks like a git repository, whose settings git obeys wherever it stands in it; name its files \
+                 otherwise if they are meant"
+            )),
+        }
     }
 
     /// Git checks every object and every link between them.
@@ -183,6 +203,25 @@ impl Quarantine<'_> {
         let counted = self.git.run(self.call(&args).attributes(base)).await?;
         Ok(count(&counted))
     }
+}
+
+/// A folder that git takes for a repository, because it has `HEAD`, and something in `objects` and `refs`; and in which
+/// something was changed.
+fn bare_repository(all: &[u8], changed: &[u8]) -> Option<String> {
+    let (all, changed) = (sorted(all), sorted(changed));
+    let has = |names: &BTreeSet<&[u8]>, folder: &[u8], inside: &str| {
+        let start = [folder, inside.as_bytes()].concat();
+        names.range(start.as_slice()..).next().is_some_and(|name| name.starts_with(&start))
+    };
+    let is_one =
+        |folder: &&[u8]| has(&all, folder, "objects/") && has(&all, folder, "refs/") && has(&changed, folder, "");
+    let mut folders = all.iter().filter_map(|name| name.strip_suffix(b"HEAD")).filter(|folder| folder.ends_with(b"/"));
+    let found = String::from_utf8_lossy(folders.find(is_one)?).into_owned();
+    Some(found.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(200).collect())
+}
+
+fn sorted(names: &[u8]) -> BTreeSet<&[u8]> {
+    names.split(|byte| *byte == 0).collect()
 }
 
 /// Of a binary file git counts no lines.
@@ -234,6 +273,16 @@ mod tests {
         ] {
             let error = header(&text).unwrap_err();
             assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn files_that_make_a_repository_are_found() {
+        let all = b"docs/HEAD\0docs/config\0docs/objects/keep\0docs/refs/heads/main\0src/HEAD\0";
+        assert_eq!(bare_repository(all, b"docs/objects/keep\0").as_deref(), Some("docs/"));
+        assert_eq!(bare_repository(all, b"src/HEAD\0"), None, "it was there before");
+        for names in [&b"d/HEAD\0d/objects/keep\0d/refsx\0"[..], b"HEAD\0objects/a\0refs/b\0", b"OVERHEAD\0", b""] {
+            assert_eq!(bare_repository(names, names), None, "{}", String::from_utf8_lossy(names));
         }
     }
 

@@ -10,7 +10,8 @@ use matsu_core::ports::agent::{Applied, ApplyError};
 use matsu_core::run::Changes;
 use serde::{Deserialize, Serialize};
 
-use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, copy_index, remove_folder};
+use super::super::confined::{Cell, View};
+use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, copy_index, printed, remove_folder};
 use super::super::git_paths;
 use super::super::process::{Answered, Input};
 use super::super::runs_folder::{make_private, write_private};
@@ -21,6 +22,10 @@ const NAMES_MAX: usize = 20;
 /// The user's repository, and a place of ours beside it for what is made on the way.
 struct Merge<'a> {
     git: &'a Git,
+    /// A run may have made the repository, so what starts programs of its settings works inside a confinement.
+    cell: Cell,
+    /// What git obeys there.
+    repository: Vec<PathBuf>,
     changes: &'a Changes,
     top: PathBuf,
     git_dir: PathBuf,
@@ -36,8 +41,8 @@ impl Git {
     ///
     /// # Errors
     /// The repository or its commits are gone, or the patch is too large to show.
-    pub async fn diff(&self, scratch: &Path, changes: &Changes) -> Result<Vec<u8>, String> {
-        let merge = Merge::new(self, scratch, changes).await?;
+    pub async fn diff(&self, cell: Cell, changes: &Changes) -> Result<Vec<u8>, String> {
+        let merge = Merge::new(self, cell, changes).await?;
         let folder = merge.scratch.join("view.git");
         let borrows = git_paths::lenders(&merge.objects);
         let format = if changes.base.len() == 64 { Format::Sha256 } else { Format::Sha1 };
@@ -47,7 +52,7 @@ impl Git {
         let args = ["diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", &changes.base, &changes.head];
         let call = Call::new(Whose::Ours, &folder, &args).attributes(&changes.base);
         let answered = self.ask(call).await;
-        let _ = remove_folder(&merge.scratch);
+        let _ = remove_folder(&merge.cell.scratch);
         match answered? {
             Answered { is_cut: true, .. } => Err(format!(
                 "the patch has more than {PATCH_BYTES_MAX} bytes; read it with: git diff {} {}",
@@ -65,7 +70,7 @@ impl Git {
     /// Why not; nothing was written.
     pub async fn apply(
         &self,
-        scratch: &Path,
+        cell: Cell,
         kept: &Path,
         changes: &Changes,
         keep_conflicts: bool,
@@ -74,9 +79,10 @@ impl Git {
             return Ok(Applied::default());
         }
         self.check_version().await?;
-        let mut merge = Merge::new(self, scratch, changes).await?;
+        let scratch = cell.scratch.clone();
+        let mut merge = Merge::new(self, cell, changes).await?;
         let merged = merge.run(Some(kept), keep_conflicts).await;
-        let _ = remove_folder(scratch);
+        let _ = remove_folder(&scratch);
         merged
     }
 
@@ -84,7 +90,7 @@ impl Git {
     ///
     /// # Errors
     /// Why not; nothing was written.
-    pub async fn undo_apply(&self, scratch: &Path, kept: &Path, changes: &Changes) -> Result<(), ApplyError> {
+    pub async fn undo_apply(&self, cell: Cell, kept: &Path, changes: &Changes) -> Result<(), ApplyError> {
         let record = std::fs::read_to_string(kept.join(RECORD)).ok();
         let Some(record) = record.and_then(|text| serde_json::from_str::<Kept>(&text).ok()) else {
             return Err(ApplyError::Failed(
@@ -93,10 +99,11 @@ impl Git {
         };
         self.check_version().await?;
         let back = Changes { base: record.after, head: record.before, ..changes.clone() };
-        let mut merge = Merge::new(self, scratch, &back).await?;
+        let scratch = cell.scratch.clone();
+        let mut merge = Merge::new(self, cell, &back).await?;
         merge.lenders.push(kept.join("objects"));
         let merged = merge.run(None, false).await;
-        let _ = remove_folder(scratch);
+        let _ = remove_folder(&scratch);
         merged?;
         let _ = remove_folder(kept);
         Ok(())
@@ -124,23 +131,28 @@ fn listed(folders: &[PathBuf]) -> String {
 }
 
 impl<'a> Merge<'a> {
-    async fn new(git: &'a Git, scratch: &Path, changes: &'a Changes) -> Result<Self, String> {
+    async fn new(git: &'a Git, cell: Cell, changes: &'a Changes) -> Result<Self, String> {
         let top = PathBuf::from(&changes.repository);
         let found = git.places(&top).await?;
         let lines: Vec<&str> = found.lines().collect();
         let [git_dir, common, objects] = lines.as_slice() else {
             return Err(format!("{} is not a git repository any more", top.display()));
         };
-        make_private(scratch).map_err(|error| error.to_string())?;
+        let repository = git_paths::repository_of(&top, cell.confiner.layout())?;
+        // Moved away when what takes it back is kept, so not the folder of the cell itself.
+        let scratch = cell.scratch.join("merge");
+        make_private(&scratch).map_err(|error| error.to_string())?;
         Ok(Self {
             git,
+            cell,
+            repository,
             changes,
             git_dir: PathBuf::from(git_dir),
             common: PathBuf::from(common),
             lenders: vec![PathBuf::from(objects)],
             objects: PathBuf::from(objects),
             top,
-            scratch: scratch.to_owned(),
+            scratch,
         })
     }
 
@@ -155,6 +167,25 @@ impl<'a> Merge<'a> {
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&self.lenders))
     }
 
+    async fn ask(&self, call: Call<'_>) -> Result<Answered, String> {
+        let mut read = self.repository.clone();
+        read.extend(self.lenders.iter().flat_map(|objects| git_paths::lenders(objects)));
+        read.extend(self.git.user_files());
+        let mut write = vec![self.top.clone(), self.scratch.clone()];
+        write.extend(Some(self.common.join("lfs")).filter(|folder| folder.is_dir()));
+        self.git.ask_confined(&self.cell, View { read, write }, call).await
+    }
+
+    async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, String> {
+        let name = call.args.first().cloned().unwrap_or_default();
+        printed(&name, self.ask(call).await?)
+    }
+
+    async fn line(&self, call: Call<'_>) -> Result<String, String> {
+        let bytes = self.bytes(call).await?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
     async fn run(&mut self, kept: Option<&Path>, keep_conflicts: bool) -> Result<Applied, ApplyError> {
         make_private(&self.scratch.join("objects/pack")).map_err(|error| error.to_string())?;
         copy_index(&self.git_dir, &self.scratch.join("index"))?;
@@ -163,7 +194,7 @@ impl<'a> Merge<'a> {
         let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
         let merge_base = format!("--merge-base={base}");
         let args = [&args[..], &[&merge_base, &ours, &head]].concat();
-        let answered = self.git.ask(self.call(&args)).await?;
+        let answered = self.ask(self.call(&args)).await?;
         let mut parts = answered.stdout.split(|byte| *byte == 0);
         let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();
         let conflicts = match answered.code {
@@ -172,7 +203,7 @@ impl<'a> Merge<'a> {
             Some(1) => return Err(ApplyError::Conflicts(names(parts))),
             _ => return Err(ApplyError::Failed(format!("git merge-tree: {}", answered.stderr.trim()))),
         };
-        let our_tree = self.git.line(self.call(&["rev-parse", "--verify", &format!("{ours}^{{tree}}")])).await?;
+        let our_tree = self.line(self.call(&["rev-parse", "--verify", &format!("{ours}^{{tree}}")])).await?;
         if our_tree == tree {
             return Err(ApplyError::AlreadyThere);
         }
@@ -181,7 +212,7 @@ impl<'a> Merge<'a> {
             self.keep(kept, &Kept { before: ours, after })?;
         }
         // Looks at every file it would write before it writes the first.
-        let written = self.git.run(self.call(&["read-tree", "-m", "-u", &our_tree, &tree])).await;
+        let written = self.bytes(self.call(&["read-tree", "-m", "-u", &our_tree, &tree])).await;
         if let Some(kept) = kept {
             let _ = std::fs::remove_file(kept.join("index"));
             if written.is_err() {
@@ -209,17 +240,16 @@ impl<'a> Merge<'a> {
     /// The user's tree as it is now, as a commit on the base: what git tracks, every path that the run touched, and
     /// what the base has although git does not track it.
     async fn ours(&self, base: &str, head: &str) -> Result<String, String> {
-        self.git.run(self.call(&["add", "--update"])).await?;
+        self.bytes(self.call(&["add", "--update"])).await?;
         let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head];
-        let mut paths = self.git.run(self.call(&args)).await?;
+        let mut paths = self.bytes(self.call(&args)).await?;
         let args = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", "--diff-filter=D", base];
-        paths.extend(self.git.run(self.call(&args)).await?);
+        paths.extend(self.bytes(self.call(&args)).await?);
         let args = ["update-index", "--add", "--remove", "-z", "--stdin"];
-        self.git
-            .run(self.call(&args).stdin(Input::Bytes(paths)))
+        self.bytes(self.call(&args).stdin(Input::Bytes(paths)))
             .await
             .map_err(|error| format!("a path that the run changed is something else in your tree: {error}"))?;
-        let tree = self.git.line(self.call(&["write-tree"])).await?;
+        let tree = self.line(self.call(&["write-tree"])).await?;
         self.commit(&tree, base).await
     }
 
@@ -231,7 +261,7 @@ impl<'a> Merge<'a> {
         for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
             call = call.env(name, "matsu@localhost");
         }
-        self.git.line(call).await
+        self.line(call).await
     }
 }
 

@@ -42,6 +42,13 @@ impl Git {
             return Err(format!("{} is not a git repository any more", top.display()));
         };
         let (common, objects) = (PathBuf::from(common), PathBuf::from(objects));
+        let machine = cell.confiner.layout();
+        let known = git_paths::repository_of(&top, machine)?;
+        if !known.contains(&common) {
+            return Err(format!("the repository of {} is another one now: {}", top.display(), common.display()));
+        }
+        let around = [top.as_path(), common.parent().unwrap_or(&common)];
+        let borrows = git_paths::own_lenders(&objects, &around, machine)?;
         let format = if changes.head.len() == 64 { Format::Sha256 } else { Format::Sha1 };
         if ![&changes.base, &changes.head].into_iter().all(|commit| format.is_object(commit)) {
             return Err("the commits of the run are not named as its repository names objects".to_owned());
@@ -58,12 +65,12 @@ impl Git {
         let note = Note {
             common: common.clone(),
             objects,
+            lends: borrows.clone(),
             format,
             shallow: std::fs::read_to_string(common.join("shallow")).ok(),
             settings: settings(&config.unwrap_or_default()),
             ..Note::default()
         };
-        let borrows = git_paths::lenders(&note.objects);
         let (shallow, settings) = (note.shallow.as_deref(), note.settings.as_str());
         let skeleton = Skeleton { format, is_bare: false, borrows: &borrows, shallow, settings };
         make_private(path).and_then(|()| skeleton.write(&path.join(".git"))).map_err(|error| error.to_string())?;

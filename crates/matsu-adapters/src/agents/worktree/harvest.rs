@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::super::confined::{Cell, Done, View, Work, confined};
 use super::super::git::{Git, Skeleton, Whose};
 use super::super::runs_folder::write_private;
+use super::super::shim::order::Stdin;
 use super::Note;
 use super::source::with_flags;
 
@@ -130,7 +131,8 @@ impl Harvester<'_> {
         read.push(self.cell.scratch.clone());
         let args = vec!["-c".to_owned(), script.to_owned()];
         let (program, directory) = (Path::new("/bin/sh"), self.tree);
-        let work = Work { program, args, env, directory, within: WITHIN, bytes_max, into };
+        let stdin = Stdin::Nothing;
+        let work = Work { program, args, env, directory, stdin, within: WITHIN, bytes_max, into };
         confined(self.cell, work, View { read, write }).await
     }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::super::confined::{Cell, Done, View, Work, confined};
 use super::super::git::{Call, GIT_MAX, Git, SCRATCH, Skeleton, Whose};
+use super::super::git_paths;
 use super::super::runs_folder::{make_private, write_private};
+use super::super::shim::order::Stdin;
 use super::accept::{Expected, Quarantine};
 use super::source::{Source, with_flags};
 use super::{Note, RESULT, Worktree, name, read_note, save_note};
@@ -128,7 +130,7 @@ impl Git {
             return Err("the directory is a repository inside the tree of another run; use isolation none".to_owned());
         }
         let mut note = match &caller {
-            None => from_source(&source, inside, wish),
+            None => from_source(&source, inside, wish)?,
             Some((tree, theirs)) => from_caller(theirs, tree, &source, inside, wish)?,
         };
         let earlier = self.earlier_with_work(&note, wish.earlier.as_ref()).await;
@@ -340,7 +342,8 @@ pub(super) fn sh<'a>(
     let above = directory.parent().unwrap_or(directory).display().to_string();
     env.insert("GIT_CEILING_DIRECTORIES".to_owned(), above);
     let args = vec!["-c".to_owned(), script.to_owned()];
-    Work { program: Path::new("/bin/sh"), args, env, directory, within: GIT_MAX, bytes_max, into }
+    let (program, stdin) = (Path::new("/bin/sh"), Stdin::Nothing);
+    Work { program, args, env, directory, stdin, within: GIT_MAX, bytes_max, into }
 }
 
 /// The run in whose tree this directory lies, if any. Only what was noted outside the tree counts.
@@ -385,8 +388,11 @@ impl Note {
     }
 }
 
-fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Note {
-    Note {
+fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Result<Note, String> {
+    let around = [source.top.as_path(), source.common.parent().unwrap_or(&source.common)];
+    let lends = git_paths::own_lenders(&source.objects, &around, wish.confiner.layout())?;
+    Ok(Note {
+        lends,
         repository: source.top.clone(),
         common: source.common.clone(),
         objects: source.objects.clone(),
@@ -398,7 +404,7 @@ fn from_source(source: &Source, inside: PathBuf, wish: &OpenWish<'_>) -> Note {
         excludes: source.excludes.clone(),
         ..Note::default()
     }
-    .begun(source, inside, wish)
+    .begun(source, inside, wish))
 }
 
 /// Everything about the user's repository comes from what was noted for the calling run; of what its tree says only the
@@ -419,7 +425,6 @@ fn from_caller(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::git_paths;
     use super::*;
 
     #[test]

@@ -6,9 +6,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::super::confined::Cell;
-use super::super::git::{Call, Git, Whose, copy_index};
+use super::super::confined::{Cell, View};
+use super::super::git::{Call, Git, Whose, copy_index, printed, remove_folder};
+use super::super::git_paths;
 use super::super::process::Input;
+use super::super::runs_folder::make_private;
 use super::source::Source;
 
 /// Larger files that git does not track are left out.
@@ -30,9 +32,11 @@ pub struct Snapshot {
     pub left_out: Vec<String>,
 }
 
-/// Git on the user's tree, with an index and objects of the run's.
+/// Git on the user's tree, with an index and objects of the run's. It starts what the repository's settings name, and a
+/// run may have made that repository, so it works inside a confinement.
 struct Taking<'a> {
     git: &'a Git,
+    cell: &'a Cell,
     source: &'a Source,
     git_dir: PathBuf,
     index: PathBuf,
@@ -45,10 +49,12 @@ impl Git {
     pub(super) async fn snapshot(&self, cell: &Cell, source: &Source, run: &Path) -> Result<Snapshot, String> {
         let places = self.places(&source.top).await?;
         let git_dir = places.lines().next().map(PathBuf::from).ok_or("git does not name its folder")?;
-        let (index, objects) = (cell.scratch.join("snapshot-index"), run.join("objects"));
-        let taking = Taking { git: self, source, git_dir, index, objects };
+        let folder = cell.scratch.join("snapshot");
+        make_private(&folder).map_err(|error| error.to_string())?;
+        let (index, objects) = (folder.join("index"), run.join("objects"));
+        let taking = Taking { git: self, cell, source, git_dir, index, objects };
         let taken = taking.take().await;
-        let _ = std::fs::remove_file(&taking.index);
+        let _ = remove_folder(&folder);
         taken.map_err(|error| {
             format!("your uncommitted files cannot be taken over: {error}. Commit or stash them, then start again")
         })
@@ -68,24 +74,40 @@ impl Taking<'_> {
         }
     }
 
+    async fn run(&self, call: Call<'_>) -> Result<Vec<u8>, String> {
+        let machine = self.cell.confiner.layout();
+        let mut read = git_paths::repository_of(&self.source.top, machine)?;
+        read.extend([self.source.top.clone(), self.cell.scratch.join("stdin")]);
+        read.extend(git_paths::lenders(&self.source.objects).into_iter().filter(|path| !machine.hides(path)));
+        read.extend(self.git.user_files());
+        let mut write = vec![self.cell.scratch.join("snapshot"), self.objects.clone()];
+        // git-lfs keeps there what it takes out of a file.
+        write.extend(Some(self.source.common.join("lfs")).filter(|folder| folder.is_dir()));
+        let name = call.args.first().cloned().unwrap_or_default();
+        printed(&name, self.git.ask_confined(self.cell, View { read, write }, call).await?)
+    }
+
+    async fn line(&self, call: Call<'_>) -> Result<String, String> {
+        let bytes = self.run(call).await?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
     async fn take(&self) -> Result<Snapshot, String> {
         copy_index(&self.git_dir, &self.index)?;
         let mut left_out = self.submodules().await?;
         if self.source.uncommitted == Some(0) {
             return Ok(Snapshot { commit: None, left_out: few(left_out) });
         }
-        self.git.run(self.call(&["add", "--update"])).await?;
-        let names = self.git.run(self.call(&["ls-files", "--others", "--exclude-standard", "-z"])).await?;
+        self.run(self.call(&["add", "--update"])).await?;
+        let names = self.run(self.call(&["ls-files", "--others", "--exclude-standard", "-z"])).await?;
         let taken = self.choose(&names, &mut left_out);
         let args = ["update-index", "--add", "-z", "--stdin"];
-        self.git.run(self.call(&args).stdin(Input::Bytes(taken))).await?;
-        let tree = self.git.line(self.call(&["write-tree"])).await?;
+        self.run(self.call(&args).stdin(Input::Bytes(taken))).await?;
+        let tree = self.line(self.call(&["write-tree"])).await?;
         let head = self.source.head.as_deref();
         let same = match head {
-            Some(head) => {
-                self.git.line(self.call(&["rev-parse", "--verify", &format!("{head}^{{tree}}")])).await? == tree
-            }
-            None => self.git.run(self.call(&["ls-tree", &tree])).await?.is_empty(),
+            Some(head) => self.line(self.call(&["rev-parse", "--verify", &format!("{head}^{{tree}}")])).await? == tree,
+            None => self.run(self.call(&["ls-tree", &tree])).await?.is_empty(),
         };
         let commit = if same { None } else { Some(self.commit(&tree, head).await?) };
         Ok(Snapshot { commit, left_out: few(left_out) })
@@ -96,7 +118,7 @@ impl Taking<'_> {
         if !self.source.top.join(".gitmodules").exists() {
             return Ok(Vec::new());
         }
-        let entries = self.git.run(self.call(&["ls-files", "--stage", "-z"])).await?;
+        let entries = self.run(self.call(&["ls-files", "--stage", "-z"])).await?;
         let entries = entries.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
         let path = |entry: &[u8]| entry.splitn(2, |byte| *byte == b'\t').nth(1).map(shown);
         Ok(entries.filter_map(path).map(|path| format!("{path} (a submodule)")).collect())
@@ -136,7 +158,7 @@ impl Taking<'_> {
         for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
             call = call.env(name, "matsu@localhost");
         }
-        self.git.line(call).await
+        self.line(call).await
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::confined::{Cell, View, Work, confined};
 use super::super::git::{Format, GIT_MAX, Git, Whose};
 use super::super::git_paths;
+use super::super::shim::order::Stdin;
 
 /// Rules about ignored files, settings and the like are short.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -52,7 +53,8 @@ impl Source {
     /// Why it cannot be started from, and what to do.
     pub async fn look(git: &Git, cell: &Cell, directory: &Path) -> Result<Self, String> {
         let top = git_paths::top_of(directory).unwrap_or(directory).to_owned();
-        let mut read = git_paths::repository_of(&top);
+        let known = git_paths::repository_of(&top, cell.confiner.layout())?;
+        let mut read = known.clone();
         read.push(top);
         read.extend(git.user_files());
         let mut args = vec!["-c".to_owned(), LOOK.to_owned()];
@@ -64,6 +66,7 @@ impl Source {
             args,
             env,
             directory,
+            stdin: Stdin::Nothing,
             within: GIT_MAX,
             bytes_max: BYTES_MAX,
             into: None,
@@ -72,11 +75,27 @@ impl Source {
         if done.code != Some(0) {
             return Err(format!("git cannot read the repository: {}", done.stderr.trim()));
         }
-        parse(&done.stdout).ok_or_else(|| {
+        let source = parse(&done.stdout).ok_or_else(|| {
             "the repository cannot be used: its path has a line break, or git printed unexpected output about \
              it. Rename the folder, or use isolation none"
                 .to_owned()
-        })
+        })?;
+        source.checked(&known)
+    }
+
+    /// What git said about where things lie is believed as far as it was known before: everything in the tree may be the
+    /// work of a run, its `.git` too. From here on the paths have no links in them.
+    fn checked(self, known: &[PathBuf]) -> Result<Self, String> {
+        let real = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+        let (common, objects) = (real(&self.common)?, real(&self.objects)?);
+        if !known.contains(&common) || !objects.starts_with(&common) {
+            return Err(format!(
+                "the repository has its objects in {}, which does not belong to the tree {}; use isolation none",
+                objects.display(),
+                self.top.display()
+            ));
+        }
+        Ok(Self { common, objects, ..self })
     }
 }
 

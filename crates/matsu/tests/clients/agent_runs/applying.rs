@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::worktrees::{git, repository};
-use super::{Bench, end_of, program, start_with};
+use super::{Bench, end_of, start_with};
 use crate::stdio::Client;
 
 const WRITING: &str = "[agents]\nmode_max = \"workspace-write\"\n";
@@ -132,9 +132,8 @@ fn a_file_that_changes_while_it_is_merged_stops_the_apply() {
     git(&bench.root, &["add", "."]);
     git(&bench.root, &["commit", "-qm", "lines"]);
     let (task, _) = write(&mut client, "sed -i 's/line 1/line one/' a.txt; echo zz > z.txt; echo new > new.txt");
-    let filter = bench.home.path("busy");
-    program(&filter, &format!("echo later >> '{}'; cat", bench.root.join("a.txt").display()));
-    git(&bench.root, &["config", "filter.busy.clean", filter.to_str().unwrap()]);
+    let filter = format!("echo later >> '{}'; cat", bench.root.join("a.txt").display());
+    git(&bench.root, &["config", "filter.busy.clean", &filter]);
     std::fs::write(bench.root.join("z.txt"), "zz\n").unwrap();
     let said = refused(&bench, &["apply", &task]);
     assert!(said.contains("changed at the same time"), "{said}");

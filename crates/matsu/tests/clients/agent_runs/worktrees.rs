@@ -15,13 +15,19 @@ pub fn git(directory: &Path, args: &[&str]) -> String {
 }
 
 pub fn repository(root: &Path) {
-    git(root, &["init", "-q", "-b", "main"]);
-    git(root, &["config", "user.name", "Test"]);
-    git(root, &["config", "user.email", "test@localhost"]);
-    std::fs::write(root.join("a.txt"), "a\n").unwrap();
-    std::fs::write(root.join("b.txt"), "b\n").unwrap();
-    git(root, &["add", "."]);
-    git(root, &["commit", "-q", "-m", "begin"]);
+    begin(root, |args| git(root, args));
+}
+
+/// A first commit, by this git.
+pub fn begin(root: &Path, git: impl Fn(&[&str]) -> String) {
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.name", "Test"]);
+    git(&["config", "user.email", "test@localhost"]);
+    for (name, text) in [("a.txt", "a\n"), ("b.txt", "b\n")] {
+        std::fs::write(root.join(name), text).unwrap();
+    }
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "begin"]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_run_cannot_make_research_read_other_folders() {
 }
 
 /// The configuration allows more than the run has.
-fn allows_everything(home: &Home) {
+fn allows_everything(home: &mut Home) {
     let path = home.path(".config/matsu/config.toml");
     let settings = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, settings.replace("workspace-write", "full")).unwrap();
@@ -140,15 +140,15 @@ fn a_run_cannot_start_a_less_confined_one() {
     });
 }
 
-/// Asks with a token at the daemon's own socket; the first line of the answer.
-fn at_the_socket(yard: &Yard, token: &str) -> String {
+/// Asks with a token at a socket; the whole answer.
+pub fn at_socket(socket: &std::path::Path, token: &str, path: &str) -> String {
     use std::io::{Read, Write};
-    let mut socket = std::os::unix::net::UnixStream::connect(yard.home.data_dir().join("matsu.sock")).unwrap();
-    let head = "GET /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    let mut socket = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     write!(socket, "{head}Authorization: Bearer {token}\r\n\r\n").unwrap();
     let mut reply = String::new();
     let _ = socket.read_to_string(&mut reply);
-    reply.lines().next().unwrap_or_default().to_owned()
+    reply
 }
 
 #[test]
@@ -170,7 +170,8 @@ fn a_token_opens_nothing_after_its_run() {
         assert_eq!(refused["result"]["structuredContent"]["error_code"], "SESSION_ENDED", "{}: {refused}", yard.show());
         let rest = http.rest("GET", "/tasks", &Value::Null);
         assert!(rest.status == 401 || rest.status == 403, "{}: {rest:?}", yard.show());
-        let line = at_the_socket(yard, &token);
+        let said = at_socket(&yard.home.data_dir().join("matsu.sock"), &token, "/api/v1/tasks");
+        let line = said.lines().next().unwrap_or_default();
         assert!(line.contains(" 401 ") || line.contains(" 403 "), "{}: {line}", yard.show());
         until("the process is gone", SOON, || (crate::agent_runs::processes(&nap) == 0).then_some(()));
         assert!(!yard.project.join("late.txt").exists(), "{}: it went on after its run", yard.show());

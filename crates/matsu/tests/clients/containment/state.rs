@@ -22,7 +22,7 @@ originals = ["~/.stateful/login.json"]
 sessions = ["~/.stateful/sessions/{session}*"]
 "#;
 
-fn prepare(home: &Home) {
+fn prepare(home: &mut Home) {
     for (name, text) in [
         (".stateful/login.json", "old login"),
         (".stateful/settings.json", "settings of the user"),
@@ -58,6 +58,10 @@ fn what_a_run_plants_in_the_state_of_its_program_is_gone_with_it() {
             assert_eq!(read(".stateful/sessions/other.jsonl"), "another conversation");
             assert!(!yard.home.path(".stateful/hooks.json").exists());
             assert!(!yard.home.path(".stateful/sessions/memory.md").exists());
+        } else {
+            // Not stopped when fenced, as the table says.
+            assert_eq!(read(".stateful/settings.json"), "hook\n");
+            assert!(yard.home.path(".stateful/hooks.json").exists());
         }
     });
 }
