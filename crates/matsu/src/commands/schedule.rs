@@ -15,7 +15,7 @@ use crate::client::{Client, segment};
 #[derive(Subcommand)]
 pub enum ScheduleCommand {
     /// Add a schedule: `matsu schedule add "0 7 * * 1-5" -- run claude "what is new?"`
-    Add(Add),
+    Add(Box<Add>),
     /// List schedules
     List,
     /// Show what came of the times of a schedule, newest first
@@ -82,7 +82,7 @@ pub async fn run(cx: &Context, global: &Global, what: ScheduleCommand) -> Result
     let path = |name: &str, more: &str| format!("/api/v1/schedules/{}{more}", segment(name));
     match what {
         ScheduleCommand::Add(add) => {
-            let added = client.post("/api/v1/schedules", body(add)?).await?;
+            let added = client.post("/api/v1/schedules", body(*add)?).await?;
             tell(cx, &added, &format!("{} fires next at {}", field(&added, "name"), field(&added, "next_at")));
         }
         ScheduleCommand::List => list(cx, &client).await?,

@@ -118,12 +118,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         eprintln!("matsu: {error:#}; `matsu open --print` prints a link that you can open yourself");
     }
 
-    let mut beside = JoinSet::new();
-    beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
-    let (notified, channels) = (app.clone(), compose::channels(&config));
-    beside.spawn(async move { notify::run(notified.runtime(), &channels, notified.shutdown()).await });
-    let scheduled = app.clone();
-    beside.spawn(async move { schedules::run(scheduled.runtime(), scheduled.shutdown()).await });
+    let mut beside = beside(&app, &config);
     let idle_exit = args.idle_exit.map(Duration::from_secs);
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
@@ -308,6 +303,17 @@ async fn until_the_end(
         }
         std::fs::rename(&aside, &socket)?;
     }
+}
+
+/// What a daemon does beside serving and working: it keeps the machine awake, sends notices and fires schedules.
+fn beside(app: &App, config: &Config) -> JoinSet<()> {
+    let mut beside = JoinSet::new();
+    beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
+    let (notified, channels) = (app.clone(), compose::channels(config));
+    beside.spawn(async move { notify::run(notified.runtime(), &channels, notified.shutdown()).await });
+    let scheduled = app.clone();
+    beside.spawn(async move { schedules::run(scheduled.runtime(), scheduled.shutdown()).await });
+    beside
 }
 
 /// Jobs first, so that waits still return their ends; then the listeners.
