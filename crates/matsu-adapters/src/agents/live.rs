@@ -6,6 +6,7 @@ mod ending;
 mod snapshot;
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -174,6 +175,11 @@ impl CliRun {
                 true
             }
             Ok(None) => false,
+            // What the system refuses, as for too many open files, it may allow a moment later.
+            Err(error) if error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(run = self.marker, %error, "the output of a run cannot be read at the moment");
+                false
+            }
             Err(error) => {
                 tracing::error!(run = self.marker, %error, "the output of a run cannot be read");
                 self.end = Some(End::Damaged(error.to_string()));

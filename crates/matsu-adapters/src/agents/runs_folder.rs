@@ -239,7 +239,11 @@ impl RunFolder {
     /// Whether a supervisor is at work.
     pub fn is_held(&self) -> bool {
         // Shared, so that two that look do not take each other for the supervisor.
-        File::open(self.lock_path()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        match File::open(self.lock_path()) {
+            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+            // Any other error, as of too many open files, says nothing about the supervisor: it is not taken for gone.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     pub fn write_record(&self, record: &RunRecord) -> io::Result<()> {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
+use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, StartError, TraceState};
 use matsu_core::ports::store::{OutputPosition, StoreError};
 use matsu_core::run::{Continues, RunCheckpoint, RunInput, RunOutput};
@@ -14,6 +15,7 @@ use matsu_core::run::{Continues, RunCheckpoint, RunInput, RunOutput};
 use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
 use crate::options::Expiry;
+use crate::stop_signal::StopWord;
 
 use super::dependencies::{may_begin, take_results};
 use super::fallback::{hand_over, moves_on};
@@ -51,7 +53,7 @@ impl AgentRuns {
             trace => trace,
         };
         match (cx.taken, trace) {
-            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun => self.take_over(cx, trace).await,
+            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun => self.take_over(cx, &trace).await,
             (Taken::TakenOver, None) => match nothing_left(cx, &checkpoint).await? {
                 Left::NeverBegun => self.start(cx).await,
                 Left::Removed => Err(removed(cx)),
@@ -68,8 +70,24 @@ impl AgentRuns {
         }
     }
 
-    /// Goes on with a run that another process has started.
-    async fn take_over(&self, cx: &JobContext, trace: RunTrace) -> Result<Run, JobEnd> {
+    /// Goes on with a run that another process has started, as soon as the store answers: a job that goes back into the
+    /// queue would be begun anew, and its program ended.
+    async fn take_over(&self, cx: &JobContext, trace: &RunTrace) -> Result<Run, JobEnd> {
+        loop {
+            match self.try_take_over(cx, trace).await {
+                Err(JobEnd::Requeue { run_at: None }) => {}
+                decided => return decided,
+            }
+            // Any other word is obeyed once it is followed: only then can its program be ended.
+            if cx.stop.word() == StopWord::Shutdown {
+                return Err(JobEnd::StillRuns);
+            }
+            cx.runtime().clock().sleep(TICK).await;
+        }
+    }
+
+    /// `Requeue`: the store is away.
+    async fn try_take_over(&self, cx: &JobContext, trace: &RunTrace) -> Result<Run, JobEnd> {
         let (mut input, checkpoint) = read(cx)?;
         take_results(cx, &mut input).await?;
         let agent = self.agent(&input)?;
@@ -78,8 +96,14 @@ impl AgentRuns {
         if stored.log == 0 {
             stored.log = earlier_log(cx, &checkpoint).await?;
         }
-        let own = OwnSession::take_over(cx, &trace, &input, &agent.connect_back).await;
-        let own = own.map_err(|error| no_session(&error))?;
+        let own = OwnSession::take_over(cx, trace, &input, &agent.connect_back).await;
+        let own = own.map_err(|error| match error {
+            StoreError::NotFound { .. } => {
+                let why = "the session of the run is no longer stored, so the run is ended";
+                failed(ErrorCode::SupervisorLost, why.to_owned())
+            }
+            error => no_session(&error),
+        })?;
         let resumed = trace.resumed_session.clone();
         let resume = resumed.map(|vendor_session| Resume { vendor_session, place: checkpoint.place.clone() });
         let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());

@@ -263,10 +263,14 @@ fn message(task: &Task, report: &TaskReport) -> String {
         let answer = question.example(id);
         return format!("The agent asks a question and waits for the answer. Answer with answer_question {answer}.");
     }
-    if task.status == TaskStatus::Completed {
-        return "Done.".to_owned();
-    }
-    format!("Still running. Do other work, then call get_task_status {{\"task_id\":\"{id}\",\"timeout\":600}} once.")
+    let state = match task.status {
+        TaskStatus::Completed => return "Done.".to_owned(),
+        TaskStatus::Failed => return "The task has failed; results has what each agent came to.".to_owned(),
+        TaskStatus::Cancelled => return "The task was cancelled; results has what was done until then.".to_owned(),
+        TaskStatus::Running => "Still running",
+        _ => "Not over yet",
+    };
+    format!("{state}. Do other work, then call get_task_status {{\"task_id\":\"{id}\",\"timeout\":600}} once.")
 }
 
 /// A wait that comes from inside a run lends the run's permit to what it waits for.

@@ -201,7 +201,7 @@ async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> 
             Some(info) => {
                 if !asked {
                     eprintln!(
-                        "matsu {} serves this store with {} running jobs; {version} can start when they have ended",
+                        "matsu {} serves this store with {} running jobs; {version} starts when those that end with it are over",
                         info["version"].as_str().unwrap_or("?"),
                         info["running_jobs"]
                     );

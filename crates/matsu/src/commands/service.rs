@@ -112,7 +112,10 @@ fn uninstall(cx: &Context, file: &Path) -> Result<ExitCode> {
     if cx.json {
         print_json(&json!({ "removed": file, "steps": steps.iter().map(ServiceStep::json).collect::<Vec<_>>() }));
     } else {
-        say!("Removed {}. Runs of agents go on; `matsu serve` takes them over.", file.display());
+        say!(
+            "Removed {}. A run of an agent that is at work is not ended by this; `matsu serve` takes it over.",
+            file.display()
+        );
         steps.iter().for_each(ServiceStep::show);
     }
     Ok(ExitCode::SUCCESS)
