@@ -82,6 +82,19 @@ test('the inbox clears what it shows: a question by its key, a blocked task by i
   await context.close();
 });
 
+test('a failed run is continued from the inbox', async () => {
+  const { task_id: late } = await home.call('POST', '/api/v1/tools/use_agent', { cli_name: 'scribe', message: 'Go on forever', run_async: true, timeout: 1 });
+  const { context, page } = await signedIn(home, browser);
+  await page.getByRole('link', { name: 'Inbox' }).first().click();
+  const card = page.locator('li.card').filter({ has: page.locator(`a[href="/tasks/${late}"]`) });
+  await card.getByRole('button', { name: 'Continue' }).click({ timeout: 30_000 });
+  await page.waitForURL((url) => url.pathname.startsWith('/tasks/') && !url.pathname.endsWith(late));
+  const next = new URL(page.url()).pathname.split('/').at(-1);
+  await home.call('PATCH', `/api/v1/tasks/${next}`, { status: 'cancelled', mode: 'immediate' });
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
+
 test('a run that does not end is cancelled, and continued', async () => {
   const { context, page } = await signedIn(home, browser);
   await page.evaluate(() => (window.untouched = true));
