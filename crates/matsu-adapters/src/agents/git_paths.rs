@@ -202,6 +202,11 @@ pub fn own_lenders(objects: &Path, around: &[&Path], machine: &Machine) -> Resul
 mod tests {
     use super::*;
 
+    /// With folders of its own that no test uses: an empty path would hide everything.
+    fn machine() -> Machine {
+        Machine { home: "/nowhere/home".into(), data_dir: "/nowhere/data".into(), ..Machine::default() }
+    }
+
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -215,10 +220,10 @@ mod tests {
         fs::create_dir_all(root.join("project/src/deep")).unwrap();
         let git = root.join("project/.git");
         for directory in ["project", "project/src/deep"] {
-            let found = protected_git_paths(&root.join(directory), &Machine::default());
+            let found = protected_git_paths(&root.join(directory), &machine());
             assert_eq!(found.unwrap(), std::slice::from_ref(&git), "{directory}");
         }
-        assert_eq!(protected_git_paths(&root, &Machine::default()).unwrap(), [git], "one below counts too");
+        assert_eq!(protected_git_paths(&root, &machine()).unwrap(), [git], "one below counts too");
         assert!(is_inside_git(&root.join("project/src")) && !is_inside_git(&root));
     }
 
@@ -230,7 +235,7 @@ mod tests {
         fs::write(root.join("linked/.git"), "gitdir: ../main/.git/worktrees/linked\n").unwrap();
         let noted = root.join("main/.git/worktrees/linked");
         fs::write(noted.join("commondir"), "../..\n").unwrap();
-        let machine = Machine::default();
+        let machine = machine();
         assert_eq!(protected_git_paths(&root.join("linked"), &machine).unwrap(), [root.join("linked/.git")]);
         assert!(repository_of(&root.join("linked"), &machine).unwrap_err().contains("agents.read"));
         fs::write(noted.join("gitdir"), root.join("linked/.git").display().to_string()).unwrap();
@@ -245,11 +250,11 @@ mod tests {
         fs::create_dir_all(root.join("elsewhere")).unwrap();
         fs::create_dir_all(root.join("project/src")).unwrap();
         std::os::unix::fs::symlink(root.join("elsewhere"), root.join("project/.git")).unwrap();
-        let machine = Machine::default();
+        let machine = machine();
         assert!(protected_git_paths(&root.join("project"), &machine).unwrap_err().contains("is a link"));
         assert_eq!(protected_git_paths(&root.join("project/src"), &machine).unwrap(), Vec::<PathBuf>::new());
         assert!(repository_of(&root.join("project"), &machine).is_err());
-        let named = Machine { read: vec![root.join("elsewhere")], ..Machine::default() };
+        let named = Machine { read: vec![root.join("elsewhere")], ..machine };
         let expected = [root.join("elsewhere"), root.join("project/.git")];
         assert_eq!(repository_of(&root.join("project"), &named).unwrap(), expected);
     }
@@ -260,13 +265,13 @@ mod tests {
         fs::create_dir_all(root.join("project/.git/modules/sub")).unwrap();
         fs::create_dir_all(root.join("project/sub")).unwrap();
         fs::write(root.join("project/sub/.git"), "gitdir: ../.git/modules/sub\n").unwrap();
-        let found = repository_of(&root.join("project/sub"), &Machine::default()).unwrap();
+        let found = repository_of(&root.join("project/sub"), &machine()).unwrap();
         assert_eq!(found, [root.join("project/.git/modules/sub"), root.join("project/sub/.git")]);
         let data = root.join("data");
         fs::create_dir_all(data.join("worktrees/x")).unwrap();
         fs::write(data.join("gitdir"), root.join("project/sub/.git").display().to_string()).unwrap();
         fs::write(root.join("project/sub/.git"), format!("gitdir: {}\n", data.display())).unwrap();
-        let machine = Machine { data_dir: data, ..Machine::default() };
+        let machine = Machine { data_dir: data, ..machine() };
         assert!(repository_of(&root.join("project/sub"), &machine).is_err());
     }
 
@@ -278,7 +283,7 @@ mod tests {
             fs::write(root.join(name).join("info/alternates"), format!("../{lends}\n")).unwrap();
         }
         assert_eq!(lenders(&root.join("a")), [root.join("a"), root.join("b"), root.join("c")]);
-        let machine = Machine::default();
+        let machine = machine();
         assert!(own_lenders(&root.join("a"), &[&root.join("a")], &machine).unwrap_err().contains("agents.read"));
         assert_eq!(own_lenders(&root.join("a"), &[&root], &machine).unwrap().len(), 3);
     }
