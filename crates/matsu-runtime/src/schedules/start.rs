@@ -27,8 +27,8 @@ pub async fn start(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> R
         Plan::Run(arguments) => call(&cx, "use_agent", with_key(arguments, firing)).await,
         Plan::Research { task, searches } => match call(&cx, "create_task", with_key(task, firing)).await {
             Ok(task) => {
-                let queued = json!({ "task_id": task, "queries": searches });
-                let Value::Object(queued) = queued else { return Ok(FiringOutcome::Failed(String::new())) };
+                let queued = [("task_id", json!(task)), ("queries", json!(searches))];
+                let queued = queued.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
                 call(&cx, "queue_searches", queued).await.map(|_| task)
             }
             refused => refused,
