@@ -243,6 +243,10 @@ pub struct RunCheckpoint {
     /// What the host needs to go on in the same place; opaque to everybody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// A program of this attempt was begun, and its end is not known yet. What is left of it on the disk can be removed
+    /// or lost; this stays, so that it is never begun a second time.
+    #[serde(default)]
+    pub is_begun: bool,
     /// Milliseconds since 1970: not before the vendor's quota returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_until: Option<i64>,
@@ -252,6 +256,9 @@ pub struct RunCheckpoint {
     /// How often it was resumed after a restart of its machine.
     #[serde(default)]
     pub machine_restarts: u32,
+    /// It goes on after a restart of its machine, and is told so.
+    #[serde(default)]
+    pub is_restarted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relocated: Option<Relocated>,
     /// Programs of attempts up to this one have ended, and what they came to is in this checkpoint.

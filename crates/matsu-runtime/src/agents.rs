@@ -25,5 +25,6 @@ pub(crate) use chat_lines::failed as could_not_answer;
 pub use live_runs::{LiveRuns, RunHandle};
 pub use reading::{LogWish, RunLog};
 pub use review::{AppliedChanges, RunBranch};
+pub use run::go_on_command;
 pub use run_body::AgentRuns;
 pub use submit::{RunError, RunOptions, StartedRuns};

@@ -18,6 +18,7 @@ use crate::client::Client;
 use crate::compose;
 use crate::config::Config;
 use crate::daemon::{announce, socket};
+use crate::service;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -108,10 +109,12 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
     let (runs, secrets, disk) = (runs(config), secrets(config), disk(&config.paths.data_dir));
+    let service = starts_by_itself(config);
     let mut findings = vec![
         store,
         disk,
         daemon,
+        service,
         port,
         agents,
         runs,
@@ -169,6 +172,19 @@ async fn daemon(config: &Config) -> Finding {
         },
         Ok(_) => note("daemon", "none is running", "start one with `matsu serve`"),
         Err(error) => bad("daemon", format!("{error:#}"), "see the store above"),
+    }
+}
+
+/// Whether the daemon starts with the machine.
+fn starts_by_itself(config: &Config) -> Finding {
+    match (service::file(config), service::can_install(config)) {
+        (Ok(file), _) if file.exists() => good("service", format!("starts with the machine: {}", file.display())),
+        (_, Ok(true)) => note(
+            "service",
+            "the daemon does not start with the machine; until it is started, interrupted runs wait",
+            "`matsu service install`",
+        ),
+        _ => good("service", "this user has no service manager here; runs go on when the daemon is started again"),
     }
 }
 

@@ -13,6 +13,7 @@ mod logging;
 mod paths;
 mod process;
 mod relay;
+mod service;
 mod standing;
 mod stdio;
 mod terminal;

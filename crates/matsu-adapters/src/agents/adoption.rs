@@ -22,6 +22,9 @@ use super::worktree::Worktree;
 /// A supervisor answers at once, unless the machine is very busy.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
 
+/// How often a supervisor is asked that is there and does not answer.
+const ASKED_TIMES: u32 = 6;
+
 /// How long a run that is of no use any more may take to end.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
@@ -37,7 +40,7 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
     let definition = if record.check.is_some() { check_definition() } else { host.definition(&record.agent) };
     let definition = definition.ok_or_else(|| lost(format!("the definition of agent {} is gone", record.agent)))?;
     let way = if folder.is_held() {
-        let said = connect(&folder, &record, lease.attempt).await;
+        let said = ask(&folder, &record, lease.attempt).await;
         // It may have ended meanwhile; then it has left a record.
         match said {
             Ok((control, ran_seconds)) => Way { control: Some(control), ran_seconds },
@@ -51,6 +54,27 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
     let mut followed = host.follow(&definition, RunRecord::clone(&record), folder, worktree, way);
     followed.replay(stored).map_err(|error| lost(format!("the output of run {run} cannot be read: {error}")))?;
     Ok(followed)
+}
+
+/// As [`connect`], again for a minute: a machine that is very busy, or a supervisor that was stopped, ends no run.
+async fn ask(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Result<(UnixStream, u32)> {
+    let mut asked = 1;
+    loop {
+        match connect(folder, record, attempt).await {
+            Err(error) if is_worth_asking_again(&error) && asked < ASKED_TIMES && folder.is_held() => {
+                tracing::warn!(run = %record.run_id, %error, "the supervisor of a run is asked again");
+                let marker = record.run_id.to_string();
+                drop(tokio::task::spawn_blocking(move || orphans::wake(&marker)).await);
+                asked += 1;
+            }
+            said => return said,
+        }
+    }
+}
+
+/// One that refuses has answered.
+fn is_worth_asking_again(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
 }
 
 /// The tree that a run works in, if it has one and it is still there.
@@ -101,7 +125,8 @@ async fn connect(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Re
         }
     };
     let answered = Clock::system().within(WELCOME_WITHIN, exchange).await;
-    let ran_seconds = answered.unwrap_or_else(|| Err(io::Error::other("no answer within 10 s")))?;
+    let ran_seconds =
+        answered.unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer within 10 s")))?;
     Ok((stream, ran_seconds))
 }
 

@@ -38,6 +38,9 @@ use snapshot::Snapshots;
 /// What is kept of the output of a program that prints plain text, for the tail that an error shows.
 const TEXT_KEPT: u64 = 64 * 1024;
 
+/// So much of a stream may say nothing before that is an event.
+const PASSED_EVERY: u64 = 1024 * 1024;
+
 pub struct CliRun {
     definition: Arc<Definition>,
     clock: Clock,
@@ -273,6 +276,10 @@ impl CliRun {
         }
         if self.hopeless.is_some() {
             self.send(&Word::End);
+        }
+        // What says nothing is not stored, and the supervisor must hear all the same that it was read.
+        if self.events.back().map_or(self.position, |(_, position)| *position) + PASSED_EVERY <= position {
+            self.events.push_back((RunEvent::Passed, position));
         }
         self.take_snapshot(position);
     }

@@ -251,7 +251,10 @@ impl RunFolder {
         let path = self.outside().join("run.json");
         let unfinished = path.with_added_extension("new");
         write_private(&unfinished, &text)?;
-        fs::rename(unfinished, path)
+        // A machine that loses power must find it again: without a record the run would count as never begun.
+        File::open(&unfinished)?.sync_all()?;
+        fs::rename(unfinished, path)?;
+        File::open(self.outside())?.sync_all()
     }
 
     pub fn record(&self) -> Option<RunRecord> {

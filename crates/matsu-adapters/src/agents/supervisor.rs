@@ -211,8 +211,17 @@ impl<'a> Supervisor<'a> {
 
     /// What was printed before the end. A stream that a process outside keeps open is not waited for.
     async fn drain(&mut self, until: Instant) {
+        let mut tick_at = self.clock.instant() + TICK;
         while !self.output.is_over() {
             tokio::select! {
+                // What waits for a daemon starts one, or ends when its folder was removed.
+                () = self.clock.sleep_until(tick_at), if self.output.is_blocked() => {
+                    tick_at = self.clock.instant() + TICK;
+                    self.tick();
+                    if !self.folder.order().exists() {
+                        return;
+                    }
+                }
                 () = self.output.step() => {}
                 event = self.control.next() => self.on_event(event),
                 () = self.clock.sleep_until(until), if !self.output.is_blocked() => return,

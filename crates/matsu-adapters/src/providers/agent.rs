@@ -159,7 +159,7 @@ impl Answering {
                 }
                 // A model is asked, and asks nothing back.
                 RunEvent::Question(_) => self.live.end(),
-                RunEvent::Log(_) | RunEvent::Session(_) => {}
+                RunEvent::Log(_) | RunEvent::Session(_) | RunEvent::Passed => {}
                 RunEvent::Ended(end) => {
                     self.host.forget(&self.job).await;
                     return Some((self.ended(&end), None));

@@ -140,7 +140,11 @@ impl Checking {
                 event = self.started.live.next() => match event {
                     RunEvent::Output(text) => self.printed(&text).await,
                     RunEvent::Ended(end) => return self.ended(*end).await,
-                    RunEvent::Log(_) | RunEvent::Session(_) | RunEvent::Usage(_) | RunEvent::Question(_) => {}
+                    RunEvent::Log(_)
+                    | RunEvent::Session(_)
+                    | RunEvent::Usage(_)
+                    | RunEvent::Question(_)
+                    | RunEvent::Passed => {}
                 },
                 () = clock.sleep_until(tick_at) => {
                     tick_at = clock.instant() + TICK;

@@ -76,11 +76,8 @@ impl OutputWriter {
 
     /// Stores what waits. A store that is away is waited for: the program's pipe fills up meanwhile, and nothing here
     /// grows. Once the lease is lost nothing more can be stored, and nothing is kept. `read_to` is the position in the
-    /// program's output that is reached with it. `true`: that position is stored.
+    /// program's output that is reached with it. `true`: everything before that position is stored.
     pub async fn flush(&mut self, read_to: u64) -> bool {
-        if self.pending.is_empty() {
-            return false;
-        }
         let mut pause = Duration::ZERO;
         while !self.pending.is_empty() && !self.is_lost {
             self.clock.sleep(pause).await;

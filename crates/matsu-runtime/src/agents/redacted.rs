@@ -72,6 +72,7 @@ impl LiveRun for Redacted {
                 }
                 RunEvent::Ended(end) => RunEvent::Ended(Box::new(Self::ended(*end))),
                 event @ (RunEvent::Session(_) | RunEvent::Usage(_)) => return event,
+                RunEvent::Passed => RunEvent::Passed,
             };
             let held = self.output.finish();
             if held.is_empty() {

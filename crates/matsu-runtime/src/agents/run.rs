@@ -33,6 +33,9 @@ use super::redacted::Redacted;
 /// Characters of the last line that progress shows.
 const PROGRESS_CHARS_MAX: usize = 200;
 
+/// So much of a stream may say nothing before the supervisor is told that it was read.
+const STORED_AT_LEAST_EVERY: u64 = 4 * 1024 * 1024;
+
 pub struct Run {
     cx: JobContext,
     agent: Agent,
@@ -51,6 +54,8 @@ pub struct Run {
     backlog: VecDeque<(RunEvent, u64)>,
     /// The position in the program's output up to which everything has been seen to.
     reached: u64,
+    /// The position up to which everything is stored, as far as the supervisor knows.
+    stored_to: u64,
     outlives: bool,
     host: Arc<dyn AgentHost>,
     /// The softest word that still means something to this run.
@@ -118,6 +123,7 @@ impl Run {
             end_at: None,
             backlog: VecDeque::new(),
             reached: stored.read_to,
+            stored_to: stored.read_to,
             outlives,
             host,
             listens_for: StopWord::Yield,
@@ -129,8 +135,9 @@ impl Run {
 
     pub async fn until_it_ends(mut self) -> JobEnd {
         let clock = *self.cx.runtime().clock();
-        if self.agent.relocatable {
-            // Another machine must know where it began, whatever becomes of this one.
+        if self.outlives && !self.checkpoint.is_begun {
+            // The next owner must know that it began and where, whatever becomes of its folder and of this machine.
+            self.checkpoint.is_begun = true;
             self.remember().await;
         }
         loop {
@@ -193,6 +200,7 @@ impl Run {
     /// Stores what the run said up to the last event that was seen to.
     async fn flush(&mut self) {
         if self.output.flush(self.reached).await {
+            self.stored_to = self.reached;
             self.live.stored(self.reached);
         }
     }
@@ -231,10 +239,11 @@ impl Run {
                 let spent = self.checkpoint.spent.unwrap_or_default();
                 self.known.usage = Some(spent.plus(usage));
             }
-            RunEvent::Question(_) | RunEvent::Ended(_) => {}
+            RunEvent::Passed | RunEvent::Question(_) | RunEvent::Ended(_) => {}
         }
         self.reached = self.reached.max(position);
-        if self.output.is_full() {
+        // The supervisor lets the program wait when too much of its output is not known to be stored.
+        if self.output.is_full() || self.reached - self.stored_to >= STORED_AT_LEAST_EVERY {
             self.flush().await;
         }
     }
@@ -345,7 +354,7 @@ impl Run {
     }
 }
 
-/// The last line that says something, for whoever watches.
+/// The last line that says something, as progress.
 async fn show(cx: &JobContext, text: &str) {
     if let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
         cx.progress(&clip(line, PROGRESS_CHARS_MAX)).await;

@@ -53,7 +53,10 @@ impl AgentRuns {
             trace => trace,
         };
         match (cx.taken, trace) {
-            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun => self.take_over(cx, &trace).await,
+            // A disk that lost power may have lost the mark of a program that had begun.
+            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun || checkpoint.is_begun => {
+                self.take_over(cx, &trace).await
+            }
             (Taken::TakenOver, None) => match nothing_left(cx, &checkpoint).await? {
                 Left::NeverBegun => self.start(cx).await,
                 Left::Removed => Err(removed(cx)),
@@ -78,19 +81,33 @@ impl AgentRuns {
                 Err(JobEnd::Requeue { run_at: None }) => {}
                 decided => return decided,
             }
-            // Any other word is obeyed once it is followed: only then can its program be ended.
-            if cx.stop.word() == StopWord::Shutdown {
-                return Err(JobEnd::StillRuns);
+            match cx.stop.word() {
+                StopWord::Shutdown => return Err(JobEnd::StillRuns),
+                // Without its definition it is never followed, so it is ended here, if this process still owns it.
+                StopWord::EndSoon | StopWord::Abort if self.is_undefined(cx) && is_owner(cx).await => {
+                    self.host.give_up(&cx.lease.job_id, None).await;
+                    return Err(JobEnd::Cancelled { code: None, output_json: None });
+                }
+                // Any other word is obeyed once it is followed: only then can its program be ended.
+                _ => {}
             }
             cx.runtime().clock().sleep(TICK).await;
         }
     }
 
-    /// `Requeue`: the store is away.
+    /// `Requeue`: the store or the definition of the agent is away.
     async fn try_take_over(&self, cx: &JobContext, trace: &RunTrace) -> Result<Run, JobEnd> {
         let (mut input, checkpoint) = read(cx)?;
         take_results(cx, &mut input).await?;
-        let agent = self.agent(&input)?;
+        let Ok(agent) = self.agent(&input) else {
+            let waits = format!(
+                "the run goes on and cannot be followed: the definition of agent {} is gone or cannot be read. Put it \
+                 back and restart the daemon, or stop the task",
+                input.agent
+            );
+            cx.progress(&waits).await;
+            return Err(JobEnd::Requeue { run_at: None });
+        };
         let store = cx.runtime().store();
         let mut stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
         if stored.log == 0 {
@@ -121,6 +138,10 @@ impl AgentRuns {
                 Err(failed(error.code, error.message))
             }
         }
+    }
+
+    fn is_undefined(&self, cx: &JobContext) -> bool {
+        read(cx).is_ok_and(|(input, _)| self.agent(&input).is_err())
     }
 
     pub(super) fn agent(&self, input: &RunInput) -> Result<Agent, JobEnd> {
@@ -241,19 +262,32 @@ async fn nothing_left(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<Lef
     let is_first = bare == RunCheckpoint::default();
     let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await.map_err(|error| away(&error))?;
     let has_said = checkpoint.vendor_session.is_some() || stored.read_to > 0;
-    Ok(if is_parked || (is_first && has_said) { Left::Removed } else { Left::NeverBegun })
+    let has_begun = checkpoint.is_begun || (is_first && has_said);
+    Ok(if is_parked || has_begun { Left::Removed } else { Left::NeverBegun })
+}
+
+/// Whether no other process has taken the job meanwhile.
+async fn is_owner(cx: &JobContext) -> bool {
+    match &cx.job.checkpoint_json {
+        Some(checkpoint) => match serde_json::from_str::<serde_json::Value>(checkpoint) {
+            Ok(checkpoint) => cx.checkpoint(&checkpoint).await.is_ok(),
+            Err(_) => false,
+        },
+        None => cx.checkpoint(&serde_json::json!(RunCheckpoint::default())).await.is_ok(),
+    }
 }
 
 fn removed(cx: &JobContext) -> JobEnd {
     let go_on = cx.job.task_id.as_ref().map(|task| format!(". To go on from there: {}", go_on_command(task)));
-    let message = "the folder of the run was removed while no daemon ran, which ends every process of the run; its \
-                   output until then is kept";
+    let message = "the folder of the run was removed while no daemon ran, which ends every process of the run; what \
+                   it had printed is kept as far as a daemon had read it";
     failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
 }
 
-/// Where the log of a run goes on that was checked and works again: what it did before stays to be read.
+/// Where the log goes on of a run that works again, after a check, a quota, an error or a restart of its machine: what it
+/// did before stays to be read.
 async fn earlier_log(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<u64, JobEnd> {
-    if checkpoint.done_attempt == 0 {
+    if *checkpoint == RunCheckpoint::default() {
         return Ok(0);
     }
     let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await;
@@ -270,7 +304,7 @@ async fn conversation(
         let resume = Resume { vendor_session: session.clone(), place: checkpoint.place.clone() };
         let say = match &checkpoint.feedback {
             Some(_) => Say::Feedback,
-            None if checkpoint.machine_restarts > 0 => Say::GoOnAfterRestart,
+            None if checkpoint.is_restarted => Say::GoOnAfterRestart,
             None => Say::GoOn,
         };
         return Ok((Some(resume), say));

@@ -17,6 +17,7 @@ use matsu_core::ports::store::{JobUpdate, LeftRun, ProgressNote, StoreError};
 use matsu_core::run::{Relocated, RunCheckpoint, RunInput};
 use matsu_core::slot::Slot;
 
+use crate::agents::go_on_command;
 use crate::options::Workers;
 use crate::runtime::Runtime;
 
@@ -164,9 +165,15 @@ async fn relocate(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), St
 
 async fn lose(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), StoreError> {
     let seconds = runtime.host_grace().as_secs();
-    let go_on = job.task_id.as_ref().map(|task| format!(". To run it again: matsu retry {task}")).unwrap_or_default();
-    let message =
-        format!("host {} has not come back within {seconds} s; what the run had stored is kept{go_on}", left.host);
+    let next = job.task_id.as_ref().map(|task| {
+        format!(". To go on from there, on that host: {}. To begin anew: matsu retry {task}", go_on_command(task))
+    });
+    let message = format!(
+        "host {} has not come back within {seconds} s. What the run had printed is kept. If the host comes back, it ends \
+         the run and keeps its changes there as a branch (matsu branches){}",
+        left.host,
+        next.unwrap_or_default()
+    );
     if runtime.store().lose_run(&left.lease, &message, runtime.clock().now()).await? {
         tracing::warn!(job.id = %left.lease.job_id, host = left.host, "a run is given up: its host has not come back");
     }

@@ -12,6 +12,7 @@ use super::{Context, print_json};
 use crate::cli::Global;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::{CLIENTS, Client, Homes, Undone, Wish, record};
+use crate::service;
 
 #[derive(Args)]
 pub struct Connect {
@@ -133,6 +134,9 @@ fn report(cx: &Context, plans: &[(&Client, Vec<Edit>)], hooks: bool) {
             say!("  no hooks: Matsu knows none for {}", client.title);
         }
         say!("  a wait is held up to {} s; {}", client.timeout.hold(), client.after);
+    }
+    if service::can_install(&cx.config).unwrap_or(false) {
+        say!("start Matsu with the machine, so that interrupted runs go on by themselves: `matsu service install`");
     }
     say!("take it back with `matsu connect --undo`");
 }

@@ -126,7 +126,9 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         let _ = announce::write_private(&config.paths.stopped(), "");
         let runs = app.runtime().running_jobs() - app.runtime().bound_jobs();
         if runs > 0 {
-            eprintln!("matsu: {runs} runs of agents go on; the next `matsu serve` takes them over");
+            eprintln!(
+                "matsu: runs of agents that go on without the daemon: {runs}; the next `matsu serve` takes them over"
+            );
         }
     }
     beside.shutdown().await;

@@ -1,7 +1,5 @@
 //! `matsu service`: the daemon as a service of the user, started with the machine. systemd on Linux, launchd on macOS.
 
-mod unit;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,11 +7,12 @@ use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
 
-use self::unit::{Kind, Unit};
 use super::{Context, print_json};
 use crate::cli::Global;
 use crate::daemon::announce::make_folder;
 use crate::process;
+use crate::service::unit::{self, Kind, Unit};
+use crate::service::{KIND, file};
 
 #[derive(Subcommand)]
 pub enum ServiceCommand {
@@ -30,7 +29,7 @@ pub enum ServiceCommand {
 }
 
 pub fn run(cx: &Context, global: &Global, what: &ServiceCommand) -> Result<ExitCode> {
-    let file = file(cx)?;
+    let file = file(&cx.config)?;
     match what {
         ServiceCommand::Install { no_start } => {
             let steps = install(cx, global, &file, *no_start)?;
@@ -41,33 +40,16 @@ pub fn run(cx: &Context, global: &Global, what: &ServiceCommand) -> Result<ExitC
     }
 }
 
-const KIND: Kind = if cfg!(target_os = "macos") { Kind::Launchd } else { Kind::Systemd };
-
-/// The file that the service manager reads.
-pub fn file(cx: &Context) -> Result<PathBuf> {
-    let homes = cx.config.homes()?;
-    Ok(KIND.file(&homes.home, &homes.config))
-}
-
-/// Whether there is a service manager of the user, and no service of ours yet.
-pub fn can_install(cx: &Context) -> Result<bool> {
-    let answers = match KIND {
-        Kind::Systemd => process::answer(&["systemctl", "--user", "show-environment"]),
-        Kind::Launchd => process::answer(&["launchctl", "version"]),
-    };
-    Ok(!file(cx)?.exists() && answers.is_some_and(|(succeeded, _)| succeeded))
-}
-
 /// As `matsu service install`; prints only what failed.
 pub fn install_quietly(cx: &Context, global: &Global) -> Result<ExitCode> {
-    let steps = install(cx, global, &file(cx)?, false)?;
+    let steps = install(cx, global, &file(&cx.config)?, false)?;
     steps.iter().for_each(ServiceStep::show);
     Ok(if steps.iter().any(|step| step.error.is_some()) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// As `matsu service uninstall`; the file, if there was one.
 pub fn remove_quietly(cx: &Context) -> Result<Option<PathBuf>> {
-    let file = file(cx)?;
+    let file = file(&cx.config)?;
     if !file.exists() {
         return Ok(None);
     }

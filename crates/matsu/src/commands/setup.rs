@@ -94,7 +94,7 @@ fn plan(cx: &Context, global: &Global, homes: &Homes, ask: Ask) -> Result<Plan<'
     let hooks = chosen.iter().any(|client| client.hooks.is_some())
         && ask.yes_or_no("Install hooks, so that results also reach a session that does not wait for them?", true)?;
     let clients = connect::plans(global, homes, &chosen, hooks)?;
-    let service = service::can_install(cx)?
+    let service = crate::service::can_install(&cx.config)?
         && ask.yes_or_no("Start Matsu with the machine, so that work goes on after a restart?", true)?;
     let typed = match cx.config.research_folders().is_empty() {
         true => ask.line("Folders that research may search, separated by colons (empty: none): ")?,
@@ -110,7 +110,7 @@ fn show(cx: &Context, plan: &Plan) -> Result<()> {
         say!("  {} in {}", edit.what, edit.file.display());
     }
     if plan.service {
-        say!("  a service in {}", service::file(cx)?.display());
+        say!("  a service in {}", crate::service::file(&cx.config)?.display());
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ mod receipts;
 mod recovery;
 mod refusals;
 mod repositories;
+mod restarts;
 mod schedules;
 mod secrets;
 mod sessions;
@@ -132,7 +133,15 @@ pub fn program(path: &Path, script: &str) {
 
 /// How many processes have this among their arguments.
 pub fn processes(argument: &str) -> usize {
+    pids(argument).len()
+}
+
+/// The processes that have this among their arguments.
+pub fn pids(argument: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let lines = entries.filter_map(|path| std::fs::read(path.join("cmdline")).ok());
-    lines.filter(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_bytes())).count()
+    let names = |path: &Path| {
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == argument.as_bytes())
+    };
+    entries.filter(|path| names(path)).filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
 }

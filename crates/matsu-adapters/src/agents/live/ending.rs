@@ -89,7 +89,9 @@ impl CliRun {
                 failure(ErrorCode::SupervisorLost, format!("the output of {name} cannot be read: {error}"))
             }
             Some(End::Lost) if self.is_old_boot => {
-                let message = format!("the machine was restarted while {name} ran; its output until then is kept");
+                let message = format!(
+                    "the machine was restarted while {name} ran; what it had printed is kept as far as it reached the disk"
+                );
                 failure(ErrorCode::MachineRestarted, message)
             }
             Some(End::Lost) | None => {
@@ -99,7 +101,7 @@ impl CliRun {
                     _ => "the processes of the run that could be found were ended",
                 };
                 let message =
-                    format!("the supervisor of {name} was killed, and {processes}; its output until then is kept");
+                    format!("the supervisor of {name} was killed, and {processes}; what it had printed is kept");
                 failure(ErrorCode::SupervisorLost, message)
             }
         }
@@ -109,7 +111,7 @@ impl CliRun {
 fn lost_folder(agent: &str) -> Verdict {
     let message = format!(
         "the folder of {agent} was removed or emptied while it ran, so its changes are lost; its output is kept. Start \
-         it again: matsu retry"
+         it anew: matsu retry"
     );
     Verdict::Failure { code: ErrorCode::AgentNoResult, message, retryable: true }
 }

@@ -49,6 +49,8 @@ impl CliRun {
             Reading::Text(_) => SpoolReader::first(&self.folder.spool(), Stream::Out)?.min(stored),
             Reading::Stream { .. } => self.restore()?,
         };
+        // What a snapshot has passed over said nothing that could be stored.
+        let stored = stored.max(from);
         self.out = SpoolReader::new(&self.folder.spool(), Stream::Out, from);
         while self.out.position() < stored {
             let Some(mut bytes) = self.out.next()? else { break };

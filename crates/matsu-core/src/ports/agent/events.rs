@@ -17,6 +17,8 @@ pub enum RunEvent {
     Session(String),
     Usage(Usage),
     Question(Question),
+    /// Output was read that says nothing; only the position has moved on.
+    Passed,
     /// Every process is gone. The last event.
     Ended(Box<RunEnd>),
 }

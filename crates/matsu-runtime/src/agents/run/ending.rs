@@ -18,6 +18,7 @@ impl Run {
     pub(super) async fn ended(mut self, end: RunEnd) -> JobEnd {
         // Together: who waits for the end waits for each write that comes before it.
         let (said, _) = tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached));
+        (self.checkpoint.is_begun, self.checkpoint.is_restarted) = (false, false);
         self.handle.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
         self.known.processes_ended = end.processes_ended;
@@ -60,7 +61,7 @@ impl Run {
                 let code = ErrorCode::AgentReportedFailure.to_string();
                 JobEnd::Failed { code, message, retry: Retry::Never, output_json: Some(self.output_json()) }
             }
-            // The task is held back by now; whoever resumes it has the conversation go on.
+            // The task is held back by now; when it is resumed, the conversation goes on.
             Outcome::Blocked => {
                 let code = Some(ErrorCode::TaskPaused.to_string());
                 JobEnd::Cancelled { code, output_json: Some(self.output_json()) }
@@ -142,6 +143,7 @@ impl Run {
     async fn failed(mut self, code: ErrorCode, message: String, retryable: bool) -> JobEnd {
         if code == ErrorCode::MachineRestarted && self.can_resume() {
             self.checkpoint.machine_restarts += 1;
+            self.checkpoint.is_restarted = true;
             self.checkpoint.spent = self.known.usage;
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {
@@ -193,8 +195,20 @@ pub fn go_on_command(task: &TaskId) -> String {
     format!("matsu retry --continue {task}")
 }
 
-/// A run that had to report and did not has failed; why its program ended may say more.
+/// A run that had to report and did not has failed; why its program ended may say more. One that something else has
+/// ended could not report.
 fn unreported(agent: &str, verdict: Verdict) -> Verdict {
+    if let Verdict::Failure { code, .. } = &verdict
+        && matches!(
+            code,
+            ErrorCode::MachineRestarted
+                | ErrorCode::SupervisorLost
+                | ErrorCode::AgentStartFailed
+                | ErrorCode::JobTimeout
+        )
+    {
+        return verdict;
+    }
     let code = ErrorCode::AgentNoReport;
     let message = format!("{agent} has ended without calling report_completed");
     match verdict {
@@ -203,5 +217,25 @@ fn unreported(agent: &str, verdict: Verdict) -> Verdict {
             Verdict::Failure { code, message: format!("{message}: {why}"), retryable }
         }
         quota @ Verdict::Quota { .. } => quota,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(code: ErrorCode) -> Verdict {
+        Verdict::Failure { code, message: "why".to_owned(), retryable: false }
+    }
+
+    #[test]
+    fn what_something_else_has_ended_keeps_its_cause_although_it_had_to_report() {
+        for code in [ErrorCode::MachineRestarted, ErrorCode::SupervisorLost, ErrorCode::JobTimeout] {
+            assert_eq!(unreported("agent", failure(code)), failure(code));
+        }
+        let Verdict::Failure { code, message, .. } = unreported("agent", failure(ErrorCode::AgentExit)) else {
+            panic!("it is no failure")
+        };
+        assert_eq!((code, message.ends_with(": why")), (ErrorCode::AgentNoReport, true), "{message}");
     }
 }

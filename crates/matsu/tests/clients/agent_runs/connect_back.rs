@@ -14,7 +14,7 @@ fn calls(calls: &[(&str, Value)]) -> String {
     way_back(&words.collect::<String>())
 }
 
-fn way_back(words: &str) -> String {
+pub fn way_back(words: &str) -> String {
     format!("python3 {}/tests/clients/agent_runs/way_back.py {words}", env!("CARGO_MANIFEST_DIR"))
 }
 
