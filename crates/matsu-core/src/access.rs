@@ -50,7 +50,7 @@ impl Rights {
         Self { role, folders, tools }
     }
 
-    /// What somebody has of whom nothing more is known: the local owner everything, any other user no folder.
+    /// The rights of a principal of whom nothing more is known: the local owner has all, any other user has no folder.
     #[must_use]
     pub fn presumed(principal: &Principal) -> Self {
         if *principal == Principal::local_user() { Self::owner() } else { Self::new(Role::Member, Vec::new(), None) }
@@ -75,7 +75,7 @@ pub struct Viewer {
     pub is_admin: bool,
 }
 
-/// Somebody who may have tokens.
+/// A user. Tokens can be issued to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub principal: Principal,

@@ -1,5 +1,5 @@
-//! An agent: somebody with a name who works. Its definition says which command line starts it; one without a
-//! definition comes by itself.
+//! An agent: a named program that works. Its definition says which command line starts it; one without a definition
+//! connects by itself.
 
 use serde::Serialize;
 

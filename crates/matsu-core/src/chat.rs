@@ -110,7 +110,7 @@ pub enum BadContent {
     TooLong(usize),
 }
 
-/// Checks what somebody wants to say.
+/// Checks the content of a new message.
 ///
 /// # Errors
 /// Blank, or longer than a message may be.

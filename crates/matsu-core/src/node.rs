@@ -57,7 +57,7 @@ impl BeatWatch {
         let gap = self.last_tick.map_or(Duration::ZERO, |last| at.saturating_duration_since(last));
         self.last_tick = Some(at);
         if gap > TICK_GAP_MAX {
-            // This process slept. Whoever looks still may just have slept as well.
+            // This process slept. A node whose beat did not move may just have slept as well.
             self.seen.clear();
         }
         let mut dead = Vec::new();

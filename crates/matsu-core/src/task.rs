@@ -1,4 +1,4 @@
-//! A task: what somebody asked for, and what a handle names.
+//! A task: work that a client or a person started. A handle names it.
 
 pub mod review;
 pub mod status;

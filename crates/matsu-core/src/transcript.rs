@@ -13,7 +13,8 @@ words! {
     pub enum ChatPlace {
         Terminal = "terminal",
         Page = "page",
-        /// In a run of the built-in agent: nobody is there, so whatever does more than read is asked for.
+        /// In a run of the built-in agent: no person is present, so every call that does more than read needs an
+        /// approval.
         Run = "run",
     }
 }
@@ -55,7 +56,7 @@ pub struct StoredEntry {
     pub entry: Entry,
 }
 
-/// What a model has said so far, kept in case nobody is left to say the rest.
+/// What a model has answered so far, kept in case the process ends before the rest arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     pub model: String,

@@ -1,5 +1,5 @@
-//! Wake-ups inside one process. A wake-up is a hint: losing or doubling one must be harmless, so it
-//! carries nothing; whoever is woken reads the store.
+//! Wake-ups inside one process. A wake-up is a hint: losing or doubling one must be harmless, so it carries nothing; a
+//! subscriber that is woken reads the store.
 //!
 //! Subscribe first, then read, then sleep. A publication between the subscription and the sleep leaves a
 //! permit behind, and the sleep returns at once.
@@ -35,7 +35,7 @@ struct Topics {
 struct Listeners {
     /// The number of the topic's last publication, or of the last one of all when its first listener came.
     published: u64,
-    /// By subscription: whoever came first is woken first.
+    /// By subscription: the oldest is woken first.
     notifies: BTreeMap<u64, Arc<Notify>>,
 }
 
@@ -62,7 +62,7 @@ impl Hub {
         Subscription { hub: Arc::clone(self), topics: topics.into(), id, notify }
     }
 
-    /// Wakes everyone who listens on any of these, and whoever listens on everything.
+    /// Wakes the subscribers of any of these topics, and those of everything.
     pub fn publish<'a>(&self, topics: impl IntoIterator<Item = &'a Topic>) {
         let mut inner = self.lock();
         inner.published += 1;
@@ -77,7 +77,7 @@ impl Hub {
         }
     }
 
-    /// Wakes everyone: something was missed and nobody knows what.
+    /// Wakes every subscriber: something was missed, and it is not known what.
     pub fn publish_all(&self) {
         let mut inner = self.lock();
         inner.published += 1;
@@ -99,8 +99,8 @@ impl Hub {
         self.lock().published
     }
 
-    /// The number of the last publication on `topic`, as far as those who listen on it now are concerned: what
-    /// was read after [`Hub::published`] had reached it is fresh for all of them. Nobody listens: the last of all.
+    /// The number of the last publication on `topic`, for the present subscribers of it: what was read after
+    /// [`Hub::published`] had reached it is fresh for all of them. Without a subscriber: the last publication of all.
     #[must_use]
     pub fn published_on(&self, topic: &Topic) -> u64 {
         let inner = self.lock();

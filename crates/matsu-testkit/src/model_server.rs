@@ -69,7 +69,7 @@ impl ModelServer {
         Self::open(0, Box::new(move |asked| script.reply(asked)), Manners::Strict)
     }
 
-    /// The same on a port that was chosen by somebody else.
+    /// The same on a port that the caller chose.
     ///
     /// # Errors
     /// The port is taken, or no thread.

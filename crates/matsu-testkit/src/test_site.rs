@@ -32,7 +32,7 @@ use serve::SiteState;
 /// How many sites there are: `127.0.0.1` and those after it.
 pub const SITES: u8 = 6;
 
-/// An address that serves too but that nobody may reach: `127.0.0.99`, in no list of hosts. A visit to it is a leak.
+/// An address that serves too but that no client may reach: `127.0.0.99`, in no list of hosts. A visit to it is a leak.
 pub const INSIDE: u8 = 98;
 
 /// The cookie that counts as a login.

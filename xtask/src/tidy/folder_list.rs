@@ -1,6 +1,6 @@
 //! A folder and the list beside it agree: each `foo/x.rs` is declared by `mod x;` in `foo.rs`.
 //!
-//! A file nobody declares is not compiled, so its tests do not run and nothing says so.
+//! A file that no `mod` line declares is not compiled, so its tests do not run and no message says so.
 
 use super::source::{Blank, blank, find_word, is_word};
 use super::workspace::{File, Workspace};

@@ -55,7 +55,7 @@ pub enum Item {
     ToolCall {
         id: String,
         name: String,
-        /// An object; a string is text that the model meant as arguments and that nobody can read.
+        /// An object; a string is text that the model meant as arguments and that cannot be parsed.
         arguments: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,

@@ -1,4 +1,4 @@
-//! A transcript from JSON that anybody may have written: what does not fit is named by entry, item and reason.
+//! A transcript from untrusted JSON: what does not fit is named by entry, item and reason.
 //!
 //! Content that is a bare string is taken as one text, the way older files have it.
 

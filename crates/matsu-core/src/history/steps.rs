@@ -1,8 +1,8 @@
 //! A transcript as every wire format needs it: each call together with exactly one result, in call order.
 //!
 //! This is where "no result without its call, no call without its result" is made true, once for all formats. A call
-//! that has no result yet is given one that says so; a result that came after somebody else had spoken is told at its
-//! own place as text, for there is no other place where it would be both lawful and new.
+//! that has no result yet is given one that says so. A result that came after a later message is given as text at its
+//! own place, because there is no other place where it would be both valid and new.
 
 use std::collections::HashMap;
 
@@ -98,7 +98,7 @@ pub fn system_prompt(history: &[Entry]) -> Option<String> {
 
 type Answers<'a> = HashMap<&'a str, (&'a str, bool)>;
 
-/// Results that came before anybody spoke again, by call id.
+/// Results that came before the next message of a user, a model or the system, by call id.
 fn prompt_answers(history: &[Entry]) -> Answers<'_> {
     let mut answers = HashMap::new();
     let mut open: Vec<&str> = Vec::new();

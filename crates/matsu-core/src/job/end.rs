@@ -8,7 +8,7 @@ use crate::limits::{DEATHS_MAX, DELAY_MAX, ERROR_MESSAGE_CHARS_MAX, RETRY_FIRST,
 
 use super::{JobKind, JobState, Recovery};
 
-/// What a body (or whoever speaks for it) reports when it has ended.
+/// How a body has ended, as reported by the body itself or by a node on its behalf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobEnd {
     Completed {

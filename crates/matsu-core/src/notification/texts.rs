@@ -64,7 +64,7 @@ pub fn interrupt_line(language: Language) -> &'static str {
     }
 }
 
-/// For callers without a session: tasks of theirs have ended and nobody has read it.
+/// For callers without a session: tasks of theirs have ended and the results are unread.
 #[must_use]
 pub fn news(language: Language, tasks: i64) -> String {
     match (language, tasks) {

@@ -76,7 +76,7 @@ pub struct ToolSpec {
     pub danger: Danger,
 }
 
-/// What a call may do, by the word of whoever offers the tool. A hint, not a promise.
+/// What a call may do, as the source of the tool declares it. A hint, not a guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
     ReadOnly,

@@ -46,7 +46,7 @@ pub struct EngineRequest {
     /// BCP 47; engines that take a language use it.
     pub language: Option<String>,
     pub hits_max: u32,
-    /// Whose search it is: what belongs to somebody is found by nobody else.
+    /// The principal that searches: what belongs to another principal is not found.
     pub owner: Principal,
     /// Folders the owner lets `local` look into; other engines ignore them.
     pub folders: Vec<String>,

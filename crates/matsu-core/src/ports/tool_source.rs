@@ -22,14 +22,14 @@ pub trait ToolSource: Send + Sync {
         None
     }
 
-    /// The budget of whoever called is spent: what calls have started and what goes on without them is stopped.
+    /// The caller's budget is spent: what calls have started and what goes on without them is stopped.
     async fn stop_started(&self) {}
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offered {
     pub tools: Vec<ToolSpec>,
-    /// One line each for whoever reads the chat: which server is away, and why.
+    /// One line each for the readers of the chat: which server is away, and why.
     pub notes: Vec<String>,
 }
 

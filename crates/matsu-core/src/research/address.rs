@@ -96,7 +96,7 @@ pub fn domain_of(address: &str) -> Option<String> {
     host(address).map(|host| registrable(&host))
 }
 
-/// Whether this is a public suffix, under which anybody may register: `com`, `co.jp`, `github.io`.
+/// Whether this is a public suffix, under which any person can register a name: `com`, `co.jp`, `github.io`.
 #[must_use]
 pub fn is_public_suffix(domain: &str) -> bool {
     psl::suffix_str(domain).is_some_and(|suffix| suffix == domain)

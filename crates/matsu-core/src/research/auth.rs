@@ -52,7 +52,7 @@ pub struct AuthItem {
     pub expires_at: Timestamp,
 }
 
-/// What the pending items of somebody amount to.
+/// How many pending items a principal has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthPressure {
     pub pending: usize,

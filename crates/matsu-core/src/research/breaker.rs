@@ -18,7 +18,7 @@ pub const COOL_MAX: Duration = Duration::from_secs(2 * 3600);
 pub struct Breaker {
     /// Failures since the last success.
     pub failures: u32,
-    /// Until then nobody asks it.
+    /// No request is made before this.
     pub open_until: Option<Timestamp>,
     /// Why it gave no answer the last time.
     pub cause: Option<String>,

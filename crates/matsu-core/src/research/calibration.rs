@@ -169,7 +169,7 @@ pub fn expected_calibration_error(pairs: &[(f64, bool)]) -> f64 {
         / f64::from(u32::try_from(pairs.len().max(1)).unwrap_or(u32::MAX))
 }
 
-/// Whether it is time to fit anew: at every tenth sample, or where one was passed by before anybody looked.
+/// Whether it is time to fit anew: at every tenth sample, or when one of those was passed without a fit.
 #[must_use]
 pub fn is_refit_due(samples: usize, fits: u32) -> bool {
     let wanted = u32::try_from(samples / REFIT_EVERY).unwrap_or(u32::MAX);

@@ -46,7 +46,7 @@ pub enum PatternError {
 
 impl DomainPattern {
     /// # Errors
-    /// When it is no host name, or names a public suffix, under which anybody may register.
+    /// When it is no host name, or names a public suffix, under which any person can register a name.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let text = text.trim().trim_end_matches('.').to_lowercase();
         let name = text.strip_prefix("*.").unwrap_or(&text);

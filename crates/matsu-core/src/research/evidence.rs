@@ -48,8 +48,8 @@ words! {
     }
 }
 
-/// A page as stored. `owner` is absent for what anybody could have fetched; a page that took somebody's cookies or
-/// folders belongs to them and reaches no one else.
+/// A page as stored. `owner` is absent for a page that any principal could have fetched. A page that took the cookies
+/// or the folders of a principal belongs to that principal and is shown to no other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourcePage {
     pub id: PageId,

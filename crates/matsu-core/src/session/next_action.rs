@@ -18,7 +18,7 @@ pub struct SessionView {
     pub chat: Option<Chat>,
     /// Messages for the agent after what it has acknowledged, or after the number it named.
     pub pending: i64,
-    /// A task of the agent's that nobody works on.
+    /// A task of the agent's that no session works on.
     pub task_waiting: Option<TaskId>,
 }
 
@@ -78,7 +78,7 @@ fn for_chat(view: &SessionView, now: Timestamp, idle_end: Duration) -> NextActio
     if now >= idle_at(&view.session, chat, idle_end) { NextAction::End(EndReason::Idle) } else { NextAction::Wait }
 }
 
-/// When nobody has spoken for too long.
+/// When the chat has had no message for too long.
 fn idle_at(session: &Session, chat: &Chat, idle_end: Duration) -> Timestamp {
     chat.last_message_at.max(session.created_at).plus(idle_end)
 }

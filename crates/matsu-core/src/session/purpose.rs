@@ -24,9 +24,9 @@ pub enum Opening {
     Chat { id: ChatId, takes_over: Option<SessionId> },
 }
 
-/// A task nobody works on comes first, then a chat nobody listens to. If both are taken, the agent has lost one of its
-/// processes. A chat that is being listened to has not lost its own, so it was the task's; else the chat is taken
-/// over, which costs nobody any work. `None`: there is nothing to do.
+/// A task without a session comes first, then a chat without one. If both have a session, the agent has lost one of its
+/// processes. A chat whose session waits in a call has not lost its process, so it was the task's; else the chat is
+/// taken over, which loses no work. `None`: there is nothing to do.
 #[must_use]
 pub fn choose_opening(task: Option<&Candidate<TaskId>>, chat: Option<&Candidate<ChatId>>) -> Option<Opening> {
     let by = |held: &Option<Held>| held.as_ref().map(|held| held.by.clone());

@@ -67,7 +67,7 @@ pub fn check_transition(from: TaskStatus, to: TaskStatus) -> Result<(), IllegalT
     let legal = match from {
         _ if from == to => true,
         Queued | Running | InputRequired | Finished | Paused => true,
-        // Whoever may pause is not always who blocked.
+        // A caller that may pause is not always the one that blocked.
         Blocked => to != Paused,
         Completed | Failed | Cancelled => false,
     };
@@ -151,7 +151,7 @@ pub fn status_from_jobs(
         _ if current.is_held() => return None,
         _ => match kind {
             TaskKind::Agent if counts.unfinished() == 0 && counts.total() > 0 => outcome(counts),
-            // Whoever works on it says so; there are no jobs that could.
+            // The agent that works on it reports its status; there are no jobs that could.
             TaskKind::Agent if counts.total() == 0 => return None,
             TaskKind::Wait => return None,
             TaskKind::Research if counts.unfinished() == 0 && counts.completed + counts.failed > 0 => {

@@ -99,7 +99,7 @@ fn who_is_woken_without_knowing_why_reads_and_sleeps_again() {
         let world = World::new();
         let (sleeper, publisher) = (world.clone(), world.clone());
         let sleeper = thread::spawn(move || sleeper.wait_for(1));
-        // Something was missed and nobody knows what: everyone is woken, before or after the change.
+        // Something was missed, and it is not known what: every subscriber is woken, before or after the change.
         let publisher = thread::spawn(move || publisher.hub.publish_all());
         world.write(1);
         sleeper.join().unwrap();

@@ -24,7 +24,7 @@ fn main() -> Result<()> {
     let ended = std::thread::spawn(|| std::io::stdin().lock().read_to_end(&mut Vec::new()));
     loop {
         let is_last = ended.is_finished();
-        // Looked at again now and then, because the input may end while nobody asks.
+        // Looked at again now and then, because the input may end while no request comes.
         server.wait_for_count(Duration::from_millis(200), printed + 1);
         for request in server.requests().into_iter().skip(printed) {
             printed += 1;

@@ -1,4 +1,4 @@
-//! Everything that was asked, in order. Whoever waits for a request is woken by it.
+//! All requests, in order. A thread that waits for a request is woken by it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

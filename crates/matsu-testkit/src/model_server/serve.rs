@@ -79,7 +79,7 @@ async fn answer(State(state): State<ServerState>, request: Request) -> Response 
     }
 }
 
-/// What clients ask besides: whether somebody is there, how long a text is, which models there are.
+/// What clients ask besides: whether the server answers, how long a text is, which models there are.
 fn small_talk(path: &str, mut ending: Ending) -> Response {
     ending.answered();
     let found = |body: Value| (StatusCode::OK, axum::Json(body)).into_response();

@@ -1,4 +1,4 @@
-//! Every visit, in order, with its time. Whoever waits for one is woken by it.
+//! Every visit, in order, with its time. A thread that waits for one is woken by it.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

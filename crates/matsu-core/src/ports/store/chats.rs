@@ -17,11 +17,11 @@ pub trait ChatStore {
 
     async fn chat(&self, id: &ChatId) -> Result<Chat, StoreError>;
 
-    /// Those that somebody may know of, newest first: chats with agents are everybody's, chats with models their
-    /// owner's.
+    /// The chats that the viewer may see, newest first: chats with named agents are for admins, chats with models for
+    /// their owner.
     async fn list_chats(&self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError>;
 
-    /// Which of these somebody may know of.
+    /// Which of these chats the viewer may see.
     async fn chats_known_to(&self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError>;
 
     /// Adds a message under the chat's next number. A person's message to an agent that is busy with a task makes one

@@ -1,7 +1,7 @@
 //! The evidence graph: what searches write under their lease, and what readers see of it.
 //!
-//! A page that belongs to somebody is seen by nobody else: every read names its reader. What a job wrote that was
-//! cancelled is left out of every read.
+//! A page that has an owner is visible to that owner only: every read names its reader. What a cancelled job wrote is
+//! left out of every read.
 
 use async_trait::async_trait;
 
@@ -23,7 +23,7 @@ pub trait EvidenceStore {
     /// what a dead attempt left behind is exactly what its checkpoint speaks of, and the next attempt goes on from it.
     async fn record(&self, lease: &Lease, evidence: NewEvidence, now: Timestamp) -> Result<Recorded, StoreError>;
 
-    /// The page that this reader may use for an address, the reader's own before anybody's.
+    /// The page that this reader may use for an address: the reader's own first, then one without an owner.
     async fn page_by_url(&self, reader: &Principal, url: &str) -> Result<Option<SourcePage>, StoreError>;
 
     /// The passages of a page as it was last read, in order.

@@ -51,7 +51,7 @@ pub trait JobStore {
     /// In the filter's order.
     async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
 
-    /// As [`JobStore::list_jobs`], for whoever shows a list: large texts stay where they are.
+    /// As [`JobStore::list_jobs`], for lists: large texts are not read.
     async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError>;
 
     /// What a node must do about jobs it runs: those not listed go on as they are.
@@ -131,7 +131,7 @@ pub struct ProgressNote {
 /// What a running job may write about itself.
 #[derive(Clone, Debug)]
 pub enum JobUpdate {
-    /// Shown to whoever waits; bumps the revision.
+    /// Shown to callers that wait; bumps the revision.
     Progress(String),
     /// Progress of a job whose end is about to be written, and is shown with that.
     LastProgress(String),

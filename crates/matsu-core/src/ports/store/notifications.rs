@@ -25,7 +25,7 @@ pub trait NotificationStore {
     /// A call is lost: what it was to give does not count as given.
     async fn take_back_notifications(&self, session: &SessionId, ids: &[NotificationId]) -> Result<(), StoreError>;
 
-    /// Interrupts of live sessions that nobody has acknowledged, oldest first.
+    /// Unacknowledged interrupts of live sessions, oldest first.
     async fn pending_interrupts(&self, now: Timestamp) -> Result<Vec<PendingInterrupt>, StoreError>;
 
     /// Newest first; of one session, and of sessions with this owner, where they are named.

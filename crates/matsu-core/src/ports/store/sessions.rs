@@ -36,8 +36,8 @@ pub trait SessionStore {
     /// Ends a session, or has it told that it is over. Only ever goes forward; the first reason stands.
     async fn end_session(&self, request: EndSession) -> Result<Session, StoreError>;
 
-    /// The agent says how its task went; the session ends. A task that has ended, is held back or is somebody else's
-    /// by now keeps its status. Repeating it changes nothing.
+    /// The agent reports how its task went; the session ends. A task that has ended, is held back or was given to
+    /// another agent meanwhile keeps its status. Repeating it changes nothing.
     async fn report(&self, report: Report) -> Result<Reported, StoreError>;
 
     /// What the session's agent has reported, if it has.

@@ -39,7 +39,7 @@ pub trait SpendingStore {
     /// The next moment at which `key` may act, `step_ms` after the one before; never earlier than `now`.
     async fn take_turn(&self, key: &str, step_ms: i64, now: Timestamp) -> Result<Timestamp, StoreError>;
 
-    /// Nobody who has not taken a turn of `key` yet gets one before `until`. Never brings one forward.
+    /// A turn of `key` that has not been taken yet is not given before `until`. Never brings one forward.
     async fn hold_turns(&self, key: &str, until: Timestamp) -> Result<(), StoreError>;
 }
 

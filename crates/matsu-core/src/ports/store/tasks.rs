@@ -107,7 +107,7 @@ pub enum Steer {
     Resume,
 }
 
-/// A person gives a task to somebody else.
+/// A person gives a task to another agent.
 #[derive(Clone, Debug)]
 pub struct Reassign {
     pub task_id: TaskId,
@@ -140,7 +140,7 @@ pub struct ExpiryRule {
     pub waits_read_before: Timestamp,
     /// Finished before this, read or not.
     pub finished_before: Timestamp,
-    /// Native waits made before this that nobody asked about again are over.
+    /// Native waits that were made before this, and that no client asked about again, are over.
     pub waits_before: Timestamp,
     /// Tombstones made before this go too.
     pub tombstones_before: Timestamp,

@@ -1,7 +1,7 @@
 //! Turns of a chat whose agent Matsu starts: called by a person's message, begun and ended under the lease of a job.
 //!
 //! A chat has at most one such job. It is named in the chat's row, so whatever becomes of the job, one look at both
-//! says whether somebody still works for the chat.
+//! says whether a job still works for the chat.
 
 use async_trait::async_trait;
 
@@ -18,7 +18,8 @@ use super::{SessionNote, StoreError, TakenMessage};
 #[async_trait]
 pub trait TurnStore {
     /// What the job was called for, if it still is its chat's: the messages that the agent has not acknowledged, noted
-    /// as handed out. `None`: somebody else is there, or there is nothing to answer; the chat is let go.
+    /// as handed out. `None`: another session of the agent is in the chat, or there is nothing to answer; the chat is
+    /// released.
     async fn begin_turn(&self, lease: &Lease, rows_max: u32, now: Timestamp) -> Result<Option<Turn>, StoreError>;
 
     /// What another process was called for and has handed out, for the one that takes its job over. Changes nothing.
@@ -57,8 +58,8 @@ pub struct EndTurn {
 
 #[derive(Clone, Debug)]
 pub enum TurnOutcome {
-    /// The agent's final words, in order, as answer to everything up to this message. If there are none, and nobody
-    /// has replied since this number either, the line is shown instead.
+    /// The agent's final words, in order, as answer to everything up to this message. If there are none, and the agent
+    /// has not replied since this number either, the line is shown instead.
     Answered { said: Vec<String>, to: MessageId, upto_seq: i64, replied_seq: i64, if_silent: String },
     /// The agent has left by itself.
     Left,

@@ -30,7 +30,7 @@ pub trait ChangeStore {
     async fn prune(&self, rule: PruneRule, rows_max: u32) -> Result<Pruned, StoreError>;
 }
 
-/// When what nobody asks for any more is old enough to go.
+/// When rows that are no longer needed are old enough to be removed.
 #[derive(Clone, Copy, Debug)]
 pub struct PruneRule {
     /// Changes recorded, and rates last used, before this.

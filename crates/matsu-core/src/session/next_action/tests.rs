@@ -124,7 +124,7 @@ fn every_branch_of_a_chat_session() {
     assert_eq!(next_action(&SessionView { pending: 1, ..in_chat() }, NOW, IDLE), NextAction::Respond);
     let late = NOW.plus(IDLE);
     assert_eq!(next_action(&in_chat(), late, IDLE), NextAction::End(EndReason::Idle));
-    // Somebody who has just written is not left alone.
+    // A person who has just written still gets an answer.
     assert_eq!(next_action(&SessionView { pending: 1, ..in_chat() }, late, IDLE), NextAction::Respond);
     let mut closed = in_chat();
     closed.chat.as_mut().unwrap().state = ChatState::Ended;
