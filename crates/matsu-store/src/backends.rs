@@ -30,8 +30,8 @@ pub struct Opened {
 /// Opens `memory:`, `sqlite:PATH` or `postgres://…`.
 ///
 /// # Errors
-/// An unknown scheme, a store that cannot be reached, is newer than this version, or must be migrated while
-/// somebody else has it open.
+/// An unknown scheme, a store that cannot be reached, is newer than this version, or must be migrated while another
+/// process has it open.
 pub async fn open(url: &str, options: OpenOptions) -> Result<Opened, StoreError> {
     let hub = Hub::new();
     let backend = match url.split_once(':') {

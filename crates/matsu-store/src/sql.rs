@@ -69,7 +69,7 @@ impl Mark {
     }
 }
 
-/// A statement whose answer nobody waits for.
+/// A statement whose answer no caller waits for.
 pub struct Posted {
     pub sql: &'static str,
     pub params: Vec<Value<'static>>,
@@ -188,8 +188,8 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// The same statement for each set of parameters, where nobody needs the answer. On PostgreSQL it travels with
-    /// the next statement, or with the end of the transition, and costs no round trip of its own.
+    /// The same statement for each set of parameters, where the answer is not needed. On PostgreSQL it travels with the
+    /// next statement, or with the end of the transition, and costs no round trip of its own.
     pub async fn post(&mut self, sql: &Sql, sets: &[Vec<Value<'_>>]) -> Result<(), StoreError> {
         let kept = match &self.driver {
             Driver::Postgres(_) if self.posted.len() + sets.len() <= POSTED_MAX => {
@@ -223,7 +223,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// Whoever listens on `topic` is woken after the commit.
+    /// Subscribers of `topic` are woken after the commit.
     pub fn publish(&mut self, topic: Topic) {
         if !self.topics.contains(&topic) {
             self.topics.push(topic);
@@ -256,8 +256,8 @@ pub const QUICK_MAX: usize = 8;
 pub trait Transition: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Reads or writes a handful of rows by their keys. On SQLite that is done where it is asked for, if nobody else
-    /// writes: handing it to another thread would take several times as long as the work.
+    /// Reads or writes a handful of rows by their keys. On SQLite it runs on the caller's thread if no other write is
+    /// under way: handing it to another thread would take several times as long as the work.
     fn is_quick(&self) -> bool {
         false
     }

@@ -35,7 +35,7 @@ pub struct Sqlite {
     nodes: NodeLocks,
     seen: foreign::LastSeen,
     clock: Clock,
-    /// Held for as long as the store is open, so that nobody migrates it underneath us.
+    /// Held for as long as the store is open, so that no other process migrates it meanwhile.
     _open: OpenLock,
 }
 

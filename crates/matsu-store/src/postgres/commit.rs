@@ -41,7 +41,7 @@ enum Fate {
     Committed,
     NotCommitted,
     Open,
-    /// It left no mark, and whoever committed under its number may be somebody else.
+    /// It left no mark, and the transaction that was committed under its number may be another one.
     Unknown,
 }
 
@@ -92,7 +92,7 @@ async fn fate(server: &Server, number: &Number, mark: Mark) -> Result<Fate, Stor
         }
         ("committed", true) => Fate::Committed,
         ("committed", false) => Fate::Unknown,
-        // Ours ended with its server; what is open under its number is somebody else's.
+        // Ours ended with its server; what is open under its number is another transaction.
         ("aborted", _) | ("in progress", false) => Fate::NotCommitted,
         _ => Fate::Open,
     })

@@ -12,7 +12,7 @@ pub const READ_WRITE: &str = "BEGIN";
 /// One snapshot for everything that is read.
 pub const READ_ONLY: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Dropped before its end, the connection is closed rather than given back: nobody knows what it was about to do.
+/// Dropped before its end, the connection is closed and not given back: its state is unknown.
 pub struct Open {
     client: Option<Client>,
 }

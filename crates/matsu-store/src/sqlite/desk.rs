@@ -39,8 +39,8 @@ impl WriteGate {
         &self.writer_connection
     }
 
-    /// Runs a transition here and now. `None`: somebody else writes, in this process or in another, and the thread
-    /// has to wait for that.
+    /// Runs a transition at once, on the caller's thread. `None`: another write is under way, in this process or in
+    /// another, and the writer's thread has to wait for it.
     pub fn write_at_once<T: Transition>(&self, transition: &T) -> Option<Result<T::Output, StoreError>> {
         match self.synchronous {
             Synchronous::Normal => self.write_here(transition),

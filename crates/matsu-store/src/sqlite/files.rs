@@ -94,8 +94,8 @@ impl OpenLock {
         self.file.lock_shared().map_err(|error| cannot(&self.path, &error))
     }
 
-    /// Holds it alone, if nobody else has the store open. `false`: somebody has, and now we hold nothing, so that two
-    /// who want to migrate do not wait for each other.
+    /// Takes the lock exclusively, if no other process has the store open. `false`: another process has it open. Then
+    /// no lock is held, so that two processes that want to migrate do not wait for each other.
     pub fn try_alone(&self) -> Result<bool, StoreError> {
         self.let_go()?;
         match self.file.try_lock() {
@@ -105,7 +105,7 @@ impl OpenLock {
         }
     }
 
-    /// What to say when somebody does not let go.
+    /// The error when another process keeps the store open.
     pub fn busy(&self) -> StoreError {
         StoreError::Refused {
             code: ErrorCode::StoreBusy,
@@ -184,8 +184,8 @@ impl NodeLocks {
         let path = self.path(id);
         for _ in 0..HOLD_TRIES {
             let file = open(&path)?;
-            // Whoever sweeps may have removed the file between its making and its locking: then the lock would be
-            // one that nobody can see.
+            // The sweep of another process may have removed the file after it was made and before it was locked: then
+            // no process could see the lock.
             if file.try_lock().is_ok() && is_at(&file, &path) {
                 self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), file);
                 return Ok(());
@@ -208,7 +208,8 @@ impl NodeLocks {
         }
     }
 
-    /// Whether nobody holds the lock: the node is dead. A missing file counts as free, for its owner made it first.
+    /// Whether no process holds the lock: the node is dead. A missing file counts as free, because its owner makes it
+    /// first.
     pub fn is_free(&self, id: &NodeId) -> bool {
         match File::open(self.path(id)) {
             // Shared: two who look at the same moment must not take each other for the owner.

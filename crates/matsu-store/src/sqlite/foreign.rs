@@ -21,12 +21,12 @@ const POLLS_PER_LOOK: u32 = 20;
 #[derive(Default)]
 pub struct LastSeen(AtomicI64);
 
-/// Returns when the file has been changed by somebody else.
+/// Returns when another process has changed the file.
 pub async fn change(writer: &Writer, nodes: &NodeLocks, seen: &LastSeen, clock: &Clock) -> ForeignChange {
     loop {
         if !nodes.others_live() {
             clock.sleep(LOOK_FOR_OTHERS_EVERY).await;
-            // One look all the same, for what somebody did who came and went in between.
+            // One look all the same, for a process that started, wrote and ended in between.
             if moved(writer, seen).await {
                 return ForeignChange::Unknown;
             }

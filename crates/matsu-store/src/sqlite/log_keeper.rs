@@ -1,6 +1,6 @@
-//! The care of SQLite's log, on a thread of its own: copying it into the file, and reserving space ahead of it. SQLite by
-//! itself would do either inside a commit, and whoever waits for that commit, and everybody behind it, would wait for
-//! the disk.
+//! Maintains SQLite's log on a thread of its own: copies it into the file, and reserves space ahead of it. SQLite by
+//! itself would do either inside a commit, and the caller of that commit, and all callers queued behind it, would wait
+//! for the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -100,7 +100,7 @@ impl LogKeeper {
                     Ok(Call::End) | Err(_) => break,
                 }
             }
-            // In this order: whoever hears of the end may count on the file being closed.
+            // In this order: once the end is reported, the file is closed.
             drop((copying, writer_connection));
             drop(ends);
         };
@@ -158,7 +158,7 @@ fn copy_all(connection: &Connection, writer_connection: &WriterConnection, log: 
             break;
         }
     }
-    // It starts anew only if all of it is copied when somebody writes.
+    // It starts anew only if all of it is copied when the next write begins.
     let (pages, copied) = writer_connection.with(|_| pass(connection))?;
     Ok(if pages == copied { 0 } else { pages })
 }

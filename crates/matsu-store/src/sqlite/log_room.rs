@@ -43,7 +43,7 @@ impl LogSpace {
             if bytes < enough { lengthen(&file, bytes) } else { Ok(bytes) }
         });
         let Some(bytes) = made.transpose()? else {
-            // Somebody else writes. The next commit asks again.
+            // Another process writes. The next commit asks again.
             self.forget();
             return Ok(());
         };

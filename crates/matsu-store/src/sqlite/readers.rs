@@ -13,8 +13,7 @@ use crate::sql::{Transition, internal};
 
 const READERS: usize = 4;
 
-/// A pool. A reader is taken, or opened if all that were needed so far are taken, only by whoever holds one of the
-/// semaphore's places.
+/// A pool. A caller needs one of the semaphore's permits to take an idle reader, or to open one if none is idle.
 pub struct Readers {
     path: Arc<Path>,
     places: Arc<Semaphore>,

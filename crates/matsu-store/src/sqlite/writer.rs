@@ -1,5 +1,5 @@
-//! The one writer thread. Operations that arrive while a commit is under way share the next one. What is small and
-//! finds nobody writing does not come here at all: see [`WriteGate::write_at_once`].
+//! The one writer thread. Operations that arrive while a commit is under way share the next one. A small operation does
+//! not come here at all while no other write is under way: see [`WriteGate::write_at_once`].
 //!
 //! Order, for each group: `BEGIN IMMEDIATE`, the operations (each undone alone if it fails), `COMMIT`, and only then
 //! the answers and the wake-ups. An answer is never sent for something that could still be lost.
@@ -40,7 +40,7 @@ impl Writer {
         let thread = std::thread::Builder::new().name("matsu-writer".to_owned());
         let work = move || {
             work(&own, &mut operations);
-            // In this order: whoever hears of the end may count on the file being closed.
+            // In this order: once the end is reported, the file is closed.
             drop(own);
             drop(ends);
         };
@@ -189,7 +189,7 @@ fn work(gate: &WriteGate, operations: &mut Receiver<Box<dyn Operation>>) {
         if committed.is_ok() {
             gate.hub().publish(&topics);
         }
-        // Before the answers: whoever has heard may be the next to sit there.
+        // Before the answers: a caller that has its answer may write at once on its own thread next.
         gate.leave_line(group.len());
         for operation in group.drain(..) {
             operation.answer(match &committed {

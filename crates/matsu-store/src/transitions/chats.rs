@@ -80,12 +80,12 @@ pub async fn read(tx: &mut Tx<'_>, id: &ChatId) -> Result<Chat, StoreError> {
     session_rows::chat(&tx.row(&CHAT, params![id]).await?.ok_or_else(|| not_found(id))?)
 }
 
-/// What an ended chat answers to whoever wants to speak in it.
+/// The error for a message to an ended chat.
 pub fn closed(id: &ChatId) -> StoreError {
     StoreError::Closed { code: ErrorCode::ChatEnded, message: format!("chat {id} has ended; open a new one") }
 }
 
-/// Whoever watches the chat, and whoever watches its agent, looks again.
+/// Wakes the subscribers of the chat and those of its agent.
 pub async fn announce(tx: &mut Tx<'_>, chat: &Chat, kind: ChangeKind, now: Timestamp) -> Result<(), StoreError> {
     append_change(tx, Topic::chat(&chat.id), kind, chat.last_seq, now).await?;
     if let Some(agent) = &chat.agent_id {

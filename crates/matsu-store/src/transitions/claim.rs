@@ -28,7 +28,7 @@ macro_rules! delayed {
     };
 }
 /// Only kinds that the node can run, given as `|a|b|`: in a rolling upgrade an old node leaves new kinds alone. On
-/// SQLite only: elsewhere somebody may be faster, so the jobs are picked behind the locks.
+/// SQLite only: on PostgreSQL another node may claim the jobs first, so they are picked after the locks are taken.
 const READY: Sql = Sql::both(concat!(
     "SELECT ",
     job_columns!(),
@@ -100,7 +100,7 @@ const PICK: Sql = Sql::each(
          AND strpos($4, '|' || kind || '|') > 0 ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
     ),
 );
-/// Of any task, on PostgreSQL only: for whoever looks afterwards which of their tasks were locked.
+/// Of any task, on PostgreSQL only: the caller checks afterwards which of their tasks were locked.
 const PICK_ANY: Sql = Sql::both(concat!(
     "SELECT ",
     job_columns!(),
@@ -109,7 +109,7 @@ const PICK_ANY: Sql = Sql::both(concat!(
     " AND strpos($3, '|' || kind || '|') > 0 \
      ORDER BY priority, queued_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED"
 ));
-/// Nobody else moves them: they are locked, or there is nobody else.
+/// No other transaction changes them: they are locked on PostgreSQL, and SQLite has one writer at a time.
 const START: Sql = Sql::each(
     "UPDATE jobs SET state = 'running', attempt = attempt + 1, started_at = $2, owner_node = $3, error_code = NULL, \
      error_message = NULL WHERE seq = $1",
@@ -245,13 +245,13 @@ pub fn kinds(claim: &Claim) -> String {
     claim.kinds.iter().fold("|".to_owned(), |text, kind| text + kind.as_str() + "|")
 }
 
-/// Whether there is something to claim, whoever holds it at the moment.
+/// Whether there is a job to claim, even if another transaction has it locked at the moment.
 pub async fn is_any_ready(tx: &mut Tx<'_>, claim: &Claim) -> Result<bool, StoreError> {
     let params = [claim.slot.as_str().into(), Value::Owned(kinds(claim))];
     Ok(tx.row(&ANY_READY, &params).await?.is_some())
 }
 
-/// When to look again although nobody calls.
+/// When to look again although no wake-up comes.
 pub async fn next_look(
     tx: &mut Tx<'_>,
     slot: Slot,
@@ -262,8 +262,8 @@ pub async fn next_look(
         Some(row) => row.columns().opt_time()?,
         None => None,
     };
-    // Candidates that were not claimed: another node has them or holds the permits. It may be gone in a moment,
-    // and the wake-up of that moment may already be on its way to somebody else.
+    // Candidates that were not claimed: another node has them or holds the permits. It may be gone in a moment, and the
+    // wake-up of that moment may already be on its way to another node.
     let contested = contested.then(|| now.plus(CONTESTED_PAUSE));
     Ok(delayed.into_iter().chain(contested).min())
 }

@@ -36,7 +36,8 @@ const COUNT_EDGES: Sql = Sql::both(concat!("SELECT count(*) FROM edges WHERE ", 
 const COUNT_FRAGMENTS: Sql = Sql::both(concat!("SELECT count(*) FROM fragments WHERE ", loose_fragments!()));
 const DROP_EDGES: Sql = Sql::both(concat!("DELETE FROM edges WHERE ", loose_edges!()));
 const DROP_FRAGMENTS: Sql = Sql::both(concat!("DELETE FROM fragments WHERE ", loose_fragments!()));
-/// A page goes with its last passage that somebody needs. Where fragments are only counted they still stand.
+/// A page is removed with the last of its fragments that a claim or an edge needs. When fragments are only counted,
+/// they are still in the table.
 const COUNT_PAGES: Sql = Sql::both(
     "SELECT count(*) FROM pages WHERE NOT EXISTS (SELECT 1 FROM task_pages t WHERE t.page_id = pages.id) \
      AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.page_id = pages.id AND (\

@@ -76,7 +76,8 @@ async fn step_by_step(
     Ok(outcome)
 }
 
-/// Starts the first of the picked jobs, as many as there are permits. What the ends leave and nobody takes is free.
+/// Starts the first of the picked jobs, as many as there are permits. Permits that the ends leave and no job takes
+/// become free.
 async fn start(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
@@ -189,7 +190,7 @@ fn ended<'a>(finishes: &'a [Finish], answers: &[Result<JobState, StoreError>]) -
     really.map(|(finish, _)| finish.lease.job_id.as_str()).collect()
 }
 
-/// What to tell whoever held the leases, given which plans were written.
+/// The answers to the holders of the leases, given which plans were written.
 async fn answer_all(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
@@ -242,7 +243,7 @@ async fn release_reservations(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), Stor
     spending::return_reservations(tx, jobs, &reserved).await
 }
 
-/// Settles one job under its fence. The inner result is the answer to whoever held the lease.
+/// Settles one job under its fence. The inner result is the answer to the holder of the lease.
 pub async fn settle_one(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,
@@ -322,7 +323,7 @@ impl<'a> Plan<'a> {
 
 /// A task that was stopped takes nothing back into its queue.
 fn settle_within(task: Option<&Task>, row: &Ending, end: &JobEnd, now: Timestamp) -> Settled {
-    // Resumed before its run had ended: whoever resumed it found nothing to begin anew, so this goes on itself.
+    // Resumed before its run had ended: the resume found nothing to start again, so this job continues by itself.
     if is_paused(end) && task.is_some_and(|task| !task.status.is_held()) {
         return settle_within(task, row, &JobEnd::Requeue { run_at: None }, now);
     }

@@ -1,8 +1,8 @@
 //! A session's write, checked again where it counts: inside its own transaction.
 //!
 //! The gate before the tool may have seen nothing, and an order to stop may have been committed since. The check comes
-//! last, after the locks on tasks and jobs that the write itself takes, in the order in which everybody locks; its
-//! failure undoes the write. Whoever raises an interrupt locks the same row, so one of the two comes first.
+//! last, after the locks on tasks and jobs that the write itself takes, in the lock order of all transitions; its
+//! failure undoes the write. A transition that raises an interrupt locks the same row, so one of the two comes first.
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::SessionId;

@@ -81,7 +81,7 @@ impl Transition for NewTask {
         }
         append_change(tx, Topic::task(&self.id), ChangeKind::TaskCreated, 1, self.created_at).await?;
         if let (Some(agent), Some(project)) = (&self.assignee, &self.project_id) {
-            // Whoever it is given to may be waiting for something to do.
+            // The agent that it is assigned to may be waiting for work.
             let (agent, project) = (AgentId::from_text(agent.clone()), ProjectId::from_text(project.clone()));
             tx.publish(Topic::agent(&agent, &project));
         }
@@ -159,7 +159,7 @@ async fn claim_key(tx: &mut Tx<'_>, key: &IdempotencyKey, new: &NewTask) -> Resu
             let job_ids = rows.iter().map(|row| row.only_text().map(JobId::from_text)).collect::<Result<_, _>>()?;
             return Ok(Some(InsertedTask { task, job_ids, existed: true }));
         }
-        // It has expired before its key: the work was done once, and is not done again because nobody looks at it.
+        // It has expired before its key: the work was done once, and is not done again because the task was removed.
         if let Some(row) = tx.row(&BURIED, params![&id]).await? {
             let task = remembered(&row, id, new, first_used_at)?;
             return Ok(Some(InsertedTask { task, job_ids: Vec::new(), existed: true }));

@@ -92,8 +92,8 @@ pub async fn coalesce(tx: &mut Tx<'_>, new: &NewNotification<'_>) -> Result<(), 
     announce(tx, new.session, new.now).await
 }
 
-/// The status of a task orders its session to stop. An older order that nobody has acknowledged is replaced, so there
-/// is exactly one. Who gave the order itself needs none.
+/// The status of a task orders its session to stop. An older, unacknowledged order is replaced, so there is exactly
+/// one. The session that gave the order itself gets none.
 pub async fn raise(
     tx: &mut Tx<'_>,
     task: &TaskId,

@@ -57,7 +57,7 @@ impl Transition for ParkForInput {
         ledger.moved(task_id.as_ref(), JobState::Running, JobState::AwaitingInput);
         let tasks = ledger.write(tx, self.now).await?;
         self.notify(tx, tasks.first()).await?;
-        // Its permit is free for somebody else.
+        // Its permit is free for another job.
         tx.publish(Topic::queue(slot));
         announce_in_chat(tx, task_id.as_ref(), &self.lease, self.now).await
     }

@@ -37,7 +37,7 @@ const FREE_ALL_OF: Sql = Sql::each(
     "UPDATE permits SET job_id = NULL, attempt = NULL WHERE job_id = ANY($1)",
 );
 /// Gives these numbers to new leases and frees whatever else the old ones hold, in every slot; on PostgreSQL only. It
-/// waits for whoever has one of those locked: nobody else would ever free it.
+/// waits for transactions that have one of those rows locked, because no other statement would free it.
 const PASS_ON: Sql = Sql::both(
     "UPDATE permits SET job_id = CASE WHEN slot = $1 THEN ($3::text[])[array_position($2::bigint[], n)] END, \
      attempt = CASE WHEN slot = $1 THEN ($4::bigint[])[array_position($2::bigint[], n)] END \
@@ -102,9 +102,9 @@ pub async fn free_all_of(tx: &mut Tx<'_>, jobs: &[&str]) -> Result<(), StoreErro
     tx.run_of(&FREE_ALL_OF, jobs, params![]).await
 }
 
-/// The permits of one round: what its leases leave, in every slot, and free ones of one slot. Nobody else moves them
-/// until it commits. One that goes from job to job is written once. An attempt that could not be settled is not in
-/// hand any more, so its permit is left too; a later attempt of the same job has a permit of its own.
+/// The permits of one round: what its leases leave, in every slot, and free ones of one slot. No other transaction
+/// changes them until it commits. A permit that goes from job to job is written once. An attempt that could not be
+/// settled is no longer held, so its permit is left too; a later attempt of the same job has a permit of its own.
 pub struct PermitBatch {
     slot: Slot,
     /// Those of the round's ends.

@@ -37,7 +37,7 @@ macro_rules! task_list {
     };
 }
 const LIST_TASKS: Sql = Sql::both(task_list!("CAST($1 AS TEXT) IS NULL"));
-/// Spelled without an alternative, so that the planners walk one owner's index and not everybody's.
+/// Spelled without an alternative, so that the planners walk the index of one owner and not of all.
 const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
 const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
@@ -326,7 +326,7 @@ impl Transition for ReadSummary {
     }
 }
 
-/// Counts rows, for whoever looks after the store.
+/// Counts rows, for the administrator of the store.
 pub struct ReadInfo {
     pub backend: &'static str,
     pub location: String,

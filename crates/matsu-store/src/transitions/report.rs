@@ -58,7 +58,7 @@ impl Transition for Report {
     }
 }
 
-/// A task that has ended, that a person holds back, or that somebody else has by now keeps its status.
+/// A task that has ended, that a person holds back, or that another agent has by now keeps its status.
 fn decides(session: &Session, task: &Task) -> bool {
     let is_its_own = task.assignee.as_deref().is_none_or(|agent| agent == session.agent_id.as_str());
     session.state != SessionState::Ended && is_its_own && !task.status.is_terminal() && !task.status.is_held()

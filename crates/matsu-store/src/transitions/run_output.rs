@@ -36,7 +36,7 @@ const PARTS: Sql = Sql::both(
     "SELECT start, text FROM run_output WHERE job_id = $1 AND stream = $2 AND start >= $3 AND start < $4 ORDER BY start",
 );
 
-/// Refuses whoever no longer holds the job, and keeps the job from being taken until the transaction ends.
+/// Refuses a lease that no longer holds the job, and keeps the job from being taken until the transaction ends.
 pub async fn check_fence(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), StoreError> {
     match tx.row(&HELD, params![&lease.job_id, lease.attempt]).await? {
         Some(_) => Ok(()),

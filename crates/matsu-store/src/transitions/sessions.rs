@@ -1,6 +1,6 @@
 //! Sessions: begin, live on, end.
 //!
-//! Lock order: the agent (whoever begins a session of it), tasks, chats, sessions.
+//! Lock order: the agent (by a transition that begins a session of it), tasks, chats, sessions.
 
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
@@ -21,7 +21,7 @@ use crate::sql::{Row, Sql, Transition, Tx, params};
 const SESSION: Sql = Sql::both(concat!("SELECT ", session_columns!(), " FROM sessions WHERE id = $1"));
 const LOCK_AGENT: Sql =
     Sql::each("SELECT seq FROM agents WHERE id = $1", "SELECT seq FROM agents WHERE id = $1 FOR UPDATE");
-/// Tasks that no job of ours works on: those nobody has taken first, then in the order they were given.
+/// Tasks without a job: those without a session first, then in the order they were given.
 const OPEN_TASK: Sql = Sql::both(
     "SELECT tasks.id, sessions.id FROM tasks LEFT JOIN sessions \
      ON sessions.task_id = tasks.id AND sessions.state = 'active' AND sessions.expires_at > $3 \
@@ -60,7 +60,7 @@ const OTHERS_AT_WORK: Sql = Sql::both(
 );
 const EXPIRED: Sql =
     Sql::both("SELECT id FROM sessions WHERE state <> 'ended' AND expires_at <= $1 ORDER BY expires_at LIMIT $2");
-/// Whoever ran them died before it could end them.
+/// Sessions of jobs that no node holds: the process that ran them ended before it could end them.
 const LEFT_BEHIND: Sql = Sql::both(concat!(
     "SELECT id FROM sessions WHERE state <> 'ended' AND job_id IS NOT NULL AND NOT EXISTS \
      (SELECT 1 FROM jobs WHERE jobs.id = sessions.job_id AND jobs.owner_node IS NOT NULL AND ",
@@ -88,7 +88,7 @@ impl Transition for NewSession {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         // One at a time for each agent: two processes of it that come together must not take the same thing.
         tx.row(&LOCK_AGENT, params![&self.agent_id]).await?;
-        // A run that works as nobody in particular is in no directory, and no pause of a project is meant for it.
+        // A run without a named agent is in no directory, and a pause of a project does not apply to it.
         if !self.agent_id.is_program() {
             read_agent(tx, &self.agent_id).await?;
             if read_project(tx, &self.project_id).await?.status == ProjectStatus::Paused {
@@ -264,7 +264,7 @@ impl Transition for EndSession {
     }
 }
 
-/// A task that only this session carried waits for the next one: nothing is running that nobody works on.
+/// A task that only this session carried waits for the next one: a task is not `running` while no session works on it.
 pub async fn leave_task(
     tx: &mut Tx<'_>,
     ledger: &mut Ledger,

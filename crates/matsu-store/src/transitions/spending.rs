@@ -173,7 +173,7 @@ pub fn asking_reserved_by<'a>(jobs: &[&'a str]) -> Step<'a> {
 }
 
 /// What jobs had set aside and not spent when they ended goes back to their budgets. Most have none, and a look is
-/// cheaper than a deletion. Nobody else touches those of a job that has ended.
+/// cheaper than a deletion. No other transaction changes those of a job that has ended.
 pub async fn return_reservations(tx: &mut Tx<'_>, jobs: &[&str], reserved: &[Row]) -> Result<(), StoreError> {
     for row in reserved {
         give_back(tx, row, 0).await?;

@@ -1,4 +1,4 @@
-//! Pause, block, resume, give to somebody else; and the order to stop that goes with each, in the same transaction.
+//! Pause, block, resume, reassign; and the order to stop that goes with each, in the same transaction.
 
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
@@ -143,7 +143,7 @@ impl Transition for Reassign {
         interrupts::raise(tx, &self.task_id, Cause::TaskReassigned, None, self.now).await?;
         ledger.change(&self.task_id, ChangeKind::TaskStatus, |task| {
             task.assignee.clone_from(&self.to);
-            // Whoever has it now has not begun.
+            // The new agent has not begun.
             if task.status == TaskStatus::Running {
                 task.status = TaskStatus::Queued;
             }
@@ -156,7 +156,7 @@ impl Transition for Reassign {
     }
 }
 
-/// Whoever runs jobs looks for new work and for new orders.
+/// Wakes all nodes, so that they look for new work and for new orders.
 pub fn wake_all_slots(tx: &mut Tx<'_>) {
     for slot in Slot::FOR_JOBS {
         tx.publish(Topic::queue(*slot));

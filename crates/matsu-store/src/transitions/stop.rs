@@ -35,8 +35,8 @@ impl Transition for StopTask {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<StoppedTask, StoreError> {
         let family = family_of(tx, &self.task_id).await?;
         let mut ledger = Ledger::lock(tx, family).await?;
-        // Whoever starts a child locks its parent, so one may have come before our lock; once nothing new is found
-        // under the locks, nothing can come any more.
+        // A transition that starts a child locks its parent, so one may have come before our lock; once nothing new is
+        // found under the locks, nothing can come any more.
         loop {
             let family = family_of(tx, &self.task_id).await?;
             if !ledger.lock_also(tx, family).await? {

@@ -1,7 +1,7 @@
 //! Turns of a chat whose agent is started: who calls it, what it is told, what comes of it.
 //!
-//! The chat's row names the one job that works for it. Whoever changes that holds the chat's lock, and whoever writes
-//! for the job checks its fence first, so a job that was given up can neither answer nor call another.
+//! The chat's row names the one job that works for it. A transition that changes that holds the chat's lock, and one
+//! that writes for the job checks its fence first, so a job that was given up can neither answer nor call another.
 
 use matsu_core::change::ChangeKind;
 use matsu_core::chat::{Chat, ChatState, Message, NewMessage, Sender};
@@ -60,8 +60,8 @@ async fn called(tx: &mut Tx<'_>, chat: &ChatId) -> Result<Called, StoreError> {
     Ok(Called { job, conversation, failures: u32::try_from(c.int()?).unwrap_or(u32::MAX) })
 }
 
-/// Calls the agent of a locked chat, if it is one that can be started, nobody is there and nobody was called. `false`:
-/// it comes by itself, if at all.
+/// Starts the agent of a locked chat, if Matsu can start it, no session of it is in the chat and no job was called yet.
+/// `false`: the agent connects by itself, if at all.
 pub async fn call_if_needed(tx: &mut Tx<'_>, id: &ChatId, now: Timestamp) -> Result<bool, StoreError> {
     let chat = read(tx, id).await?;
     let Some(agent) = &chat.agent_id else { return Ok(false) };
@@ -204,7 +204,7 @@ impl Transition for EndTurn {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(()) };
-        // Before the chat is let go: the end of a session calls an agent where nobody else does.
+        // Before the chat is released: the end of a session calls an agent where no job works for the chat.
         end_sessions(tx, &self.lease.job_id, self.now).await?;
         let is_open = chat.state == ChatState::Open;
         match &self.outcome {

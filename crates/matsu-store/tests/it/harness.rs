@@ -283,7 +283,7 @@ impl TestStore {
         self.store.begin_session(session).await
     }
 
-    /// The session of a run that works as nobody in particular.
+    /// The session of a run without a named agent.
     pub async fn begin_for(&self, job: &Job) -> Result<Session, StoreError> {
         let id = SessionId::mint(self.now());
         let session = NewSession {

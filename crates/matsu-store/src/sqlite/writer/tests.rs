@@ -161,7 +161,7 @@ async fn a_transition_that_panics_is_undone_and_the_writer_goes_on() {
     assert_eq!(turns(&other), 2);
 }
 
-/// A turn that may be taken by whoever asks for it.
+/// A turn that is quick, so that its caller's thread may take it.
 struct Quick(TakeTurn);
 
 impl Transition for Quick {
@@ -181,7 +181,7 @@ fn quick(key: &str) -> Quick {
 }
 
 #[tokio::test]
-async fn what_is_quick_is_done_at_once_unless_somebody_writes() {
+async fn a_quick_write_runs_at_once_unless_another_write_is_under_way() {
     let folder = tempfile::tempdir().unwrap();
     let (first, other) = two_connections(&folder);
     let writer = start(first).unwrap();

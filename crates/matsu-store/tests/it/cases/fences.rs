@@ -88,7 +88,7 @@ pub async fn a_renewal_after_reaping_is_refused(t: TestStore) {
     let dead = t.second_node().await;
     let job = t.store.finish_and_claim(t.claim_request(&dead, 1, 5)).await.unwrap().claimed.pop().unwrap();
     t.store.reap_node(&dead, t.now()).await.unwrap();
-    // Nobody has claimed it yet; the old owner is out all the same.
+    // No node has claimed it yet, and the old owner has lost its lease all the same.
     assert_lease_lost(t.store.update_job(&lease(&job), JobUpdate::Checkpoint("x".to_owned()), t.now()).await);
     assert_lease_lost(t.complete(&job).await);
     assert_eq!(t.job(&job.id).await.state, JobState::Queued);

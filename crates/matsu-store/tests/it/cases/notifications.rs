@@ -78,7 +78,7 @@ pub async fn an_interrupt_reaches_one_session_and_no_other(t: TestStore) {
         assert_eq!(give(&t, other, Marking::Given).await, []);
     }
     assert_eq!(unread(&t, &session).await, Unread { interrupts: 1, others: 0, delivered: 0 });
-    // Without a session at work there is nobody to interrupt.
+    // Without a session at work there is nothing to interrupt.
     steer(&t, &task, Steer::Resume).await;
     let (to, reason) = (SessionState::Ended, EndReason::LoggedOut);
     t.store.end_session(EndSession { id: session.id, to, reason, now: t.now() }).await.unwrap();

@@ -72,7 +72,7 @@ pub async fn each_run_of_a_task_has_a_session_that_outlives_neither_it_nor_its_s
     report(&t, &again, Outcome::Success).await.unwrap();
     let said = t.store.report_of(&again.id).await.unwrap().unwrap();
     assert_eq!((said.outcome, said.summary.as_deref()), (Outcome::Success, Some("what came of it")));
-    // Nobody ended the other's session before its job was settled.
+    // The session of the other job was not ended before its job was settled.
     t.complete(&other).await.unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(t.store.sweep_sessions(t.now(), t.now().minus(day), 10).await.unwrap(), [beside.id.clone()]);

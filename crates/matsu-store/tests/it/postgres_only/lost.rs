@@ -14,7 +14,7 @@ use matsu_core::ports::store::ForeignChange;
 use super::server::connect;
 use crate::harness::{Backend, TestStore};
 
-/// A server that nobody else uses, so that killing it disturbs nobody. Gone with this value.
+/// A server of this test alone, so that killing it disturbs no other test. It ends when this value is dropped.
 pub struct OwnServer {
     pub url: String,
     folder: tempfile::TempDir,

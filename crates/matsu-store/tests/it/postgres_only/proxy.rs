@@ -26,7 +26,7 @@ pub struct Proxy {
 
 struct Wire {
     cut: AtomicU8,
-    /// Whether nobody new gets through after the cut.
+    /// Whether new connections are held back after the cut.
     shuts: AtomicBool,
     is_open: watch::Sender<bool>,
 }

@@ -12,7 +12,7 @@ use matsu_core::task::{StopMode, StopReason, Task, TaskStatus};
 use super::server::connect;
 use crate::harness::{TestStore, completed, ids, lease, postgres_url};
 
-/// A store, and a connection of somebody who is in the middle of something.
+/// A store, and a second connection in the middle of a transaction.
 struct Stage {
     t: Arc<TestStore>,
     other: tokio_postgres::Client,
@@ -33,7 +33,7 @@ impl Stage {
         self.other.query(lock, &[&task.as_str()]).await.unwrap();
     }
 
-    /// Returns once somebody waits for what the other connection holds.
+    /// Returns once a connection waits for what the other connection holds.
     async fn somebody_waits(&self) {
         let pid: i32 = self.other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))";
@@ -140,7 +140,7 @@ async fn a_job_claimed_while_its_node_is_reaped_is_settled_with_its_task() {
 
 /// A node that looked for a free permit may hold the lock of one that was taken meanwhile, until it commits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_permit_that_somebody_has_locked_is_freed_with_its_job_all_the_same() {
+async fn a_permit_that_another_connection_has_locked_is_freed_with_its_job_all_the_same() {
     let stage = Stage::set().await;
     let task = stage.t.research().await;
     stage.t.enqueue(&task.id, JobKind::Search).await;

@@ -50,7 +50,7 @@ async fn the_other_process() {
     }
 }
 
-/// Four writers, until somebody kills us. A line is printed only once the store has said yes.
+/// Four writers, until the parent kills this process. A line is printed only after the store has confirmed the write.
 async fn write(path: &Path) {
     let test = TestStore::open_at(&url(path)).await;
     test.register(&test.node).await;

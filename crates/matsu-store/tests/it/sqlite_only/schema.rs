@@ -1,4 +1,4 @@
-//! Versions of the schema: a newer one is refused, an older one is migrated by whoever is alone with it.
+//! Versions of the schema: a newer one is refused, an older one is migrated by the only process that has it open.
 
 use std::sync::Arc;
 

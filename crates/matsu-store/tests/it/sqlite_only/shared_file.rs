@@ -21,7 +21,7 @@ async fn changes_of_one_process_wake_the_other() {
     let (_folder, path) = fresh();
     let (a, b) = two_stores(&path).await;
     let clock = Clock::system();
-    // The first answer may be about what happened before anybody asked.
+    // The first answer may be about changes from before the first call.
     while clock.within(Duration::from_millis(150), b.store.foreign_change()).await.is_some() {}
     for _ in 0..3 {
         let change = clock.within(Duration::from_millis(400), b.store.foreign_change());
