@@ -31,6 +31,7 @@ mod hosted;
 mod lone_jobs;
 mod model_chats;
 mod nodes;
+mod older_store;
 mod page;
 mod private_files;
 mod process;

@@ -2,6 +2,8 @@
 //! What is not there for it is answered as if it had never existed; what is for admins is refused. A route or a tool that
 //! this walk does not know fails it.
 
+mod of_runs;
+
 use std::collections::BTreeMap;
 
 use matsu_core::clock::Clock;
@@ -115,7 +117,8 @@ const OPERATIONS: &[(&str, Gets)] = &[
 ];
 
 /// Operations that the owner of the id is refused too, because what they are about is not there: the run has no
-/// worktree, no question is open, nothing waits. That the id exists is shown by the other operations on it.
+/// worktree, no question is open, nothing waits. Where there is something, `of_runs` walks them, `model_chats::approvals`
+/// answers calls, and `clients/owners.rs` resolves logins.
 const NOTHING_TO_DO: &[&str] = &[
     "read_task_log",
     "read_task_diff",

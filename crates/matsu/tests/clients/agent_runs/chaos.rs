@@ -22,24 +22,75 @@ fn bench() -> Bench {
     Bench::with(&format!("[slots]\nagent_cli = {RUNS}\n[agents]\nmode_max = \"workspace-write\"\n"))
 }
 
-/// Twenty runs, each with a client of its own that waits for the result through its relay.
+/// Twenty runs, each with a client of its own that waits for the result through its relay. Every second one prints plain
+/// text, the others a stream of events.
 struct Crowd {
     waiting: Vec<JoinHandle<()>>,
+    streams: Vec<String>,
+}
+
+/// A program that prints numbered events until it is told to go on, and then some more.
+fn streaming(go_on: &std::path::Path) -> String {
+    let go_on = go_on.display();
+    format!(
+        r#"echo '{{"type":"session","id":"s1"}}'
+n=0
+while [ ! -e {go_on} ]; do n=$((n+1)); echo "{{\"type\":\"tool\",\"name\":\"line $n\"}}"; sleep 0.2; done
+seq 1 {LINES} | sed 's/.*/{{"type":"tool","name":"after &"}}/'
+echo "{{\"type\":\"text\",\"text\":\"$n lines\"}}"
+echo '{{"type":"result"}}'"#
+    )
+}
+
+/// What such a program has done: each event once, in order.
+fn assert_streamed(log: &str, said: &str) {
+    let counted: u32 = said.strip_suffix(" lines").unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+    let lines = (1..=counted).map(|n| format!("→ line {n}"));
+    let expected: Vec<String> = lines.chain((1..=LINES).map(|n| format!("→ after {n}"))).collect();
+    let log: Vec<&str> = log.lines().collect();
+    let differs = expected.iter().zip(&log).position(|(expected, found)| expected != found);
+    assert!(differs.is_none(), "line {differs:?} is another one: {:?}", differs.map(|n| log[n]));
+    assert_eq!(log.len(), expected.len(), "each event once");
+}
+
+/// The whole log of a run.
+fn whole_log(bench: &Bench, task: &str) -> String {
+    let (_, http) = bench.home.relayed();
+    let (mut text, mut offset) = (String::new(), 0);
+    loop {
+        let part = http.rest("GET", &format!("/tasks/{task}/log?offset={offset}"), &json!(null)).json();
+        let next = part["next_offset"].as_u64().unwrap_or_else(|| panic!("{part}"));
+        if next == offset {
+            return text;
+        }
+        text.push_str(part["text"].as_str().unwrap());
+        offset = next;
+    }
 }
 
 impl Crowd {
     fn gather(bench: &Bench) -> Self {
         let go_on = bench.home.signal("go_on");
-        let waiting = (0..RUNS).map(|_| {
+        let mut crowd = Self { waiting: Vec::new(), streams: Vec::new() };
+        for n in 0..RUNS {
             let mut client = bench.client().patient(ENDS_WITHIN);
-            let task = start(&mut client, &counting_every("0.2", &go_on, LINES));
-            thread::spawn(move || {
+            let is_stream = n % 2 == 1;
+            let task = if is_stream {
+                start_with(&mut client, &streaming(&go_on), json!({ "cli_name": "events" }))
+            } else {
+                start(&mut client, &counting_every("0.2", &go_on, LINES))
+            };
+            if is_stream {
+                crowd.streams.push(task.clone());
+            }
+            crowd.waiting.push(thread::spawn(move || {
                 let end = end_after_all(&mut client, &task);
                 assert_eq!(end["status"], "completed", "{end}");
-                assert_whole(&whole_result(&mut client, &task), LINES);
-            })
-        });
-        let crowd = Self { waiting: waiting.collect() };
+                if !is_stream {
+                    assert_whole(&whole_result(&mut client, &task), LINES);
+                }
+            }));
+        }
         until("all run", 3 * SOON, || (supervisor_pids(bench).len() == RUNS).then_some(()));
         crowd
     }
@@ -52,6 +103,10 @@ impl Crowd {
             one.join().unwrap();
         }
         let (_, http) = bench.home.relayed();
+        for task in &self.streams {
+            let said = http.rest("GET", &format!("/tasks/{task}/log?offset=0&result_only=true"), &json!(null)).json();
+            assert_streamed(&whole_log(bench, task), said["text"].as_str().unwrap());
+        }
         let tasks = http.rest("GET", "/tasks?limit=100", &json!(null)).json();
         assert_eq!(tasks["items"].as_array().unwrap().len(), RUNS, "no call was taken for two");
     }
