@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_were_given_bound_everybody_but_an_admin() {
+    fn given_folders_bound_a_member_and_not_an_admin() {
         let given = vec![PathBuf::from("/srv/given")];
         assert_eq!(Rights::new(Role::Admin, given.clone(), None).folders, Folders::Configured);
         assert_eq!(Rights::new(Role::Member, given.clone(), None).folders, Folders::Only(given));

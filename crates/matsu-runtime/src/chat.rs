@@ -1,7 +1,7 @@
 //! Chats of people with models: who is meant, what each of them is shown, and how their answers are kept.
 //!
-//! What a person said is stored before anybody is asked. While models answer, what has arrived is stored as a draft at
-//! most every two seconds; when the last word is spoken the answer takes the draft's place in one transaction.
+//! A person's message is stored before a model is asked. While models answer, what has arrived is stored as a draft at
+//! most every two seconds; when the answer is complete it takes the draft's place in one transaction.
 
 mod answering;
 pub mod export;

@@ -1,5 +1,5 @@
-//! What a running body has in its hands. Everything it writes goes through its lease, so that a body which was
-//! taken for dead cannot touch the job that somebody else runs by now.
+//! What a running body can use. Everything it writes goes through its lease, so that a body which was taken for dead
+//! cannot change the job that another node runs by now.
 
 mod mending;
 mod meter;

@@ -37,7 +37,7 @@ pub enum Reply {
     Task(TaskId),
 }
 
-/// How long a call of a session runs before anybody watches for interrupts: most calls are over by then.
+/// How long a call of a session runs before it is watched for interrupts: most calls are over by then.
 const UNWATCHED: Duration = Duration::from_millis(20);
 
 /// Runs one call from arguments to envelope. Never fails: an error is an answer too.

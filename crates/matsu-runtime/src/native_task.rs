@@ -1,8 +1,8 @@
 //! Native MCP tasks as views of stored tasks.
 //!
 //! A wait that a client turned into a task of its own is a row of kind `wait` that remembers what was waited for.
-//! Nothing runs for it: whoever asks about it has the wait decided at that moment, from the same rows and by the
-//! same rule as every other wait. So it survives restarts, costs nothing while nobody asks, and consumes nothing.
+//! Nothing runs for it: a request about it decides the wait at that moment, from the same rows and by the same rule as
+//! every other wait. So it survives restarts, costs nothing between requests, and consumes nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -81,8 +81,8 @@ impl Runtime {
         self.submit_wait(&request.owner, &WaitConfig::Tasks(config)).await
     }
 
-    /// As [`Runtime::defer_wait`], for a session's next action. It belongs to whoever the transport let in, who will
-    /// ask about it.
+    /// As [`Runtime::defer_wait`], for a session's next action. It belongs to the principal that the transport
+    /// authenticated, which will ask about it.
     ///
     /// # Errors
     /// As the store's.

@@ -1,7 +1,7 @@
-//! Research: a search as stages that a crash cannot undo, and a verification that lets other domains speak.
+//! Research: a search as stages that a crash cannot undo, and a verification that looks for evidence in other domains.
 //!
 //! Every stage ends in one [`record`](matsu_core::ports::store::EvidenceStore::record): evidence, costs and checkpoint
-//! together. Whoever takes a job over goes on from there; nothing is fetched twice and nothing counted twice.
+//! together. A node that takes a job over goes on from there; nothing is fetched twice and nothing counted twice.
 
 pub(crate) mod access;
 mod asking;

@@ -27,7 +27,7 @@ pub(crate) use waiters::Waiters;
 pub struct SessionOptions {
     /// How long a session lives after its last call.
     pub ttl: Duration,
-    /// An agent in a chat where nobody speaks is told to end after this long.
+    /// An agent in a chat without new messages is told to end after this long.
     pub idle_end: Duration,
     /// An agent that was called to a chat has this long to come.
     pub connect_max: Duration,

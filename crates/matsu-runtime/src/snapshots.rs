@@ -38,7 +38,7 @@ impl From<TaskLookup> for Seen {
     }
 }
 
-/// The reads in flight, and the last ones of tasks that somebody waits for.
+/// The reads in flight, and the last ones of tasks that callers wait for.
 pub struct Snapshots {
     store: Arc<dyn Store>,
     clock: Clock,
@@ -79,7 +79,7 @@ impl Snapshots {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// Tasks that somebody reads at this moment.
+    /// How many tasks have a reader at this moment.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().len()
@@ -98,7 +98,7 @@ impl Snapshots {
     fn share(&self, id: &TaskId, topic: &Topic, is_first_look: bool) -> Shared<BoxFuture<'static, Snapshot>> {
         let hub = self.store.hub();
         let now = self.clock.instant();
-        // Taken before the lock below: whoever loses the race for the lock asks for no more than it knew.
+        // Taken before the lock below: a caller that has to wait for the lock needs no newer read than it did before.
         let needed = hub.published_on(topic);
         let mut readers = self.lock();
         let entry = readers.entry(id.clone()).or_default();
@@ -125,9 +125,9 @@ impl Read {
         let age = now.saturating_duration_since(self.began);
         match self.found.peek() {
             None => true,
-            // A failure is shared for a moment only, or nobody would notice that the store is back.
+            // A failure is shared for a moment only, or no caller would notice that the store is back.
             Some(Err(_)) => age < TICK,
-            // Nobody woke this caller: another process may have changed the task since, and it is noticed this late.
+            // This caller was not woken: another process may have changed the task since, and it is noticed this late.
             Some(Ok(_)) if is_first_look => age <= FOREIGN_POLL_EVERY,
             Some(Ok(_)) => true,
         }

@@ -33,7 +33,7 @@ pub use decide::{Decision, ReturnedBecause, WaitFor, decide};
 /// A wish to wait.
 #[derive(Clone, Debug)]
 pub struct WaitRequest {
-    /// Whoever asks; another principal's task does not exist for it.
+    /// The principal that asks; another principal's task does not exist for it.
     pub owner: Principal,
     /// In the order the answer shall have; at least one, none twice.
     pub ids: Vec<TaskId>,
@@ -81,7 +81,7 @@ pub struct WaitReply {
 pub enum WaitError {
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// The caller went away; there is nobody to reply to.
+    /// The caller went away; no reply can be delivered.
     #[error("the caller is gone")]
     CallerGone,
 }

@@ -38,7 +38,7 @@ impl StopSignal {
     pub async fn at_least(&self, word: StopWord) -> StopWord {
         let mut receiver = self.receiver.clone();
         let current = receiver.wait_for(|current| *current >= word).await.map(|current| *current);
-        // Nobody can speak any more: whoever ran this body is gone.
+        // The sender was dropped: the runner of this body is gone.
         current.unwrap_or(StopWord::Abort)
     }
 }

@@ -29,7 +29,7 @@ pub use stop::StopReport;
 /// Why a verb was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It never was, is no more, or belongs to somebody else.
+    /// It never existed, was removed, or belongs to another principal.
     #[error("Task ID not found or expired.")]
     NotFound(TaskId),
     /// It may be read, but is not the caller's to change.
@@ -125,7 +125,7 @@ impl Runtime {
             return Err(TaskError::Invalid("name at least one job".to_owned()));
         }
         self.read(owner, id).await?;
-        // Whoever paused the task and now hands it work wants the work done.
+        // A caller that paused the task and now adds work to it wants the work done.
         let resume_for = Some(owner.clone());
         let request = Enqueue { task_id: Some(id.clone()), jobs, resume_for, now: self.clock().now() };
         Ok(self.store().enqueue(request).await?)
@@ -159,7 +159,7 @@ impl Runtime {
     /// The owner's task.
     ///
     /// # Errors
-    /// `NotFound` if it is not there, expired, or somebody else's.
+    /// `NotFound` if it is not there, expired, or belongs to another principal.
     pub async fn read(&self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
         match self.lookup(owner, id).await? {
             TaskLookup::Found(task) => Ok(*task),
@@ -167,7 +167,7 @@ impl Runtime {
         }
     }
 
-    /// As [`Runtime::read`], for whoever wants to change it.
+    /// As [`Runtime::read`], for callers that want to change it.
     ///
     /// # Errors
     /// `NotYours` for a task that a session was only given to work on.
@@ -179,7 +179,7 @@ impl Runtime {
     /// As [`Runtime::read`], but answers for an expired task with what is left of it.
     ///
     /// # Errors
-    /// `NotFound` if there never was such a task, or it is somebody else's.
+    /// `NotFound` if there never was such a task, or it belongs to another principal.
     pub async fn lookup(&self, owner: &Principal, id: &TaskId) -> Result<TaskLookup, TaskError> {
         let found = self.store().task(id).await?;
         let visible = match &found {

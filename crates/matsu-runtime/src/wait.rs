@@ -21,7 +21,7 @@ pub enum Waited<T> {
     Ready(T),
     /// The deadline passed first.
     Timeout,
-    /// Nobody listens any more.
+    /// The caller is gone.
     CallerGone,
 }
 

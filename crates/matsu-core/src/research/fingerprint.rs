@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_digest_that_everybody_knows() {
+    fn it_is_the_sha_256_digest_in_hex() {
         assert_eq!(fingerprint("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

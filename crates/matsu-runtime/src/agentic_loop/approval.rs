@@ -12,7 +12,7 @@ pub enum Policy {
     Deny,
 }
 
-/// A call that waits for somebody.
+/// A call that waits for the decision of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingCall {
     /// Who wants it.
@@ -37,7 +37,8 @@ pub trait Approver: Send + Sync {
     async fn ask(&self, call: PendingCall) -> Decision;
 }
 
-/// What can destroy is asked for, everything else is allowed; and where nobody is there to be asked, refused.
+/// Destructive calls need an approval and all others are allowed. No person can be asked here, so those that need an
+/// approval are refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByDanger;
 

@@ -14,7 +14,7 @@ use super::stream::Sink;
 #[derive(Default)]
 pub struct Arrived {
     pub text: String,
-    /// Whether anybody has seen anything of it.
+    /// Whether any part of it was sent to the listener.
     pub visible: bool,
 }
 

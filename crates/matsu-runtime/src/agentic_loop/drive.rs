@@ -50,7 +50,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Runs something until it is done, the time is over, or somebody cancels.
+    /// Runs something until it is done, the time is over, or it is cancelled.
     async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Leave> {
         tokio::select! {
             biased;

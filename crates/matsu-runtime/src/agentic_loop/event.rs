@@ -29,7 +29,7 @@ pub enum Event {
         content: String,
         is_error: bool,
     },
-    /// Something that whoever watches should know, and that no model said.
+    /// Something that the listener should know and that is not from a model.
     Notice(String),
     Done(Arc<AgenticLoopResult>),
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 struct State {
     /// What was left when it last began to run.
     left: Duration,
-    /// Since when it runs; none while somebody is being asked.
+    /// Since when it runs; none while a person is being asked.
     since: Option<Instant>,
     asked: u32,
 }

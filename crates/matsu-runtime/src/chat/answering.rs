@@ -99,7 +99,7 @@ impl Answering<'_> {
         saving.done();
     }
 
-    /// Stores the answers that are whole, as far as nobody before them is still speaking.
+    /// Stores the complete answers, in order, up to the first model that still answers.
     async fn store_finished(&self, voices: &mut [Voice], answered: &mut Vec<Answered>) {
         while let Some(voice) = voices.get_mut(answered.len())
             && let Some(result) = voice.result.clone()

@@ -1,5 +1,5 @@
-//! Chats with models whose answers nobody has to wait for: posted here, answered in the background, read by whoever
-//! looks. A reader that goes away and comes back misses nothing.
+//! Chats with models that answer in the background: a line is posted here, and its answers can be read at any time. A
+//! reader that goes away and comes back misses nothing.
 //!
 //! One line is answered at a time in a chat: it is taken before the line is stored and free again when the last answer
 //! is stored, whatever happens in between.
@@ -127,7 +127,7 @@ impl LiveChats {
         roster.names().into_iter().filter_map(asked).collect()
     }
 
-    /// Where chats are kept, for what needs nobody to answer.
+    /// Where chats are kept, for operations that need no answer of a model.
     #[must_use]
     pub fn open_chats(&self) -> &OpenChats {
         &self.inner.open_chats
@@ -154,7 +154,7 @@ impl LiveChats {
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
         let taken = Taken::take(self, id)?;
-        // Nobody answers now, so what was left unfinished can be taken in.
+        // No model answers now, so what was left unfinished can be taken in.
         let open_chat = self.inner.open_chats.enter(owner, id).await?;
         let posted = match to {
             Some(names) => open_chat.post_to(text, names).await?,
@@ -206,7 +206,7 @@ impl LiveChats {
     /// What a person says to a call that waits for it.
     ///
     /// # Errors
-    /// The chat is somebody else's, or no such call waits.
+    /// The chat belongs to another principal, or no such call waits.
     pub async fn approve(&self, owner: &Principal, id: &ChatId, approval: Approval) -> Result<(), ChatError> {
         self.inner.open_chats.look_into(owner, id).await?;
         let remembered = approval.remember && approval.allow && *owner == Principal::local_user();
@@ -224,12 +224,12 @@ impl LiveChats {
         chats.iter().filter(|(_, chat)| chat.approvals.waits(None, call_id)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// As [`LiveChats::approve`], by somebody who was let in before.
+    /// As [`LiveChats::approve`], for a caller whose access was checked before.
     pub(super) fn decide(&self, id: &ChatId, approval: Approval) -> Result<(), Unasked> {
         self.with(id, |chat| chat.approvals.decide(approval).inspect(|_| chat.changed())).map(drop)
     }
 
-    /// As [`LiveChats::stop`], by somebody who was let in before.
+    /// As [`LiveChats::stop`], for a caller whose access was checked before.
     pub fn interrupt(&self, id: &ChatId) {
         self.with(id, LiveChat::stop);
     }
@@ -237,7 +237,7 @@ impl LiveChats {
     /// Follows the changes of a chat that this process makes; each value is a reason to look again.
     ///
     /// # Errors
-    /// There is none, it is somebody else's, or the store.
+    /// There is none, it belongs to another principal, or the store.
     pub async fn follow(&self, owner: &Principal, id: &ChatId) -> Result<watch::Receiver<u64>, ChatError> {
         self.inner.open_chats.look_into(owner, id).await?;
         Ok(self.with(id, |chat| chat.version.subscribe()))
@@ -246,7 +246,7 @@ impl LiveChats {
     /// Stops the answer that is under way and keeps what came; false if there was none.
     ///
     /// # Errors
-    /// There is no such chat, it is somebody else's, or the store.
+    /// There is no such chat, it belongs to another principal, or the store.
     pub async fn stop(&self, owner: &Principal, id: &ChatId) -> Result<bool, ChatError> {
         self.inner.open_chats.look_into(owner, id).await?;
         Ok(self.with(id, LiveChat::stop))
@@ -255,7 +255,7 @@ impl LiveChats {
     /// Stops the answer that is under way, ends the chat, and closes what was opened for it.
     ///
     /// # Errors
-    /// There is no such chat, it is somebody else's, or the store.
+    /// There is no such chat, it belongs to another principal, or the store.
     pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<(), ChatError> {
         let mut open_chat = self.inner.open_chats.look_into(owner, id).await?;
         self.interrupt(id);
@@ -270,7 +270,7 @@ impl LiveChats {
         self.chats().values().filter(|chat| chat.is_taken && !chat.approvals.is_anybody_asked()).count()
     }
 
-    /// Forgets what nobody has looked at for a while. The chats themselves are in the store.
+    /// Drops the state of chats that were not used for a while. The chats themselves are in the store.
     pub fn forget_idle(&self, idle_max: Duration) {
         let now = self.inner.open_chats.clock.instant();
         let is_idle = |chat: &LiveChat| {

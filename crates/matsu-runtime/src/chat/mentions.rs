@@ -1,13 +1,13 @@
 //! Who a line is for: the mentions at its beginning, whole words in any case.
 
-/// Everybody.
+/// All models of the chat.
 pub const ALL: &str = "all";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressed {
     /// To these, in the order of the roster.
     Models(Vec<String>),
-    /// To nobody: a note that the next model called will see.
+    /// To no model: a note that the next model called will see.
     Note,
 }
 
@@ -21,7 +21,7 @@ pub struct UnknownMention {
 /// Reads the mentions that a line begins with.
 ///
 /// # Errors
-/// One of them is nobody's name. It is never taken for a similar one.
+/// One of them is not the name of a model here. It is never taken for a similar one.
 pub fn read(text: &str, roster: &[&str], default: Option<&str>) -> Result<Addressed, UnknownMention> {
     let mut named: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

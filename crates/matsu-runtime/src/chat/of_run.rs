@@ -11,7 +11,7 @@ use super::live::{Approval, Inner, LiveChats};
 use crate::agents::RunHandle;
 use crate::runtime::Runtime;
 
-/// The chats of this process, for as long as somebody keeps them.
+/// The chats of this process, without keeping them alive.
 pub struct WeakChats(Weak<Inner>);
 
 impl LiveChats {

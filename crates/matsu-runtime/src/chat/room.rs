@@ -97,7 +97,7 @@ impl OpenChats {
     /// A chat that exists. Answers that were cut off by a crash become part of it.
     ///
     /// # Errors
-    /// There is none, it is somebody else's, or the store.
+    /// There is none, it belongs to another principal, or the store.
     pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
         let open_chat = self.look_into(owner, id).await?;
         open_chat.recover().await?;
@@ -108,7 +108,7 @@ impl OpenChats {
     /// The same without touching anything: answers may be under way.
     ///
     /// # Errors
-    /// There is none, it is somebody else's, or the store.
+    /// There is none, it belongs to another principal, or the store.
     pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
         let transcript = self.store.transcript(id).await?;
         if transcript.owner != *owner {

@@ -21,7 +21,7 @@ impl Roster {
         self.models.iter().map(|model| model.name()).collect()
     }
 
-    /// Who answers where nobody is named.
+    /// The model that answers a line without a mention.
     #[must_use]
     pub fn default(&self) -> Option<&str> {
         self.default.as_deref()

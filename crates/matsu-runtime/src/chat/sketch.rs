@@ -1,4 +1,4 @@
-//! An answer as far as it has arrived, as entries: what is kept if nobody comes to say the rest.
+//! An answer as far as it has arrived, as entries: what is kept if the rest never arrives.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, Item, Maker, Role};

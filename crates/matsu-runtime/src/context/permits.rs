@@ -74,7 +74,7 @@ impl JobContext {
             self.runtime.wake_queue(slot);
         }
         let value = work.await;
-        // Whoever comes back last takes the permit again: while another wait is open, its descendants may need it.
+        // The last wait to end takes the permit again: while another wait is open, its descendants may need it.
         let is_last = lent.give_back();
         if !is_last || regain.apply(&self.runtime, &self.lease).await.is_ok() {
             mend.done();

@@ -1,4 +1,4 @@
-//! What a session may call. It works for somebody, and has less than they have.
+//! What a session may call. It works for a principal, and has fewer rights than that principal.
 
 use serde_json::json;
 

@@ -1,8 +1,7 @@
 //! Who is calling: the session that a call names, whether it still lives, and what it may do.
 //!
 //! The session is the first of what the transport presents (a child's own token, a bearer, the request's metadata) and
-//! the `session_token` argument that every tool accepts. Where one is named, the call is the session's and nobody
-//! else's.
+//! the `session_token` argument that every tool accepts. Where one is named, the call is made for that session only.
 
 use std::sync::Arc;
 

@@ -83,8 +83,8 @@ struct Dispatcher<'a> {
     due_from: Instant,
     /// When to look for a job that must run alone.
     lone_look: Instant,
-    /// A claim may have been committed whose answer never came, or a dispatcher broke: look for jobs of this node
-    /// that nobody runs.
+    /// A claim may have been committed whose answer never came, or a dispatcher broke: look for jobs of this node that
+    /// no body runs.
     must_adopt: bool,
 }
 
@@ -132,8 +132,8 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Bodies that end at about the same time share a transaction: whoever is ready to run has its turn first, for as
-    /// long as that brings in more of them, and then this many times in vain.
+    /// Bodies that end at about the same time share a transaction: other futures that are ready run first, for as long
+    /// as that brings in more ends, and then this many times in vain.
     async fn let_bodies_end(&mut self, in_vain_max: u32) {
         self.collect().await;
         let mut in_vain = 0;
@@ -183,7 +183,7 @@ impl<'a> Dispatcher<'a> {
         let mut next = outcome.next_run_at.map(|at| self.instant_of(at)).or(self.share.next_look());
         let is_share = self.runtime.nodes_at_work() > 1 && found_enough;
         if is_share || (is_claiming && !found_enough && !wakes_due) {
-            // That was this node's share, and there may be more that nobody takes; or something may be due.
+            // That was this node's share, and there may be more jobs that no other node takes; or something may be due.
             next = Some(self.runtime.clock().instant());
         }
         if next.is_none() && !outcome.claimed.is_empty() {
@@ -258,8 +258,8 @@ impl<'a> Dispatcher<'a> {
         self.crew.start(self.runtime, job, taken);
     }
 
-    /// Looks for jobs that the store says this node holds and that nobody here knows of. A claim whose answer was
-    /// lost is begun now. A body that was begun ended with its dispatcher: what becomes of its job, the kind decides.
+    /// Looks for jobs that the store says this node holds and that are not known here. A claim whose answer was lost is
+    /// begun now. A body that was begun ended with its dispatcher: what becomes of its job, the kind decides.
     async fn adopt(&mut self) -> Result<(), StoreError> {
         held_jobs(self.runtime, Some(self.slot)).await?.into_iter().for_each(|job| self.adopt_one(job));
         self.must_adopt = false;

@@ -22,7 +22,7 @@ pub enum Cause {
     Timeout { seconds_max: u64 },
     /// Its task has spent the seconds it may run.
     Budget,
-    /// Somebody else owns the job now, or nobody: nothing more can be written.
+    /// Another node holds the job now, or none does: nothing more can be written.
     LeaseLost,
     /// This process ends.
     Shutdown,

@@ -1,7 +1,7 @@
 //! How much of a slot one node claims while others work on the same store. Pure.
 //!
 //! Up to its share it claims at once. Beyond that it first leaves the others a moment, so that work spreads over all
-//! who have room; what nobody took in that moment it takes. A node that is alone never waits.
+//! nodes with free capacity; it takes what no other node took in that moment. A node that is alone never waits.
 
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_of_one_is_open_to_everybody() {
+    fn every_node_may_claim_in_a_slot_of_one() {
         let mut share = Share::default();
         assert_eq!(share.claimable(1, 0, 3, Clock::system().instant()), 1);
     }

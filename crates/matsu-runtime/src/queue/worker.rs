@@ -178,7 +178,7 @@ impl Runtime {
         self.leave(leave_by).await;
     }
 
-    /// Whatever could not be settled before is settled here, or by whoever finds this node dead.
+    /// Whatever could not be settled before is settled here, or by the node that finds this one dead.
     async fn leave(&self, leave_by: Instant) {
         let node = self.node();
         let leave = self.store().reap_node(&node, self.clock().now());

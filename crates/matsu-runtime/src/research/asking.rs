@@ -120,7 +120,8 @@ async fn ask_one(
             }
             clock.sleep(turn.since(clock.now())).await;
             let answer = engine.search(request).await;
-            // When it arrived nobody here knows, but not after it was answered: counted from now the step is kept.
+            // When the request arrived there is not known, but not after it was answered: counted from now the step is
+            // kept.
             store.hold_turns(&key, clock.now().plus(step)).await?;
             answer
         }

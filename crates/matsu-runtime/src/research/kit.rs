@@ -92,7 +92,7 @@ impl ResearchKit {
     }
 }
 
-/// One lock per name, forgotten when nobody stands at it.
+/// One lock per name, removed when it is neither held nor waited for.
 #[derive(Default)]
 struct Turnstiles {
     by_name: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,

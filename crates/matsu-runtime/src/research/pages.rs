@@ -49,7 +49,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The page if it is known and young enough, and belongs to everybody or to the reader.
+    /// The page if it is known and young enough, and has no owner or belongs to the reader.
     pub async fn known(&self, candidate: &Candidate) -> Result<Option<SourcePage>, StoreError> {
         let page = self.cx.runtime().store().page_by_url(self.owner, &candidate.hit.url).await?;
         let now = self.cx.runtime().clock().now();
@@ -146,7 +146,8 @@ impl Reader<'_> {
         let turn = store.take_turn(&key, step_ms, clock.now()).await?;
         clock.sleep(turn.since(clock.now())).await;
         let fetched = self.fetch(request).await;
-        // When it arrived nobody here knows, but not after it was answered: counted from now the step is kept.
+        // When the request arrived there is not known, but not after it was answered: counted from now the step is
+        // kept.
         store.hold_turns(&key, clock.now().plus(clearance.step)).await?;
         fetched
     }
@@ -165,7 +166,7 @@ impl Reader<'_> {
         Ok(match error {
             FetchError::RateLimited { retry_after } => {
                 let until = clock.now().plus(retry_after.unwrap_or(RATE_LIMITED_PAUSE));
-                // For everybody who wants something of this site.
+                // For all requests to this site.
                 self.cx.runtime().store().hold_turns(&turn_key(url), until).await?;
                 Reading::TooOften { until }
             }

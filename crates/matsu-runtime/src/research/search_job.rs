@@ -1,5 +1,5 @@
 //! A search as a job: engines, selection, reading, and what came of it. Each step is recorded; the body can be dropped
-//! at any await, and whoever runs the job next goes on from the last record.
+//! at any await, and the next attempt goes on from the last record.
 
 use async_trait::async_trait;
 
@@ -181,12 +181,12 @@ impl<'a> Search<'a> {
             Err(error) => return Halt::from(error).end_of(None),
         }
         match halt {
-            // A task that is being stopped waits for nobody: what was found counts.
+            // A task that is being stopped does not wait for a login or a later time: what was found counts.
             Halt::AwaitingLogin | Halt::NotBefore(_) if self.cx.stop.word() == StopWord::EndSoon => {
                 self.finish(Some((ErrorCode::TaskStopped, "the task was stopped".to_owned()))).await
             }
             Halt::Enough { code, why } if self.state.tally.pages_fetched > 0 => self.finish(Some((code, why))).await,
-            // Stopped on somebody's wish: that is no failure of the search.
+            // Stopped on request: that is no failure of the search.
             Halt::Enough { code: ErrorCode::TaskStopped, why } => {
                 self.finish(Some((ErrorCode::TaskStopped, why))).await
             }

@@ -51,7 +51,7 @@ impl DeliveredStatus {
         replies.push_back(Reply { revision, at, shown });
     }
 
-    /// What somebody who knows this revision need not be shown again.
+    /// What a reader that knows this revision need not be shown again.
     pub fn since(&self, task: &TaskId, revision: i64) -> Horizon {
         let by_task = self.lock();
         let known = by_task.get(task).into_iter().flatten().filter(|reply| reply.revision <= revision);

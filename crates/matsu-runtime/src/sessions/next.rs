@@ -108,7 +108,7 @@ impl Runtime {
         }
     }
 
-    /// Whether a session that nobody waits for at this moment would have something to do.
+    /// Whether a session without an open wait would have something to do.
     pub(crate) async fn has_next_action(
         &self,
         session: &matsu_core::id::SessionId,

@@ -210,7 +210,7 @@ impl Runtime {
         Ok(known.is_some_and(|known| known.delivery == Delivery::Wait))
     }
 
-    /// Has an agent in a chat stop what it is doing, without ending the chat. `None`: nobody is there.
+    /// Has an agent in a chat stop what it is doing, without ending the chat. `None`: no agent is in the chat.
     ///
     /// # Errors
     /// An unknown chat.
@@ -325,7 +325,7 @@ impl Runtime {
         }
     }
 
-    /// Gives a task to another agent; whoever worked on it is interrupted.
+    /// Gives a task to another agent; the session that worked on it is interrupted.
     ///
     /// # Errors
     /// A foreign task, an unknown agent, a task that has ended or that Matsu itself runs.

@@ -42,7 +42,7 @@ impl Waiters {
         Ticket { waiters: Arc::clone(self), session: session.clone(), number }
     }
 
-    /// Whether somebody listens for this session here.
+    /// Whether a call waits for this session in this process.
     pub fn any(&self, session: &SessionId) -> bool {
         self.lock().waiting.contains_key(session)
     }

@@ -1,7 +1,7 @@
 //! How many unfinished tasks each principal may have. One client in a loop must not fill the store.
 //!
 //! Kept as an upper bound: every task that is handed in adds one, none that ends takes one away, and only a bound that
-//! reaches the limit has the store count. So the limit costs next to nothing until somebody is near it. Each node
+//! reaches the limit has the store count. So the limit costs next to nothing until a principal is near it. Each node
 //! keeps its own bound.
 
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! Stopping a task, softly or at once.
 //!
-//! The wish is durable before anybody waits: if the caller goes away, or this process dies, the grace clocks of the
+//! The order is stored before the caller waits: if the caller goes away, or this process ends, the grace clocks of the
 //! nodes that run the jobs carry the stop to its end.
 
 use std::collections::BTreeSet;

@@ -20,7 +20,7 @@ use crate::sessions::Delivery;
 
 use super::{ToolEntry, ToolError};
 
-/// What a call that is still under way waits for, so that whoever shows progress can say something about it.
+/// The tasks that a call under way waits for, so that progress notifications can describe them.
 #[derive(Debug, Default)]
 pub struct Watched {
     ids: Mutex<Vec<TaskId>>,
@@ -49,9 +49,9 @@ impl Watched {
 pub struct ToolContext {
     /// Works for the session that calls, if there is one: an interrupt undoes its writes and ends its waits.
     pub runtime: Runtime,
-    /// Who acts: the session, if one is named, else whoever the transport let in.
+    /// Who acts: the session, if one is named, else the principal that the transport authenticated.
     pub principal: Principal,
-    /// Whoever the transport let in.
+    /// The principal that the transport authenticated.
     pub transport: Principal,
     /// What the caller may do. Of a session the dispatch finds them out.
     pub rights: Arc<Rights>,
@@ -62,7 +62,7 @@ pub struct ToolContext {
     /// What the reply hands over.
     pub delivery: Arc<Delivery>,
     pub instance: Option<InstanceId>,
-    /// Cancelled when nobody listens any more. Ends waits, never work.
+    /// Cancelled when the caller is gone. Ends waits, never work.
     pub caller: CancellationToken,
     /// How long this client can be held; absent: the server's own bound.
     pub hold_max: Option<Duration>,

@@ -29,7 +29,7 @@ impl ToolError {
 }
 
 impl ToolError {
-    /// Nobody listens any more; what is said here is read by nobody.
+    /// The caller is gone; this message is not read.
     #[must_use]
     pub fn caller_gone() -> Self {
         Self::new(ErrorCode::StoreUnavailable, "the wait was ended; call again")

@@ -1,4 +1,4 @@
-//! What a tool asks of whoever calls it.
+//! What a tool requires of its caller.
 
 use matsu_core::session::Purpose;
 

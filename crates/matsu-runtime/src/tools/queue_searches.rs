@@ -146,7 +146,7 @@ fn check_queries(queries: &[String]) -> Result<Vec<&str>, ToolError> {
     }
 }
 
-/// To whoever hands over work, a task that somebody else paused is as good as blocked.
+/// For a caller that adds work, a task that another principal paused is the same as a blocked one.
 fn closed(error: crate::tasks::TaskError) -> ToolError {
     let mut error = ToolError::from(error);
     if error.code == ErrorCode::TaskPaused {

@@ -1,5 +1,5 @@
-//! Agents that do not listen: an order to stop that nobody acknowledges ends the session after a while, and an agent
-//! that was called and does not come is given up.
+//! Agents that do not react: an unacknowledged order to stop ends the session after a while, and an agent that was
+//! called and does not connect is given up.
 //!
 //! Counted in this process's own ticks, so that neither suspend nor a clock jump adds to it.
 

@@ -1,5 +1,5 @@
-//! The one read that makes lost wake-ups harmless: every few seconds, and whenever another process may have written,
-//! it takes what has changed and wakes whoever waits for that.
+//! The one read that makes lost wake-ups harmless: every few seconds, and whenever another process may have written, it
+//! reads what has changed and wakes the waits for that.
 
 use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::limits::{CHANGES_PER_READ_MAX, SAFETY_READ_EVERY};
@@ -35,10 +35,10 @@ pub async fn run(runtime: &Runtime) {
         let read = read(runtime, &mut cursor).await;
         next_read_at = runtime.clock().instant() + outage.note(&read).unwrap_or(SAFETY_READ_EVERY);
         if was_out && read.is_ok() {
-            // Nobody knows what was missed.
+            // It is not known what was missed.
             runtime.hub().publish_all();
         } else if noticed.is_some() {
-            // Work that was queued elsewhere is no change of any task that somebody here waits for.
+            // Work that was queued elsewhere is no change of any task that a caller here waits for.
             runtime.wake_queues();
         }
     }

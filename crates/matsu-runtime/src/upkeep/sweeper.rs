@@ -43,7 +43,7 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Sessions that expired, sessions that ended long ago, notifications that nobody needs.
+/// Sessions that expired, sessions that ended long ago, notifications that are no longer needed.
 async fn sweep_sessions(runtime: &Runtime) -> Result<(), StoreError> {
     let (store, now) = (runtime.store(), runtime.clock().now());
     let ended = store.sweep_sessions(now, now.minus(ENDED_SESSION_KEPT), SWEEP_ROWS_MAX).await?;

@@ -219,7 +219,7 @@ async fn a_dropped_question_lets_its_job_run_on_and_ask_again() {
         let unanswered = cx.ask(r#"{"question":1}"#, std::future::pending::<()>());
         assert!(clock.within(Duration::from_secs(5), unanswered).await.is_none());
         clock.sleep(Duration::from_secs(10)).await;
-        // Asked, dropped and asked again at once: nobody had the time to put right what was left behind.
+        // Asked, dropped and asked again at once: there was no time to clean up after the dropped question.
         let dropped = cx.ask(r#"{"question":2}"#, std::future::pending::<()>());
         assert!(clock.within(Duration::from_millis(1), dropped).await.is_none());
         cx.ask(r#"{"question":3}"#, clock.sleep(Duration::from_secs(5))).await.expect("an answer");

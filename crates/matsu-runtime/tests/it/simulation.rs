@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// A process is gone from one moment to the next; later somebody notices.
+    /// A process ends without a shutdown; later its node is reaped.
     async fn crash(&mut self) {
         let at = self.chance.below(2) as usize;
         let Process { runtime, service } = self.processes.remove(at);

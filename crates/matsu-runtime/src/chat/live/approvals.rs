@@ -85,7 +85,7 @@ impl Approvals {
             all.extend::<Vec<Waiting>>(same);
         }
         for waiting in all {
-            // Whoever asked may have been stopped meanwhile.
+            // The loop that asked may have been stopped meanwhile.
             let _ = waiting.answer.send(decision(approval.allow));
         }
         Ok(name)
@@ -108,7 +108,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Where nobody is there unless called: whatever does more than read is asked for.
+/// For chats without a person present: every call that does more than read needs an approval.
 pub struct Careful(pub Arc<Approvals>);
 
 #[async_trait]

@@ -25,7 +25,7 @@ impl LiveChats {
     /// The chat after a number, with whatever is being said in it.
     ///
     /// # Errors
-    /// There is none, it is somebody else's, or the store.
+    /// There is none, it belongs to another principal, or the store.
     pub async fn view(&self, owner: &Principal, id: &ChatId, after: i64) -> Result<View, ChatError> {
         loop {
             let transcript = self.open_chats().look_into(owner, id).await?.transcript;

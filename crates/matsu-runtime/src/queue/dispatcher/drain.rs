@@ -20,7 +20,7 @@ const DRAIN_MAX: Duration = Duration::from_millis(5_000);
 /// A dispatcher takes at most this long to end.
 pub const DISPATCHER_END_MAX: Duration = STEP_MAX.saturating_add(DRAIN_MAX);
 
-/// Returns some time after the shutdown began: whoever still waits for the store then waits no longer.
+/// Returns some time after the shutdown began: a step that still waits for the store is then given up.
 pub async fn step_takes_too_long(runtime: &Runtime, shutdown: &CancellationToken) {
     shutdown.cancelled().await;
     runtime.clock().sleep(STEP_MAX).await;

@@ -1,4 +1,4 @@
-//! What has arrived is kept, whatever happens to whoever was listening.
+//! What has arrived is kept, whatever happens to the listener.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn a_crash_in_mid_answer_loses_nothing_that_was_saved_and_it_is_offered_ba
     let posted = open_chat.post("@m count").await.unwrap();
     let tools = FakeTools::new().answering("look", |_| ToolAnswer::good("seen")).shared();
     let options = LoopOptions { tools: Some(tools), ..plain(&open_chats) };
-    // The process dies: nothing runs on, nobody says good-bye.
+    // The process dies: nothing runs on, and nothing is cleaned up.
     let mut deaf = |_: &str, _: &Event| {};
     let crash = open_chats.clock.within(Duration::from_secs(11), open_chat.answer(&posted, options, &mut deaf));
     assert!(crash.await.is_none());

@@ -268,7 +268,7 @@ async fn a_known_page_serves_the_next_task_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_belongs_to_somebody_reaches_no_one_else() {
+async fn a_page_of_one_principal_is_not_shown_to_another() {
     let lab = Lab::open().await;
     let secret = match text("The secret is blue.", "a private paper") {
         CannedResponse::Text(text) => CannedResponse::Private(text),
