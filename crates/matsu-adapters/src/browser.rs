@@ -34,7 +34,7 @@ const HTML_CHARS_MAX: u32 = 8_000_000;
 
 /// What the browser says of an answer that is an error without a body.
 const EMPTY_ANSWER: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
-/// What it says of a 401 that asks for a name and a password, which nobody is there to give.
+/// What it reports for a 401 that asks for a name and a password, because no person is there to give them.
 const ASKS_WHO_IT_IS: &str = "net::ERR_INVALID_AUTH_CREDENTIALS";
 
 /// Names under which a browser may be installed, best first.

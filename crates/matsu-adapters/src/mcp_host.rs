@@ -1,7 +1,7 @@
 //! Matsu as a host of MCP servers: for each chat its own connections, opened on first use and closed with the chat.
 //!
-//! Two chats never share a server process unless the server is marked as shared. Whoever is opened here is closed
-//! here, in reverse order, down to the last child of a child.
+//! Two chats never share a server process unless the server is marked as shared. Every server that is opened here is
+//! closed here, in reverse order, down to the last child of a child.
 
 mod answer;
 mod child;
@@ -74,7 +74,7 @@ impl McpHost {
         }
     }
 
-    /// Ends what chats have opened that nobody used for a while.
+    /// Closes the servers of chats that were not used for a while.
     pub async fn close_idle(&self, idle_max: Duration) {
         let idle: Vec<String> = {
             let chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);

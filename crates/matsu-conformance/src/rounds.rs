@@ -1,4 +1,4 @@
-//! Calls that are answered with questions first, in rounds, with a state that nobody else can have made.
+//! Calls that are answered with questions first, in rounds, with a state that only this server can have made.
 
 use matsu_core::id::NodeId;
 use matsu_server::auth::hash;
@@ -60,7 +60,7 @@ pub fn round(
     Ok(Round::Ask(InputRequiredResult::new(Some(requests), state)))
 }
 
-/// Nobody is asked what he did not say he can answer.
+/// A client is asked only what it has declared that it can answer.
 fn understood(requests: &InputRequests, client: &ClientCapabilities) -> InputRequests {
     let can = |request: &InputRequest| match request {
         InputRequest::CreateMessage(_) => client.sampling.is_some(),

@@ -256,7 +256,7 @@ impl Walk {
     }
 }
 
-/// Characters that nobody sees: they can hide words from people or from filters, and carry no text.
+/// Invisible characters: they can hide words from people or from filters, and carry no text.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
         | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

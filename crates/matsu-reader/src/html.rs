@@ -41,7 +41,7 @@ impl Reading {
     pub fn of(html: &str) -> Self {
         let (mut dom, mut blocks) = flatten(html);
         if html.contains("<noscript") && chars(&blocks) < TEXT_MIN {
-            // Some sites serve those who run no scripts, and nobody else.
+            // Some sites have text only for clients that run no scripts.
             (dom, blocks) = flatten(&html.replace("<noscript", "<div").replace("</noscript", "</div"));
         }
         let declared = Declared::of(&dom);

@@ -1,5 +1,5 @@
 //! What the names on an element say about it: the words of its class, id, role and itemprop, sorted into groups.
-//! A word counts only as a whole (`ad` is not found in `shadow`), and a name nobody knows says nothing.
+//! A word counts only as a whole (`ad` is not found in `shadow`), and an unknown name counts for nothing.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

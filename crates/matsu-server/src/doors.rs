@@ -39,7 +39,7 @@ pub async fn serve_tcp(app: App, listener: TcpListener) {
 
 /// The same listener with other routes.
 pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Router) {
-    // Answers are small and somebody waits for them.
+    // Answers are small and clients wait for them.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set; replies may be late");

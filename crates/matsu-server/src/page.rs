@@ -56,7 +56,7 @@ pub fn routes() -> Router<App> {
     routes.layer(map_response(harden))
 }
 
-/// Whether a path shows the page or a part of it, which everybody on this machine may see.
+/// Whether a path shows the page or a part of it, which every user of this machine may see.
 pub fn is_page(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or("");
     matches!(first, "" | "assets" | "favicon.svg") && !path.starts_with("//") || PLACES.contains(&first)

@@ -1,8 +1,8 @@
 //! What is known about the other end of the socket before it presents anything.
 //!
 //! None of this gives rights: they come from a secret. That a process belongs to a run can only take rights away: it
-//! may not present a user's token. And a connection that the supervisor of a run forwards is that run's, and nobody
-//! else's token is taken there.
+//! may not present a user's token. And a connection that the supervisor of a run forwards is that run's: no other token
+//! is accepted there.
 
 use std::io;
 use std::path::PathBuf;

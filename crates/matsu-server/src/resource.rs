@@ -103,7 +103,7 @@ impl Says {
         Self { answer: ResponseShape::Events(schema_of::<T>), status: 200, ..self }
     }
 
-    /// Answers whoever has no token yet.
+    /// Answers requests without a token too.
     #[must_use]
     pub fn open(self) -> Self {
         Self { is_open: true, who: Who::Everybody, ..self }
@@ -129,7 +129,7 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 impl Resource {
     #[must_use]
     pub fn get<H: Handler<T, App>, T: 'static>(self, path: &'static str, says: Says, handler: H) -> Self {
-        // Reading is for everybody unless said otherwise.
+        // Reading is for every role unless the route names another.
         let who = if says.who == Who::Writers { Who::Everybody } else { says.who };
         self.on(MethodFilter::GET, "get", path, Says { who, ..says }, handler)
     }

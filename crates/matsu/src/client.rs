@@ -128,7 +128,7 @@ impl Client {
                 Ok(_) | Err(_) => {}
             }
         }
-        // A run works for somebody through the daemon and never opens a store itself.
+        // A run works for a principal through the daemon and never opens a store itself.
         if crate::config::session_token().is_some() {
             bail!(
                 "no daemon answers at {}; a run reaches Matsu through its daemon only",

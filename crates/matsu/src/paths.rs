@@ -48,7 +48,8 @@ impl Paths {
         self.data_dir.join("server.json")
     }
 
-    /// The lock of whoever serves this store: beside the file, or in the data directory where there is no file.
+    /// The lock of the process that serves this store: beside the file, or in the data directory where there is no
+    /// file.
     pub fn serve_lock(&self, store_url: &str) -> PathBuf {
         match store_url.strip_prefix("sqlite:") {
             Some(path) => PathBuf::from(format!("{path}.lock")),

@@ -311,7 +311,7 @@ async fn last_answers(frames: &mut Frames, daemon: &mut Daemon, client_out: &mut
     let _ = Clock::system().within(LAST_ANSWERS_MAX, answers).await;
 }
 
-/// In one piece: whoever reads it is woken once.
+/// In one piece: the reader is woken once.
 async fn send(to: &mut (impl AsyncWrite + Unpin), line: impl Into<Vec<u8>>) -> std::io::Result<()> {
     let mut line = line.into();
     line.push(b'\n');

@@ -34,8 +34,8 @@ pub fn stdout() -> Output {
 }
 
 enum Kind {
-    /// To be opened anew by its name: that it does not block is then nobody's business but ours, while the
-    /// description that we were given may be shared with whoever started us.
+    /// To be opened anew by its name: the non-blocking mode then affects this process alone, while the description that
+    /// we were given may be shared with the process that started us.
     Pipe,
     /// Cannot be opened by name.
     Socket(OwnedFd),

@@ -1,5 +1,5 @@
-//! The browser's process: started with an empty profile in a folder of its own, spoken to over two pipes, and ended
-//! with its owner. No debugging port is open, so nobody else on the machine can speak to it.
+//! The browser's process: started with an empty profile in a folder of its own, controlled over two pipes, and ended
+//! with its owner. No debugging port is open, so no other process on the machine can control it.
 #![expect(clippy::disallowed_methods, reason = "the one file that starts the browser")]
 
 use std::path::Path;

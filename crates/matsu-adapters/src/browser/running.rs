@@ -80,7 +80,7 @@ impl RunningBrowser {
     }
 }
 
-/// Status and length of an answer; read byte by byte, for what follows belongs to somebody else.
+/// Status and length of an answer; read byte by byte, because the caller reads what follows.
 async fn read_head(stream: &mut TcpStream) -> std::io::Result<(u16, Option<usize>)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

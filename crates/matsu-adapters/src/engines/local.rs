@@ -111,8 +111,8 @@ pub fn folders_of(named: &[String], configured: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The configured folders are the local owner's. Everybody else reads only what the task names, which was checked when
-/// the task was made.
+/// The configured folders are the local owner's. Any other principal reads only what the task names, which was checked
+/// when the task was made.
 pub fn configured_for<'a>(owner: &Principal, configured: &'a [PathBuf]) -> &'a [PathBuf] {
     if *owner == Principal::local_user() { configured } else { &[] }
 }

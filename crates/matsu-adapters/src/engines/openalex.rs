@@ -76,7 +76,7 @@ impl SearchEngine for OpenAlex {
     }
 
     fn pace(&self) -> Pace {
-        // Ten a second are allowed; nobody needs that many.
+        // Ten a second are allowed; fewer are enough.
         Pace::Remote { step: Duration::from_millis(250) }
     }
 

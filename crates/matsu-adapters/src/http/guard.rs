@@ -1,9 +1,9 @@
 //! The address guard: what may be connected to. Everything that opens a socket for a page asks here, with the address
 //! it is about to use, never with a name alone.
 //!
-//! Whatever is not plainly a public unicast address is refused, so a range nobody thought of is refused too. The
+//! Whatever is not plainly a public unicast address is refused, so a range that is missing here is refused too. The
 //! exceptions are those the operator wrote down, and they hold for the host *as it is written in the address*: a name
-//! somebody else controls cannot borrow the exception of `127.0.0.1` by resolving to it.
+//! under foreign control cannot borrow the exception of `127.0.0.1` by resolving to it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

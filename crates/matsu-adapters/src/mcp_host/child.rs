@@ -32,7 +32,7 @@ pub fn start(
     if let Some(folder) = cwd {
         process.current_dir(folder);
     }
-    // What a server says on stderr is for its own log; nobody here reads it.
+    // What a server writes to stderr is for its own log; it is not read here.
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).kill_on_drop(true);
     let mut child = process.spawn().map_err(|error| format!("{command} cannot be started: {error}"))?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -57,7 +57,7 @@ impl Child {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // Nobody left to hear it is what we want.
+            // An error means that no process of the group is left, which is the aim.
             let _ = kill_process_group(group, signal);
         }
     }

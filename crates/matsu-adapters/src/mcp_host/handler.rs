@@ -19,7 +19,7 @@ pub struct Ears {
 }
 
 impl Ears {
-    /// From now on progress of this server is a sign of life for that call, as long as somebody holds it.
+    /// From now on progress of this server is a sign of life for that call, as long as the call holds its `Arc`.
     pub fn listen(&self, alive: &Arc<Alive>) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|call| call.strong_count() > 0);

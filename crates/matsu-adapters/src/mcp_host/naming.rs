@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 const NAME_CHARS_MAX: usize = 64;
 
-/// A name for each (server, tool). Whoever would share a name is called `server__tool` instead, all of them.
+/// A name for each (server, tool). Tools that would share a name are called `server__tool` instead, all of them.
 #[must_use]
 pub fn assign(tools: &[(&str, &str)], reserved: &[String]) -> Vec<String> {
     let plain: Vec<String> = tools.iter().map(|(_, tool)| legal(tool)).collect();

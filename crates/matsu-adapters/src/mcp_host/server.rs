@@ -27,7 +27,7 @@ pub struct Server {
     environment: Vec<(String, String)>,
     clock: Clock,
     state: Mutex<State>,
-    /// Cancellations that nobody waits for; ended with the connection.
+    /// Cancellations that no caller waits for; ended with the connection.
     farewells: Arc<std::sync::Mutex<JoinSet<()>>>,
 }
 
@@ -117,7 +117,7 @@ impl Server {
         ToolReply::Now(answer)
     }
 
-    /// The connection itself learns of its end a moment later; nobody is to be given it until then.
+    /// The connection itself learns of its end a moment later; no caller may be given it until then.
     async fn forget(&self, lost: &Arc<Connection>) {
         let mut state = self.state.lock().await;
         if state.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, lost)) {

@@ -88,7 +88,7 @@ impl Driver {
     }
 }
 
-/// Nobody here can be asked by a server; saying so lets it go on or end.
+/// A server cannot ask a person here; declining lets it go on or end.
 fn declined(request: &InputRequest) -> Value {
     match request {
         InputRequest::ListRoots(_) => json!({ "roots": [] }),

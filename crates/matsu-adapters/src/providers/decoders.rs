@@ -27,7 +27,7 @@ pub(super) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// What a model meant as arguments: nothing is `{}`; what nobody can read stays the text it is, and is never run.
+/// What a model meant as arguments: nothing is `{}`; what cannot be parsed stays text, and is never run.
 pub fn arguments(text: &str) -> Value {
     if text.trim().is_empty() {
         return json!({});

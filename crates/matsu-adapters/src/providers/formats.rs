@@ -1,7 +1,7 @@
 //! A history in each vendor's shape. Pure functions; one file per wire format, and here what they share.
 //!
-//! All of them walk the steps of [`matsu_core::history::steps`], in which every call has exactly one result, so none
-//! of them can part the two, whoever made the transcript.
+//! All of them walk the steps of [`matsu_core::history::steps`], in which every call has exactly one result, so none of
+//! them can separate the two, whatever the source of the transcript.
 
 pub mod anthropic;
 pub mod gemini;

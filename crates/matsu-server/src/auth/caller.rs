@@ -35,14 +35,14 @@ impl Caller {
         Viewer { principal: self.principal.clone(), is_admin: self.rights.is_admin() }
     }
 
-    /// Whose things a list is limited to: an admin's to nobody's.
+    /// The principal that a list is limited to; none for an admin.
     #[must_use]
     pub fn only_own(&self) -> Option<&Principal> {
         (!self.rights.is_admin()).then_some(&self.principal)
     }
 
     /// # Errors
-    /// `FORBIDDEN` for everybody but an admin.
+    /// `FORBIDDEN` unless the caller is an admin.
     pub fn check_admin(&self) -> Result<(), Problem> {
         if self.rights.is_admin() {
             return Ok(());
@@ -98,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // A route that was mounted without a guard opens for nobody.
+        // A route that was mounted without a guard refuses every request.
         parts.extensions.get::<Self>().cloned().ok_or_else(|| {
             Problem::new(ErrorCode::Unauthorized, "no token was presented; pass one as `Authorization: Bearer …`")
         })

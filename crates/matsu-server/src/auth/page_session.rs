@@ -46,7 +46,7 @@ pub async fn begin(app: &App, headers: &HeaderMap) -> Result<Begun, Problem> {
     Ok(Begun { cookie: set_cookie(app, headers, &half, PAGE_SESSION_IDLE.as_secs()), key })
 }
 
-/// The same cookie for another while, so that only a page nobody looks at is signed out.
+/// The same cookie for another while, so that only a page that is not in use is signed out.
 #[must_use]
 pub fn renewed(app: &App, headers: &HeaderMap) -> Option<String> {
     Some(set_cookie(app, headers, &cookie(app.addresses(), headers)?, PAGE_SESSION_IDLE.as_secs()))

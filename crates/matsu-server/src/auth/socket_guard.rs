@@ -1,4 +1,4 @@
-//! The guard of the Unix socket. That somebody can open the file proves nothing: a token is asked for here as over TCP.
+//! The guard of the Unix socket. That a process can open the file proves nothing: a token is required here as over TCP.
 //! On the socket of a run only that run's token is taken, and it has its tools and, where granted, its own chats.
 
 use axum::extract::{Request, State};

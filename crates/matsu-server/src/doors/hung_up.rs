@@ -1,5 +1,5 @@
-//! Callers that hang up without having taken their answer. A connection that is reset had something in it that nobody
-//! read: what its last answer was to hand over was not handed over.
+//! Callers that disconnect without having read their answer. A connection that is reset had unread data in it: what its
+//! last answer was to hand over was not handed over.
 
 use std::io;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl Carried {
         self.lock().push(Arc::clone(delivery));
     }
 
-    /// Nobody has read the last answers.
+    /// The last answers were not read.
     pub async fn take_back(&self, runtime: &Runtime) {
         let lost = std::mem::take(&mut *self.lock());
         for delivery in lost {

@@ -61,7 +61,7 @@ struct PageQuery {
 async fn body(app: &App, chat: &Chat) -> Result<ChatBody, StoreError> {
     let state = app.runtime().agent_state(chat).await?;
     let mut body = ChatBody::of(chat, state.map(AgentState::as_str));
-    // Only somebody who is there can ask.
+    // Only an agent that is connected can ask.
     if state == Some(AgentState::Connected) {
         body.question = app.runtime().store().question_in(&chat.id).await?.map(|(_, question)| question.into());
     }
@@ -110,7 +110,7 @@ async fn open(
         if wish.agent_id.is_some() {
             return Err(Problem::invalid("a chat has an agent_id or models, not both"));
         }
-        // Nobody sits in a chat that a run opens, whatever it says.
+        // A chat that a run opens is unattended, whatever the request says.
         let unattended = wish.unattended || run.is_some();
         let chat = model_chats::open(&app, &caller.principal, models, unattended, run.map(|run| run.run_id)).await?;
         return Ok(Json(body(&app, &chat).await?));
@@ -127,7 +127,7 @@ async fn open(
     Ok(Json(body(&app, &opened.chat).await?))
 }
 
-/// A chat of somebody else does not exist.
+/// For a caller, a chat that it may not see does not exist.
 async fn known(app: &App, caller: &Caller, id: String) -> Result<Chat, Problem> {
     let id = ChatId::from_text(id);
     let known = app.runtime().store().chats_known_to(&caller.viewer(), std::slice::from_ref(&id)).await?;
@@ -242,7 +242,7 @@ struct StopWish {
 
 #[derive(Serialize, JsonSchema)]
 struct StoppedBody {
-    /// Whether anybody was there to stop.
+    /// Whether there was an agent or an answer to stop.
     stopped: bool,
     notification: Option<NotificationBody>,
 }

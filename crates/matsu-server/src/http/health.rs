@@ -18,7 +18,7 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The store answers too, and nobody has told the process to end.
+/// The store answers too, and the process is not shutting down.
 async fn readyz(State(app): State<App>) -> Response {
     if app.shutdown().is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response();

@@ -97,7 +97,7 @@ pub async fn messages(app: &App, owner: &Principal, id: &ChatId) -> Result<Vec<M
     Ok(view.messages.iter().map(|message| body(id, message)).collect())
 }
 
-/// Says something; whoever is meant answers in the background.
+/// Posts a message; the models it is addressed to answer in the background.
 pub async fn write(
     app: &App,
     owner: &Principal,

@@ -58,7 +58,7 @@ async fn sessions(
     Ok(Json(PageBody::of(app.runtime().store().list_sessions(&filter, &page).await?)))
 }
 
-/// A session of somebody else does not exist.
+/// For a caller that is no admin, a session of another principal does not exist.
 async fn known(app: &App, caller: &Caller, id: String) -> Result<SessionId, Problem> {
     let id = SessionId::from_text(id);
     let session = app.runtime().store().session(&id).await?;

@@ -92,7 +92,7 @@ struct TaskWish {
     message: String,
 }
 
-/// Named agents are the installation's: to everybody but admins they do not exist.
+/// Named agents are the installation's: for callers that are no admins they do not exist.
 fn named_agent(caller: &Caller, id: String) -> Result<AgentId, Problem> {
     if caller.only_own().is_some() {
         return Err(StoreError::NotFound { what: "agent", id }.into());

@@ -95,7 +95,7 @@ async fn remove(State(app): State<App>, Path(name): Path<String>) -> Result<Json
     Ok(Json(RemovedBody { name, tokens: removed.tokens, sessions: removed.sessions }))
 }
 
-/// The user of a name that somebody chose.
+/// The user with this name, which a person chose.
 pub fn user_named(name: &str) -> Result<Principal, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {

@@ -364,7 +364,7 @@ impl ServerHandler for McpHandler {
         self.native_tasks(&context)?.answer(&request.task_id, &request.input_responses).await
     }
 
-    /// Cancelled after it was answered: whoever asked has not taken the answer.
+    /// Cancelled after it was answered: the client has not taken the answer.
     async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
         let found = {
             let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! MCP frames on a byte stream: one JSON text per line.
 //!
-//! The SDK drops what it cannot read, and whoever sent a request that way waits for ever. Here every line is answered
+//! The SDK drops what it cannot read, and a client that sent such a request waits for ever. Here every line is answered
 //! that asks for an answer, with the protocol's own error; what asks for none is dropped, and the log says so.
 
 use std::io;
@@ -30,7 +30,7 @@ pub(super) struct Lines<R, W> {
     ended: CancellationToken,
 }
 
-/// Whoever stops in the middle of a line leaves the rest to the next writer.
+/// A writer that is dropped in the middle of a line leaves the rest to the next one.
 struct Writer<W> {
     to: W,
     pending: Vec<u8>,
@@ -60,13 +60,13 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         self.ended.clone()
     }
 
-    /// Once awaited, nothing more is written: what is said afterwards reaches nobody.
+    /// Once awaited, nothing more is written: later messages are dropped.
     pub fn hanging_up(&self) -> impl Future<Output = ()> + Send + 'static {
         let writer = Arc::clone(&self.writer);
         async move { drop(writer.lock().await.take()) }
     }
 
-    /// Says what is owed; `None` if nobody can hear it any more.
+    /// Sends the pending refusal; `None` if the stream is closed.
     async fn refuse(&mut self) -> Option<()> {
         if self.refusal.is_none() && !self.unsent {
             return Some(());
@@ -105,7 +105,7 @@ where
 /// What a line says.
 enum Parsed {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// It is no message, and whoever sent it is told.
+    /// It is no message, and the sender is answered with an error.
     Refused(Box<TxJsonRpcMessage<RoleServer>>),
     Nothing,
 }
@@ -126,7 +126,7 @@ fn too_long() -> TxJsonRpcMessage<RoleServer> {
     TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(message, None), None)
 }
 
-/// `None`: nobody expects an answer.
+/// `None`: the sender expects no answer.
 fn refusal(text: &[u8], error: &serde_json::Error) -> Option<TxJsonRpcMessage<RoleServer>> {
     // Only the head is looked at: what a frame nests too deeply to be read is skipped over, not followed.
     let head = serde_json::from_slice::<Head>(text).ok();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn blank_lines_and_unknown_notifications_are_nobodys_business() {
+    async fn blank_lines_and_malformed_notifications_are_not_answered() {
         let strange = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":7}"#;
         let (_, said) = fed(&format!("\n  \r\n{strange}\n")).await;
         assert_eq!(said, Vec::<Value>::new());

@@ -36,7 +36,7 @@ pub struct NativeTaskCalls {
     caller: Caller,
     /// Whether the client can put a question to its user.
     can_ask: bool,
-    /// Cancelled when nobody listens any more.
+    /// Cancelled when the client is gone.
     listening: CancellationToken,
 }
 

@@ -39,7 +39,7 @@ pub struct Preamble {
     /// Where the client was started.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
-    /// Whose presence the client is, where an agent was started by somebody of ours.
+    /// The session that the client works in, where Matsu started the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_token: Option<String>,
     /// A user's token. A relay of an older version has none.

@@ -28,7 +28,7 @@ impl Events {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let mut carried = JoinSet::new();
         carried.spawn(async move {
-            // Whoever reads the body learns of its end.
+            // The reader of the body learns of its end.
             let _ = connection.await;
         });
         let request = daemon.request(Method::GET, path).body(Body::empty())?;

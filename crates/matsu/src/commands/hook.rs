@@ -34,7 +34,7 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
     let _ = std::io::stdin().take(1024 * 1024).read_to_string(&mut said);
     let input: Value = serde_json::from_str(&said).unwrap_or(Value::Null);
     if event == HookEvent::AfterTool {
-        // Outside of a run there is nobody to tell.
+        // Outside of a run there is no session with notifications.
         if crate::config::session_token().is_some() {
             let socket = cx.config.paths.socket();
             let asked = session_news::after_tool(&socket);

@@ -190,7 +190,7 @@ impl Carrier<'_> {
         Ok(())
     }
 
-    /// The chat as it is now; the end of the run once nobody speaks any more.
+    /// The chat as it is now; the end of the run once no model answers any more.
     fn take(&mut self, now: &Value) -> Option<Carried> {
         for message in now["messages"].as_array().into_iter().flatten() {
             self.printed.message(message);

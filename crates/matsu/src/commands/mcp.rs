@@ -41,7 +41,7 @@ pub struct Mcp {
     pub test_jobs: bool,
 }
 
-/// Not inside a runtime: a relay needs one thread, and whoever does the work itself needs all cores.
+/// Not inside a runtime: a relay needs one thread, and a process that does the work itself needs all cores.
 pub fn run(global: &Global, args: &Mcp) -> Result<ExitCode> {
     let config = Config::load(global, &Flags::default())?;
     logging::start(&config, global.verbose);
@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &Mcp) -> Result<ExitCode> {
     event_loop::on_all_cores(in_process(&config, args))
 }
 
-/// Workers only if nobody else serves the store.
+/// Workers only if no other process serves the store.
 async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     let lock = ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?;
     let opened = compose::open_store(config).await?;

@@ -36,7 +36,7 @@ pub const FIELDS: &[Field] = &[
     Field { name: "script", meaning: "the file with the replies of a scripted provider" },
 ];
 
-/// Name, wire, model and the variable of the key. Known by everybody, and so there from the start.
+/// Name, wire, model and the variable of the key. Widely known, and so there from the start.
 const BUILT_IN: &[(&str, &str, &str, &str)] = &[
     ("gemini", "gemini", "gemini-2.5-pro", "GEMINI_API_KEY"),
     ("chatgpt", "openai", "gpt-5", "OPENAI_API_KEY"),

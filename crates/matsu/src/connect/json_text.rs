@@ -12,7 +12,7 @@ struct Span {
     end: usize,
 }
 
-/// The text with one more piece, the piece as it was put in, and how to find it when somebody has moved it about.
+/// The text with one more piece, the piece as it was put in, and how to find it after another program has moved it.
 #[derive(Debug, PartialEq)]
 pub struct Inserted {
     pub text: String,
@@ -97,7 +97,7 @@ pub fn take_out(text: &str, place: &JsonSpan) -> Result<Option<String>> {
         return Ok(None);
     };
     let mut left = without(text, container, &item);
-    // What was made for it goes with it, if nobody has put anything else there.
+    // What was made for it goes with it, if it holds nothing else now.
     let holders = if place.is_element { names.len() } else { above.len() };
     let made = place.made.saturating_sub(usize::from(!place.is_element));
     for depth in (holders - made.min(holders)..holders).rev() {

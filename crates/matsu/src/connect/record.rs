@@ -31,7 +31,7 @@ struct Entry {
 pub enum Undone {
     Restored(PathBuf),
     Removed(PathBuf),
-    /// Somebody changed our piece: it is left to them.
+    /// Our piece was changed by a person or a program: it is left as it is.
     Changed(PathBuf),
     Gone(PathBuf),
 }

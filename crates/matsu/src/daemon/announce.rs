@@ -83,7 +83,7 @@ pub fn close_data_dir(data_dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// By rename, so that nobody ever reads half a file.
+/// By rename, so that no reader ever sees half a file.
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
     let fresh = path.with_extension("new");
     let _ = fs::remove_file(&fresh);

@@ -37,8 +37,8 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener> {
 
 /// Binds the port, or the next free one.
 ///
-/// Beyond loopback only if somebody has said under which names it will be asked for: whoever has not thought of that
-/// did not mean to open it to the network. A token is needed there as everywhere.
+/// Beyond loopback only if the configuration names the hosts under which it will be asked for: a person who has not set
+/// them did not mean to open it to the network. A token is needed there as everywhere.
 pub fn bind_tcp(config: &Config) -> Result<TcpListener> {
     let (listen, port) = (config.listen(), config.port());
     let address: std::net::IpAddr =

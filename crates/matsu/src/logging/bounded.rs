@@ -1,4 +1,4 @@
-//! The daemon's log file, which nobody else empties: when it is full it is put aside, and one such is kept.
+//! The daemon's log file, which no other program empties: when it is full it is put aside, and one such is kept.
 //!
 //! The log goes to stderr whatever happens; only what stderr is changes. So a panic lands in the same file.
 
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use matsu_core::limits::DAEMON_LOG_BYTES_MAX;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The file, for whoever starts a daemon.
+/// The file, for the process that starts a daemon.
 pub fn open(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     file.with_context(|| format!("cannot write {}", path.display()))

@@ -27,7 +27,7 @@ mod tests {
     use super::base64;
 
     #[test]
-    fn base64_as_everybody_writes_it() {
+    fn base64_as_in_rfc_4648() {
         for (text, code) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("松", "5p2+")]
         {

@@ -1,5 +1,5 @@
-//! Lines from the person: with editing and history in a terminal, plain otherwise. One thread reads; it outlives
-//! nobody's wish to know, so it is asked for one line at a time.
+//! Lines from the person: with editing and history in a terminal, plain otherwise. One thread reads, and only on
+//! request, one line at a time.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ impl Input {
             while let Some(wish) = asked.blocking_recv() {
                 let line = reader.read(&wish.prompt);
                 let ended = line == Line::End;
-                // Nobody waits any more: the line is for whoever asks next.
+                // The caller no longer waits: the line goes to the next one that asks.
                 if let Err(line) = wish.answer.send(line)
                     && let Some(next) = asked.blocking_recv()
                 {
@@ -60,7 +60,7 @@ impl Input {
         line.await.unwrap_or(Line::End)
     }
 
-    /// A question with yes or no; no if nobody can be asked.
+    /// A question with yes or no; no if the input has ended.
     pub async fn confirm(&self, question: &str) -> bool {
         match self.line(&format!("{question} [y/N] ")).await {
             Line::Text(text) => matches!(text.trim().to_lowercase().as_str(), "y" | "yes"),

@@ -40,7 +40,7 @@ impl Locks {
         }
     }
 
-    /// Nobody needs the file once the chat is closed.
+    /// The file is not needed once the chat is closed.
     pub fn forget(&self, id: &ChatId) {
         let _ = std::fs::remove_file(self.0.join(format!("{id}.lock")));
     }
@@ -73,7 +73,7 @@ pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening:
     locks.hold(open_chats.open(&owner, &[], ChatPlace::Terminal).await?)
 }
 
-/// The newest chat that a terminal left open and that nobody holds any more.
+/// The newest chat that a terminal left open and that no process holds any more.
 async fn left_behind(open_chats: &OpenChats, locks: &Locks) -> Result<Option<Transcript>> {
     for transcript in open_chats.store.transcripts(&Principal::local_user()).await? {
         let open = transcript.place == ChatPlace::Terminal && !transcript.ended && transcript.name.is_none();

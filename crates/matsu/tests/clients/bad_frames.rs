@@ -37,7 +37,7 @@ fn survives(args: &[&str]) {
     }
     client.bytes(b"\xff\xfe no text");
     assert_eq!(client.next()["error"]["code"], -32700);
-    // Whoever asks with an id is answered under that id.
+    // A request with an id is answered under that id.
     client.line(&format!(r#"{{"jsonrpc":"2.0","id":4711,"method":"tools/call","params":{deep}}}"#));
     assert_eq!(client.answer(4711)["error"]["code"], -32600);
     let id = client.request("no/such", &json!({}));

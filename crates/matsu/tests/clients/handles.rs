@@ -15,7 +15,7 @@ use crate::http::{Http, modern};
 
 pub const SECRET: &str = "the secret of somebody else";
 
-/// A token of another principal, put into the store while nobody serves it.
+/// A token of another principal, put into the store while no daemon serves it.
 pub fn let_somebody_else_in(home: &Home) {
     let url = format!("sqlite:{}", home.data_dir().join("matsu.db").display());
     std::fs::create_dir_all(home.data_dir()).unwrap();

@@ -41,7 +41,7 @@ impl Installation {
         Self { site, _home: home, _daemon: daemon, ann, bob }
     }
 
-    /// A task with a page behind a login, an open auth item, a document of this machine, and pages that everybody sees.
+    /// A task with a page behind a login, an open auth item, a document of this machine, and public pages.
     fn research(&self, who: &Http) -> String {
         let made = who.says("create_task", &json!({ "query": "Does long polling cut token use?" }));
         let task = made["task_id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
@@ -189,7 +189,7 @@ fn nothing_of_one_owner_reaches_another() {
     let text = before.to_string();
     assert!(text.contains(MEMBERS) && text.contains(DIARY), "{before:#}");
 
-    // The same questions of somebody else, on the same sites: what Ann sees for her cookies or on her disk is not there.
+    // The same questions by another user, on the same sites: what Ann sees for her cookies or on her disk is not there.
     let of_bob = installation.research(bob);
     installation.rests(bob, &of_bob, "2 searches awaiting a login");
     let seen = materials(bob, &of_bob);
@@ -208,7 +208,7 @@ fn nothing_of_one_owner_reaches_another() {
         assert!(!shown.contains(never), "{never}: {shown}");
     }
 
-    // Whoever knows the names learns no more than from names that were never given out.
+    // A user who knows the names learns no more than from names that were never given out.
     let unknown_names = names.with_unknown_ids();
     for (foreign, unknown) in
         [(names.tools(bob), unknown_names.tools(bob)), (names.routes(bob), unknown_names.routes(bob))]

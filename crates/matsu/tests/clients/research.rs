@@ -19,7 +19,7 @@ struct Lab {
 impl Lab {
     fn new(settings: &[(&str, &str)]) -> Self {
         let site = TestSite::start().unwrap();
-        // Free at this moment, and nobody else asks for one that was just given out.
+        // Free at this moment, and the system does not soon give out a port again.
         let engine = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut home = Home::new();
         let documents = home.folder().join("documents");

@@ -114,7 +114,7 @@ fn a_role_says_what_a_token_allows() {
         api.send(method, path, Some(&body).filter(|body| !body.is_null())).unwrap().status
     };
     assert_eq!(member.get("/api/v1/session")["role"], "member");
-    // A member has its own work, and nobody else's.
+    // A member has its own work, and that of no other user.
     let task = member.submit(vec![noop()]);
     assert_eq!(status(&member, "GET", &format!("/api/v1/tasks/{foreign}"), Value::Null), 404);
     assert_eq!(viewer.task(&task)["task_id"], task.as_str(), "a viewer reads what is its user's");

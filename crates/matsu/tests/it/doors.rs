@@ -1,4 +1,4 @@
-//! Who may come in, and how everybody else is refused.
+//! Which requests are accepted, and how all others are refused.
 
 use std::time::Duration;
 

@@ -104,7 +104,7 @@ fn tells_what_happens_and_goes_on_where_it_broke_off() {
     let cursor = events.last_id.clone().expect("events carry the cursor");
     drop(events);
 
-    // Both happened while nobody listened.
+    // Both happened while no stream was open.
     let second = api.submit(vec![noop()]);
     api.ended(&second, NEWS_MAX);
     let mut by_query = Events::open(api, &format!("/api/v1/events?cursor={cursor}"), &[&bearer(api)]);

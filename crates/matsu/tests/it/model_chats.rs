@@ -1,4 +1,4 @@
-//! Chats with models over REST, answered by the daemon: nobody waits for an answer, and nobody misses one.
+//! Chats with models over REST, answered by the daemon: no client waits for an answer, and none misses one.
 
 mod approvals;
 mod owners;

@@ -119,7 +119,7 @@ fn two_killed_nodes_are_taken_over_by_the_third() {
 }
 
 #[test]
-fn the_smallest_limit_of_all_nodes_is_everybodys() {
+fn the_smallest_limit_of_all_nodes_holds_for_each() {
     let careful = Home::new(Backend::Postgres).with_variable("MATSU_SLOTS_AGENT_CLI", "2");
     let roomy = careful.neighbour().with_variable("MATSU_SLOTS_AGENT_CLI", "50");
     let daemon = roomy.serve();

@@ -69,7 +69,7 @@ impl Reader {
     }
 }
 
-/// What nobody at a terminal is there for is said instead; what cannot be done within a test is left out.
+/// A command that would ask a person at a terminal gets a flag instead; what cannot be done within a test is left out.
 fn typable(command: &str) -> Option<String> {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {

@@ -182,7 +182,7 @@ fn the_human_side_of_research_has_its_commands() {
     assert_eq!(home.run_json(&["gc"])["pages"], dry["pages"]);
 }
 
-/// A model that reads for research: it quotes the first sentence, and invents another that nobody wrote.
+/// A model that reads for research: it quotes the first sentence, and invents another that is not in the text.
 fn reader(asked: &Asked) -> Reply {
     let data: Value = serde_json::from_str(asked.last()).unwrap_or_default();
     let stance = |passage: &Value| {

@@ -31,7 +31,7 @@ fn a_machine_without_certificates_is_served() {
 fn the_first_start_leaves_a_private_token_and_says_where_it_serves() {
     let home = Home::sqlite();
     let mut process = home.start(&["serve", "--test-jobs", "--port", "0"]);
-    // Whoever sees server.json can read the token and come in at once.
+    // A client that sees server.json can read the token and connect at once.
     let server = until("server.json appears", START_MAX, || read_server_json(&home.data_dir()));
     let api = announced_by(&home.data_dir(), process.pid()).expect("token and address are there");
     assert_eq!(server["version"], env!("CARGO_PKG_VERSION"));
@@ -168,7 +168,7 @@ fn what_kill_9_leaves_behind_does_not_hinder_the_next_start() {
     let mut first = home.serve();
     first.process.kill();
     assert!(home.data("matsu.sock").exists() && home.data("server.json").exists());
-    // Commands see that nobody is there and open the store themselves.
+    // Commands see that no daemon runs and open the store themselves.
     assert!(home.run(&["tasks"]).good().out.contains("No tasks."));
     let doctor = home.run_json(&["doctor"]);
     let daemon = doctor["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "daemon").unwrap();

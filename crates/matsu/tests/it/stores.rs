@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio_postgres::{Client, NoTls};
 
-/// An address with a schema that nobody used before.
+/// An address with a new schema.
 pub fn fresh_postgres_url() -> String {
     let base = std::env::var("MATSU_TEST_POSTGRES")
         .expect("MATSU_TEST_POSTGRES names a server; use `make test` or `scripts/postgres.sh run cargo test`");

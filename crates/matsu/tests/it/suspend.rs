@@ -1,4 +1,4 @@
-//! A machine that slept: all processes of Matsu stand still for a while, and nothing is held against anybody.
+//! A machine that slept: all processes of Matsu stand still for a while, and no job or node is judged by that time.
 
 use std::time::{Duration, Instant};
 

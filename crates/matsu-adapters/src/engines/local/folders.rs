@@ -40,7 +40,7 @@ pub struct Found {
 pub fn open_inside(folder: &Path, path: &Path) -> io::Result<File> {
     let below = path.strip_prefix(folder).map_err(io::Error::other)?;
     let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    // Not blocking: a pipe would wait for somebody who writes.
+    // Not blocking: opening a pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     let file = File::from(rustix::fs::openat2(folder, below, flags, Mode::empty(), resolve)?);

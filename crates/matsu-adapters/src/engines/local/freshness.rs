@@ -26,7 +26,7 @@ pub enum Step {
     LookAndWait(Duration),
     /// Look, and go on at once.
     LookBeside,
-    /// Somebody looks already, or did just now.
+    /// A look is under way already, or has just ended.
     GoOn,
 }
 

@@ -169,7 +169,7 @@ async fn cookies_go_to_their_owner_s_requests_and_make_pages_private() {
     );
 }
 
-/// The second host sees no cookie, and its address works for everybody who has it.
+/// The second host gets no cookie, and its address works for every client that has it.
 #[tokio::test]
 async fn a_redirect_that_took_cookies_says_so() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! OpenAI chat completions, and everybody who speaks them: `role: "tool"` with `tool_call_id`.
+//! OpenAI chat completions, and all services with the same interface: `role: "tool"` with `tool_call_id`.
 
 use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};

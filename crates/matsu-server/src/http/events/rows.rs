@@ -67,7 +67,7 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
     Ok(events)
 }
 
-/// The topics of chats that are somebody else's business.
+/// The topics of chats that the viewer may not see.
 async fn unknown_chats(
     app: &App,
     viewer: &Viewer,
@@ -113,8 +113,8 @@ async fn gone(app: &App, owner: &Principal, id: &str, topic: &str, moved: &Moved
     }
 }
 
-/// Whatever else moves is named, for people, and read by whoever cares. Chats that are known are for everybody; the
-/// rest names things of the installation, and is for admins.
+/// Any other change is only named, for users; a client that needs more reads it. Chats that the viewer may see are
+/// named to every user; the rest names things of the installation, and is for admins.
 fn hint(viewer: &Viewer, topic: &str, moved: &Moved) -> Option<Named> {
     if viewer.principal.as_user().is_none() || (!viewer.is_admin && !topic.starts_with("chat/")) {
         return None;

@@ -104,7 +104,7 @@ impl Stream {
         if let Err(error) = self.read_changes().await {
             tracing::debug!(%error, "an event stream waits for the store");
             clock.sleep(STORE_RETRY_MAX).await;
-            // Nobody will wake us for what was not read.
+            // No wake-up comes for what was not read.
             self.looked_at = None;
         }
     }

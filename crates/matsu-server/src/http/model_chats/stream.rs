@@ -60,7 +60,7 @@ struct ChatNowBody {
     notices: Vec<String>,
     /// Who has answered the last line.
     spoken: Vec<SpokenBody>,
-    /// Whether more is to come without anybody saying anything.
+    /// Whether more is to come without a new message.
     answering: bool,
 }
 

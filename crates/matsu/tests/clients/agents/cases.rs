@@ -5,7 +5,7 @@ use std::path::Path;
 use matsu_testkit::model_server::Recorded;
 use serde_json::{Value, json};
 
-/// What the planted logins say. Nobody else knows it.
+/// The content of the planted logins. It occurs in no other place.
 pub const SECRET: &str = "planted-login-5c1f0e7a9b3d";
 /// What the environment's keys say.
 pub const KEY: &str = "sk-test-0000000000000000000000000000";

@@ -113,7 +113,7 @@ fn it_waits_for_its_messages_itself() {
     });
 }
 
-/// A call of a tool of its own that needs nobody's permission.
+/// A call of a tool of its own that needs no approval.
 fn own_tool(case: &Case, tools: &[String]) -> Reply {
     let call = (case.shell)("pwd", tools);
     call.map_or_else(|| Reply::text("no tool"), |(name, arguments)| Reply::tool(&name, arguments))

@@ -51,7 +51,7 @@ const USERS: &[User] = &[
     },
     User {
         name: "codex",
-        // Hooks are trusted by a person at a terminal; here nobody is.
+        // Hooks are trusted by a person at a terminal; in a test there is none.
         arguments: &["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-"],
         environment: |_| vec![("P_KEY", KEY.to_owned())],
         files: |url| {

@@ -196,7 +196,7 @@ fn a_prompt_goes_in_and_the_text_comes_out_and_the_conversation_goes_on() {
 #[test]
 fn a_run_that_is_cancelled_leaves_no_process() {
     for_each("cancelled in mid-run, no process left", |case, place| {
-        // Somebody's own sleep is never the same length.
+        // A `sleep` of another program on this machine never has this length.
         let nap = format!("{}.{}", 70_000 + std::process::id() % 10_000, case.name.len());
         let command = format!("setsid sleep {nap} & sleep {nap}");
         let tools = Arc::new(Mutex::new(Vec::new()));

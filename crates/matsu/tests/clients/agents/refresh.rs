@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::cases::{Case, OPENCODE};
 use super::five::{Bed, for_each_of};
 
-/// Claims that ran out in 1970, and claims that last until 2100; signed by nobody.
+/// Claims that ran out in 1970, and claims that last until 2100; without a valid signature.
 const OLD: &str = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJleHAiOjEwMDAsImh0dHBzOi8vYXBpLm9wZW5haS5jb20vYXV0aCI6eyJjaGF0Z3B0X3BsYW5fdHlwZSI6InBsdXMiLCJjaGF0Z3B0X2FjY291bnRfaWQiOiJhY2MifX0.c2ln";
 const NEW: &str = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJleHAiOjQxMDI0NDQ4MDAsImh0dHBzOi8vYXBpLm9wZW5haS5jb20vYXV0aCI6eyJjaGF0Z3B0X3BsYW5fdHlwZSI6InBsdXMiLCJjaGF0Z3B0X2FjY291bnRfaWQiOiJhY2MifX0.c2ln";
 

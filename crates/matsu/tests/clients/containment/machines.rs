@@ -172,7 +172,7 @@ fn inside_a_container_runs_are_sealed_where_it_lets_them() {
     // Namespaces inside namespaces. Not of processes: the tests must find their daemon by its number.
     let nested = Machine::under(words("unshare --user --map-root-user --mount"), "");
     assert_level(&nested, "sealed", &[NETWORK]);
-    // One that hides parts of /proc, as container engines do: the kernel then lets nobody inside mount another.
+    // One that hides parts of /proc, as container engines do: the kernel then lets no process inside mount another.
     let hides = "mount -t tmpfs none /proc/fs && exec \"$0\" \"$@\"";
     let mut launcher = words("unshare --user --map-root-user --mount sh -c");
     launcher.push(hides.to_owned());

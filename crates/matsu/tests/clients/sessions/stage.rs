@@ -44,7 +44,7 @@ impl Stage {
         Self::at(Home::new(), settings)
     }
 
-    /// The same on a schema of PostgreSQL that nobody used before.
+    /// The same on a new schema of PostgreSQL.
     pub fn on_postgres(settings: &[(&str, &str)]) -> Self {
         let mut home = Home::new();
         let url = postgres_store(&home);

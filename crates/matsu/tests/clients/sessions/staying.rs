@@ -31,7 +31,7 @@ fn it_stays_between_messages_ends_when_idle_and_comes_again() {
     stays_and_comes_again(&Stage::with(&[("MATSU_SESSIONS_IDLE_END", "4")]));
 }
 
-/// On a stage where nobody is left alone for long.
+/// On a stage where idle sessions end soon.
 pub fn stays_and_comes_again(stage: &Stage) {
     let chat = stage.started("talker", "waiter");
     assert_eq!(stage.chat_state(&chat), "idle");

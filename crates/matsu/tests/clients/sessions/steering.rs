@@ -1,4 +1,4 @@
-//! People steer tasks by every route; whoever works on them stops within one call.
+//! People steer tasks by every route; the agent that works on them stops within one call.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -88,7 +88,7 @@ fn of_two_waiters_the_newest_gets_the_message_and_both_return() {
         let agent = agent.clone();
         thread::spawn(move || agent.next(json!({ "timeout_seconds": seconds })))
     };
-    // Nobody is ended by the other's timer.
+    // A wait is not ended by the timer of the other one.
     let (long, short) = (wait(3), wait(1));
     assert_within(short.join().unwrap().took, 0.9, 2.5);
     assert_within(long.join().unwrap().took, 2.9, 4.5);

@@ -135,7 +135,7 @@ impl Audit {
     }
 }
 
-/// Tasks of one job that nobody stopped end once in the record of changes.
+/// Tasks of one job that were not stopped end once in the record of changes.
 const ENDED_TWICE: &str = "SELECT t.id FROM tasks t JOIN changes c ON c.topic = 'task/' || t.id \
     WHERE c.kind IN ('job_finished', 'task_status') AND t.stop_mode IS NULL \
     AND (SELECT count(*) FROM jobs j WHERE j.task_id = t.id) = 1 GROUP BY t.id HAVING count(*) <> 1";

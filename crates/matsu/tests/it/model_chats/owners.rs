@@ -15,7 +15,7 @@ use crate::home::Home;
 
 const SECRET: &str = "the secret of somebody else";
 
-/// A token of another person, put into the store while nobody serves it.
+/// A token of another person, put into the store while no daemon serves it.
 fn let_somebody_else_in(home: &Home) {
     std::fs::create_dir_all(home.data_dir()).unwrap();
     let url = format!("sqlite:{}", home.data("matsu.db").display());
@@ -61,7 +61,7 @@ fn a_chat_with_models_is_known_to_its_owner_only() {
         assert_eq!(other.send("GET", &path, None).unwrap().status, 404, "{path}");
         assert_eq!(daemon.api.send("GET", &path, None).unwrap().status, 200, "{path}");
     }
-    // Chats come in order: whoever hears of a later one has not heard of the first.
+    // Events of chats come in order: a client that gets a later one will not get the first.
     let theirs = other.post("/api/v1/chats", &json!({ "models": ["echo"] }))["chat_id"].clone();
     let theirs = format!("chat/{}", theirs.as_str().unwrap());
     foreign.until("their own chat", |event| {
