@@ -1,5 +1,5 @@
-//! The embedded judge: a small linear model over features that a person could count. It needs no network, no key and no
-//! memory to speak of, says neutral when it is not sure, and its figures are printed by `make bench`.
+//! The embedded judge: a small linear model over features that a person could count. It needs no network, no key and
+//! hardly any memory, returns neutral when it is not sure, and its figures are printed by `make bench`.
 
 mod cues;
 pub mod features;
@@ -39,7 +39,7 @@ impl Judge for EmbeddedJudge {
 /// What a passage says about a claim.
 #[must_use]
 pub fn stance(claim: &str, passage: &str) -> Stance {
-    // Nothing was said, so nothing speaks for or against.
+    // The passage has no words, so it neither supports nor refutes.
     if !passage.chars().any(char::is_alphanumeric) {
         return Stance::from_weights(0.0, 0.0, 1.0);
     }

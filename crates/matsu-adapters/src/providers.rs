@@ -1,5 +1,5 @@
 //! Models. One wire format is one file in `formats/` (what is sent), one in `decoders/` (what comes back) and one line
-//! in [`WIRES`]; a vendor that speaks one of them is configuration alone.
+//! in [`WIRES`]; a vendor that uses one of them is configuration alone.
 
 pub mod agent;
 pub mod config;

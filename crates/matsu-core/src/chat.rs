@@ -19,7 +19,7 @@ words! {
 }
 
 words! {
-    /// Who speaks.
+    /// The sender of a message.
     pub enum Sender {
         Person = "person",
         Agent = "agent",

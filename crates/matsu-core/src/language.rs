@@ -1,4 +1,4 @@
-//! The languages that people and agents are spoken to in.
+//! The languages of the texts for people and agents.
 
 use crate::words::words;
 

@@ -18,8 +18,8 @@ pub trait JobBody: Send + Sync {
     /// Longer than this, in ticks of this process, and the job is failed with `JOB_TIMEOUT`. `None`: no bound.
     fn run_seconds_max(&self, job: &Job) -> Option<u32>;
 
-    /// Should end soon after `cx.stop` speaks; [`JobContext::stopped`] says how. May be dropped at any await once
-    /// it has been told to abort. Must not block its thread: what never awaits cannot be dropped.
+    /// Should end soon after `cx.stop` asks for it; [`JobContext::stopped`] says how. May be dropped at any await once
+    /// it has been ordered to abort. Must not block its thread: what never awaits cannot be dropped.
     async fn run(&self, cx: JobContext) -> JobEnd;
 }
 

@@ -31,7 +31,7 @@ use who::Who;
 pub enum Reply {
     /// The same in both halves of an MCP result.
     Done { body: Value, is_error: bool },
-    /// Nothing was done: the caller's session must hear something first.
+    /// Nothing was done: the caller's session must receive something first.
     Interrupted { text: String, body: Value },
     /// Follow this task instead.
     Task(TaskId),
@@ -153,7 +153,7 @@ async fn admitted(
     }
 }
 
-/// Ends the waits of a session that must hear something, or returns the session if it is over. Never returns for
+/// Ends the waits of a session that must receive something, or returns the session if it is over. Never returns for
 /// callers without one.
 async fn interrupted(cx: &ToolContext, entry: &ToolEntry) -> Option<Session> {
     let (Some(session), Some(interrupt)) = (&cx.session, cx.runtime.interrupt()) else {

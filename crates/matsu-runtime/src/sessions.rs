@@ -35,7 +35,7 @@ pub struct SessionOptions {
     pub cancel_grace: Duration,
     /// How long an agent may take to acknowledge a block or a pause.
     pub hold_grace: Duration,
-    /// What agents and people are spoken to in.
+    /// The language of texts for agents and people.
     pub language: Language,
 }
 

@@ -22,7 +22,7 @@ use matsu_core::task::{Task, TaskStatus};
 /// What a shared read found.
 pub type Snapshot = Result<Seen, Arc<StoreError>>;
 
-/// A task as one read saw it. The same read gives everyone the same `Arc`, so a rendering of it can be shared.
+/// A task as one read saw it. The same read gives every caller the same `Arc`, so a rendering of it can be shared.
 #[derive(Clone, Debug)]
 pub enum Seen {
     Found(Arc<Task>),

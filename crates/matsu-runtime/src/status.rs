@@ -66,7 +66,7 @@ pub struct TaskView {
 pub struct WaitReply {
     /// In the order of the request.
     pub tasks: Vec<TaskView>,
-    /// Those with news since the caller last heard.
+    /// Those with news since the caller's last reply.
     pub changed: Vec<TaskId>,
     pub returned_because: ReturnedBecause,
     pub waited_ms: u64,

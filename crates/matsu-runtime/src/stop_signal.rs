@@ -43,7 +43,7 @@ impl StopSignal {
     }
 }
 
-/// The speaking end.
+/// The sending end.
 #[derive(Debug)]
 pub struct StopSpeaker {
     said: watch::Sender<StopWord>,

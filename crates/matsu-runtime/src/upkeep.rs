@@ -60,8 +60,8 @@ impl Part {
 }
 
 impl Runtime {
-    /// Hears what other processes do to the store, and nothing else: for a command that waits in a process without
-    /// workers. Runs until told to end.
+    /// Notices what other processes do to the store, and does nothing else: for a command that waits in a process
+    /// without workers. Runs until it is cancelled.
     pub async fn listen(&self, until: &CancellationToken) {
         Part::Safety.run(self, until).await;
     }

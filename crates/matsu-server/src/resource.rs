@@ -1,5 +1,5 @@
 //! A REST resource: each route is registered with its OpenAPI operation, so that the document that is served cannot
-//! speak of other routes than those that answer.
+//! describe other routes than those that answer.
 
 use axum::Router;
 use axum::handler::Handler;

@@ -1,5 +1,5 @@
 //! Scripted command lines: agents whose message is a shell script. A test says in the message itself what the program
-//! shall do: print its arguments, sleep, leave grandchildren behind, flood, ask, or speak a vendor's stream.
+//! shall do: print its arguments, sleep, leave grandchildren behind, flood, ask, or print a vendor's stream.
 
 use std::io;
 use std::path::Path;

@@ -45,7 +45,7 @@ pub enum Client {
     /// There is none; the routes run in this process.
     InProcess {
         router: Router,
-        /// Hears what others do to the store meanwhile, or does the work; ends with the command.
+        /// Notices what other processes do to the store meanwhile, or does the work; ends with the command.
         _beside: Beside,
     },
 }

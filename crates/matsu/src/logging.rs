@@ -22,7 +22,7 @@ pub fn start(config: &Config, verbose: u8) {
         1 => "debug",
         _ => "trace",
     };
-    // The libraries below speak only when asked for everything.
+    // The libraries below log only when everything is asked for.
     let filter = format!("{level},hyper=warn,tokio_postgres=warn,hyper_util=warn,rmcp=warn");
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))

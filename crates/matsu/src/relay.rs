@@ -328,7 +328,7 @@ fn starter(config: &Config) -> Option<Option<ServeLock>> {
     }
 }
 
-/// What a client is known by: the daemon hears it from a relay, and `--no-daemon` tells itself.
+/// What a client is known by: the daemon gets it from a relay, and `--no-daemon` uses it directly.
 pub fn preamble(args: &Mcp) -> Preamble {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let started_in = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));

@@ -42,7 +42,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The browser, and the pipes to speak to it and to hear it.
+    /// The browser, and the pipes to write to it and to read from it.
     pub fn start(program: &Path, proxy_port: u16) -> std::io::Result<(Self, ChildStdin, ChildStdout)> {
         let profile = TempDir::with_prefix("matsu-browser-")?;
         let mut command = Command::new("/bin/sh");

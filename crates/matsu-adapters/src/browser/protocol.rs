@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
-/// A page of eight million characters as JSON, with room.
+/// A page of eight million characters as JSON, with space to spare.
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// One page of a browser.

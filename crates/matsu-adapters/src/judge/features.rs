@@ -12,7 +12,7 @@ use super::cues::Cue;
 /// How many features a row has.
 pub const COLUMNS: usize = 31;
 
-/// Words this near to two words of the claim speak about it.
+/// Words this near to two words of the claim count as being about it.
 const NEAR: usize = 6;
 /// A denial turns around the words that come this soon behind it: `does not reduce`, `no clear effect`.
 const REACH: usize = 3;
@@ -59,7 +59,7 @@ impl Words {
     }
 }
 
-/// English endings that do not change what is spoken of; other words stay as they are.
+/// English endings that do not change what a word is about; other words stay as they are.
 fn stem(word: &str) -> String {
     const ENDINGS: [&str; 13] =
         ["ations", "ation", "ingly", "ments", "ment", "edly", "ings", "ing", "ies", "ed", "es", "s", "ly"];

@@ -11,7 +11,7 @@ use rmcp::service::{NotificationContext, RoleClient};
 
 type Alive = dyn Fn() + Send + Sync;
 
-/// What the connection hears. Shared between it and rmcp.
+/// What the connection receives. Shared between it and rmcp.
 #[derive(Default)]
 pub struct Ears {
     calls: Mutex<Vec<Weak<Alive>>>,

@@ -1,4 +1,4 @@
-//! What one provider is told: where it is, what it speaks, which model, which bounds.
+//! The configuration of one provider: its address, its wire format, which model, which bounds.
 
 use std::path::PathBuf;
 use std::time::Duration;

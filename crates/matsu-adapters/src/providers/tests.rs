@@ -1,4 +1,4 @@
-//! Each vendor over a real socket, against a server that speaks its wire format and refuses what the vendor refuses.
+//! Each vendor over a real socket, against a server that uses its wire format and refuses what the vendor refuses.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -63,7 +63,7 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// `program` is started with `args` and must then speak `matsu_reader::wire`.
+    /// `program` is started with `args` and must then use the protocol of `matsu_reader::wire`.
     #[must_use]
     pub fn new(program: PathBuf, args: Vec<String>, limits: ReaderLimits, clock: Clock) -> Self {
         let turns = Semaphore::new(limits.processes_max.max(1));

@@ -45,7 +45,7 @@ impl ReaderProcess {
         }
     }
 
-    /// Asks and hears the answer. After an error it can be asked nothing more.
+    /// Sends a request and reads the answer. After an error no further request is possible.
     pub async fn exchange(&mut self, request: &Request) -> io::Result<Result<ReaderReply, ExtractError>> {
         self.documents += 1;
         let Self { stdin, stdout, stderr, .. } = self;

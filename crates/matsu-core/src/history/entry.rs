@@ -26,7 +26,7 @@ pub struct Entry {
     pub content: Vec<Item>,
     pub id: EntryId,
     pub at: Timestamp,
-    /// Who spoke, by the name it is called by in the chat. Assistants only.
+    /// The model that answered, by its name in the chat. Assistants only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What made it, so that signatures and sealed thoughts go back to their maker alone.

@@ -16,7 +16,7 @@ pub const NO_RESULT_YET: &str = "No result: the call was interrupted, or is stil
 pub enum Step<'a> {
     User(Vec<Said<'a>>),
     Assistant {
-        /// Who spoke, by its name in the chat.
+        /// The model that answered, by its name in the chat.
         model: &'a str,
         maker: Option<&'a Maker>,
         /// In the order they were made.

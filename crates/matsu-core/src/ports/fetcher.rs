@@ -84,7 +84,7 @@ pub struct FetchedPage {
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     pub origin: PageOrigin,
-    /// It took the owner's cookies or folders: it belongs to the owner and reaches no one else.
+    /// It took the owner's cookies or folders: it belongs to the owner and is shown to no other principal.
     pub is_private: bool,
     /// What independence is counted by, where the address does not say it.
     pub domain: Option<String>,

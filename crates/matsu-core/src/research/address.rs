@@ -6,7 +6,7 @@ use url::{Host, Url};
 const TRACKING: &[&str] = &["fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid", "ref_src", "yclid"];
 const TRACKING_PREFIX: &str = "utm_";
 
-/// Suffixes whose sites speak in their own name about their own matter. `ac.*` stands for `ac.jp`, `ac.uk`, ….
+/// Suffixes whose sites publish in their own name about their own matter. `ac.*` stands for `ac.jp`, `ac.uk`, ….
 pub const PRIMARY_SUFFIXES: &[&str] = &[
     "gov",
     "edu",

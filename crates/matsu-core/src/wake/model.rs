@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// The wrong way round: what is published between the read and the subscription is never heard.
+    /// In the wrong order: what is published between the read and the subscription is missed.
     fn wait_carelessly_for(&self, value: u64) {
         while self.read() < value {
             thread::yield_now();

@@ -116,7 +116,7 @@ impl LiveChats {
         Ok(self.inner.open_chats.open_for(owner, models, place, run).await?.transcript)
     }
 
-    /// Who can be asked, in the order in which they speak.
+    /// The models that can be asked, in the order in which they answer.
     #[must_use]
     pub fn models(&self) -> Vec<Asked> {
         let roster = &self.inner.open_chats.roster;

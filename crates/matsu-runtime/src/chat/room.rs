@@ -58,7 +58,7 @@ pub struct OpenChats {
 }
 
 impl OpenChats {
-    /// A new chat. With no models named, all of them may speak.
+    /// A new chat. With no models named, all of them may answer.
     ///
     /// # Errors
     /// A name that no model has; the store.
@@ -172,7 +172,7 @@ impl OpenChat {
         Ok(Posted { seq, speakers })
     }
 
-    /// Lets those who are meant answer. Each sees the chat as it was when the person had spoken.
+    /// Lets the addressed models answer. Each sees the chat as it was when the person's message was stored.
     ///
     /// # Errors
     /// The store. What a model or a tool does wrong is part of its answer.

@@ -46,7 +46,7 @@ impl Sketch {
         }
     }
 
-    /// The entry in which the model speaks now. After results, that is a new one.
+    /// The entry that the model writes now. After results, that is a new one.
     fn spoken(&mut self, now: Timestamp) -> &mut Entry {
         let begin = self.entries.last().is_none_or(|last| last.role != Role::Assistant);
         if begin {

@@ -1,5 +1,5 @@
-//! The bodies this process runs, as those see them who may stop them. The dispatchers put in and take out; the
-//! ticker and the orders only speak to what is there.
+//! The bodies this process runs, as seen by the code that may stop them. The dispatchers add and remove them; the
+//! ticker and the orders only signal those that are there.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::run_clock::{Act, Cause, Counting, RunClock};
 
 #[derive(Default)]
 pub struct Running {
-    /// In start order: few enough to walk, and everyone is spoken to in the same order every time.
+    /// In start order: few enough to walk, and all are signalled in the same order every time.
     jobs: Mutex<Vec<RunningJob>>,
     /// Attempts for which a body was started, until the store has answered for their end. A dispatcher that breaks
     /// loses what it knew; an attempt that was begun must not be begun again all the same.
@@ -145,7 +145,7 @@ impl Running {
         self.lock().iter().any(|job| job.kind.runs_inside())
     }
 
-    /// One second has passed for everyone.
+    /// One second has passed for every job.
     pub fn tick(&self) {
         for job in self.lock().iter_mut() {
             let counting = if job.notes.is_parked() { Counting::StandsStill } else { Counting::Runs };

@@ -9,7 +9,7 @@ use matsu_core::research::evidence::{Adoption, Relation};
 
 /// Characters of one claim's text or quote in a list.
 const TEXT_SHOWN_MAX: usize = 800;
-/// Characters of one claim's text or quote in a compact list: 25 claims have room in one reply.
+/// Characters of one claim's text or quote in a compact list: 25 claims fit into one reply.
 const TEXT_COMPACT_MAX: usize = 300;
 /// Characters of a claim's context in a list.
 const CONTEXT_SHOWN_MAX: usize = 160;
@@ -277,7 +277,7 @@ impl GraphReport {
     }
 }
 
-/// Markdown: each claim with what speaks for and against it, and the sources numbered in the order they are met.
+/// Markdown: each claim with the evidence for and against it, and the sources numbered in the order they are met.
 #[must_use]
 pub fn narrative(question: &str, claims: &[ClaimView], total: i64) -> String {
     let mut sources: Vec<(String, String)> = Vec::new();

@@ -33,7 +33,7 @@ impl Delivery {
     }
 
     /// The reply did not arrive: the call delivered nothing. What cannot be taken back now is at worst acknowledged by
-    /// a caller that speaks without saying what it answers.
+    /// a caller that sends a message without naming what it answers.
     pub async fn take_back(&self, runtime: &Runtime) {
         let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
         for what in handed {

@@ -1,4 +1,4 @@
-//! What people do: make agents and projects, open chats and speak in them, give tasks, send notices, end sessions.
+//! What people do: make agents and projects, open chats and write in them, give tasks, send notices, end sessions.
 
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};

@@ -165,7 +165,7 @@ fn wish_of(options: &Options) -> Result<MaterialsWish, ToolError> {
     Ok(MaterialsWish { only, confidence_min, after, rows_max })
 }
 
-/// A reply of so few claims shows their passages whole, if they have room.
+/// A reply of so few claims shows their passages whole, if they fit.
 const WHOLE_FRAGMENTS_ROWS: u32 = 3;
 
 /// A larger limit is a wish for a larger reply.

@@ -1,4 +1,4 @@
-//! `send_message`: an agent speaks in its chat.
+//! `send_message`: an agent writes in its chat.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

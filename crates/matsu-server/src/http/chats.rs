@@ -118,7 +118,7 @@ async fn open(
     let agent = wish
         .agent_id
         .ok_or_else(|| Problem::invalid("agent_id or models is required: the agent, or the models, of the chat"))?;
-    // Named agents are the installation's, and a run speaks with models only.
+    // Named agents are the installation's, and a run has chats with models only.
     if caller.only_own().is_some() || run.is_some() {
         return Err(StoreError::NotFound { what: "agent", id: agent }.into());
     }

@@ -1,4 +1,4 @@
-//! How processes of the same user speak to the daemon. On the socket only.
+//! How processes of the same user control the daemon. On the socket only.
 
 use std::collections::BTreeSet;
 

@@ -68,7 +68,7 @@ pub async fn wait_for(app: &App, caller: &Caller, id: TaskId, query: &WaitQuery)
         instance: None,
         interrupt: None,
     };
-    // A client that hangs up drops this future, and with it the wait; the work goes on.
+    // When a client disconnects, this future is dropped, and with it the wait; the work goes on.
     Ok(app.runtime().wait_for_tasks(request, app.shutdown()).await?)
 }
 

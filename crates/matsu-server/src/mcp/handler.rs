@@ -199,7 +199,7 @@ impl McpHandler {
         }
     }
 
-    /// Runs the call, and speaks while it lasts if the caller wants to hear.
+    /// Runs the call, and sends progress while it lasts if the caller asked for it.
     async fn call_with_progress(
         &self,
         entry: &ToolEntry,
@@ -221,7 +221,7 @@ impl McpHandler {
                     pause = PROGRESS_EVERY;
                     let words = cx.watched.in_words(self.app.runtime()).await;
                     let params = ProgressNotificationParam::new(token.clone(), step).with_message(words);
-                    // A caller that cannot hear it is noticed by the call itself.
+                    // A caller that cannot receive it is noticed by the call itself.
                     let _ = context.peer.notify_progress(params).await;
                 }
             }

@@ -58,7 +58,7 @@ pub struct Greeting {
     pub retryable: bool,
 }
 
-/// Speaks with a relay: preamble, greeting, then MCP until one side ends.
+/// Serves a relay: preamble, greeting, then MCP until one side ends.
 ///
 /// # Errors
 /// A stream that breaks before the greeting.
@@ -143,7 +143,7 @@ const RESTART: &str = "restart Matsu in your client: the relay that the client s
                        presents no token, so its calls are refused. Restarting the client, or its server matsu, starts \
                        the installed version";
 
-/// Speaks MCP in this very process, for `--no-daemon`.
+/// Serves MCP in this very process, for `--no-daemon`.
 ///
 /// # Errors
 /// A toolset that does not exist.

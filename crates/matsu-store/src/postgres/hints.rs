@@ -91,7 +91,7 @@ async fn send(server: &Server, payload: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Hears what other nodes changed, on a connection of its own.
+/// Receives what other nodes changed, on a connection of its own.
 pub struct Listener {
     server: Server,
     origin: String,

@@ -223,7 +223,7 @@ impl NodeLocks {
         self.ids().iter().any(|id| !self.is_held(id) && !self.is_free(id))
     }
 
-    /// Everyone who has a lock file.
+    /// The nodes that have a lock file.
     fn ids(&self) -> Vec<NodeId> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

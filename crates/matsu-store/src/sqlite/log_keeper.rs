@@ -75,7 +75,7 @@ impl Log {
 }
 
 impl LogKeeper {
-    /// For the log of the connection that sits there.
+    /// For the log of this connection.
     pub fn start(writer_connection: &Arc<WriterConnection>, synchronous: Synchronous) -> Result<Self, StoreError> {
         let log = Arc::new(Log::new(synchronous));
         let counted = Arc::clone(&log);

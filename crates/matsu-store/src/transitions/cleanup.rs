@@ -13,7 +13,7 @@ const CLEAR_CLAIMS: Sql = Sql::both("DELETE FROM claims WHERE task_id = $1");
 const CLEAR_HITS: Sql = Sql::both("DELETE FROM hits WHERE task_id = $1");
 const CLEAR_SEARCHES: Sql = Sql::both("DELETE FROM searches WHERE task_id = $1");
 const CLEAR_REACH: Sql = Sql::both("DELETE FROM task_pages WHERE task_id = $1");
-/// A checkpoint speaks of what is gone now.
+/// A checkpoint names rows that are removed now.
 const CLEAR_CHECKPOINTS: Sql =
     Sql::both("UPDATE jobs SET checkpoint_json = NULL WHERE task_id = $1 AND checkpoint_json IS NOT NULL");
 

@@ -128,7 +128,7 @@ pub async fn void(tx: &mut Tx<'_>, task: &TaskId, now: Timestamp) -> Result<bool
     Ok(tx.run(&VOID, params![task, now]).await? > 0)
 }
 
-/// The task goes on. A session that has not heard of the stop needs to hear nothing; one that has is told.
+/// The task goes on. A session that has not received the stop needs no notification; one that has gets one.
 pub async fn resume(tx: &mut Tx<'_>, task: &TaskId, now: Timestamp) -> Result<(), StoreError> {
     if void(tx, task, now).await? {
         return Ok(());

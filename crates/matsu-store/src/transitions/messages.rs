@@ -117,7 +117,7 @@ impl Transition for InsertMessage {
     }
 }
 
-/// A session that works on a task hears of it at its next call.
+/// A session that works on a task gets it with its next call.
 async fn tell_busy_agent(tx: &mut Tx<'_>, chat: &Chat, new: &NewMessage) -> Result<(), StoreError> {
     let Some(agent) = &chat.agent_id else { return Ok(()) };
     for row in tx.rows(&BUSY, params![agent, &chat.project_id, new.created_at]).await? {
@@ -192,7 +192,7 @@ impl Transition for Say {
     }
 }
 
-/// A session that works on a task speaks in the open chat of its agent, if there is one.
+/// A session that works on a task writes in the open chat of its agent, if there is one.
 async fn chat_of(tx: &mut Tx<'_>, session: &Session) -> Result<ChatId, StoreError> {
     if let Some(own) = &session.chat_id {
         return Ok(own.clone());

@@ -1,4 +1,4 @@
-//! Looks at sessions: who calls and what it has not heard, what it does next, who is there.
+//! Reads of sessions: which one calls and what it has not received, what it does next, which ones are connected.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{RunId, SessionId, TaskId};

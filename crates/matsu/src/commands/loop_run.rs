@@ -1,7 +1,7 @@
-//! `matsu __loop`: the program of a run of the built-in agent. It carries words between the run and a chat that the
-//! daemon answers in, in the stream of events that programs of one's own speak. It holds no key and opens no store, so
-//! it can be confined like any other agent; when it goes, the answer is stopped. If the daemon goes, it waits for the
-//! next one and lets the model go on from the last message that is stored.
+//! `matsu __loop`: the program of a run of the built-in agent. It carries messages between the run and a chat that the
+//! daemon answers in, in the stream of events that custom programs use. It holds no key and opens no store, so it can
+//! be confined like any other agent; when it ends, the answer is stopped. If the daemon ends, it waits for the next one
+//! and lets the model go on from the last message that is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

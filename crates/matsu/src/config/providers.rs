@@ -72,7 +72,7 @@ pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -
     Ok(())
 }
 
-/// All providers, in the order in which `@all` lets them speak: the built-in ones first, then by name.
+/// All providers, in the order in which they answer `@all`: the built-in ones first, then by name.
 pub fn all(sections: &Sections, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ProviderConfig>> {
     let empty = BTreeMap::new();
     let mut providers = Vec::new();

@@ -31,7 +31,7 @@ struct State {
 }
 
 impl BoundedLog {
-    /// `None`: stderr is something else, a terminal say, and none of our business.
+    /// `None`: stderr is not this file, but a terminal for instance, and is left as it is.
     pub fn of_stderr(path: &Path) -> Option<Self> {
         let there = fs::metadata(path).ok()?;
         let stderr = rustix::fs::fstat(io::stderr()).ok()?;

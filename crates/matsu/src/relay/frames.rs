@@ -226,7 +226,7 @@ impl Frames {
         self.open.contains_key(&id).then_some(id)
     }
 
-    /// What a new daemon must hear from a legacy client before anything else.
+    /// What a new daemon must receive from a legacy client before anything else.
     pub fn handshake(&self) -> Vec<String> {
         let Some(initialize) = &self.initialize else { return Vec::new() };
         let mut again = initialize.clone();

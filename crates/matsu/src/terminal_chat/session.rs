@@ -1,4 +1,4 @@
-//! One sitting: lines in, answers out, until the person leaves.
+//! One chat in a terminal: lines in, answers out, until the person leaves.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Session {
     pub limits: LoopLimits,
 }
 
-/// What this sitting has used.
+/// What this chat has used since it was opened here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     pub input_tokens: u64,

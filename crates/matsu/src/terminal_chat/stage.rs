@@ -1,4 +1,4 @@
-//! What is shown of answers: one speaker after the other, though they speak at once; tool calls as one line each, kept
+//! What is shown of answers: one model after the other, though they answer at once; tool calls as one line each, kept
 //! so that they can be looked at whole.
 
 use std::collections::BTreeMap;

@@ -95,7 +95,7 @@ fn what_does_not_exist_is_refused_by_name() {
     for method in ["no/such", "tasks/list", "tasks/result"] {
         assert_error(&http.mcp(&modern(method, json!({ "taskId": "task_x" })), &[]), 404, -32601);
     }
-    // A client that did not say it follows tasks has no business with them.
+    // A client that did not declare that it follows tasks may not read them.
     let reply = http.mcp(&modern("tasks/get", json!({ "taskId": "task_x" })), &[]);
     assert_eq!(reply.json()["error"]["code"], -32021, "{reply:?}");
     assert_unharmed(http);

@@ -41,7 +41,7 @@ impl Http {
         }
         head.push_str("\r\n");
         stream.write_all(head.as_bytes()).unwrap();
-        // Who refuses a body by its length may hang up before it has come.
+        // A server that refuses a body by its length may close the connection before the body has come.
         let _ = stream.write_all(body);
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);

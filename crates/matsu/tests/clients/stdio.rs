@@ -32,7 +32,7 @@ impl Client {
         Self::of(command)
     }
 
-    /// Any command that speaks MCP.
+    /// Any command that serves MCP.
     pub fn of(mut command: std::process::Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));

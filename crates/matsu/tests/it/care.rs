@@ -185,7 +185,7 @@ fn two_nodes_whose_data_directories_have_the_same_name_share_a_store() {
     }
 }
 
-/// Clients that came, said half a word or nothing, and are never heard of again.
+/// Clients that connect, send half a request or nothing, and never send again.
 #[test]
 fn half_open_connections_keep_no_client_out() {
     let home = Home::sqlite();
@@ -199,7 +199,7 @@ fn half_open_connections_keep_no_client_out() {
         silent.push(stream);
     }
     let sockets: Vec<_> = (0..50).map(|_| UnixStream::connect(home.data("matsu.sock")).unwrap()).collect();
-    // And one that asked for a wait and is not there to hear the answer.
+    // And one that asked for a wait and is not there to read the answer.
     let task = daemon.api.submit(vec![sleep(1_000)]);
     let mut gone = TcpStream::connect(daemon.api.address).unwrap();
     let wait = format!(

@@ -1,4 +1,5 @@
-//! How soon the first word is there: against the same stream read bare, and among fifty chats that speak at once.
+//! How soon the first word is there: against the same stream read bare, and among fifty chats that are answered at
+//! once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -43,7 +43,7 @@ impl Size {
 }
 
 /// Ten tasks at once, to their ends: most complete, some are cancelled in one way or the other, one has a waiter that
-/// hangs up.
+/// disconnects.
 fn round(api: &Api, nth: usize) {
     let tasks: Vec<String> = (0..TASKS)
         .map(|task| api.submit((0..JOBS).map(|job| if (task + job) % 3 == 0 { noop() } else { sleep(20) }).collect()))

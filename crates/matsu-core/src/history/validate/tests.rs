@@ -33,7 +33,7 @@ fn lawful_transcripts_pass() {
         ],
         // Died before the tools answered.
         vec![Entry::user("u", NOW), assistant(vec![call("a")])],
-        // A slow tool answers after others have spoken.
+        // A slow tool answers after other messages have come.
         vec![assistant(vec![call("a")]), Entry::user("u", NOW), Entry::tool(vec![result("a")], NOW)],
     ];
     for history in cases {

@@ -1,4 +1,4 @@
-//! Chats: open, speak, hand out, acknowledge, end.
+//! Chats: open, write, hand out, acknowledge, end.
 
 use async_trait::async_trait;
 
@@ -31,8 +31,8 @@ pub trait ChatStore {
     /// Oldest first.
     async fn list_messages(&self, filter: MessageFilter) -> Result<Vec<Message>, StoreError>;
 
-    /// An agent speaks through its session: in its chat, or in the open chat of its agent and project. Acknowledges
-    /// up to the message it answers, else what was handed out over the same connection.
+    /// An agent writes through its session: in its chat, or in the open chat of its agent and project. Acknowledges up
+    /// to the message it answers, else what was handed out over the same connection.
     async fn say(&self, request: Say) -> Result<Message, StoreError>;
 
     /// Notes that the agent has everything up to here. Only ever grows; beyond the last message it is `Refused`.
@@ -78,7 +78,7 @@ pub struct Say {
     pub session_id: SessionId,
     pub content: String,
     pub reply_to: Option<MessageId>,
-    /// The connection that speaks: what was handed out over another may never have arrived.
+    /// The connection that sends it: what was handed out over another may never have arrived.
     pub connection: String,
     pub now: Timestamp,
 }

@@ -20,7 +20,7 @@ use super::{Reservation, StoreError};
 #[async_trait]
 pub trait EvidenceStore {
     /// Writes what one step of a search found, with the checkpoint behind it, all or nothing and under the fence. So
-    /// what a dead attempt left behind is exactly what its checkpoint speaks of, and the next attempt goes on from it.
+    /// what a dead attempt left behind is exactly what its checkpoint names, and the next attempt goes on from it.
     async fn record(&self, lease: &Lease, evidence: NewEvidence, now: Timestamp) -> Result<Recorded, StoreError>;
 
     /// The page that this reader may use for an address: the reader's own first, then one without an owner.

@@ -34,7 +34,7 @@ pub trait JobStore {
     async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError>;
 
     /// Shows where jobs stand, all of it in one transaction: the revision of each task grows by one, however many of
-    /// its jobs spoke. Returns the jobs whose lease is lost, of which nothing was written.
+    /// its jobs have progress. Returns the jobs whose lease is lost, of which nothing was written.
     async fn note_progress(&self, notes: &[ProgressNote], now: Timestamp) -> Result<Vec<JobId>, StoreError>;
 
     /// A running job asks a question: it keeps its lease and its process, and frees its permit.

@@ -1,4 +1,4 @@
-//! Calls that wait for a person's word, wherever the person sits. Several may wait at once.
+//! Calls that wait for a person's decision, by whichever client the person uses. Several may wait at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Several who speak at once, in one chat and in many.
+//! Several models that answer at once, in one chat and in many.
 
 use std::time::Duration;
 

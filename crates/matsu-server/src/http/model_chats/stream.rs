@@ -1,6 +1,6 @@
-//! A chat with models as it is said. What is settled is told once; what is still being said is told again with each
-//! change. The id of an event is the number up to which everything is settled, so who comes back with it misses nothing
-//! and hears nothing twice that cannot change.
+//! A chat with models as it is written. What is settled is sent once; what is still being written is sent again with
+//! each change. The id of an event is the number up to which everything is settled, so a client that comes back with it
+//! misses nothing and gets nothing twice that cannot change.
 
 use std::convert::Infallible;
 
@@ -144,7 +144,7 @@ struct Reader {
     _hold: Option<Hold>,
     owner: Principal,
     id: ChatId,
-    /// What this process says and hears.
+    /// Changes of the chat in this process.
     changes: watch::Receiver<u64>,
     /// What any process stored.
     elsewhere: Subscription,

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 #[repr(u8)]
 pub enum Cut {
     Never = 0,
-    /// The server never hears of the commit.
+    /// The server never receives the commit.
     BeforeCommit = 1,
-    /// The server commits, and the store never hears of it.
+    /// The server commits, and the store never receives the answer.
     AfterCommit = 2,
 }
 

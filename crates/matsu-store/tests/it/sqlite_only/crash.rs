@@ -22,7 +22,7 @@ struct Said {
     started: HashSet<(JobId, i64)>,
 }
 
-/// Lets the child write until it has said `lines` things, then kills it and hears what was still in the pipe.
+/// Lets the child write until it has printed `lines` lines, then kills it and reads what was still in the pipe.
 fn write_and_kill(path: &std::path::Path, lines: usize, said: &mut Said) {
     let mut child = child::command("write", path).spawn().unwrap();
     let mut printed = 0;

@@ -1,5 +1,5 @@
 //! The second half of the demonstration: an agent that holds a wait, a person who wakes it, and a person who stops it.
-//! The agent is a script; everything it hears comes from the product.
+//! The agent is a script; everything it receives comes from the product.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::Narrator;
 use crate::client::Client;
 use crate::commands::field;
 
-/// Looks whether the agent listens, before the person speaks anyway.
+/// Looks whether the agent listens, before the person writes anyway.
 const LOOKS_MAX: u32 = 2_000;
 
 /// What the agent and the person had to do with each other.

@@ -1,6 +1,7 @@
-//! What the session of a run has not heard yet, asked over the daemon's socket as the run itself.
+//! What the session of a run has not received yet, asked over the daemon's socket as the run itself.
 //!
-//! Orders to stop are repeated until the agent acts on them; words of a person are passed on once, and stay in the chat.
+//! Orders to stop are repeated until the agent acts on them; messages of a person are passed on once, and stay in the
+//! chat.
 
 use std::path::Path;
 

@@ -142,7 +142,7 @@ fn a_block_lands_at_its_next_tool_call() {
             case.name,
             notified + 1
         );
-        // One call had ended when the person spoke and its result was not with the model yet; the next one brings it.
+        // One call had ended when the person wrote and its result was not with the model yet; the next one brings it.
         assert!(notified < before + 2, "{}: {before} calls before, notified with call {}", case.name, notified + 1);
     });
 }

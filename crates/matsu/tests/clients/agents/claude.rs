@@ -54,7 +54,7 @@ struct Session {
     terminal: Terminal,
     model: ModelServer,
     plan: Arc<Mutex<Plan>>,
-    /// What the model heard instead of the answer it waited for.
+    /// What the model received instead of the answer it waited for.
     given: String,
     wire: Wire,
     http: Http,

@@ -52,7 +52,7 @@ impl Other {
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
             json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": report }),
         ];
-        // The other end may have hung up.
+        // The other end may have closed the connection.
         for frame in frames {
             let _ = (&stream).write_all(format!("{frame}\n").as_bytes());
         }

@@ -194,7 +194,7 @@ fn what_a_lost_call_handed_out_is_not_acknowledged_by_speaking() {
     client.call("get_notifications", &json!({ "session_token": token }));
     client.call("send_message", &json!({ "session_token": token, "content": "I was away" }));
     assert_eq!(client.call("get_next_action", &next)["messages"][0]["seq"], 1);
-    // Taken: speaking acknowledges it.
+    // Taken: a message of the agent acknowledges it.
     client.call("send_message", &json!({ "session_token": token, "content": "hello" }));
     let nothing: Value = client.call("get_next_action", &json!({ "session_token": token, "timeout_seconds": 0 }));
     assert_eq!(nothing["action"], "wait", "{nothing}");

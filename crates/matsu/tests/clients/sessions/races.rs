@@ -1,4 +1,4 @@
-//! A thousand races between what is said and who waits, with callers that hang up at random.
+//! A thousand races between messages and waits, with callers that disconnect at random.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn a_thousand_races_lose_nothing_and_double_nothing() {
             agent.call_and_hang_up("get_next_action", json!({ "timeout_seconds": 20, "after_seq": after }), hang_up);
         }
         let said = agent.next(json!({ "timeout_seconds": 20, "after_seq": after }));
-        // A caller that hung up may still be the newest for a moment.
+        // A caller that disconnected may still be the newest for a moment.
         if said.body["superseded"] == true {
             continue;
         }

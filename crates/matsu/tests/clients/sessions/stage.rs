@@ -1,4 +1,4 @@
-//! A daemon, a person who speaks REST, and agents that speak MCP.
+//! A daemon, a person who uses REST, and agents that use MCP.
 
 use std::time::{Duration, Instant};
 
@@ -201,7 +201,7 @@ impl Stage {
     }
 }
 
-/// An agent that speaks modern MCP over HTTP.
+/// An agent that uses modern MCP over HTTP.
 #[derive(Clone)]
 pub struct Agent {
     pub http: Http,
@@ -219,7 +219,7 @@ impl Agent {
         Said::of(&reply.json(), began.elapsed())
     }
 
-    /// Sends a request and hangs up without taking the answer.
+    /// Sends a request and disconnects without taking the answer.
     pub fn call_and_hang_up(&self, tool: &str, mut arguments: Value, after: Duration) {
         use std::io::Write;
         arguments["session_token"] = json!(self.token);

@@ -9,7 +9,7 @@ use crate::home::until;
 
 use super::stage::{Stage, text};
 
-/// A name, what is done to a task of that id, and the action the agent must hear of.
+/// A name, what is done to a task of that id, and the action the agent must receive.
 type Route<'a> = (&'a str, &'a dyn Fn(&str), &'a str);
 
 #[test]

@@ -52,7 +52,7 @@ fn a_message_ends_the_wait_also_in_another_process() {
     assert_within(sent.elapsed(), 0.0, 1.0);
     assert_eq!((said.action(), said.seqs()), ("respond", vec![1]));
     assert_eq!(said.body["messages"][0]["content"], "hello");
-    // A process of its own on the same store hears it too.
+    // A process of its own on the same store is woken too.
     let mut apart = crate::stdio::Client::legacy(&stage.home, &["--no-daemon"]);
     let arguments = json!({ "session_token": token, "timeout_seconds": 20, "after_seq": 1 });
     let id = apart.request("tools/call", &json!({ "name": "get_next_action", "arguments": arguments }));
