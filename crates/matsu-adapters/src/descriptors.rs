@@ -14,7 +14,8 @@ const STANDARD: i32 = 3;
 pub fn close_inherited() {
     for number in open_descriptors().into_iter().filter(|number| *number >= STANDARD) {
         // SAFETY: nothing in this process owns a descriptor besides the standard streams: it has opened none yet, so
-        // these were left open by who started it. The one that listed them is closed already, so each is looked at.
+        // these were left open by the process that started it. The one that listed them is closed already, so each is
+        // looked at.
         unsafe {
             if rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(number)).is_ok() {
                 rustix::io::close(number);

@@ -1,5 +1,5 @@
 //! HTTP clients, in the one place that builds them. Every client here has a time limit, follows no redirect by itself
-//! and uses no proxy of the environment, so that who asked decides about every hop.
+//! and uses no proxy of the environment, so that the caller decides about every hop.
 #![expect(clippy::disallowed_methods, reason = "the one file of this crate that builds HTTP clients")]
 
 pub mod answer;

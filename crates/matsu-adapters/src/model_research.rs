@@ -1,5 +1,5 @@
 //! Research by a model: claims and stances, when a provider is configured for them. What a page says is data; the
-//! model is told so, and its answer must have the asked-for shape or it counts for nothing.
+//! instructions say so, and the model's answer must have the asked-for shape or it counts for nothing.
 
 mod claims;
 mod judge;

@@ -154,7 +154,7 @@ fn a_reader_reaches_no_network() {
     denied("landlock", &["connect", &tcp]);
 }
 
-/// A file that who starts it left open for all is closed before anything else.
+/// A file that the parent process left open for its children is closed before anything else.
 fn a_reader_keeps_nothing_that_was_open() {
     let script = "exec 7</etc/passwd 8</etc/passwd; exec \"$0\" __read";
     let mut child = Command::new("/bin/sh")

@@ -67,7 +67,7 @@ impl Rights {
     }
 }
 
-/// Who looks at a list.
+/// The principal that reads a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Viewer {
     pub principal: Principal,

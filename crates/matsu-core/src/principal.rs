@@ -12,7 +12,7 @@ use crate::id::SessionId;
 pub struct Principal(String);
 
 impl Principal {
-    /// The local owner: who starts the daemon and has the token file of its data directory.
+    /// The local owner: the user that starts the daemon and has the token file of its data directory.
     #[must_use]
     pub fn local_user() -> Self {
         Self::user("local")

@@ -25,7 +25,7 @@ words! {
 words! {
     pub enum SessionState {
         Active = "active",
-        /// It is over, and the agent is told so at its next look.
+        /// It is over, and the agent gets to know it at its next look.
         Ending = "ending",
         Ended = "ended",
     }

@@ -73,7 +73,7 @@ pub struct Task {
     pub title: String,
     pub status: TaskStatus,
     pub status_message: Option<String>,
-    /// Who paused or blocked it.
+    /// The principal that paused or blocked it.
     pub held_by: Option<Principal>,
     /// Grows with every visible change.
     pub revision: i64,
@@ -183,7 +183,7 @@ pub struct NewTask {
     pub created_at: Timestamp,
 }
 
-/// Makes a repeated call return the first one's task. Bound to who called what with which body.
+/// Makes a repeated call return the first one's task. Bound to the caller, the call and its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     pub principal: Principal,

@@ -1,5 +1,5 @@
-//! A page without its scripts and styles: half of what a page weighs and nothing of what it says. What is left tells how
-//! long reading it takes, and is read faster by those who go through it more than once.
+//! A page without its scripts and styles: half of the bytes of a page and none of its text. The length of the rest
+//! shows how long reading it takes, and it is read faster by code that goes through it more than once.
 
 /// What code begins and ends with.
 const KINDS: [(&str, &str); 3] = [("<!--", "-->"), ("<script", "</script"), ("<style", "</style")];

@@ -29,7 +29,7 @@ const BASE_BYTES_MAX: usize = 224 * 1024;
 /// Equal blocks of at least this length are one block that the page shows twice.
 const REPEATED_CHARS_MIN: usize = 60;
 
-/// A page, flattened, with everything the model is told.
+/// A page, flattened, with everything that is given to the model.
 pub struct Reading {
     pub blocks: Blocks,
     pub declared: Declared,

@@ -1,4 +1,4 @@
-//! Chats of people with models: who is meant, what each of them is shown, and how their answers are kept.
+//! Chats of people with models: which models are addressed, what each of them is shown, and how their answers are kept.
 //!
 //! A person's message is stored before a model is asked. While models answer, what has arrived is stored as a draft at
 //! most every two seconds; when the answer is complete it takes the draft's place in one transaction.

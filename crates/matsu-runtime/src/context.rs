@@ -63,7 +63,7 @@ impl JobContext {
         &self.runtime
     }
 
-    /// What a body returns that was told to stop and did. Why it was told decides what becomes of the job.
+    /// What a body returns that was ordered to stop and did. The cause of the order decides what becomes of the job.
     #[must_use]
     pub fn stopped(&self) -> JobEnd {
         JobEnd::Cancelled { code: None, output_json: None }

@@ -1,7 +1,7 @@
-//! What each client instance was last told, so that it need not say so itself.
+//! The revisions that each client instance was last sent, so that it need not name them itself.
 //!
-//! Revisions only ever grow, and only after the reply that carried them was written: a reply that was lost is
-//! told again. Losing a cursor is harmless, the client is then told the whole state.
+//! Revisions only ever grow, and only after the reply that carried them was written: what was in a lost reply is sent
+//! again. Losing a cursor is harmless, the client is then sent the whole state.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -47,7 +47,7 @@ impl Default for Cursors {
 }
 
 impl Cursors {
-    /// The revision this instance was last told; `0` if it was never told of the task.
+    /// The revision this instance was last sent; `0` if it was never sent the task.
     #[must_use]
     pub fn since(&self, instance: &InstanceId, id: &TaskId) -> i64 {
         self.lock().get(instance).and_then(|tasks| tasks.get(id)).copied().unwrap_or(0)
@@ -70,8 +70,8 @@ impl Cursors {
         *delivered = revision.max(*delivered);
     }
 
-    /// A reply says this. It counts as told when the instance comes back with another call, which shows that the
-    /// reply has arrived; a transport that writes later than we return cannot break that.
+    /// A reply carries this. It counts as delivered when the instance comes back with another call, which shows that
+    /// the reply has arrived; a transport that writes later than we return cannot break that.
     pub fn stage(&self, instance: &InstanceId, id: &TaskId, revision: i64) {
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         let replies = staged.get_or_insert_with(instance, Vec::new);

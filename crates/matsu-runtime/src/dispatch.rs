@@ -1,5 +1,5 @@
-//! What surrounds every tool call, the same for every transport: who is calling, what they may do, the gate that an
-//! interrupt closes, limits, the check of the arguments, the tool, and what every reply says beside its own.
+//! What surrounds every tool call, the same for every transport: the caller and its rights, the gate that an interrupt
+//! closes, limits, the check of the arguments, the tool, and what every reply carries beside its own.
 
 pub mod check;
 pub mod presets;
@@ -43,7 +43,7 @@ const UNWATCHED: Duration = Duration::from_millis(20);
 /// Runs one call from arguments to envelope. Never fails: an error is an answer too.
 pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String, Value>) -> Reply {
     let began = cx.runtime.clock().instant();
-    // What this instance was told by earlier replies has arrived: it has come back with another call.
+    // What this instance was sent in earlier replies has arrived: it has come back with another call.
     if let Some(instance) = &cx.instance {
         cx.runtime.cursors().settle(instance);
         cx.runtime.news().settle(instance);

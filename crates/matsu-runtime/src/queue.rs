@@ -1,4 +1,5 @@
-//! The queue: who claims, who runs, who ends. One dispatcher per slot owns the bodies of that slot in this process.
+//! The queue: how jobs are claimed, run and ended. One dispatcher per slot owns the bodies of that slot in this
+//! process.
 
 pub mod adoptions;
 pub mod dispatcher;

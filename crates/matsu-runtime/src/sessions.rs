@@ -1,6 +1,6 @@
 //! Verbs on sessions: authenticate, what to do next, and what people do to agents, chats and sessions.
 //!
-//! The store decides; nothing here is remembered but who waits at this moment.
+//! The store decides; nothing is remembered here but the calls that wait at this moment.
 
 pub mod begin;
 mod delivery;
@@ -27,7 +27,7 @@ pub(crate) use waiters::Waiters;
 pub struct SessionOptions {
     /// How long a session lives after its last call.
     pub ttl: Duration,
-    /// An agent in a chat without new messages is told to end after this long.
+    /// The session of an agent in a chat without new messages ends after this long.
     pub idle_end: Duration,
     /// An agent that was called to a chat has this long to come.
     pub connect_max: Duration,

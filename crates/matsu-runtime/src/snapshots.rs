@@ -66,7 +66,7 @@ impl Snapshots {
         Arc::new(Self { store, clock, readers: Mutex::default(), reads: AtomicU64::new(0) })
     }
 
-    /// A place among those who read this task. Take it for as long as you wait.
+    /// An entry among the readers of this task. Keep it for as long as you wait.
     #[must_use]
     pub fn reader(self: &Arc<Self>, id: TaskId) -> SharedReader {
         self.lock().entry(id.clone()).or_default().taken += 1;
@@ -94,7 +94,7 @@ impl Snapshots {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last read if it qualifies, otherwise a new one that all who come now share.
+    /// The last read if it qualifies, otherwise a new one that all callers from now on share.
     fn share(&self, id: &TaskId, topic: &Topic, is_first_look: bool) -> Shared<BoxFuture<'static, Snapshot>> {
         let hub = self.store.hub();
         let now = self.clock.instant();

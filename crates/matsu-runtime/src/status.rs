@@ -1,7 +1,7 @@
-//! Waiting for tasks on behalf of a client: what it knows, how long it may be held, and what it is told.
+//! Waiting for tasks on behalf of a client: what it knows, how long it may be held, and what it is sent.
 //!
-//! Invariant: a reply says for every task the revision it shows, and nothing is remembered as told until the
-//! transport has written it ([`crate::cursors::Cursors::told`]).
+//! Invariant: a reply names for every task the revision it shows, and nothing is remembered as delivered until the
+//! transport has written it ([`crate::cursors::Cursors::delivered`]).
 
 pub mod decide;
 mod open_waits;
@@ -54,7 +54,7 @@ pub struct WaitRequest {
 /// One task as a wait saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskView {
-    /// Shared by all who saw the same read, so a rendering can be shared as well.
+    /// Shared by all callers that got the same read, so a rendering can be shared as well.
     pub task: Arc<Task>,
     /// What the caller knew before; `0`: nothing.
     pub since: i64,

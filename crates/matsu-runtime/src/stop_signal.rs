@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// What a body has been told, softest first.
+/// The orders to a body, softest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum StopWord {
     #[default]
@@ -29,7 +29,7 @@ impl StopSignal {
         *self.receiver.borrow()
     }
 
-    /// Returns as soon as the body has been told to stop in any way.
+    /// Returns as soon as the body has been ordered to stop in any way.
     pub async fn stop_requested(&self) -> StopWord {
         self.at_least(StopWord::Yield).await
     }

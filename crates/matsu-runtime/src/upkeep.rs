@@ -41,7 +41,7 @@ impl Part {
         Self::Adoption,
     ];
 
-    /// Runs until told to end. Each step is a transaction of its own, so it can be dropped between any two.
+    /// Runs until it is cancelled. Each step is a transaction of its own, so it can be dropped between any two.
     pub async fn run(self, runtime: &Runtime, until: &CancellationToken) {
         let work = async {
             match self {

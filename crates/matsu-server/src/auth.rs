@@ -58,7 +58,7 @@ pub enum Found {
     Nothing,
 }
 
-/// Looks tokens up by the hash of their secret. Nothing is compared with a secret itself, so the time it takes tells
+/// Looks tokens up by the hash of their secret. Nothing is compared with a secret itself, so the time it takes reveals
 /// nothing about one.
 pub struct Tokens {
     store: Arc<dyn Store>,

@@ -118,7 +118,7 @@ async fn serve<L, M, C>(
     }
 }
 
-/// Bytes of a request's head, which is read before anything is known about who sends it.
+/// Bytes of a request's head, which is read before anything is known about the sender.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// One connection, to its end or to the shutdown.

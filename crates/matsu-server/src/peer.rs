@@ -44,7 +44,7 @@ pub enum Ancestry {
     Clear,
     /// It, or a process above it, carries the mark of a run of this store. The run, if it is under way here.
     OfRun(Option<RunId>),
-    /// It has ended: who holds the connection now is not known.
+    /// It has ended: it is not known which process holds the connection now.
     Gone,
 }
 

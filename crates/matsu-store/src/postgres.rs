@@ -102,8 +102,8 @@ impl Postgres {
         outcome
     }
 
-    /// Whose heartbeat has stood still for too long, counted in calls of this function, one a second; and who owns
-    /// a job without being a node: it was reaped, and claimed once more before it knew.
+    /// The nodes whose heartbeat has stood still for too long, counted in calls of this function, one a second; and
+    /// those that own a job without being a node: they were reaped, and claimed once more before they knew.
     pub async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError> {
         let mut beats = self.beats.lock().await;
         let read = async { Ok((self.read(ReadUnregistered).await?, self.read(ReadNodes).await?)) };

@@ -1,4 +1,4 @@
-//! Documents that are made to break who reads them.
+//! Documents that are made to break their readers.
 
 /// A page that draws a form which draws itself.
 #[must_use]

@@ -1,7 +1,7 @@
-//! A model server on loopback that says what a script tells it to, in the wire formats of the real ones.
+//! A model server on loopback that answers from a script, in the wire formats of the real ones.
 //!
 //! It runs on a thread of its own, so tests with and without a runtime, with paused time or not, can use it. Every
-//! request is recorded before it is answered: who sees an answer can rely on finding its request.
+//! request is recorded before it is answered: a test that sees an answer can rely on finding its request.
 
 pub mod formats;
 mod journal;
@@ -93,7 +93,7 @@ impl ModelServer {
         Ok(Self { address, journal, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What clients are told: `http://127.0.0.1:PORT`, without a path.
+    /// The address for clients: `http://127.0.0.1:PORT`, without a path.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -1,5 +1,5 @@
-//! A small web in memory: engines, pages, an extractor, a claim maker and a judge that do as they are told. It counts
-//! what is asked of it.
+//! A small web in memory: scripted engines, pages, an extractor, a claim maker and a judge. It counts what is asked of
+//! it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,13 +24,13 @@ use matsu_core::slot::Slot;
 #[derive(Clone)]
 pub enum CannedResponse {
     Text(String),
-    /// Text that belongs to who asked.
+    /// Text that belongs to the principal that asked.
     Private(String),
     Gives(FetchOutcome),
     Fails(FetchError),
 }
 
-/// The web and all who work on it.
+/// The web and everything that works on it.
 #[derive(Clone)]
 pub struct Web {
     clock: Clock,

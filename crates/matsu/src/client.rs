@@ -347,7 +347,7 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
     }
 }
 
-/// Who serves a store answers about itself within this time.
+/// The process that serves a store answers about itself within this time.
 pub const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A request to the daemon about itself.

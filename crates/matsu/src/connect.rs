@@ -1,4 +1,4 @@
-//! Telling AI clients about Matsu: which there are, what is written into their files, and how it is taken out again.
+//! Connects AI clients to Matsu: which there are, what is written into their files, and how it is taken out again.
 //!
 //! A file is never written anew: our piece is put in and everything else stays as it was, byte for byte, comments and
 //! order included. What was put in is on record, so that it can be taken out exactly.

@@ -1,4 +1,4 @@
-//! The daemon's place in the world: its lock, its socket, what it tells others, and when it ends.
+//! The daemon as a process: its lock, its socket, what it announces, and when it ends.
 
 pub mod announce;
 pub mod chats;

@@ -1,4 +1,4 @@
-//! What a server may ask of us, and what it tells us unasked: signs of life, and that its tools have changed.
+//! What a server may ask of us, and what it sends unasked: signs of life, and that its tools have changed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -64,7 +64,7 @@ impl ClaimMaker for ModelClaims {
         });
         let question = Question { name: "claims", instructions: INSTRUCTIONS, schema, data };
         let answer: ClaimsAnswer = ask(&self.provider, self.clock, &question).await?;
-        // A page may have talked the model into reciting what it was told; that is nothing the page says.
+        // A page may have made the model recite its instructions; those are no claims of the page.
         let is_own = |claim: &Claim| !recites(&claim.text, INSTRUCTIONS) || recites(&claim.text, &request.fragment);
         let claims = answer.claims.into_iter().filter(is_own).take(CLAIMS_PER_FRAGMENT_MAX);
         Ok(claims.map(|claim| ClaimDraft { text: claim.text, quote: claim.quote }).collect())

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::wire::Reader;
 
-/// What a model is told about the others.
+/// The instruction about the other models of the chat.
 const ABOUT_OTHERS: &str = "Several models share this conversation. Answers of the others begin with their name in \
      square brackets. Speak only for yourself, and do not begin your answers with a name.";
 

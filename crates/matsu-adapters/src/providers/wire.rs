@@ -53,7 +53,7 @@ pub enum Framing {
     Lines,
 }
 
-/// Who a history is written for.
+/// The model that a history is written for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Its name in the chat.

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::lockdown;
 use crate::descriptors;
 
-/// Documents nest, and their parsers recurse with them. Who needs more than this is ended by the overflow.
+/// Documents nest, and their parsers recurse with them. A parser that needs more than this is ended by the overflow.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// What `matsu __read` does: requests on standard input, answers on standard output.

@@ -21,7 +21,7 @@ pub enum JobEnd {
         retry: Retry,
         output_json: Option<String>,
     },
-    /// It was told to stop and did.
+    /// It was ordered to stop and did.
     Cancelled {
         code: Option<String>,
         output_json: Option<String>,
@@ -77,7 +77,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Whether it may only run with no other job beside it, so that it is known who is to blame.
+    /// Whether it may only run with no other job beside it, so that a crash can be attributed to it.
     #[must_use]
     pub fn must_run_alone(self) -> bool {
         self.deaths >= DEATHS_MAX

@@ -11,7 +11,8 @@ use super::provider::ToolSpec;
 
 #[async_trait]
 pub trait ToolSource: Send + Sync {
-    /// What is on offer now. Never fails: who is away is named in the notes, and the chat goes on without its tools.
+    /// What is on offer now. Never fails: a server that is away is named in the notes, and the chat goes on without its
+    /// tools.
     async fn offer(&self) -> Offered;
 
     /// Runs a call that the offer knows. Dropping the future gives the call up.

@@ -20,7 +20,7 @@ use words::{FORMS, Question, Terms};
 
 /// Passages whose sentences are looked at; with more, those that BM25 finds closest.
 const PASSAGES_MAX: usize = 600;
-/// Characters of the passages by which their language is told.
+/// Characters of the passages by which their language is detected.
 const SAMPLE_CHARS: usize = 400;
 
 /// A passage to be ranked. Passages of one document stand together, in their order.
@@ -163,7 +163,7 @@ fn closest(question: &str, passages: &[Passage<'_>]) -> Vec<usize> {
     found
 }
 
-/// Enough of the passages to tell their language by.
+/// Enough of the passages to detect their language.
 fn sample(question: &str, passages: &[Passage<'_>]) -> String {
     let mut text = question.to_owned();
     for passage in passages.iter().take(20) {

@@ -15,7 +15,7 @@ pub enum Policy {
 /// A call that waits for the decision of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingCall {
-    /// Who wants it.
+    /// The model that made it.
     pub model: String,
     pub id: String,
     pub name: String,

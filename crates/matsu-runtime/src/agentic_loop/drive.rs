@@ -297,7 +297,7 @@ impl Drive {
                 Some(Settled::Later(answer)) => self.follow(call, answer),
                 Some(Settled::Answered(answer)) => {
                     self.repeats.answered(&call.name, &call.arguments, &answer.content);
-                    // Those behind one that did not end were not told yet.
+                    // The results after the first unfinished call were not sent yet.
                     if at > first_open {
                         self.tell(&call, &answer);
                     }

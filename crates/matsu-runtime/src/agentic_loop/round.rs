@@ -1,4 +1,4 @@
-//! One round of tool calls: several at once, told in call order, every one of them settled whatever happens.
+//! One round of tool calls: several at once, reported in call order, every one of them settled whatever happens.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

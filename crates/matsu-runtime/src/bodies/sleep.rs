@@ -30,7 +30,7 @@ pub struct SleepInput {
     /// Panics after its sleep.
     #[serde(default)]
     pub panic: bool,
-    /// Sleeps on whatever it is told.
+    /// Sleeps on whatever the order.
     #[serde(default)]
     pub ignore_stop: bool,
     /// Says this often where it stands, and leaves a partial output.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::sketch::Sketch;
 use crate::agentic_loop::{AgenticLoopResult, Event, LoopOptions, execute_with_tools};
 
-/// Is told who says what, as it happens.
+/// Is called with the name of a model and its event, as it happens.
 pub type Telling<'a> = &'a mut (dyn FnMut(&str, &Event) + Send);
 
 /// How one model's answer ended.
@@ -113,7 +113,7 @@ impl Answering<'_> {
     async fn store_answer(&self, model: &str, result: &AgenticLoopResult) -> Result<(), StoreError> {
         let stored = self.store.entries(self.chat_id, 0, u32::MAX).await?;
         let before: Vec<Entry> = stored.into_iter().map(|stored| stored.entry).collect();
-        // Two who answered at once may have given their calls the same ids.
+        // Two models that answered at once may have given their calls the same ids.
         let entries = rename_taken_ids(result.history_delta.clone(), &before, self.clock.now());
         let finishes = Some(model.to_owned());
         let now = self.clock.now();

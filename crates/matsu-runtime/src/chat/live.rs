@@ -166,7 +166,7 @@ impl LiveChats {
         let place = open_chat.transcript.place;
         let options = self.with(id, |chat| {
             chat.begin(posted.seq, sketches);
-            // One account for all who answer this line.
+            // One account for all models that answer this line.
             let spending = self.inner.settings.spending_max.account();
             LoopOptions { tools, spending, ..chat.options(place, self.inner.open_chats.clock, &self.inner.settings) }
         });

@@ -1,4 +1,4 @@
-//! Who a line is for: the mentions at its beginning, whole words in any case.
+//! The models a line is for: the mentions at its beginning, whole words in any case.
 
 /// All models of the chat.
 pub const ALL: &str = "all";

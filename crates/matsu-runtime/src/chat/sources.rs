@@ -1,4 +1,4 @@
-//! Several sources of tools as one. Names are made distinct by who offers them.
+//! Several sources of tools as one. Names are made distinct by their source.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,7 +17,7 @@ use crate::runtime::Runtime;
 
 use super::{JobContext, Notes};
 
-/// With no more than this left, more is asked for; if there is no more, the body is told to come to its end.
+/// With no more than this left, more is asked for; if there is no more, the body is ordered to come to its end.
 const LOW: i64 = 2;
 
 #[derive(Debug, Default)]

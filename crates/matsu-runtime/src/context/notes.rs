@@ -1,5 +1,5 @@
-//! What a body and those who watch over it share: progress that waits for its turn, the output so far, and whether
-//! the body holds a permit at the moment.
+//! What a body and the code that watches over it share: progress that waits for its turn, the output so far, and
+//! whether the body holds a permit at the moment.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -23,8 +23,8 @@ impl JobContext {
     /// parts of its body that run side by side take turns.
     ///
     /// # Errors
-    /// As the store's; `LeaseLost` also when the job is told to abort while it waits; `LimitExceeded` inside the `work`
-    /// of another permit, where waiting for a turn would never end. `work` has not begun then.
+    /// As the store's; `LeaseLost` also when the job is ordered to abort while it waits; `LimitExceeded` inside the
+    /// `work` of another permit, where waiting for a turn would never end. `work` has not begun then.
     pub async fn with_permit<T>(&self, slot: Slot, work: impl Future<Output = T>) -> Result<T, StoreError> {
         if INSIDE.try_with(|()| ()).is_ok() {
             let message = format!("a job that holds an inner permit cannot take one of {slot} as well");
@@ -86,7 +86,7 @@ impl JobContext {
     /// permit and goes on as the same attempt.
     ///
     /// # Errors
-    /// As the store's; `LeaseLost` also when the job is told to abort before it could go on.
+    /// As the store's; `LeaseLost` also when the job is ordered to abort before it could go on.
     pub async fn ask<T>(&self, question_json: &str, answer: impl Future<Output = T>) -> Result<T, StoreError> {
         let slot = self.job.slot;
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);

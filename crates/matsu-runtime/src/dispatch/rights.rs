@@ -35,7 +35,7 @@ pub fn check(entry: &ToolEntry, session: &Session) -> Result<(), ToolError> {
 /// Whether a caller in this role may call the tool.
 ///
 /// # Errors
-/// `FORBIDDEN`, with who may.
+/// `FORBIDDEN`, with the roles that may.
 pub fn check_role(entry: &ToolEntry, rights: &Rights) -> Result<(), ToolError> {
     let forbidden = |message: String| Err(ToolError::new(ErrorCode::Forbidden, message));
     if let Some(tools) = &rights.tools

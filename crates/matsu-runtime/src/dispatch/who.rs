@@ -1,4 +1,4 @@
-//! Who is calling: the session that a call names, whether it still lives, and what it may do.
+//! The caller: the session that a call names, whether it is still active, and what it may do.
 //!
 //! The session is the first of what the transport presents (a child's own token, a bearer, the request's metadata) and
 //! the `session_token` argument that every tool accepts. Where one is named, the call is made for that session only.
@@ -28,7 +28,7 @@ pub struct Who {
     pub unread: Unread,
 }
 
-/// Finds out who calls. Takes the token out of the arguments, whatever comes of it.
+/// Finds the caller. Takes the token out of the arguments, whatever comes of it.
 pub async fn identify(
     entry: &ToolEntry,
     cx: &ToolContext,
@@ -106,7 +106,7 @@ fn missing(entry: &ToolEntry) -> ToolError {
 
 async fn standing(cx: &ToolContext, key: &SessionKey) -> Result<Standing, ToolError> {
     let found = cx.runtime.store().standing(key, cx.runtime.clock().now()).await?;
-    // One named by its id is for who began it; to others it does not exist.
+    // One named by its id is for the principal that began it; to others it does not exist.
     let found = found.filter(|found| match key {
         SessionKey::TokenHash(_) => true,
         SessionKey::Id(_) => found.session.owner == cx.transport,

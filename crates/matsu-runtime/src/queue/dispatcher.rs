@@ -38,7 +38,7 @@ const NEW_BODY_TURNS: u32 = 4;
 /// How late a delayed job may get in line while others keep all workers busy.
 const DUE_EVERY: Duration = Duration::from_millis(50);
 
-/// Claims and runs jobs of one slot until told to shut down, then brings them to an end.
+/// Claims and runs jobs of one slot until the shutdown, then brings them to an end.
 pub async fn run(runtime: &Runtime, slot: Slot, shutdown: &CancellationToken) {
     // Before the first claim, and for good: see the invariant above.
     let subscription = runtime.hub().subscribe(&[Topic::queue(slot)]);

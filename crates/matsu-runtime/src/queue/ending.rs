@@ -1,4 +1,4 @@
-//! What the end of a body means for its job, given what the body had been told. Pure.
+//! What the end of a body means for its job, given the orders that the body had. Pure.
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobEnd, JobKind, Retry};
@@ -28,12 +28,12 @@ pub fn final_end(kind: JobKind, cause: Option<Cause>, ended: BodyEnd, partial: O
 
 fn returned(kind: JobKind, cause: Option<Cause>, end: JobEnd, partial: Option<String>) -> JobEnd {
     match (cause, end) {
-        // Whatever it was told, it has a result.
+        // Whatever its orders were, it has a result.
         (_, end @ JobEnd::Completed { .. }) => end,
         (Some(cause @ (Cause::Timeout { .. } | Cause::Budget)), JobEnd::Failed { output_json, .. }) => {
             stopped(kind, cause, output_json.or(partial))
         }
-        // "I was told to stop and did": why it was told decides.
+        // It was ordered to stop and did: the cause of the order decides.
         (Some(cause), JobEnd::Cancelled { code: None, output_json }) => stopped(kind, cause, output_json.or(partial)),
         (Some(cause), JobEnd::Requeue { run_at: None }) => stopped(kind, cause, partial),
         (_, JobEnd::Failed { code, message, retry, output_json }) => {

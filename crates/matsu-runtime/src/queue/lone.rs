@@ -13,8 +13,8 @@ use tokio::sync::RwLock;
 #[derive(Default)]
 pub struct Lone {
     state: Mutex<State>,
-    /// Held to read by who claims, from the claim until its jobs are known to run; held to write by who starts a job
-    /// that must run alone. So neither can slip in between the other's look and start.
+    /// Held to read by a claim, until its jobs are known to run; held to write by the start of a job that must run
+    /// alone. So neither can come between the other's look and start.
     pub gate: RwLock<()>,
 }
 

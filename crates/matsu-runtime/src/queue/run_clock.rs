@@ -11,7 +11,7 @@ use crate::stop_signal::StopWord;
 const GRACE_TICKS: u64 = GRACE.as_secs() / TICK.as_secs();
 const ABORT_TICKS: u64 = ABORT_GRACE.as_secs() / TICK.as_secs();
 
-/// Why a body was told to stop.
+/// Why a body was ordered to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Its task is being stopped.
@@ -71,7 +71,7 @@ impl RunClock {
         self.ran_ticks = self.ran_ticks.max(u64::from(seconds) / TICK.as_secs());
     }
 
-    /// Why it was told to stop, if it was.
+    /// Why it was ordered to stop, if it was.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         match self.phase {

@@ -221,7 +221,7 @@ impl Parts {
         }
     }
 
-    /// Keeps the parts alive. Returns when they have been told to end.
+    /// Keeps the parts running. Returns when they have been ordered to end.
     async fn watch(&mut self) {
         loop {
             let joined = tokio::select! {

@@ -59,7 +59,7 @@ pub fn check_searchable(cx: &ToolContext, engines: &[String], folders: &[String]
     Err(ToolError::new(ErrorCode::NothingToSearch, message))
 }
 
-/// Tells the caller's instance how far it has been told.
+/// Notes for the caller's instance up to which revision the reply shows the task.
 pub fn stage(cx: &ToolContext, task: &TaskId, revision: i64) {
     if let Some(instance) = &cx.instance {
         cx.runtime.cursors().stage(instance, task, revision);

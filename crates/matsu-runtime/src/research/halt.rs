@@ -11,8 +11,8 @@ use matsu_core::ports::store::StoreError;
 use crate::context::JobContext;
 use crate::stop_signal::StopWord;
 
-/// Told to end soon, a body still has this long: a little less than what the engine grants, so that it can write down
-/// what it has.
+/// A body that is ordered to end soon still has this long: a little less than what the engine grants, so that it can
+/// write down what it has.
 const LAST_MOMENT: Duration = GRACE.saturating_sub(TICK.saturating_mul(4));
 
 /// Something that ends the work on a search.

@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
         PageFetch { cx: self.cx, kit: self.kit, owner, folders, candidate }
     }
 
-    /// Which passages the task has already, so that what is new can be told.
+    /// Which passages the task has already, so that new ones are recognized.
     async fn load_sketches(&mut self) -> Result<(), Halt> {
         let rows_max = matsu_core::limits::VERIFY_PASSAGES_MAX;
         let known = self.cx.runtime().store().passages_of(&self.task.id, rows_max).await?;
@@ -99,7 +99,7 @@ impl<'a> Search<'a> {
 
     /// Records what came of an address.
     async fn take_in(&mut self, candidate: Candidate, fetched: Result<Fetched, Halt>) -> Result<(), Halt> {
-        // The lock on the page is kept until the page is recorded: who waits for it finds it read.
+        // The lock on the page is kept until the page is recorded: a search that waits for it finds it read.
         let (reading, reserved, _one_at_a_time) = match fetched? {
             Fetched::RuledOut => return self.give_up(None, "blocked by a rule", &candidate).await,
             Fetched::Known(page, _lock) => return self.reuse(*page, None).await,

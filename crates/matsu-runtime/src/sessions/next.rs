@@ -221,7 +221,7 @@ impl Look<'_> {
         Ok((!taken.messages.is_empty()).then_some(taken))
     }
 
-    /// The agent is told now; from here on its token opens nothing.
+    /// The agent gets to know it now; from here on its token is refused.
     async fn end(&self, reason: EndReason) -> Result<(), StoreError> {
         let (id, to) = (self.request.session.id.clone(), SessionState::Ended);
         let now = self.runtime.clock().now();

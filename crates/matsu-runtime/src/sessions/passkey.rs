@@ -67,8 +67,8 @@ fn filled(argon: &Argon2<'_>, passkey: &str, salt: Salt<'_>) -> Result<Output, a
     })
 }
 
-/// Whether the passkey is the one. Without a hash the answer is no, and takes as long: an unknown agent cannot be told
-/// from a wrong passkey.
+/// Whether the passkey is the one. Without a hash the answer is no, and takes as long: an unknown agent cannot be
+/// distinguished from a wrong passkey.
 pub async fn matches(passkey: String, hash: Option<String>) -> Result<bool, StoreError> {
     let compare = move || match hash {
         Some(hash) => matches_now(&passkey, &hash).unwrap_or(false),

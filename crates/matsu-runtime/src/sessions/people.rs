@@ -59,7 +59,7 @@ pub struct HandedTask {
     pub message: String,
 }
 
-/// What an agent that is started for a task is told besides the task.
+/// The instructions of an agent that is started for a task, besides the task.
 const REPORT: &str = "You work on this as a task of Matsu, and you are connected to it as the MCP server matsu. When you \
                       are done, or cannot go on, call report_completed with result success, failed or blocked and a \
                       summary. If a reply says that there is a notification, call get_notifications and follow it.";
@@ -241,7 +241,7 @@ impl Runtime {
         self.store().insert_notice(notice).await
     }
 
-    /// A person ends a session; the agent is told at its next look.
+    /// A person ends a session; the agent gets to know it at its next look.
     ///
     /// # Errors
     /// An unknown session.

@@ -28,7 +28,7 @@ pub struct Sight {
 }
 
 impl Runtime {
-    /// Whether this principal may read the task. Who may not is told that it does not exist.
+    /// Whether this principal may read the task. For any other, the task does not exist.
     pub(crate) async fn sees(&self, who: &Principal, task: &Task) -> Result<bool, StoreError> {
         if task.owner == *who {
             return Ok(true);

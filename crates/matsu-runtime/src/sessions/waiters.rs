@@ -1,5 +1,5 @@
-//! Who waits for the next action of which session, in this process. Of several waiters the newest gets what comes, and
-//! the others are told that they were superseded.
+//! The calls that wait for the next action of a session, in this process. Of several waiters the newest gets what
+//! comes, and the others are answered that they were superseded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

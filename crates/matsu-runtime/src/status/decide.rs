@@ -53,7 +53,7 @@ pub enum Decision {
     Sleep,
 }
 
-/// Decides over all tasks of one wait, each with the revision its caller was last told.
+/// Decides over all tasks of one wait, each with the revision its caller was last sent.
 ///
 /// A task that has ended, and whose end the caller knows, does not answer a wait in which others still run:
 /// a caller that keeps naming it would otherwise never sleep again.
@@ -100,7 +100,7 @@ fn decide_one(task: &Task, since: i64, wait_for: WaitFor) -> Decision {
     }
 }
 
-/// A wait that became a task has no jobs; it ends when it is told to.
+/// A wait that became a task has no jobs; it ends on request.
 fn is_idle(task: &Task) -> bool {
     task.status.is_terminal() || (task.kind != TaskKind::Wait && task.is_idle())
 }

@@ -1,4 +1,4 @@
-//! What surrounds one call: who asks, how long it may be held, and where progress goes.
+//! What surrounds one call: its caller, how long it may be held, and where progress goes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

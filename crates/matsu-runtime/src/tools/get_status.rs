@@ -155,7 +155,7 @@ async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<Answer<Wai
 async fn report(cx: &ToolContext, input: &Input, view: &TaskView, reply: &WaitReply) -> Result<Status, ToolError> {
     let task = &view.task;
     let is_full = input.detail != Some(Detail::Summary);
-    // Only who waits, or says what it knows, is told less than everything.
+    // Only a caller that waits, or names what it knows, is sent less than everything.
     let knows = input.since.is_some() || input.wait.unwrap_or(0) > 0;
     let horizon = if knows { cx.runtime.delivered().since(&task.id, view.since) } else { Horizon::default() };
     let seen = ResearchView::read(&cx.runtime, task, &horizon).await?;

@@ -218,7 +218,7 @@ const STARTED: &str = "Task queued; get its result with get_task_status";
 /// The answer to a call that was made before.
 const REPEATED: &str = "This is the task of an earlier call with the same key; nothing new was queued. Get its result with get_task_status";
 
-/// A start tells its client the task as well.
+/// The reply to a start shows the client the task as well.
 fn stage(cx: &ToolContext, task: &Task) {
     if let Some(instance) = &cx.instance {
         cx.runtime.cursors().stage(instance, &task.id, task.revision);
@@ -288,7 +288,7 @@ pub async fn lending<T>(cx: &ToolContext, wait: impl Future<Output = T>) -> T {
             });
             match lent.await {
                 Ok(Some(value)) => value,
-                // The run has ended meanwhile; who asked is answered all the same.
+                // The run has ended meanwhile; the caller is answered all the same.
                 _ => match wait {
                     Some(wait) => wait.await,
                     None => std::future::pending().await,

@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 
 use super::outage::Outage;
 
-/// Makes this process known to the store, however long that takes. `false`: told to shut down before it was.
+/// Makes this process known to the store, however long that takes. `false`: the shutdown came before it was.
 pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {
     let work = async {
         let mut outage = Outage::new("register");

@@ -1,5 +1,5 @@
-//! Looks what running bodies were told: once a second, and soon after a wake-up. Also works off what bodies left to
-//! be mended, and progress that waited for its turn.
+//! Reads the orders to running bodies: once a second, and soon after a wake-up. Also works off what bodies left to be
+//! mended, and progress that waited for its turn.
 
 use matsu_core::change::Topic;
 use matsu_core::limits::{ORDERS_PAUSE, TICK};

@@ -34,7 +34,7 @@ pub async fn open_chat(open_chats: &OpenChats) -> OpenChat {
     open_chats.open(&me(), &[], ChatPlace::Terminal).await.unwrap()
 }
 
-/// Says a line and lets who is meant answer. The transcript must be valid afterwards.
+/// Posts a line and lets the addressed models answer. The transcript must be valid afterwards.
 pub async fn say(open_chat: &OpenChat, line: &str, options: LoopOptions) -> Vec<Answered> {
     let posted = open_chat.post(line).await.unwrap();
     let answered = open_chat.answer(&posted, options, &mut |_: &str, _: &Event| {}).await.unwrap();
@@ -46,7 +46,7 @@ pub fn plain(open_chats: &OpenChats) -> LoopOptions {
     LoopOptions::new(open_chats.clock)
 }
 
-/// Who said what, in order.
+/// Speaker and text of each entry, in order.
 pub async fn spoken(open_chat: &OpenChat) -> Vec<(String, String)> {
     let who = |entry: &Entry| entry.model.clone().unwrap_or_else(|| entry.role.to_string());
     open_chat.entries().await.unwrap().iter().map(|entry| (who(entry), entry.spoken())).collect()

@@ -1,4 +1,4 @@
-//! Bodies that panic, fail, hang, ignore what they are told, or are not there at all.
+//! Bodies that panic, fail, hang, ignore their orders, or are not there at all.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub principal: Principal,
-    /// What the caller's last-told revisions are kept under.
+    /// The key of the revisions that the caller was last sent.
     pub instance: InstanceId,
     pub rights: Arc<Rights>,
 }

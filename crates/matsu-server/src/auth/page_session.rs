@@ -57,7 +57,7 @@ pub fn ended(app: &App, headers: &HeaderMap) -> String {
     set_cookie(app, headers, "", 0)
 }
 
-/// Whether a request tries to come in as a page.
+/// Whether a request tries to sign in as a page.
 #[must_use]
 pub fn is_attempted(headers: &HeaderMap) -> bool {
     headers.contains_key(KEY_HEADER)
@@ -98,7 +98,7 @@ async fn keep_alive(app: &App, token: &Token) {
     }
 }
 
-/// The browser says where a write comes from. Who cannot say so is no page of ours.
+/// The browser names the site that a write comes from. A client that does not is no page of ours.
 fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
     let foreign_site = headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin");
     if foreign_site || !headers.contains_key(header::ORIGIN) {

@@ -47,7 +47,7 @@ async fn shutdown(State(app): State<App>, Json(body): Json<ShutdownBody>) -> Res
     Ok(Json(json!({ "pid": std::process::id(), "runs_ended": ended.len(), "runs_left": left, "runs_over": over })))
 }
 
-/// A code that signs a page in, once. Who may open the socket may open the page.
+/// A code that signs a page in, once. A process that may open the socket may open the page.
 async fn login_code(State(app): State<App>) -> Json<Value> {
     Json(json!({ "code": app.login_codes().make() }))
 }

@@ -1,5 +1,5 @@
-//! Chats with models: who can be asked, what they may run, what a chat is called. The rest of a chat is in `chats.rs`,
-//! which asks here when a chat has models instead of an agent.
+//! Chats with models: which can be asked, what they may run, what a chat is called. The rest of a chat is in
+//! `chats.rs`, which asks here when a chat has models instead of an agent.
 
 mod stream;
 

@@ -1,4 +1,4 @@
-//! Who works on the store, and how much may run at once.
+//! The nodes that work on the store, and how much may run at once.
 
 use axum::Json;
 use axum::extract::State;

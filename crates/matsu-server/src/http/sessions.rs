@@ -1,4 +1,4 @@
-//! Sessions and notifications: who is there, and what people tell them.
+//! Sessions and notifications: which sessions there are, and the notices that people send to them.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};

@@ -13,7 +13,7 @@ use crate::auth::Caller;
 use crate::peer::Peer;
 use crate::problem::Problem;
 
-/// A call over HTTP: what the connection itself says about who calls counts.
+/// A call over HTTP: the connection itself decides which caller it is.
 pub fn context(app: &App, caller: Caller, peer: Peer) -> ToolContext {
     ToolContext {
         caller: app.shutdown().clone(),

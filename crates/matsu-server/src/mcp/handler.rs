@@ -90,7 +90,7 @@ impl McpHandler {
         Self { app, connection: Arc::new(connection), answered: Arc::default() }
     }
 
-    /// Who asks: the connection's own caller, or the one whose token came with this request.
+    /// The caller: the connection's own, or the one whose token came with this request.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         if let Some(refusal) = self.connection.refusal {
             return Err(ErrorData::invalid_request(refusal, None));

@@ -95,7 +95,7 @@ fn id_in(headers: &HeaderMap) -> Option<String> {
     headers.get(ID).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// Around `/mcp`: a session exists for who opened it and for no other caller.
+/// Around `/mcp`: a session exists for the caller that opened it and for no other.
 pub async fn belong(State(sessions): State<Arc<HttpSessions>>, request: Request, next: Next) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().map(|caller| caller.principal.clone()) else {
         return StatusCode::UNAUTHORIZED.into_response();

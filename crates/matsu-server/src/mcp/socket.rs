@@ -81,8 +81,8 @@ where
     Ok(())
 }
 
-/// Who is at the other end: a session or a user, by the token it presents. Without one it sees the tools and can call
-/// none.
+/// The client at the other end: a session or a user, by the token it presents. Without one it sees the tools and can
+/// call none.
 async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connection, String> {
     let mut offer = Offer::parse(&preamble.tools)?;
     let named = Workplace { roots: preamble.roots, cwd: preamble.cwd };
@@ -191,7 +191,7 @@ where
     let (hanging_up, left) = (lines.hanging_up(), lines.ended());
     let begun = tokio::select! {
         begun = handler.serve_with_ct(lines, ends.clone()) => Some(begun),
-        // Also before the client has said who it is.
+        // Also before the client has named itself.
         () = over(call.as_deref()) => None,
         () = app.shutdown().cancelled() => None,
     };

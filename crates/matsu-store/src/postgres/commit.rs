@@ -1,7 +1,7 @@
-//! A commit whose answer is lost. It may have happened or not, and the caller must not be told the wrong thing: a
-//! claim that is believed lost would stay running for ever, and an insertion made again would be doubled. So the
-//! server is asked: whether the transaction is over, by its number, and then whether its mark can be read. The number
-//! alone does not tell, for a server that crashed may give it out again.
+//! A commit whose answer is lost. It may have happened or not, and the caller must not get the wrong answer: a claim
+//! that is believed lost would stay running for ever, and an insertion made again would be doubled. So the server is
+//! asked: whether the transaction is over, by its number, and then whether its mark can be read. The number alone does
+//! not prove it, because a server that crashed may give it out again.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ const NOTICE_PAUSE: Duration = Duration::from_millis(5);
 const RECONNECT_FIRST: Duration = Duration::from_millis(100);
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// Tells other nodes what this one changed.
+/// Notifies other nodes of what this one changed.
 pub struct Notifier {
     line: UnboundedSender<Vec<Topic>>,
     origin: Arc<str>,

@@ -1,4 +1,4 @@
-//! The one connection that writes, and who may use it: the writer's thread, or a caller with something small to write
+//! The one connection that writes. It is used by the writer's thread, or by a caller with something small to write
 //! while no other write is under way. To pass it to the thread and be woken again would take several times as long.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,7 +87,7 @@ impl WriterConnection {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// `None`: another process writes. Who writes in this one is waited for.
+    /// `None`: another process writes. A write in this process is waited for.
     pub fn while_no_other_process_writes<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         self.with(|connection| {
             begin_if_free(connection)?;

@@ -75,7 +75,7 @@ fn open(path: &Path) -> Result<File, StoreError> {
     options.open(path).map_err(|error| cannot(path, &error))
 }
 
-/// Says that this process has the store open. Shared by all who do; exclusive while it is migrated.
+/// Marks that this process has the store open. Shared by all processes that have; exclusive while it is migrated.
 pub struct OpenLock {
     path: PathBuf,
     file: File,
@@ -88,7 +88,7 @@ impl OpenLock {
         Ok(Self { file: open(&path)?, path })
     }
 
-    /// Holds it together with all others who have the store open. Waits for a migration; those are short.
+    /// Holds it together with all other processes that have the store open. Waits for a migration; those are short.
     pub fn share(&self) -> Result<(), StoreError> {
         self.let_go()?;
         self.file.lock_shared().map_err(|error| cannot(&self.path, &error))
@@ -127,7 +127,7 @@ pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Which process holds a lock on this file, as far as the kernel tells.
+/// Which process holds a lock on this file, as far as the kernel shows it.
 fn holder_of(path: &Path) -> String {
     holder_pids(path).first().map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
@@ -212,7 +212,7 @@ impl NodeLocks {
     /// first.
     pub fn is_free(&self, id: &NodeId) -> bool {
         match File::open(self.path(id)) {
-            // Shared: two who look at the same moment must not take each other for the owner.
+            // Shared: two processes that look at the same moment must not take each other for the owner.
             Ok(file) => file.try_lock_shared().is_ok(),
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         }

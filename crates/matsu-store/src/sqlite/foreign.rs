@@ -1,6 +1,6 @@
 //! Noticing what other processes do to the same file.
 //!
-//! SQLite tells a connection that the file moved under it, but only when asked. So it is asked often while another
+//! SQLite shows a connection that another one changed the file, but only when asked. So it is asked often while another
 //! live process has the store open, and not at all while there is none.
 
 use std::sync::atomic::{AtomicI64, Ordering};

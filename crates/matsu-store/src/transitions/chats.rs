@@ -51,7 +51,7 @@ const KNOWN: Sql = Sql::each(
     concat!("SELECT id FROM chats WHERE id = $1 AND ", known_to!("$2", "$3")),
     concat!("SELECT id FROM chats WHERE id = ANY($1) AND ", known_to!("$2", "$3")),
 );
-/// Two who open at the same time: the second finds the first one's.
+/// Two callers that open at the same time: the second finds the first one's.
 const INSERT: Sql = Sql::both(
     "INSERT INTO chats (id, agent_id, project_id, models_json, state, last_seq, acked_seq, handed_seq, \
      last_person_seq, last_reply_seq, connecting_since, last_message_at, created_at) \

@@ -340,7 +340,7 @@ fn is_paused(end: &JobEnd) -> bool {
 }
 
 /// How a job is held: parked for a login, with its task, until it can run alone, until its time, or not at all. (3 is
-/// set by who takes a running job's permit away.)
+/// set by the transition that takes a running job's permit away.)
 fn hold_of(task: Option<&Task>, settled: &Settled, now: Timestamp) -> i64 {
     match (task, settled.run_at) {
         _ if settled.state == JobState::AwaitingAuth => 4,

@@ -1,4 +1,4 @@
-//! Runs that outlive their node: who waits for another node, and its taking over.
+//! Runs that outlive their node: those that wait for another node, and its taking over.
 
 use matsu_core::change::ChangeKind;
 use matsu_core::clock::Timestamp;

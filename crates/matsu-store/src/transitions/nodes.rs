@@ -1,4 +1,4 @@
-//! Nodes: who is there, and the recovery of what a dead one held.
+//! Nodes: which ones there are, and the recovery of what a dead one held.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, NodeId, TaskId};

@@ -23,7 +23,7 @@ const ACKNOWLEDGE_ALL: Sql = Sql::both(
     "UPDATE notifications SET acknowledged_at = $2 WHERE session_id = $1 AND acknowledged_at IS NULL \
      AND voided_at IS NULL",
 );
-/// What the session did, as the job it was: who asks about the task reads it like any other result.
+/// What the session did, as the job it was: a caller that reads the task finds it like any other result.
 const RECORD: Sql = Sql::both(
     "INSERT INTO jobs (id, task_id, kind, priority, slot, state, hold, input_json, output_json, error_code, \
      error_message, queued_at, started_at, finished_at, cause_id, run_at, attempt, failures) \

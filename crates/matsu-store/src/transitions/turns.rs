@@ -1,4 +1,4 @@
-//! Turns of a chat whose agent is started: who calls it, what it is told, what comes of it.
+//! Turns of a chat whose agent is started: what calls it, what it is given, what comes of it.
 //!
 //! The chat's row names the one job that works for it. A transition that changes that holds the chat's lock, and one
 //! that writes for the job checks its fence first, so a job that was given up can neither answer nor call another.

@@ -28,7 +28,7 @@ pub enum Backend {
     postgres,
 }
 
-/// A store of its own, a clock that only moves when told to, and a node.
+/// A store of its own, a clock that only the test moves, and a node.
 pub struct TestStore {
     pub store: Arc<dyn Store>,
     pub node: NodeId,

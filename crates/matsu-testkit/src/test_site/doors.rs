@@ -27,7 +27,7 @@ pub fn members(site: u8, number: usize, headers: &HeaderMap) -> Response {
     (StatusCode::FOUND, [(header::LOCATION, format!("/login?next=/members/{number}"))]).into_response()
 }
 
-/// `/shared/N`: who has the key is sent to an address on another host that works without one.
+/// `/shared/N`: a client with the key is sent to an address on another host that works without one.
 pub fn shared(number: usize, port: u16, headers: &HeaderMap) -> Response {
     if !has_key(headers) {
         return StatusCode::UNAUTHORIZED.into_response();

@@ -1,4 +1,4 @@
-//! How this program was installed, told by where it lies, and so how it is upgraded and removed.
+//! How this program was installed, by the folder it is in, and so how it is upgraded and removed.
 
 use std::path::Path;
 

@@ -62,7 +62,7 @@ async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
     let opened = compose::open_store(config).await?;
     let agents = compose::agents(config);
     let role = Role {
-        // Who runs no jobs is no server: others would leave it a share of the work.
+        // A process that runs no jobs is no server: other nodes would leave it a share of the work.
         node: if lock.is_some() { NodeRole::Serve } else { NodeRole::Command },
         workers: if lock.is_some() { Workers::All } else { Workers::None },
         bodies: compose::bodies(&agents, args.test_jobs),

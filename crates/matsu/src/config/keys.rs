@@ -34,7 +34,7 @@ pub struct Key {
 /// For a text that says nothing.
 const NONE: &str = "none";
 
-/// Who is on this machine needs no other name for it.
+/// A client on this machine needs no other name for it.
 pub const LOOPBACK_NAMES: &str = "localhost,127.0.0.1,::1";
 
 /// Owner and address of the repository are written in one file for all that is released.

@@ -165,7 +165,7 @@ impl Homes {
 }
 
 impl Hooks {
-    /// As Claude Code has them, and those who followed it.
+    /// As Claude Code has them, and the clients that followed it.
     fn usual(file: PathBuf) -> Self {
         Self { file, at_end: "Stop", at_prompt: "UserPromptSubmit", timeout: 10 }
     }

@@ -1,4 +1,4 @@
-//! The daemon as the one who answers in chats with models.
+//! The daemon as the process that answers in chats with models.
 
 use std::sync::Arc;
 

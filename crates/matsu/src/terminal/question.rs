@@ -31,7 +31,7 @@ impl Question {
         }
     }
 
-    /// Who asks what, and what can be answered.
+    /// The agent, its question, and what can be answered.
     pub fn show(&self) {
         let asks = format!("{} asks:", if self.agent.is_empty() { "The task" } else { &self.agent });
         eprintln!("{} {}", style(asks).for_stderr().yellow().bold(), plain(&self.text).trim_end());

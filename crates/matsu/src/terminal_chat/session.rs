@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// What models can call here, by name, and who is away.
+    /// What models can call here, by name, and the servers that are away.
     pub async fn offered(&self) -> matsu_core::ports::tool_source::Offered {
         match self.options(CancellationToken::new()).tools {
             Some(tools) => tools.offer().await,

@@ -23,7 +23,7 @@ pub struct Stage {
     /// In the order in which they are shown.
     speakers: Vec<String>,
     current: usize,
-    /// Who has said everything.
+    /// The models whose answers are complete.
     done: Vec<String>,
     /// What those behind the current speaker have said meanwhile.
     waiting: BTreeMap<String, Vec<Event>>,

@@ -1,4 +1,4 @@
-//! Who is refused at `/mcp`, and how; and that the server is none the worse for it.
+//! Which requests are refused at `/mcp`, and how; and that the server is none the worse for it.
 
 use serde_json::{Value, json};
 

@@ -87,7 +87,7 @@ impl Home {
     pub fn command(&self, args: &[&str]) -> Command {
         let program = self.user.as_ref().map_or(Path::new(env!("CARGO_BIN_EXE_matsu")), |(_, program)| program);
         let mut command = self.of_its_user(program);
-        // Runs see nothing that is not named: the scripts of the tests, what a test tells a run while it works, and a
+        // Runs see nothing that is not named: the scripts of the tests, what a test sends a run while it works, and a
         // Python of the user's own.
         let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
         let pyenv = std::env::var("HOME").unwrap_or_default() + "/.pyenv";
@@ -131,7 +131,7 @@ impl Home {
         daemon
     }
 
-    /// Who serves this directory, and how to reach it.
+    /// The process that serves this directory, and how to reach it.
     pub fn announced(&self) -> Option<(u32, Http)> {
         let server = read(&self.data_dir().join("server.json"))?;
         let server: Value = serde_json::from_str(&server).ok()?;

@@ -65,7 +65,7 @@ fn two_relays_share_one_daemon() {
     for client in [&mut one, &mut other] {
         assert_eq!(client.call("get_task_status", &json!({}))["tasks"][0]["task_id"], task.as_str());
     }
-    // What one has been told, the other has not.
+    // What one has been sent, the other has not.
     assert_eq!(one.call("get_task_status", &json!({ "task_id": task, "timeout": 1 }))["returned_because"], "timeout");
     one.kill();
     assert_eq!(other.call("cancel_task", &json!({ "task_id": task, "mode": "immediate" }))["status"], "cancelled");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::home::{Backend, Home, Ran, run};
 use crate::stores;
 
-/// Value and source of one setting, as `config show` tells them.
+/// Value and source of one setting, as `config show` prints them.
 fn setting(shown: &Value, key: &str) -> (String, String) {
     let row = shown.as_array().unwrap().iter().find(|row| row["key"] == key).expect("a known setting");
     (row["value"].as_str().unwrap().to_owned(), row["from"].as_str().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! The event stream over the real wire: told as it happens, resumed where it broke off, ended with its session.
+//! The event stream over the real wire: sent as it happens, resumed where it broke off, ended with its session.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -55,7 +55,7 @@ impl Wire for OpenAiChat {
         if !request.tools.is_empty() {
             body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
         }
-        // OpenAI renamed the field; those who imitate it mostly know the old name.
+        // OpenAI renamed the field; services that imitate it mostly know the old name.
         let bound = if config.base_url.is_none() { "max_completion_tokens" } else { "max_tokens" };
         put(&mut body, bound, config.output_tokens.map(|tokens| json!(tokens)));
         put(&mut body, "reasoning_effort", config.effort.as_ref().map(|effort| json!(effort)));

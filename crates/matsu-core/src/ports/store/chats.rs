@@ -44,7 +44,7 @@ pub trait ChatStore {
     /// A call is lost: what it was to hand out does not count as given.
     async fn take_back_messages(&self, session: &SessionId, handed_to: &str) -> Result<(), StoreError>;
 
-    /// The chat is over, and its session is told so. Repeating it changes nothing.
+    /// The chat is over, and its session gets to know it. Repeating it changes nothing.
     async fn end_chat(&self, id: &ChatId, now: Timestamp) -> Result<Chat, StoreError>;
 
     /// Chats whose agent was called before `called_before` and has not connected get a system message, once. Returns

@@ -1,4 +1,4 @@
-//! Who there is: projects and agents.
+//! The directory: projects and agents.
 
 use async_trait::async_trait;
 

@@ -26,8 +26,8 @@ pub trait JobStore {
     /// Whether there is a job that must run alone, whose time has come and which `claim` could take.
     async fn is_lone_job_waiting(&self, claim: &Claim, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Starts the first job that must run alone; no other claim takes one. Who asks runs nothing that it could take
-    /// along, and starts nothing beside it.
+    /// Starts the first job that must run alone; no other claim takes one. The node that asks runs nothing that it
+    /// could take along, and starts nothing beside it.
     async fn claim_alone(&self, claim: &Claim, now: Timestamp) -> Result<Option<Job>, StoreError>;
 
     /// Writes progress or a checkpoint under the fence.
@@ -63,7 +63,7 @@ pub struct Enqueue {
     /// `None`: system jobs.
     pub task_id: Option<TaskId>,
     pub jobs: Vec<NewJob>,
-    /// If this principal paused the task, it resumes: who hands over work wants it done.
+    /// If this principal paused the task, it resumes: a caller that hands over work wants it done.
     pub resume_for: Option<Principal>,
     pub now: Timestamp,
 }

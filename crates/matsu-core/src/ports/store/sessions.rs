@@ -33,7 +33,8 @@ pub trait SessionStore {
         now: Timestamp,
     ) -> Result<SessionView, StoreError>;
 
-    /// Ends a session, or has it told that it is over. Only ever goes forward; the first reason stands.
+    /// Ends a session, or marks it as ending, which its agent then reads. Only ever goes forward; the first reason
+    /// stands.
     async fn end_session(&self, request: EndSession) -> Result<Session, StoreError>;
 
     /// The agent reports how its task went; the session ends. A task that has ended, is held back or was given to
@@ -103,7 +104,7 @@ pub enum WantedFor {
 #[derive(Clone, Debug)]
 pub struct EndSession {
     pub id: SessionId,
-    /// `Ending`: the agent is told at its next look. `Ended`: it knows, or never will.
+    /// `Ending`: the agent gets it at its next look. `Ended`: it knows, or never will.
     pub to: SessionState,
     pub reason: EndReason,
     pub now: Timestamp,

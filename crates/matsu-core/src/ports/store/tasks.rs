@@ -32,8 +32,8 @@ pub trait TaskStore {
     /// it through their orders. Repeating it changes nothing.
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError>;
 
-    /// Gives a task to another agent, or to none. The session that worked on it is interrupted in the same
-    /// transaction. Giving it to who has it changes nothing; an ended or running task of Matsu's own is `Closed`.
+    /// Gives a task to another agent, or to none. The session that worked on it is interrupted in the same transaction.
+    /// Giving it to the agent that has it changes nothing; an ended or running task of Matsu's own is `Closed`.
     async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError>;
 
     /// Asks a task to stop. Idempotent: a later, harder mode replaces a softer one, never the reverse. Queued and
@@ -99,7 +99,7 @@ pub struct SetStatus {
     pub now: Timestamp,
 }
 
-/// What a task can be told.
+/// The orders that a task can be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steer {
     Pause,

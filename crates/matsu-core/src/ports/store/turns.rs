@@ -76,7 +76,7 @@ pub enum Conversation {
     BeginsAnew,
 }
 
-/// What a job that is called for a chat is told.
+/// The input of a job that is called for a chat.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ChatCall {
     pub chat_id: ChatId,

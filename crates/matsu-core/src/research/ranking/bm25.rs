@@ -5,7 +5,7 @@ use super::words::{Form, Terms};
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// What the question's terms tell among these texts: the rarer, the more.
+/// The weight of the question's terms among these texts: the rarer, the greater.
 pub struct Statistics {
     form: Form,
     length_mean: f64,

@@ -55,7 +55,7 @@ pub fn of(text: &str) -> Algorithm {
 /// Stems words as the language of a text has them.
 pub struct Stems(Stemmer);
 
-/// Characters of a text by which its language is told.
+/// Characters of a text by which its language is detected.
 const SAMPLE_CHARS: usize = 4_000;
 
 impl Stems {

@@ -29,13 +29,13 @@ pub struct LiveChat {
     /// How often it became free again.
     pub rounds: u64,
     pub cancel: CancellationToken,
-    /// The answers under way, one for each who was asked.
+    /// The answers under way, one for each model that was asked.
     pub sketches: Vec<Sketch>,
     /// The line they answer.
     pub posted_seq: i64,
     /// What no model said: errors and notices, until the next line.
     pub notices: Vec<String>,
-    /// Who has answered the last line.
+    /// The models that have answered the last line.
     pub spoken: Vec<Spoken>,
     pub outputs: Arc<KeptOutputs>,
     pub approvals: Arc<Approvals>,

@@ -16,7 +16,7 @@ pub struct View {
     /// Up to here nothing changes any more.
     pub settled_seq: i64,
     pub notices: Vec<String>,
-    /// Who has answered the last line, and how that ended; as far as this process did it.
+    /// The models that have answered the last line, and how that ended; as far as this process did it.
     pub spoken: Vec<Spoken>,
     pub answering: bool,
 }

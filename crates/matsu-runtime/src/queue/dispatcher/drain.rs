@@ -1,6 +1,6 @@
-//! The end of a dispatcher: bodies are told, then made to end, and every end is settled while there is time.
+//! The end of a dispatcher: bodies are ordered to end, then dropped, and every end is settled while there is time.
 //!
-//! A store that hangs must not hold the process: each step here has its moment, whatever the store does.
+//! A store that hangs must not hold up the process: each step here has its time limit, whatever the store does.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::Dispatcher;
 
 /// What was said to the store before the shutdown may still be answered for this long.
 const STEP_MAX: Duration = Duration::from_millis(1_000);
-/// From the beginning of the drain: bodies that have not ended are told to abort, are dropped, are given up.
+/// From the beginning of the drain: bodies that have not ended are ordered to abort, are dropped, are given up.
 const ABORT_AFTER: Duration = Duration::from_millis(1_500);
 const KILL_AFTER: Duration = Duration::from_millis(4_500);
 const DRAIN_MAX: Duration = Duration::from_millis(5_000);

@@ -1,4 +1,4 @@
-//! The table of the wait: what is seen, what was told, what is waited for, what comes of it.
+//! The table of the wait: what is seen, what was sent, what is waited for, what comes of it.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;

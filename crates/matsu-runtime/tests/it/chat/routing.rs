@@ -1,4 +1,4 @@
-//! Who is called, and what they are shown.
+//! Which models are called, and what they are shown.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! From changes to rows: each changed thing is read once and told as a whole.
+//! From changes to rows: each changed thing is read once and sent as a whole.
 
 use std::collections::BTreeMap;
 

@@ -125,7 +125,7 @@ impl Stream {
             let rows = rows::of(&self.app, &self.open, &batch.changes).await?;
             self.cursor = Cursor { change: batch.cursor, at };
             let mut events: Vec<Event> = rows.iter().map(|(name, body)| event(name, &json!(body))).collect();
-            // Only the last one moves the reader on: who breaks off in between is told all of them again.
+            // Only the last one moves the reader on: a client that breaks off in between is sent all of them again.
             if let Some(last) = events.pop() {
                 events.push(last.id(self.cursor.to_string()));
             }

@@ -150,9 +150,9 @@ struct Reader {
     elsewhere: Subscription,
     /// What the reader has and keeps.
     settled: i64,
-    /// When it may be told again; absent before the first time. It lags behind by at most [`AT_ONCE`] pauses.
+    /// When it may be sent again; absent before the first time. It lags behind by at most [`AT_ONCE`] pauses.
     sent_at: Option<Instant>,
-    /// What was told last.
+    /// What was sent last.
     sent: String,
     /// Whether an answer was under way then.
     answering: bool,
@@ -171,7 +171,7 @@ impl Reader {
                     () = clock.sleep(STREAM_PING_EVERY) => return Some((Ok(Event::default().event("ping").data("{}")), self)),
                 }
                 // Whatever ends a silence goes out at once, and so do the first words of an answer; when they come
-                // closely for longer, they are told together.
+                // closely for longer, they are sent together.
                 if self.answering {
                     clock.sleep_until(sent_at).await;
                 }

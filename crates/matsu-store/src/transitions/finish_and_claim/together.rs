@@ -134,7 +134,7 @@ async fn settle_and_pick(
     Ok(Answers { settled, reserved, permits, picked })
 }
 
-/// Whether each plan was written, in order. Who says the same end twice is refused the second time, and an old lease
+/// Whether each plan was written, in order. An end that is reported twice is refused the second time, and an old lease
 /// beside a live one of the same job every time.
 fn written(settled: &[Row], plans: &[Option<Plan<'_>>]) -> Result<Vec<bool>, StoreError> {
     let mut written =

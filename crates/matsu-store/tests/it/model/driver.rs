@@ -190,7 +190,7 @@ impl Driver {
         let expected: Vec<JobId> = started.iter().map(|at| self.world.jobs[*at].id.clone()).collect();
         same("claimed", crate::harness::ids(&outcome.claimed), expected)?;
         if claim.jobs_max == 0 {
-            // Who wants nothing has nothing to look for again.
+            // A claim that wants nothing has nothing to look for again.
             return Ok(());
         }
         let contested = (wanted > 0 && started.is_empty()).then(|| now.plus(Duration::from_millis(100)));

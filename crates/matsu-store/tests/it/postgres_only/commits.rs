@@ -1,4 +1,4 @@
-//! Commits whose answer is lost: the caller is told what really happened.
+//! Commits whose answer is lost: the caller gets to know what really happened.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use matsu_core::task::{StopMode, StopReason, TaskKind};
 use super::server::connect;
 use crate::harness::{TestStore, postgres_url};
 
-/// Listens on `t` until it is told of `topic`, or of something.
+/// Listens on `t` until it is notified of `topic`, or of an unknown change.
 async fn woken_on(t: &TestStore, topic: &Topic) {
     let listening = async {
         loop {

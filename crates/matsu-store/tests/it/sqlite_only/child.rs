@@ -1,4 +1,4 @@
-//! Another process: this test program once more, told by its environment what to do.
+//! Another process: this test program once more; its environment names what to do.
 #![allow(clippy::disallowed_methods, reason = "tests start the process that they kill")]
 
 use std::path::Path;

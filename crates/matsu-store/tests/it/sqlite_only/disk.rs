@@ -44,7 +44,7 @@ pub async fn on_a_small_disk(path: &Path) {
     };
     let mut stored = 0;
     let refused = loop {
-        // Together, so that they share a commit: all of the group are told, or none.
+        // Together, so that they share a commit: all of the group are confirmed, or none.
         let answers = join_all((0..8).map(|_| test.try_enqueue(&task.id, vec![big(100_000)]))).await;
         stored += answers.iter().filter(|answer| answer.is_ok()).count();
         let refused: Vec<StoreError> = answers.into_iter().filter_map(Result::err).collect();

@@ -18,7 +18,7 @@ use crate::compose::VERSION;
 
 const PROTOCOL: &str = "2026-07-28";
 
-/// What the model is told after its tool call. `None`: nothing.
+/// What the model is given after its tool call. `None`: nothing.
 pub async fn after_tool(socket: &Path) -> Result<Option<Value>> {
     let reply = call(socket, json!({ "mark_as_read": true })).await?;
     let notifications = reply["notifications"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The five command lines: how each is told where its model is, how its user is logged in, and what its shell is called.
+//! The five command lines: how each is configured for its model, how its user is logged in, and what its shell is
+//! called.
 
 use std::path::Path;
 

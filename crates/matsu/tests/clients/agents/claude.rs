@@ -16,7 +16,7 @@ use crate::http::Http;
 
 /// A start of the program, and a turn of its model, on a busy machine.
 const SOON: Duration = Duration::from_secs(90);
-/// Five of the client's own intervals: who polls on does it within this.
+/// Five of the client's own intervals: a client that polls on does it within this.
 const FIVE_POLLS: Duration = Duration::from_secs(5);
 const NOTICE: &str = "<task-notification>";
 

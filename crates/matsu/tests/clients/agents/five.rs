@@ -244,7 +244,7 @@ fn a_tool_of_ours_is_called_from_inside_a_run() {
         });
         let task = bed.start(json!({ "message": "call back" }));
         bed.completes(&task, "called back");
-        // It was told what only the run's own session is told.
+        // It received what only the run's own session receives.
         let received = received.lock().unwrap();
         assert!(received.iter().any(|result| result.contains(&task)), "{}: {received:?}", case.name);
     });

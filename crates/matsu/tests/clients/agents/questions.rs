@@ -10,7 +10,7 @@ use crate::home::until;
 
 const COMMAND: &str = "python3 -c 'print(6 * 7)' && touch made.txt";
 
-/// Asks its question, is answered, and has ended when this returns: what its model was told of the command.
+/// Asks its question, is answered, and has ended when this returns: what its model received about the command.
 fn asked(bed: &Bed, answer: Value) -> String {
     let task = bed.start(json!({ "message": "run it", "mode": "workspace-write" }));
     let question = until("it asks", Duration::from_secs(60), || {

@@ -67,7 +67,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The terminal goes away with its maker, and whatever runs in it is told so.
+        // The terminal goes away with its maker, and whatever runs in it gets a signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {

@@ -1,4 +1,5 @@
-//! Who a run is and how it ended: neither can be forged from inside, and nothing of it is left when it is over.
+//! The identity of a run and how it ended: neither can be forged from inside, and nothing of it is left when it is
+//! over.
 
 use serde_json::{Value, json};
 
@@ -128,7 +129,7 @@ fn a_run_cannot_start_a_less_confined_one() {
         let said = child[0].to_string();
         assert_eq!(child[0]["confinement"], yard.level, "{}: {said}", yard.show());
         assert!(!said.contains(&yard.token()) && !said.contains(super::SECRET), "{}: {said}", yard.show());
-        // A daemon of its own, told to confine nothing, is as confined as the run.
+        // A daemon of its own, configured to confine nothing, is as confined as the run.
         let own = format!(
             "MATSU_AGENTS_CONFINE=open MATSU_SERVER_PORT=off timeout 20 $MATSU --data-dir $TMPDIR/own run script \
              'cat {0}/token {1}/.ssh/*' --mode full 2>&1; true",

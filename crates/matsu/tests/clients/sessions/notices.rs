@@ -156,7 +156,7 @@ fn messages_to_a_busy_agent_are_one_notification_that_it_can_use() {
     assert_eq!(agent.call("send_message", json!({ "content": "Feet it is." })).body["seq"], 3);
 }
 
-/// Everything that agents were told happened this many days earlier.
+/// Everything that agents were sent happened this many days earlier.
 fn let_days_pass(stage: &Stage, days: i64) {
     let store = rusqlite::Connection::open(stage.home.data_dir().join("matsu.db")).unwrap();
     store.busy_timeout(Duration::from_secs(20)).unwrap();

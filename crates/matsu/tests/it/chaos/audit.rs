@@ -1,4 +1,4 @@
-//! After the storm: what the store holds against what the clients were told.
+//! After the storm: what the store holds against the answers that the clients got.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

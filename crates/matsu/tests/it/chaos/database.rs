@@ -98,7 +98,7 @@ fn a_pool_without_a_free_connection_costs_time_and_nothing_else() {
         std::thread::sleep(Duration::from_millis(500 + dice.below(1_500)));
         let store = home.store.clone();
         let starving = std::thread::spawn(move || stores::ask_postgres(&store, STARVE).unwrap());
-        // More callers than connections; each is told in clear words that it is not now.
+        // More callers than connections; each gets a clear error that it is not possible now.
         std::thread::sleep(Duration::from_millis(300));
         let callers: Vec<_> = (0..40)
             .map(|_| {

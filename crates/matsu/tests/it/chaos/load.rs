@@ -1,4 +1,4 @@
-//! A steady load of tasks from several clients at once, and the book in which each of them notes what it was told.
+//! A steady load of tasks from several clients at once, and the book in which each of them notes the answers it got.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -16,7 +16,7 @@ struct Stage {
     tasks: Arc<Mutex<Vec<String>>>,
 }
 
-/// Asked to stop them, the model cancels every task it was told of, in one round.
+/// Asked to stop them, the model cancels every task it knows of, in one round.
 fn stage(wire: &str, path: &str) -> Stage {
     let tasks: Arc<Mutex<Vec<String>>> = Arc::default();
     let known = Arc::clone(&tasks);
