@@ -1,4 +1,4 @@
-//! Who is calling. A handle belongs to the principal that made it; to any other it does not exist.
+//! The caller of a request. A handle belongs to the principal that made it; to any other it does not exist.
 
 use std::fmt;
 

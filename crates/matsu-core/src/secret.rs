@@ -27,7 +27,7 @@ pub fn code() -> String {
     hex(&bytes)
 }
 
-/// A secret on its way to whom it is for. Never printed.
+/// A secret on its way to its owner. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Arc<str>);
 

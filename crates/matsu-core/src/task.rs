@@ -157,7 +157,7 @@ impl Task {
         self.status == TaskStatus::Completed && self.ends_when_done()
     }
 
-    /// No job of ours does the work: an agent that comes by itself does, and says how it went.
+    /// No job of ours does the work: an agent that connects by itself does, and reports how it went.
     #[must_use]
     pub fn is_carried_by_session(&self) -> bool {
         self.kind == TaskKind::Agent && self.counts.total() == 0 && self.assignee.is_some()

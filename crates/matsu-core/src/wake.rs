@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_listens_on_everything_hears_any_topic() {
+    async fn a_subscriber_to_everything_is_woken_by_any_topic() {
         let hub = Hub::new();
         let subscription = hub.subscribe(&[Topic::everything()]);
         hub.publish([&topic("b")]);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clash_is_resolved_for_all_who_clash() {
+    fn a_clash_is_resolved_for_all_tools_in_it() {
         let tools = [("a", "read"), ("b", "read"), ("b", "write"), ("c", "use_agent"), ("d", "get.it now")];
         let names = assign(&tools, &["use_agent".to_owned()]);
         assert_eq!(names, ["a__read", "b__read", "write", "c__use_agent", "get_it_now"]);

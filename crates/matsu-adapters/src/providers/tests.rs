@@ -236,7 +236,7 @@ async fn silence_before_and_within_an_answer_is_bounded() {
 }
 
 #[tokio::test]
-async fn dropping_a_stream_hangs_up() {
+async fn dropping_a_stream_closes_the_connection() {
     for wire in WIRES {
         let server = ModelServer::start(Script::new().always(Reply::Hang("well".into()))).unwrap();
         let mut stream = open(config(wire.name(), &server)).begin(request(hello())).await.unwrap();

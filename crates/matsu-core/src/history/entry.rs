@@ -8,7 +8,7 @@ use crate::id::EntryId;
 use crate::words::words;
 
 words! {
-    /// Who an entry is from.
+    /// The author of an entry.
     pub enum Role {
         /// Only as the first entry.
         System = "system",

@@ -94,7 +94,7 @@ fn two_sleepers_and_a_writer_all_come_to_their_end() {
 }
 
 #[test]
-fn who_is_woken_without_knowing_why_reads_and_sleeps_again() {
+fn a_subscriber_woken_without_a_change_reads_and_sleeps_again() {
     every_order(|| {
         let world = World::new();
         let (sleeper, publisher) = (world.clone(), world.clone());

@@ -38,7 +38,7 @@ async fn a_graceful_stop_keeps_the_result_of_what_ends_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_stop_outlives_the_caller_who_asked_for_it() {
+async fn a_graceful_stop_outlives_the_caller_that_asked_for_it() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let service = runtime.start();

@@ -218,7 +218,7 @@ async fn a_first_wait_waits_and_a_lost_reply_is_sent_again_where_since_says_so()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_and_a_caller_who_leaves_end_the_wait() {
+async fn an_interrupt_and_a_caller_that_leaves_end_the_wait() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 1)]).await.id;

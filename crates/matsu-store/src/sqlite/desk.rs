@@ -67,7 +67,7 @@ impl WriteGate {
         QueueSlot { gate: self }
     }
 
-    /// The thread has committed what this many stood in line for.
+    /// The thread has committed this many queued operations.
     pub fn leave_line(&self, count: usize) {
         self.in_line.fetch_sub(count, Ordering::AcqRel);
         self.log.look();

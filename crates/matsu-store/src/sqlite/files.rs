@@ -12,7 +12,7 @@ use matsu_core::ports::store::StoreError;
 
 use crate::sql::internal;
 
-/// How long a migration waits for other processes to let go.
+/// How long a migration waits for other processes to close the store.
 pub const ALONE_TRIES: u32 = 60;
 pub const ALONE_PAUSE: Duration = Duration::from_millis(50);
 

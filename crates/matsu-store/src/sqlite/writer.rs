@@ -48,7 +48,7 @@ impl Writer {
         Ok(Self { line: Some(line), gate, ended: Mutex::new(ended) })
     }
 
-    /// Runs a transition. Once it stands in line it happens, also if the caller goes away.
+    /// Runs a transition. Once it is queued it happens, also if the caller goes away.
     pub async fn write<T: Transition>(&self, transition: T) -> Result<T::Output, StoreError> {
         if transition.is_quick()
             && let Some(outcome) = self.gate.write_at_once(&transition)

@@ -133,7 +133,7 @@ impl Transition for Record {
     }
 }
 
-/// Who writes, for whom, when.
+/// The lease, the task, the owner and the time of a write.
 struct By<'a> {
     lease: &'a Lease,
     task_id: &'a TaskId,

@@ -202,7 +202,7 @@ impl TestStore {
         self.new_agent_of(id, None).await;
     }
 
-    /// One that is started by this definition, or comes by itself.
+    /// One that is started by this definition, or connects by itself.
     pub async fn new_agent_of(&self, id: &str, definition: Option<&str>) {
         let agent = NewAgent {
             id: AgentId::from_text(id),
@@ -304,7 +304,7 @@ impl TestStore {
         self.store.begin_session(session).await
     }
 
-    /// A task for an agent that comes by itself.
+    /// A task for an agent that connects by itself.
     pub async fn task_for(&self, agent: &str) -> Task {
         let mut task = self.new_task(TaskKind::Agent);
         task.assignee = Some(agent.to_owned());

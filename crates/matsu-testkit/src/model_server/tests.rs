@@ -120,7 +120,7 @@ fn text_and_tool_calls_arrive_whole_in_every_format() {
 }
 
 #[test]
-fn who_does_not_stream_gets_the_same_in_one() {
+fn a_client_that_does_not_stream_gets_the_same_in_one_answer() {
     for mut case in cases() {
         let server = ModelServer::start(Script::new().then(Reply::text(LONG))).unwrap();
         case.body["stream"] = json!(false);

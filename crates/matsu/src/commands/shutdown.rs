@@ -58,7 +58,7 @@ pub async fn end(cx: &Context, runs: bool) -> Result<Value> {
     Ok(said)
 }
 
-/// Waits until the daemon has let go of its store.
+/// Waits until the daemon has closed its store.
 async fn ended(cx: &Context) -> Result<()> {
     let (clock, lock) = (Clock::system(), cx.config.paths.serve_lock(cx.config.store_url()));
     let deadline = clock.instant() + END_MAX;

@@ -1,4 +1,4 @@
-//! `matsu user`: who else may have tokens, and in which folders their agents may work.
+//! `matsu user`: which other users may have tokens, and in which folders their agents may work.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

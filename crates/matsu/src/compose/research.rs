@@ -49,7 +49,7 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     Ok(kit.with_cookies(vault).with_settings(research))
 }
 
-/// Who puts claims into words and who judges them: a model, if one is named for it.
+/// What makes claims and what judges them: a model, if one is named for it.
 fn claims_and_judge(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker>, Arc<dyn Judge>)> {
     let Some(name) = config.research_model() else {
         return Ok((Arc::new(extractive(config)?), Arc::new(EmbeddedJudge)));

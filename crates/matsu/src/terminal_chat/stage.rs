@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_speak_at_once_are_shown_one_after_the_other() {
+    fn models_that_answer_at_once_are_shown_one_after_the_other() {
         let text = |text: &str| Event::Text(text.to_owned());
         let mut stage = Stage::new(&["a".to_owned(), "b".to_owned()], vec![]);
         let mut out = Vec::new();

@@ -55,7 +55,7 @@ impl Client {
         self
     }
 
-    /// One that has shaken hands as clients did before 2026-07-28.
+    /// One that has made the handshake of clients before 2026-07-28.
     pub fn legacy(home: &Home, args: &[&str]) -> Self {
         Self::shaken(home.command(&[&["mcp", "--tools", "all", "--test-jobs"], args].concat()))
     }

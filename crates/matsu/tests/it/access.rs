@@ -1,5 +1,4 @@
-//! Who may do what: the socket asks for a token, roles and folders bound other users, and what a token had open ends
-//! with it.
+//! Rights: the socket asks for a token, roles and folders bound other users, and what a token had open ends with it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! Documents that are made to break who reads them: each is an error of its own page within its time. The daemon lives
-//! on, the search ends with what the other documents say, and a restart is as good as new.
+//! Documents that are made to break their readers: each is an error of its own page within its time. The daemon keeps
+//! running, the search ends with what the other documents say, and a restart finds nothing broken.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -117,7 +117,7 @@ fn slots_are_counted_however_many_jobs_run() {
 
 /// A client's own server beside the daemon: it has the store open and runs nothing.
 #[test]
-fn a_server_without_workers_is_not_counted_among_those_who_work() {
+fn a_server_without_workers_is_not_counted_among_the_nodes_that_work() {
     let home = Home::sqlite();
     let daemon = home.serve();
     let mut command = home.command(&["mcp", "--no-daemon"]);

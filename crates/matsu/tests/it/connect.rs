@@ -139,7 +139,7 @@ fn nothing_is_done_unasked() {
 }
 
 #[test]
-fn a_hook_speaks_only_when_there_is_news() {
+fn a_hook_prints_only_when_there_is_news() {
     let home = Home::sqlite();
     let quiet = hook(&home, "stop", "{}");
     assert_eq!((quiet.0, quiet.1.as_str()), (0, ""), "no daemon, no news");

@@ -134,7 +134,7 @@ fn a_full_disk_is_a_clear_answer_and_no_end() {
     let home = Home::sqlite();
     let mut command = std::process::Command::new("sh");
     let serve = home.command(&["serve", "--test-jobs", "--port", "0"]);
-    // Who ignores this signal gets an error from the write instead.
+    // A process that ignores this signal gets an error from the write instead.
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());
     command.env("HOME", home.path(""));
     let daemon = crate::home::Daemon::announced(home.start_command(command), &home.data_dir());

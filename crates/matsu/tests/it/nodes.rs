@@ -61,7 +61,7 @@ fn three_nodes_share_the_work_and_one_limit() {
 fn a_wait_on_one_node_wakes_when_another_has_finished() {
     let home = Home::new(Backend::Postgres).with_variable("MATSU_SLOTS_AGENT_CLI", "3");
     let daemon = home.serve();
-    // The serving node has its share of the slot, and leaves the rest to the others, who have nothing.
+    // The serving node has its share of the slot, and leaves the rest to the others, which have nothing.
     let busy = daemon.api.submit(vec![sleep(60_000)]);
     daemon.api.job_becomes(&busy, "running", SOON);
     let _workers = [0, 1].map(|_| home.work());

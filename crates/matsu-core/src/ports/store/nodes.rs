@@ -16,7 +16,7 @@ pub trait NodeStore {
     /// than it allows, on whatever node.
     async fn register_node(&self, node: NewNode) -> Result<(), StoreError>;
 
-    /// Says that the node still lives. A no-op where a lock proves it.
+    /// Reports that the node is still alive. A no-op where a lock proves it.
     async fn beat(&self, id: &NodeId) -> Result<(), StoreError>;
 
     /// Oldest first.

@@ -28,8 +28,8 @@ pub trait TaskStore {
     /// How many tasks of this owner have not ended, counted up to `max`.
     async fn unfinished_tasks(&self, owner: &Principal, max: u32) -> Result<u32, StoreError>;
 
-    /// Pause, block, resume. Queued jobs are held back or let go in the same transaction; running ones learn of
-    /// it through their orders. Repeating it changes nothing.
+    /// Pause, block, resume. Queued jobs are held back or released in the same transaction; running ones learn of it
+    /// through their orders. Repeating it changes nothing.
     async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError>;
 
     /// Gives a task to another agent, or to none. The session that worked on it is interrupted in the same transaction.

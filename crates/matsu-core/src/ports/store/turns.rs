@@ -32,7 +32,8 @@ pub trait TurnStore {
     /// What the job that works for this chat asks at the moment.
     async fn question_in(&self, chat: &ChatId) -> Result<Option<(JobId, Question)>, StoreError>;
 
-    /// Lets go of chats whose job has ended without a word, with a line that says why: `line` with `{}` for the reason.
+    /// Releases chats whose job has ended without an answer, with a line that says why: `line` with `{}` for the
+    /// reason.
     async fn release_chats(&self, line: &str, now: Timestamp) -> Result<Vec<ChatId>, StoreError>;
 }
 

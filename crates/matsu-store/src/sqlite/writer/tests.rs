@@ -193,7 +193,7 @@ async fn a_quick_write_runs_at_once_unless_another_write_is_under_way() {
     assert!(writer.write(quick("c")).now_or_never().is_none(), "no operation overtakes the queue");
     other.execute_batch("ROLLBACK").unwrap();
     waiting.await.unwrap();
-    // Given up by its caller, but it stood in line.
+    // Given up by its caller, but it was queued.
     assert_eq!(turns(&other), 3);
     assert!(writer.write(quick("d")).now_or_never().is_some_and(|done| done.is_ok()), "the line is empty again");
 }

@@ -1,4 +1,4 @@
-//! What the model makes of a call: the answer it expects, and the world afterwards.
+//! What the model makes of a call: the answer it expects, and the state afterwards.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;

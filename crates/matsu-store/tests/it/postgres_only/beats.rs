@@ -37,7 +37,7 @@ async fn a_node_that_beats_every_tenth_tick_lives() {
 }
 
 #[tokio::test]
-async fn who_claims_after_being_reaped_is_found_dead_once_more() {
+async fn a_node_that_claims_after_being_reaped_is_found_dead_once_more() {
     let t = TestStore::open(Backend::postgres).await;
     let zombie = t.second_node().await;
     let task = t.research().await;
@@ -52,7 +52,7 @@ async fn who_claims_after_being_reaped_is_found_dead_once_more() {
 
 /// What it holds has no permit any more by which it could be found.
 #[tokio::test]
-async fn who_claims_after_being_reaped_is_found_by_what_waits_too() {
+async fn a_node_that_claims_after_being_reaped_is_found_by_waiting_jobs_too() {
     let t = TestStore::open(Backend::postgres).await;
     let (lender, parker) = (t.second_node().await, t.second_node().await);
     let task = t.research().await;

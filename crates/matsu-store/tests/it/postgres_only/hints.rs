@@ -25,7 +25,7 @@ async fn woken_on(t: &TestStore, topic: &Topic) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_node_hears_of_anothers_commit_within_a_second_and_not_of_its_own() {
+async fn a_node_is_notified_of_anothers_commit_within_a_second_and_not_of_its_own() {
     let url = postgres_url();
     let (a, b) = (TestStore::open_at(&url).await, TestStore::open_at(&url).await);
     assert_eq!(b.store.foreign_change().await, ForeignChange::Unknown, "the first hint says that listening began");

@@ -20,7 +20,7 @@ async fn a_newer_schema_is_refused_with_both_numbers() {
 }
 
 #[tokio::test]
-async fn a_migration_waits_for_others_and_then_names_who_has_the_store_open() {
+async fn a_migration_waits_and_then_names_the_process_that_has_the_store_open() {
     let (_folder, path) = fresh();
     let holder = TestStore::open_at(&url(&path)).await;
     plain(&path).pragma_update(None, "user_version", 0).unwrap();
@@ -32,7 +32,7 @@ async fn a_migration_waits_for_others_and_then_names_who_has_the_store_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_who_open_a_new_store_at_once_all_get_it() {
+async fn many_callers_that_open_a_new_store_at_once_all_get_it() {
     for _ in 0..5 {
         let (_folder, path) = fresh();
         let address = url(&path);

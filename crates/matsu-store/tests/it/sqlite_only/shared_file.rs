@@ -82,7 +82,7 @@ async fn a_lock_proves_life_and_its_end_proves_death() {
 }
 
 #[tokio::test]
-async fn who_claims_after_being_reaped_is_found_dead_once_more() {
+async fn a_node_that_claims_after_being_reaped_is_found_dead_once_more() {
     let (_folder, path) = fresh();
     let (a, b) = two_stores(&path).await;
     let task = a.research().await;

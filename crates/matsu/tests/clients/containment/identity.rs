@@ -155,7 +155,7 @@ pub fn at_socket(socket: &std::path::Path, token: &str, path: &str) -> String {
 #[test]
 fn a_token_opens_nothing_after_its_run() {
     at_every_level(|yard| {
-        // A process that hides from the run's end and calls when it is over, and the token itself in other hands.
+        // A process that survives the run's end and calls when it is over, and the token itself in another process.
         let late = way_back("get_task_status '{}'");
         let nap = format!("8{}.{}", std::process::id(), u8::from(yard.is_root) + 2 * u8::from(yard.is_sealed()));
         let script = format!(

@@ -1,4 +1,4 @@
-//! Chat: what may be said, what is delivered, who is there.
+//! Chat: which messages are accepted, what is delivered, which sessions are connected.
 
 use std::time::Duration;
 

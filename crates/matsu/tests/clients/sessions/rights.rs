@@ -70,7 +70,7 @@ fn a_session_token_opens_mcp_and_nothing_else() {
     for (method, path) in [("GET", "/api/v1/tasks"), ("GET", "/api/v1/sessions"), ("POST", "/api/v1/tools/logout")] {
         assert_eq!(stage.http().send(method, path, &headers, b"{}").status, 403, "{path}");
     }
-    // As the bearer, or in the request's metadata, it says who calls; no argument is needed.
+    // As the bearer, or in the request's metadata, it identifies the caller; no argument is needed.
     let body = modern("tools/call", json!({ "name": "get_next_action", "arguments": { "timeout_seconds": 0 } }));
     let mut lines: Vec<(String, String)> = headers_for(&body);
     lines.push(("Accept".to_owned(), "application/json, text/event-stream".to_owned()));
@@ -125,7 +125,7 @@ fn a_wrong_passkey_and_an_unknown_agent_are_refused_alike() {
 }
 
 #[test]
-fn a_session_can_be_named_by_who_began_it() {
+fn a_session_can_be_named_by_the_principal_that_began_it() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
     let session = text(&stage.sessions("active")[0]["session_id"]);

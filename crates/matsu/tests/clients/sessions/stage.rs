@@ -115,7 +115,7 @@ impl Stage {
         self.good("POST", &format!("/chats/{chat}/messages"), &json!({ "content": content }))["seq"].as_i64().unwrap()
     }
 
-    /// What was said so far: who, and what.
+    /// The messages so far: sender and content.
     pub fn said(&self, chat: &str) -> Vec<(String, String)> {
         let items = self.get(&format!("/chats/{chat}/messages?after=0&limit=200"))["items"].clone();
         let said = |message: &Value| (text(&message["sender"]), text(&message["content"]));
@@ -148,7 +148,7 @@ impl Stage {
         self.get(&format!("/chats/{chat}"))
     }
 
-    /// A task for an agent that comes by itself.
+    /// A task for an agent that connects by itself.
     pub fn task(&self, agent: &str) -> String {
         let wish = json!({ "kind": "agent", "agent_id": agent, "message": "Count to three." });
         text(&self.good("POST", "/tasks", &wish)["task_id"])

@@ -62,7 +62,7 @@ pub fn answers_what_is_asked(stage: &Stage) {
     let asked = until("it asks", SOON, || Some(stage.chat(&chat)["question"].clone()).filter(|asked| !asked.is_null()));
     assert_eq!(asked, json!({ "id": "q1", "text": "Go on?", "options": ["yes", "no"] }));
     assert_eq!(stage.chat_state(&chat), "connected");
-    // There is one place, and who waits for an answer has left it to others.
+    // There is one permit, and an agent that waits for an answer has freed it for others.
     let other = stage.started("other", "script");
     stage.say(&other, "echo here");
     assert_eq!(stage.hears(&other, "agent", 1), ["here"]);

@@ -1,4 +1,4 @@
-//! Waiting: how long, what ends it, who gets what comes.
+//! Waiting: how long, what ends it, which waiter gets what comes.
 
 use std::thread;
 use std::time::{Duration, Instant};

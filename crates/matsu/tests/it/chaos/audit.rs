@@ -1,4 +1,4 @@
-//! After the storm: what the store holds against the answers that the clients got.
+//! After the faults: what the store holds against the answers that the clients got.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
