@@ -46,7 +46,8 @@ echo '{{"type":"result"}}'"#
 fn assert_streamed(log: &str, said: &str) {
     let counted: u32 = said.strip_suffix(" lines").unwrap_or_else(|| panic!("{said}")).parse().unwrap();
     let lines = (1..=counted).map(|n| format!("→ line {n}"));
-    let expected: Vec<String> = lines.chain((1..=LINES).map(|n| format!("→ after {n}"))).collect();
+    let expected: Vec<String> =
+        lines.chain((1..=LINES).map(|n| format!("→ after {n}"))).chain([said.to_owned()]).collect();
     let log: Vec<&str> = log.lines().collect();
     let differs = expected.iter().zip(&log).position(|(expected, found)| expected != found);
     assert!(differs.is_none(), "line {differs:?} is another one: {:?}", differs.map(|n| log[n]));
