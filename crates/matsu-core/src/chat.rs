@@ -62,7 +62,7 @@ impl Chat {
         self.last_person_seq > self.last_reply_seq
     }
 
-    /// Whether a person has said something that the agent has not acknowledged.
+    /// Whether there is a message of a person that the agent has not acknowledged.
     #[must_use]
     pub fn has_unread(&self) -> bool {
         self.last_person_seq > self.acked_seq

@@ -52,7 +52,7 @@ struct Observed {
 }
 
 impl BeatWatch {
-    /// One tick: takes the beats as they are now, and says whose has not moved for too long.
+    /// One tick: takes the beats as they are now, and returns the nodes whose beat has not moved for too long.
     pub fn tick(&mut self, at: Instant, beats: &[(NodeId, i64)]) -> Vec<NodeId> {
         let gap = self.last_tick.map_or(Duration::ZERO, |last| at.saturating_duration_since(last));
         self.last_tick = Some(at);

@@ -47,7 +47,7 @@ words! {
 }
 
 impl Cause {
-    /// How loud it is and what it is about, where the cause says so itself.
+    /// Its kind and its action, where the cause decides them.
     #[must_use]
     pub fn meaning(self) -> (NotificationKind, NotificationAction) {
         match self {

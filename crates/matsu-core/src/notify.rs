@@ -150,7 +150,7 @@ pub struct AnswerCode {
     pub option: String,
 }
 
-/// What a store says to a code that came back.
+/// The store's answer to a code that came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeUse {
     /// Its first use, which no other node has.

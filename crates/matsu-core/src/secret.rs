@@ -42,7 +42,7 @@ impl Token {
         &self.0
     }
 
-    /// Whether this is the secret. Hashes are compared, in full: how long it takes says nothing about the secret.
+    /// Whether this is the secret. Hashes are compared, in full: how long it takes reveals nothing about the secret.
     #[must_use]
     pub fn matches(&self, presented: &str) -> bool {
         let (own, other) = (Sha256::digest(self.0.as_bytes()), Sha256::digest(presented.as_bytes()));

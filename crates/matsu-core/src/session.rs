@@ -121,7 +121,7 @@ impl Unread {
     }
 }
 
-/// What an agent said at the end of its task.
+/// An agent's report at the end of its task.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Said {
     #[serde(rename = "result")]
@@ -131,7 +131,7 @@ pub struct Said {
 }
 
 words! {
-    /// How an agent says that its task went.
+    /// How a task went, as its agent reports it.
     pub enum Outcome {
         Success = "success",
         Failed = "failed",

@@ -1,4 +1,4 @@
-//! A chat with models: its name, its system prompt, and the answers under way. What was said is in its history.
+//! A chat with models: its name, its system prompt, and the answers under way. Its messages are in its history.
 
 use serde::Serialize;
 

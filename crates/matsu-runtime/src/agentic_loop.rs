@@ -1,4 +1,4 @@
-//! The built-in loop: a model and tools take turns until the model has said what it has to say.
+//! The built-in loop: a model and tools take turns until the model has ended its answer.
 //!
 //! The caller's history is read and never changed; what is new comes back as a delta. However it ends, the delta holds
 //! everything that was completed, and history and delta together are a valid transcript. Nothing is spawned: the loop

@@ -69,7 +69,8 @@ impl JobContext {
         JobEnd::Cancelled { code: None, output_json: None }
     }
 
-    /// Says where the job stands. Shown at most once a second for each task; of what comes in between the last one wins.
+    /// Reports where the job stands. Shown at most once a second for each task; of what comes in between the last one
+    /// wins.
     pub async fn progress(&self, message: &str) {
         // Quotes and escapes at most double a text of ASCII; longer ones are cut by the check below.
         let message = clip(message, PROGRESS_BYTES_MAX / 4);
@@ -136,7 +137,7 @@ impl JobContext {
         self.runtime.store().reserve(&self.lease, unit, amount).await
     }
 
-    /// Says what a reservation really cost; the rest returns.
+    /// Reports what a reservation really cost; the rest returns.
     ///
     /// # Errors
     /// As the store's.

@@ -147,7 +147,7 @@ async fn admitted(
         None => call.await,
         Some(session) => {
             waits.cancel();
-            // It may have answered in the same moment, with the end of the session itself: what it did, it says.
+            // It may have answered in the same moment, with the end of the session itself: then its answer counts.
             call.await.map_err(|_| who::ended(&session))
         }
     }

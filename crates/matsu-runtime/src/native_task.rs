@@ -49,7 +49,7 @@ struct TasksWait {
 #[derive(Clone, Debug)]
 pub struct NativeTask {
     pub task: Task,
-    /// What a wait has to say; set once it is over.
+    /// The result of a wait; set once it is over.
     pub arrived: Option<Arrived>,
 }
 

@@ -56,7 +56,7 @@ impl StopSpeaker {
         (Self { said }, StopSignal { receiver })
     }
 
-    /// A softer word than the last one is not said.
+    /// A softer order than the last one is not sent.
     pub fn say(&self, word: StopWord) {
         self.said.send_if_modified(|said| {
             let is_harder = word > *said;

@@ -1,6 +1,6 @@
 //! The parts that run beside the dispatchers: clocks, heartbeat, orders, the safety read, the sweep.
 //!
-//! None of them ends because the store is away: each says so once, goes on trying, and says once that it is back.
+//! None of them ends because the store is away: each logs it once, goes on trying, and logs once that it is back.
 
 pub mod adoption;
 pub mod doors;

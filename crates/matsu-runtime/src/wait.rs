@@ -17,7 +17,7 @@ use matsu_core::wake::Hub;
 /// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waited<T> {
-    /// The check said so.
+    /// The condition was met.
     Ready(T),
     /// The deadline passed first.
     Timeout,
@@ -25,7 +25,7 @@ pub enum Waited<T> {
     CallerGone,
 }
 
-/// What a check says when it was asked.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check<T> {
     Ready(T),

@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A process that has given up its environment has ended within this time.
 const ENDING_MAX: Duration = Duration::from_millis(20);
 
-/// What the kernel says about the process that connected.
+/// What the kernel reports about the process that connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ancestry {
     /// No run of this store is above it, or this system cannot tell.
@@ -56,7 +56,7 @@ pub struct Peer {
     pub socket_of: Option<RunHandle>,
     /// The run that calls, once its token was presented.
     pub run: Option<RunHandle>,
-    /// The directory of a person at a terminal; a process of a run has no say in where others may work.
+    /// The directory of a person at a terminal; a process of a run cannot decide where others may work.
     pub workplace: Workplace,
 }
 
@@ -96,7 +96,7 @@ impl Peer {
 /// Names the directory that a command was started in.
 pub const DIRECTORY: &str = "matsu-directory";
 
-/// Notes what the connection says, for the guard and the handlers behind it.
+/// Notes the client's directory, for the guard and the handlers behind it.
 pub async fn note(Extension(peer): Extension<Peer>, mut request: Request, next: Next) -> Response {
     let directory = request.headers().get(DIRECTORY).and_then(|value| value.to_str().ok()).map(PathBuf::from);
     let directory = directory.filter(|_| peer.socket_of.is_none());
@@ -178,7 +178,7 @@ async fn first_line<R: AsyncBufRead + Unpin>(reader: &mut R) -> io::Result<Strin
     Ok(line)
 }
 
-/// What the kernel says about the process that connected.
+/// What the kernel reports about the process that connected.
 pub async fn ancestry(app: &App, stream: &UnixStream) -> Ancestry {
     let Some(pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else { return Ancestry::Clear };
     // Zero: it is outside of what this process can see, as when the socket is shared with another container.
@@ -237,7 +237,7 @@ fn mark_of(environment: &[u8]) -> Option<String> {
     entries.find_map(|entry| entry.strip_prefix(MARKER)?.strip_prefix('=')).map(str::to_owned)
 }
 
-/// What the kernel says of one process.
+/// What the kernel reports about one process.
 #[derive(Clone, Copy)]
 struct Process {
     pid: i32,

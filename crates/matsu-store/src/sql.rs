@@ -49,7 +49,7 @@ impl Sql {
 pub struct Tx<'c> {
     driver: Driver<'c>,
     topics: Vec<Topic>,
-    /// Said, but not sent yet; see [`Tx::post`].
+    /// Posted, but not sent yet; see [`Tx::post`].
     posted: Vec<Posted>,
     mark: Mark,
 }

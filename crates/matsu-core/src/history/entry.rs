@@ -87,7 +87,7 @@ impl Item {
         Self::Text { text: text.into(), signature: None }
     }
 
-    /// The word that says which kind it is.
+    /// The name of its kind.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -128,7 +128,7 @@ impl Entry {
         Self { maker: Some(maker), ..self }
     }
 
-    /// What was said in it, without tools and thoughts.
+    /// The text of it, without tools and thoughts.
     #[must_use]
     pub fn spoken(&self) -> String {
         let parts = self.content.iter().filter_map(|item| match item {

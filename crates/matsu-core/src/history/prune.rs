@@ -1,8 +1,8 @@
 //! What of a transcript fits into a model's window: whole turns, the newest ones.
 //!
-//! A turn is a user's entry with everything that followed it. It is sent whole or not at all, so no call is parted
+//! A turn is a user's entry with everything that followed it. It is sent whole or not at all, so no call is separated
 //! from its result. The system prompt and the newest turn are always sent, even if they alone are too much: then the
-//! vendor says so, which is better than silence.
+//! vendor returns an error, which is better than leaving them out.
 
 use super::{Entry, Role, tokens};
 

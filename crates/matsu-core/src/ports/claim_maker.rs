@@ -87,7 +87,7 @@ pub enum ModelError {
     /// It may work another time.
     #[error("the model did not answer: {0}")]
     Unavailable(String),
-    /// What it said cannot be used.
+    /// Its answer cannot be used.
     #[error("the model's answer cannot be used: {0}")]
     Malformed(String),
 }

@@ -1,4 +1,4 @@
-//! A model somewhere: a history and tools go in, a stream of what it says comes out.
+//! A model somewhere: a history and tools go in, a stream of its answer comes out.
 //!
 //! Dropping the stream ends the call. A stream ends with [`ModelEvent::End`] or with an error, never silently: a
 //! connection that closes without the vendor's own end mark is [`ProviderFault::Truncated`].

@@ -1,6 +1,6 @@
 //! A search engine: a question in, a ranked list of addresses out.
 //!
-//! It makes one attempt and says what went wrong. Turns, retries and the circuit breaker are the caller's.
+//! It makes one attempt and reports what went wrong. Turns, retries and the circuit breaker are the caller's.
 
 use std::time::Duration;
 

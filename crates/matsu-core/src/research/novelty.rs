@@ -36,7 +36,7 @@ impl Novelty {
         f64::from(u32::try_from(new).unwrap_or(0)) / f64::from(u32::try_from(self.recent.len()).unwrap_or(1))
     }
 
-    /// Called after each page. `true`: looking further is not worth it. Says nothing before a whole window is there.
+    /// Called after each page. `true`: looking further is not worth it. `false` before a whole window is there.
     pub fn look(&mut self) -> bool {
         if self.recent.len() < WINDOW || self.share() >= DRY_BELOW {
             self.dry_looks = 0;

@@ -1,4 +1,4 @@
-//! What an agent does next: one pure function of what the store says. All transports and native waits ask it.
+//! What an agent does next: one pure function of the stored state. All transports and native waits ask it.
 
 use std::time::Duration;
 

@@ -171,7 +171,7 @@ impl Drive {
             Ok(Err(error)) => Leave::new(StopReason::Error, error.fault.code(), error.to_string()),
             Err(leave) => leave,
         };
-        // What was said before it was cut off was said; people have read it.
+        // Text that came before the answer was cut off is kept; people have read it.
         if !arrived.text.trim().is_empty() {
             self.say(vec![Item::text(arrived.text.clone())]);
             self.final_text = arrived.text;
@@ -288,7 +288,7 @@ impl Drive {
         }
     }
 
-    /// Results in call order; what did not come to its end is settled by saying so.
+    /// Results in call order; a call that did not come to its end gets a result that says so.
     fn write_down(&mut self, calls: Vec<Call>, settled: Vec<Option<Settled>>, left: Option<&Leave>) {
         let mut results = Vec::new();
         let first_open = settled.iter().position(Option::is_none).unwrap_or(settled.len());

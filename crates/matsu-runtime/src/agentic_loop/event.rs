@@ -1,4 +1,4 @@
-//! What the loop says while it runs, and what is left when it has ended.
+//! The events of a loop while it runs, and what is left when it has ended.
 
 use std::sync::Arc;
 

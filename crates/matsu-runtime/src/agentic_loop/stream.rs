@@ -13,7 +13,7 @@ use super::drive;
 use super::event::{AgenticLoopResult, Event};
 use super::options::LoopOptions;
 
-/// Where the parts of a loop say what happens.
+/// Where the parts of a loop send their events.
 #[derive(Clone)]
 pub struct Sink(mpsc::UnboundedSender<Event>);
 

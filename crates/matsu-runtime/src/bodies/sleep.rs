@@ -33,11 +33,11 @@ pub struct SleepInput {
     /// Sleeps on whatever the order.
     #[serde(default)]
     pub ignore_stop: bool,
-    /// Says this often where it stands, and leaves a partial output.
+    /// Reports progress this often, and leaves a partial output.
     pub progress_every_ms: Option<u64>,
     /// Longer than this and it is timed out.
     pub run_seconds_max: Option<u32>,
-    /// Says in its output when it ended, in nanoseconds since 1970.
+    /// Writes into its output when it ended, in nanoseconds since 1970.
     #[serde(default)]
     pub stamp: bool,
 }

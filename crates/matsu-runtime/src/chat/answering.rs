@@ -1,4 +1,4 @@
-//! Models that answer at once, each from the same snapshot; what they say is stored in the order of the roster.
+//! Models that answer at once, each from the same snapshot; their answers are stored in the order of the roster.
 
 use std::sync::Arc;
 

@@ -203,7 +203,7 @@ impl LiveChats {
         });
     }
 
-    /// What a person says to a call that waits for it.
+    /// A person's decision about a call that waits for it.
     ///
     /// # Errors
     /// The chat belongs to another principal, or no such call waits.

@@ -39,7 +39,7 @@ impl LiveChats {
 }
 
 impl Runtime {
-    /// Says where runs have their chats. The first ones count.
+    /// Sets where runs have their chats. Only the first call counts.
     pub fn host_chats_of_runs(&self, chats: WeakChats) {
         let _ = self.chats_of_runs().set(chats);
     }

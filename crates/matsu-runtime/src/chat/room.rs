@@ -118,7 +118,7 @@ impl OpenChats {
     }
 }
 
-/// What became of something said.
+/// A message that was posted, and the models it is for.
 #[derive(Clone, Debug)]
 pub struct Posted {
     /// Its number in the chat.
@@ -142,7 +142,7 @@ impl OpenChat {
     /// Stores a person's line, and finds the models it names. Nothing is stored if a mention is unknown.
     ///
     /// # Errors
-    /// An unknown mention, nothing said, the store.
+    /// An unknown mention, an empty text, the store.
     pub async fn post(&self, text: &str) -> Result<Posted, ChatError> {
         if text.trim().is_empty() {
             return Err(ChatError::Blank);
@@ -196,7 +196,7 @@ impl OpenChat {
         Ok(answering.run(tell).await)
     }
 
-    /// What was said, oldest first.
+    /// The entries, oldest first.
     ///
     /// # Errors
     /// The store.

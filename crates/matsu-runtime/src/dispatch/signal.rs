@@ -1,4 +1,4 @@
-//! What every reply says beside its own: to a session whether it has notifications, to others whether something of
+//! What every reply carries beside its own: to a session whether it has notifications, to others whether something of
 //! theirs has ended. And the notice that replaces a reply under an unread interrupt.
 
 use std::collections::{HashMap, HashSet};
@@ -39,7 +39,7 @@ async fn add_notification(cx: &ToolContext, key: &SessionKey, fields: &mut Map<S
             who::touch(cx, &standing).await;
             standing.unread.total()
         }
-        // A good answer is not lost because the store went away after it; the next reply says it.
+        // A good answer is not lost because the store went away after it; the next reply carries it.
         Ok(None) | Err(_) => 0,
     };
     let text = if unread == 0 { texts::none(language).to_owned() } else { texts::some(language, unread) };

@@ -91,7 +91,7 @@ struct Dispatcher<'a> {
 struct Ending {
     kind: JobKind,
     finish: Finish,
-    /// The store could not write the true end, so this one only says that.
+    /// The store could not write the true end, so this one only reports that.
     is_replaced: bool,
 }
 
@@ -159,8 +159,8 @@ impl<'a> Dispatcher<'a> {
         self.finishes.push(Ending { kind: ended.kind, finish: Finish { lease, end }, is_replaced: false });
     }
 
-    /// One transaction with the store, if there is anything to say. Returns until when there is nothing to do, or
-    /// how long to leave the store alone.
+    /// One transaction with the store, if there is anything to write or to claim. Returns until when there is nothing
+    /// to do, or how long to leave the store alone.
     async fn step(&mut self) -> Result<Instant, Duration> {
         if self.must_adopt || self.runtime.adoptions().take(self.slot) {
             self.must_adopt = true;
@@ -296,7 +296,7 @@ async fn last_words(runtime: &Runtime, lease: &Lease) {
     tracing::trace!(job.id = %lease.job_id, ok = written.is_ok(), "last progress");
 }
 
-/// What the store says about one end. Returns what has to be said again.
+/// Handles the store's answer to one end. Returns an end that has to be written again.
 fn settle(mut ending: Ending, answer: Result<JobState, StoreError>) -> Option<Ending> {
     let job_id = &ending.finish.lease.job_id;
     match answer {

@@ -1,4 +1,4 @@
-//! The clock of one running body, in ticks of this process. Pure: it says what to do and does nothing itself.
+//! The clock of one running body, in ticks of this process. Pure: it returns what to do and does nothing itself.
 //!
 //! A tick is a tick however long the gap before it was, so a process that was suspended counts one and not
 //! sixty: neither a sleeping laptop nor SIGSTOP can time a job out.
@@ -106,7 +106,7 @@ impl RunClock {
         }
     }
 
-    /// The store says so. Repeating an order changes nothing.
+    /// An order from the store. Repeating an order changes nothing.
     pub fn order(&mut self, order: OrderKind) -> Option<Act> {
         match (order, self.phase) {
             (OrderKind::EndSoon, Phase::Running | Phase::Ending { cause: Cause::Pause, .. }) => {

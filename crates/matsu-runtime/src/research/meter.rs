@@ -67,7 +67,7 @@ impl Meter {
         }
     }
 
-    /// Says how many of the seconds have passed; the rest returns.
+    /// Reports how many of the seconds have passed; the rest returns.
     pub async fn close(&self) -> Result<(), StoreError> {
         let open = self.lock().take();
         match open {

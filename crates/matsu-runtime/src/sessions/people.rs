@@ -131,7 +131,7 @@ impl Runtime {
         self.store().open_chat(chat).await
     }
 
-    /// A person says something.
+    /// A person writes in a chat.
     ///
     /// # Errors
     /// Blank or too long; an ended or unknown chat.

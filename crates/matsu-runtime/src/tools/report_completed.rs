@@ -1,4 +1,4 @@
-//! `report_completed`: an agent says how its task went, and its session ends.
+//! `report_completed`: an agent reports how its task went, and its session ends.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -212,7 +212,7 @@ fn distinct(ids: Vec<String>) -> Vec<TaskId> {
     ids
 }
 
-/// Said once the task is stored; it waits in the queue until an agent's slot is free.
+/// The message once the task is stored; it waits in the queue until an agent's slot is free.
 const STARTED: &str = "Task queued; get its result with get_task_status";
 
 /// The answer to a call that was made before.

@@ -139,7 +139,7 @@ pub struct OutputWish {
     pub tail_lines: Option<u32>,
 }
 
-/// How much a report says.
+/// How detailed a report is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Status and progress: all there is to say while nothing has changed.
@@ -243,7 +243,7 @@ impl TaskReport {
         Ok(())
     }
 
-    /// What is known of a run, and what it said.
+    /// What is known of a run, and its output.
     async fn add_run(
         &mut self,
         cx: &ToolContext,

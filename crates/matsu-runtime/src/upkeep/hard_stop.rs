@@ -63,7 +63,7 @@ async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), Stor
     Ok(())
 }
 
-/// A job that started an agent for a chat may end without saying so: it ran too long, or broke.
+/// A job that started an agent for a chat may end without releasing it: it ran too long, or broke.
 async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
     let line = could_not_answer(runtime.session_options().language, "{}", None);
     for chat in runtime.store().release_chats(&line, runtime.clock().now()).await? {

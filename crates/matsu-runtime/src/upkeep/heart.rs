@@ -1,4 +1,4 @@
-//! Says that this node lives, and takes over from those that do not.
+//! The heartbeat of this node, and the recovery of nodes without one.
 
 use tokio_util::sync::CancellationToken;
 

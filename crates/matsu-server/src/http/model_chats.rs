@@ -91,7 +91,7 @@ pub async fn open(
     Ok(app.runtime().store().chat(&opened.chat_id).await?)
 }
 
-/// All that was said and is being said.
+/// All messages, and the answers under way.
 pub async fn messages(app: &App, owner: &Principal, id: &ChatId) -> Result<Vec<MessageBody>, Problem> {
     let view = live(app)?.view(owner, id, 0).await.map_err(problem)?;
     Ok(view.messages.iter().map(|message| body(id, message)).collect())
@@ -117,7 +117,7 @@ pub async fn stop(app: &App, owner: &Principal, id: &ChatId) -> Result<bool, Pro
     live(app)?.stop(owner, id).await.map_err(problem)
 }
 
-/// Nothing more is said in it.
+/// Ends the chat: no more messages are accepted.
 pub async fn end(app: &App, owner: &Principal, id: &ChatId) -> Result<Chat, Problem> {
     live(app)?.end_chat(owner, id).await.map_err(problem)?;
     Ok(app.runtime().store().chat(id).await?)

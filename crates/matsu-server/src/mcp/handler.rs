@@ -36,7 +36,7 @@ use crate::auth::open_calls::OpenCall;
 use crate::auth::{Caller, PresentedSession};
 use crate::doors::hung_up::Carried;
 
-/// A call that takes longer says so, if its caller asked for progress; and again this often.
+/// A call that takes longer sends progress, if its caller asked for it; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
@@ -178,7 +178,7 @@ impl McpHandler {
         answered.push_back((context.id.clone(), Arc::clone(delivery)));
     }
 
-    /// What was said about this very client comes first. Others are held longer if progress keeps their calls alive.
+    /// The limit of this very client comes first. Others are held longer if progress keeps their calls alive.
     fn hold_max(&self, context: &RequestContext<RoleServer>) -> Option<Duration> {
         let fed = || context.meta.get_progress_token().map(|_| self.app.runtime().hold_max_progress());
         // Over HTTP a proxy may end a call sooner than the client would.

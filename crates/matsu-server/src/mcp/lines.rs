@@ -102,7 +102,7 @@ where
     Ok((messages, answers))
 }
 
-/// What a line says.
+/// What a line contains.
 enum Parsed {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     /// It is no message, and the sender is answered with an error.

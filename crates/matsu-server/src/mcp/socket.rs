@@ -23,7 +23,7 @@ use crate::auth::open_calls::{Kind, OpenCall, OpenCalls};
 use crate::auth::{Caller, hash};
 use crate::peer::Peer;
 
-/// What a relay says first. Not to be printed: it may carry a secret.
+/// What a relay sends first. Not to be printed: it may carry a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Preamble {
     pub version: String,

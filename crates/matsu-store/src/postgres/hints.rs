@@ -113,7 +113,7 @@ impl Listener {
         Self { server, origin, clock, receiver: None, pause: RECONNECT_FIRST }
     }
 
-    /// The next hint. After a reconnection the first one is "something": what was said meanwhile is lost.
+    /// The next hint. After a reconnection the first one is "something": notices sent meanwhile are lost.
     pub async fn next(&mut self) -> ForeignChange {
         loop {
             if let Some((receiver, _)) = &mut self.receiver {

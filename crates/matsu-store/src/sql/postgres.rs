@@ -43,7 +43,7 @@ impl<'a> Letters<'a> {
         try_join_all(sent).await.map(drop)
     }
 
-    /// Sends the letters, then the statement, and waits for all answers together.
+    /// Sends the posted statements, then this one, and waits for all answers together.
     async fn send_before<T>(
         &self,
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -52,7 +52,7 @@ impl<'a> Letters<'a> {
             return statement.await.map_err(error);
         }
         let (sent, answer) = join(self.send(), statement).await;
-        // If a letter was refused, the statement says no more than that the transaction is broken.
+        // If a posted statement was refused, this one reports no more than that the transaction is broken.
         sent.map_err(error)?;
         answer.map_err(error)
     }

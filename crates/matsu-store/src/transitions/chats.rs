@@ -216,7 +216,7 @@ impl Transition for GiveUpOnAgents {
         for row in tx.rows(&CALLED_IN_VAIN, params![self.called_before]).await? {
             let id = ChatId::from_text(row.only_text()?);
             let chat = lock(tx, &id).await?;
-            // Another node may have said it, or the agent may have come, before we had the lock.
+            // Another node may have done it, or the agent may have connected, before we had the lock.
             if chat.state == ChatState::Ended || chat.connecting_since.is_none_or(|since| since >= self.called_before) {
                 continue;
             }

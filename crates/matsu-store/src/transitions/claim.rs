@@ -1,6 +1,6 @@
 //! Claiming: which jobs are next, and their start.
 //!
-//! On PostgreSQL the first look takes no locks and only says which tasks to lock. Another node may be faster
+//! On PostgreSQL the first look takes no locks and only shows which tasks to lock. Another node may be faster
 //! meanwhile, so the jobs are picked again behind the locks. On SQLite nothing can move after the look.
 
 use matsu_core::clock::Timestamp;

@@ -288,7 +288,7 @@ impl Transition for ReadMaterials {
         };
         let filter = params![&self.task_id, wish.confidence_min.unwrap_or(0), only];
         let total = tx.row(&TOTAL, filter).await?.map_or(Ok(0), |row| row.only_int())?;
-        // One more than wanted says whether there is another page.
+        // One more than wanted shows whether there is another page.
         let page = params![wish.after.unwrap_or(-1), i64::from(wish.rows_max) + 1];
         let rows = tx.rows(&CLAIMS, &[filter, page].concat()).await?;
         let wanted = wish.rows_max as usize;

@@ -101,7 +101,7 @@ async fn start(
     Ok(picked)
 }
 
-/// If there was less to claim than wished, says when there may be more.
+/// If there was less to claim than wished, notes when there may be more.
 async fn look_again(
     tx: &mut Tx<'_>,
     claim: &Claim,

@@ -90,7 +90,7 @@ impl Transition for NewTask {
     }
 }
 
-/// What a fresh row says, without reading it back.
+/// The content of a fresh row, without reading it back.
 trait Stored {
     fn initial_status(&self) -> TaskStatus;
     fn stored(&self, seq: i64, depth: u32, queued: i64) -> Task;

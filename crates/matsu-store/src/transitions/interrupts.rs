@@ -123,7 +123,7 @@ pub async fn raise(
     Ok(())
 }
 
-/// What was ordered no longer holds. Says whether anything was.
+/// What was ordered no longer holds. Returns whether anything was.
 pub async fn void(tx: &mut Tx<'_>, task: &TaskId, now: Timestamp) -> Result<bool, StoreError> {
     Ok(tx.run(&VOID, params![task, now]).await? > 0)
 }

@@ -78,7 +78,7 @@ impl Ledger {
         Ok(Self { entries })
     }
 
-    /// Locks tasks that appeared while the first locks were awaited; says whether there were any. They come out of
+    /// Locks tasks that appeared while the first locks were awaited; returns whether there were any. They come out of
     /// order, so PostgreSQL may have to try the transaction again.
     pub async fn lock_also(
         &mut self,

@@ -1,4 +1,4 @@
-//! Messages: said, handed out, acknowledged.
+//! Messages: stored, handed out, acknowledged.
 //!
 //! A number is given under the chat's lock, so numbers grow by one in the order of commits, and a mark at n can never
 //! hide n + 1.
@@ -239,7 +239,7 @@ fn check_seq(chat: &Chat, seq: i64) -> Result<(), StoreError> {
     })
 }
 
-/// What persons have said after this number, in order.
+/// The messages of persons after this number, in order.
 pub async fn pending(tx: &mut Tx<'_>, chat: &Chat, after: i64, rows_max: u32) -> Result<Vec<Message>, StoreError> {
     tx.rows(&FOR_AGENT, params![&chat.id, after, rows_max]).await?.iter().map(session_rows::message).collect()
 }

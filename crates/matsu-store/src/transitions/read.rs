@@ -269,7 +269,7 @@ async fn list_jobs(
     .await
 }
 
-/// One row more than wanted was read: it says whether there is a next page.
+/// One row more than wanted was read: it shows whether there is a next page.
 pub(super) fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T) -> i64) -> Page<T> {
     let limit = request.limit() as usize;
     let more = items.len() > limit;

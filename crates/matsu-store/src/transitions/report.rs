@@ -1,4 +1,4 @@
-//! How an agent ends its task session: what it says, and what that makes of the task.
+//! How an agent ends its task session: what it reports, and what that makes of the task.
 
 use matsu_core::change::ChangeKind;
 use matsu_core::error_code::ErrorCode;

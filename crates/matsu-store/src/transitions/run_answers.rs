@@ -29,7 +29,7 @@ impl Transition for AnswerQuestion {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let answer_json = serde_json::to_string(&self.answer).map_err(internal)?;
-        // Saying the same twice is harmless, also after the run has gone on.
+        // The same answer twice is harmless, also after the run has gone on.
         if let Some(row) = tx.row(&ANSWERED, params![&self.job, &self.answer.id]).await? {
             let same = row.only_text()? == answer_json;
             return if same { Ok(()) } else { Err(refused("this question has been answered already")) };

@@ -1,4 +1,4 @@
-//! What a run says, in parts: appended under its fence, read from anywhere.
+//! The output of a run, in parts: appended under its fence, read from anywhere.
 
 use matsu_core::id::JobId;
 use matsu_core::job::Lease;

@@ -130,7 +130,7 @@ impl Transition for ReadView {
         let pending = match &chat {
             Some(chat) => {
                 let after = self.after_seq.unwrap_or(chat.acked_seq);
-                // No query where the marks already say that there is nothing.
+                // No query where the marks already show that there is nothing.
                 if chat.last_person_seq <= after {
                     0
                 } else {

@@ -44,7 +44,7 @@ const DESERTED: Sql = Sql::both(
      WHERE chats.job_id IS NOT NULL AND (jobs.id IS NULL OR jobs.finished_at IS NOT NULL) ORDER BY chats.id LIMIT 100",
 );
 
-/// What the row says besides the chat itself.
+/// What the row holds besides the chat itself.
 struct Called {
     job: Option<JobId>,
     conversation: Option<SessionNote>,
@@ -184,7 +184,7 @@ impl Transition for TurnUnderWay {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Turn>, StoreError> {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(None) };
         let Some(agent) = chat.agent_id.clone() else { return Ok(None) };
-        // What was said since is for the next turn.
+        // Messages since then are for the next turn.
         let mut messages = pending(tx, &chat, chat.acked_seq, self.rows_max).await?;
         messages.retain(|message| message.seq <= chat.handed_seq);
         turn(tx, chat, &agent, messages).await.map(Some)

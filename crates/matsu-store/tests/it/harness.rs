@@ -226,7 +226,7 @@ impl TestStore {
         self.store.open_chat(chat).await.unwrap()
     }
 
-    /// A person says something.
+    /// A person writes a message.
     pub async fn try_message(&self, chat: &ChatId, content: &str) -> Result<Message, StoreError> {
         let message = NewMessage {
             id: MessageId::mint(self.now()),

@@ -38,7 +38,7 @@ pub trait ChatStore {
     /// Notes that the agent has everything up to here. Only ever grows; beyond the last message it is `Refused`.
     async fn acknowledge_messages(&self, chat: &ChatId, upto_seq: i64) -> Result<(), StoreError>;
 
-    /// Hands out what persons have said and the agent has not acknowledged, in order, and notes that it did.
+    /// Hands out the messages of persons that the agent has not acknowledged, in order, and notes that it did.
     async fn take_messages(&self, request: TakeMessages) -> Result<Taken, StoreError>;
 
     /// A call is lost: what it was to hand out does not count as given.

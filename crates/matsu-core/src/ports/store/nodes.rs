@@ -63,7 +63,7 @@ pub struct NewNode {
     pub pid: u32,
     pub version: String,
     pub started_at: Timestamp,
-    /// What it allows of each slot. `None`: it runs no jobs, and has no say.
+    /// What it allows of each slot. `None`: it runs no jobs, and sets no limit.
     pub limits: Option<SlotLimits>,
 }
 
@@ -71,7 +71,7 @@ pub struct NewNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotUse {
     pub slot: Slot,
-    /// The smallest that a live node allows. `None`: no node has a say.
+    /// The smallest that a live node allows. `None`: no node sets a limit.
     pub permits_max: Option<u32>,
     /// Permits in use, extra ones among them.
     pub taken: u32,

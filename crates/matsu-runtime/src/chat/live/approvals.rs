@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::agentic_loop::{Approver, ByDanger, Decision, PendingCall, Policy};
 
-/// What a person says about a call.
+/// A person's decision about a call.
 #[derive(Clone, Debug)]
 pub struct Approval {
     pub call_id: String,

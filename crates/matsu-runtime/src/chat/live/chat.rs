@@ -33,7 +33,7 @@ pub struct LiveChat {
     pub sketches: Vec<Sketch>,
     /// The line they answer.
     pub posted_seq: i64,
-    /// What no model said: errors and notices, until the next line.
+    /// Messages that are not from a model: errors and notices, until the next line.
     pub notices: Vec<String>,
     /// The models that have answered the last line.
     pub spoken: Vec<Spoken>,
@@ -95,7 +95,7 @@ impl LiveChat {
         }
     }
 
-    /// Takes in what a model said, or what became of it.
+    /// Takes in an event of a model.
     pub fn note(&mut self, speaker: Option<usize>, model: &str, event: &Event, now: Timestamp) {
         if let Some(sketch) = speaker.and_then(|at| self.sketches.get_mut(at)) {
             sketch.take(event, now);

@@ -1,4 +1,4 @@
-//! A chat as a reader sees it: what is stored, and behind it what is being said.
+//! A chat as a reader sees it: what is stored, and after it the answers under way.
 
 use matsu_core::id::ChatId;
 use matsu_core::principal::Principal;
@@ -22,7 +22,7 @@ pub struct View {
 }
 
 impl LiveChats {
-    /// The chat after a number, with whatever is being said in it.
+    /// The chat after a number, with the answers under way.
     ///
     /// # Errors
     /// There is none, it belongs to another principal, or the store.

@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 
 use super::Dispatcher;
 
-/// What was said to the store before the shutdown may still be answered for this long.
+/// A request that was sent to the store before the shutdown may still be answered for this long.
 const STEP_MAX: Duration = Duration::from_millis(1_000);
 /// From the beginning of the drain: bodies that have not ended are ordered to abort, are dropped, are given up.
 const ABORT_AFTER: Duration = Duration::from_millis(1_500);

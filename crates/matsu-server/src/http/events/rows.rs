@@ -136,7 +136,7 @@ fn body(topic: &str, revision: i64, at: Timestamp, row: &impl Serialize) -> Even
         Ok(Value::Object(row)) => row,
         _ => Map::new(),
     };
-    // Said once, beside the row.
+    // It stands once, beside the row.
     row.remove("revision");
     EventBody { topic: topic.to_owned(), revision, at: at.to_string(), row }
 }

@@ -106,7 +106,7 @@ fn not_the_answers() -> StoreError {
     internal("the results do not match the statements")
 }
 
-/// What the server said to the ends and the picking, still as it came.
+/// The server's answers to the ends and the picking, still as they came.
 struct Answers {
     settled: Vec<Row>,
     reserved: Vec<Row>,

@@ -35,7 +35,7 @@ impl End {
 }
 
 impl World {
-    /// Ends a held job and says in which state.
+    /// Ends a held job and returns its state.
     pub fn settle(&mut self, at: usize, end: End, now: Timestamp) -> JobState {
         let stopped = self.jobs[at].task.is_some_and(|task| {
             let task = &self.tasks[task];

@@ -80,7 +80,7 @@ async fn killed_connections_and_a_killed_server_lose_nothing_that_was_acknowledg
     tokio::task::spawn_blocking(move || drop(server.unwrap())).await.unwrap();
 }
 
-/// Callers at once, each a few times; counts what was acknowledged. What was not must say "not available".
+/// Callers at once, each a few times; counts what was acknowledged. All other answers must be "not available".
 async fn write_many(t: &TestStore, task: &matsu_core::task::Task) -> i64 {
     let callers = (0..8).map(async |_| {
         let mut written = 0;

@@ -12,7 +12,7 @@ use matsu_core::task::JobCounts;
 use super::{child, fresh, url};
 use crate::harness::TestStore;
 
-/// What the child said before it died.
+/// What the child printed before it died.
 #[derive(Default)]
 struct Said {
     /// One for each time it was started. It may go on with jobs of an earlier one.
@@ -70,7 +70,7 @@ async fn every_acknowledged_write_survives_being_killed() {
     }
 }
 
-/// Compares what was said with what is stored, and the counts with the rows. Returns how many jobs run.
+/// Compares what was printed with what is stored, and the counts with the rows. Returns how many jobs run.
 async fn check(test: &TestStore, said: &Said) -> i64 {
     let mut counts: HashMap<TaskId, JobCounts> = HashMap::new();
     let mut stored = HashSet::new();
