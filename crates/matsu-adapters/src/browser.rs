@@ -32,7 +32,7 @@ const STILL_MAX_MS: u32 = 6_000;
 /// Characters of a page that are taken.
 const HTML_CHARS_MAX: u32 = 8_000_000;
 
-/// What the browser says of an answer that is an error without a body.
+/// The browser's error for an answer that is an error without a body.
 const EMPTY_ANSWER: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
 /// What it reports for a 401 that asks for a name and a password, because no person is there to give them.
 const ASKS_WHO_IT_IS: &str = "net::ERR_INVALID_AUTH_CREDENTIALS";
@@ -140,7 +140,7 @@ fn still() -> String {
 async fn read(session: &mut Session, url: &Url) -> Result<Visited, FetchError> {
     let started = session.ask("Page.navigate", json!({"url": url.as_str()})).await?;
     if let Some(reason) = started["errorText"].as_str() {
-        // A browser calls it a failure when a page says no and nothing more; it is an answer like any other.
+        // A browser calls it a failure when an answer is an error without a body; it is an answer like any other.
         let status = match reason {
             EMPTY_ANSWER => session.document_status(),
             ASKS_WHO_IT_IS => Some(401),

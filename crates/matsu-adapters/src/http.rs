@@ -40,7 +40,7 @@ pub fn builder() -> reqwest::ClientBuilder {
 
 /// The TLS library does its cryptography with what the process has chosen for it.
 fn with_ring() -> reqwest::ClientBuilder {
-    // An error says that it was chosen before.
+    // An error means that it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
 }

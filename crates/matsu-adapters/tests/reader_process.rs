@@ -1,6 +1,6 @@
 //! Reader processes as they are: this program starts itself as one, or as one that tries what a reader must not.
 //!
-//! A layer that this kernel does not have is said so and skipped; all others must hold.
+//! A layer that this kernel does not have is reported and skipped; all others must hold.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -62,7 +62,7 @@ impl Turn {
         Self { refused: Some(fault), ..Self::default() }
     }
 
-    /// Says its pieces, and then nothing more.
+    /// Sends its pieces, and then nothing more.
     #[must_use]
     pub fn then_silent(self) -> Self {
         Self { silent: true, ..self }

@@ -52,7 +52,7 @@ impl ModelServer {
         Self::with(Box::new(move |asked| script.reply(asked)))
     }
 
-    /// Answers whatever the author says.
+    /// Answers with what the author returns.
     ///
     /// # Errors
     /// No free port, or no thread.

@@ -72,7 +72,7 @@ pub fn service_arguments(config: &Config, global: &Global) -> Vec<String> {
     until_serve.chain(["serve".to_owned()]).collect()
 }
 
-/// Runs a short command of the system: whether it succeeded, and what it said. `None`: there is no such program.
+/// Runs a short command of the system: whether it succeeded, and its output. `None`: there is no such program.
 pub fn answer(arguments: &[&str]) -> Option<(bool, String)> {
     let (program, arguments) = arguments.split_first()?;
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;

@@ -50,7 +50,7 @@ pub enum Ended {
 
 /// Why a daemon did not greet us.
 enum Unmet {
-    /// It said why.
+    /// With its reason.
     Refused(String),
     /// It is ending, or no daemon of ours.
     Gone(anyhow::Error),
@@ -189,8 +189,8 @@ impl Relay {
         Ok(())
     }
 
-    /// An agent's way back to the daemon that its session is from: no other daemon would know it, and whatever its
-    /// surroundings say about stores and settings is nothing to go by.
+    /// An agent's way back to the daemon that its session is from: no other daemon would know it, and settings and
+    /// stores in its environment are not used.
     fn is_of_session(&self) -> bool {
         self.preamble.session_token.is_some()
     }

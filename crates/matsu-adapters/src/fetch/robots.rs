@@ -1,7 +1,7 @@
 //! robots.txt: what a site asks of visitors like us. Asked for once a day and site, and obeyed.
 //!
-//! A site without the file has no wishes (4xx). One that cannot say (5xx, no answer, a wall) is left alone until it
-//! can, as RFC 9309 asks.
+//! A site without the file has no rules (4xx). A site whose file cannot be read (5xx, no answer, a login page) is left
+//! alone until it can, as RFC 9309 asks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use texting_robots::Robot;
 /// Longest pause that a site's `Crawl-delay` can ask for; more would be a refusal, which has a word of its own.
 const DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// The wishes of one site.
+/// The rules of one site.
 #[derive(Clone)]
 pub enum Wishes {
     None,
     Keep(Arc<Robot>),
-    /// It could not say, so nothing is fetched.
+    /// It could not be read, so nothing is fetched.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl Wishes {
         }
     }
 
-    /// A file that no parser can make sense of states no wish.
+    /// A file that cannot be parsed has no rules.
     #[must_use]
     pub fn parse(agent: &str, body: &[u8]) -> Self {
         let parsed = std::panic::catch_unwind(|| Robot::new(agent, body));
@@ -61,13 +61,13 @@ impl Wishes {
     }
 }
 
-/// The wishes of the sites visited lately, by origin.
+/// The rules of the sites visited lately, by origin.
 #[derive(Default)]
 pub struct RobotsCache {
     sites: Mutex<HashMap<String, (Timestamp, Wishes)>>,
 }
 
-/// A site's wishes are asked for again after this long; sooner if it could not say.
+/// A site's rules are asked for again after this long; sooner if they could not be read.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const UNKNOWN_KEPT: Duration = Duration::from_secs(5 * 60);
 const SITES_MAX: usize = 2_000;

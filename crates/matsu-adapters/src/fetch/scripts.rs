@@ -13,7 +13,7 @@ pub async fn needs_scripts(reader: &dyn DocumentReader, html: &str) -> bool {
     if !may_need_scripts(html) {
         return false;
     }
-    // A page that cannot be read is not read better by a browser; why not is said when it is read for good.
+    // A page that cannot be read is not read better by a browser; the reason is reported when it is read in full.
     let visible = visible_chars(reader, html.as_bytes().to_vec(), "text/html; charset=utf-8").await;
     visible.is_ok_and(|chars| chars < TEXT_MIN)
 }

@@ -130,7 +130,7 @@ impl WebFetcher {
             }
             let answer = match Answer::read(self.client.get(at.clone()), ROBOTS_BYTES_MAX).await {
                 Ok(answer) => answer,
-                // A file too large to be one states no wish that could be read.
+                // A file too large to be one has no rules that could be read.
                 Err(FetchError::TooLarge) => return Wishes::None,
                 Err(_) => return Wishes::Unknown,
             };

@@ -22,7 +22,7 @@ pub struct ProviderConfig {
     /// Without it, the vendor's own.
     pub base_url: Option<String>,
     pub key: Option<Secret>,
-    /// Where the key was looked for, to be said when there is none.
+    /// Where the key was looked for, for the error when there is none.
     pub key_source: KeySource,
     pub context_tokens: Option<u64>,
     /// Bounds an answer. Without it, the vendor's own bound where it has one.

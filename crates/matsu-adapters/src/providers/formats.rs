@@ -34,7 +34,7 @@ pub(super) fn instructions(history: &[Entry], reader: &Reader) -> Option<String>
     }
 }
 
-/// What was said by whom. Only the words of others carry a name.
+/// A text with its author. Only the texts of other models carry a name.
 pub(super) fn attributed<'a>(text: &'a str, model: &str, reader: &Reader) -> Cow<'a, str> {
     if model == reader.name { Cow::Borrowed(text) } else { Cow::Owned(format!("[{model}] {text}")) }
 }
@@ -64,7 +64,7 @@ pub(super) fn object_arguments(arguments: &Value) -> Value {
     }
 }
 
-/// A result where the format has no place to say that it is an error.
+/// A result where the format has no field for an error.
 pub(super) fn plain_result(call: &CallWithResult<'_>) -> String {
     match (call.is_error, call.result) {
         (true, text) => format!("Error: {text}"),
@@ -89,7 +89,7 @@ pub(super) fn user_text(said: &Said<'_>) -> Option<String> {
     }
 }
 
-/// Text of an item that says something.
+/// Text of an item that has any.
 pub(super) fn spoken(item: &Item) -> Option<&str> {
     match item {
         Item::Text { text, .. } if !text.trim().is_empty() => Some(text),

@@ -31,7 +31,7 @@ impl Fault {
     }
 }
 
-/// How each vendor says that a history is too long.
+/// The errors by which vendors report that a history is too long.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",

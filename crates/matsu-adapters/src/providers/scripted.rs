@@ -33,12 +33,12 @@ pub struct Script {
 pub struct Reply {
     /// Only if the newest message holds these words. Such replies go before the others, one per round of tools.
     pub when: Option<String>,
-    /// What it says, in pieces; `{message}` is the newest message.
+    /// Its answer, in pieces; `{message}` is the newest message.
     pub text: Vec<String>,
     pub calls: Vec<ScriptedCall>,
     /// Before each piece.
     pub pause_ms: u64,
-    /// Says nothing, for ever.
+    /// Never answers.
     pub silent: bool,
     /// Fails after its text, with these words.
     pub error: Option<String>,

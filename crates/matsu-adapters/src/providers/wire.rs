@@ -1,4 +1,5 @@
-//! A wire format: where a request goes, what it says, and how the answer is read. Pure; [`super::exchange`] carries it.
+//! A wire format: where a request goes, what it contains, and how the answer is read. Pure; [`super::exchange`] carries
+//! it.
 
 use matsu_core::history::{Entry, Maker};
 use matsu_core::ports::provider::{ModelEvent, ModelRequest, ModelTurn};

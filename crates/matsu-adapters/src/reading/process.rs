@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::lockdown::MEMORY_MAX;
 
-/// How much of what a reader says before its end is kept.
+/// How much of what a reader writes to stderr before its end is kept.
 const LAST_WORDS_BYTES: usize = 4096;
 
 pub struct ReaderProcess {
@@ -68,7 +68,7 @@ impl ReaderProcess {
         tokio::select! {
             biased;
             done = both => parse_answer(&done?.1),
-            // Whatever is said there must be taken away, or the process would wait for that.
+            // Whatever is written there must be read, or the process would wait for that.
             never = stderr.gather() => match never {},
         }
     }

@@ -111,7 +111,7 @@ impl Fixture {
     }
 }
 
-/// What this very request says its client can do.
+/// The client's capabilities, as this very request declares them.
 pub fn capabilities(cx: &Context) -> ClientCapabilities {
     cx.meta.client_capabilities().unwrap_or_default()
 }

@@ -30,7 +30,7 @@ impl Open {
     pub async fn commit(mut self, posted: &[Posted]) -> Result<Result<(), tokio_postgres::Error>, StoreError> {
         let client = self.client()?;
         let letters = Letters::prepare(client, posted).await?;
-        // If a letter is refused, the server takes the commit for a rollback.
+        // If a posted statement is refused, the server takes the commit for a rollback.
         let (sent, committed) = join(letters.send(), client.batch_execute("COMMIT")).await;
         if committed.is_ok() {
             self.client = None;

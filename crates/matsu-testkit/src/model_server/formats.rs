@@ -36,7 +36,7 @@ pub trait WireFormat: Send + Sync {
 pub static FORMATS: &[&dyn WireFormat] =
     &[&anthropic::AnthropicMessages, &responses::OpenaiResponses, &chat::OpenaiChat, &gemini::Gemini, &ollama::Ollama];
 
-/// What is to be said, to whom.
+/// One answer, and the model that gives it.
 pub struct Answer<'a> {
     pub model: &'a str,
     /// Which answer of this server it is; ids are made from it.
@@ -44,7 +44,7 @@ pub struct Answer<'a> {
     pub parts: &'a [Part],
 }
 
-/// What every answer says it cost.
+/// The cost that every answer reports.
 pub const INPUT_TOKENS: u64 = 120;
 pub const OUTPUT_TOKENS: u64 = 15;
 

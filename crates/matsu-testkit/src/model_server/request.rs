@@ -34,7 +34,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The text that came last: what a person said, or what a tool answered.
+    /// The text that came last: a person's message, or a tool's answer.
     #[must_use]
     pub fn last(&self) -> &str {
         self.messages.last().map_or("", String::as_str)

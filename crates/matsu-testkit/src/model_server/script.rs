@@ -1,4 +1,4 @@
-//! What the server says: rules, the first that fits answers. Scripts can be written in Rust or read from JSON.
+//! The server's answers: rules, the first that fits answers. Scripts can be written in Rust or read from JSON.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub struct Rule {
     pub times: Option<u32>,
 }
 
-/// The first rule that fits and is not used up answers; where none does, the model says "ok".
+/// The first rule that fits and is not used up answers; where none does, the answer is "ok".
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Script {
@@ -110,7 +110,7 @@ impl Script {
         self.rule(Rule { when, reply, times: None })
     }
 
-    /// To the next request, whatever it says; one after the other.
+    /// To the next request, whatever it contains; one after the other.
     #[must_use]
     pub fn then(self, reply: Reply) -> Self {
         self.rule(Rule { when: When::default(), reply, times: Some(1) })

@@ -158,7 +158,7 @@ fn stream_of(
             After::Nothing => std::future::pending().await,
             After::Broken if ending.fate == Fate::Answered => None,
             After::Broken => {
-                // What was said so far is sent when the stream has nothing for a moment; an error at once would eat it.
+                // What came so far is sent when the stream has nothing for a moment; an error at once would discard it.
                 tokio::task::yield_now().await;
                 ending.answered();
                 Some((Err(std::io::Error::other("cut by the script")), (pieces, ending)))

@@ -1,4 +1,4 @@
-//! Pages that want something first: a login, a CAPTCHA, patience. And pages that say no.
+//! Pages that want something first: a login, a CAPTCHA, patience. And pages that refuse.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};

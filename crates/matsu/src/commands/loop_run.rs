@@ -86,7 +86,7 @@ async fn speaker(client: &Client, wished: Option<String>) -> Result<String> {
     Ok(name.context("no model is configured")?.to_owned())
 }
 
-/// What was said already, so that it is said once.
+/// What was printed already, so that it is printed once.
 #[derive(Default)]
 struct Printed {
     /// By the number of the message: how many bytes of it.

@@ -1,4 +1,4 @@
-//! `matsu migrate`: opening a store brings its schema up to date; this does only that and says so.
+//! `matsu migrate`: opening a store brings its schema up to date; this does only that and reports it.
 
 use std::process::ExitCode;
 

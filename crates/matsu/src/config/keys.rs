@@ -31,7 +31,7 @@ pub struct Key {
     pub meaning: &'static str,
 }
 
-/// For a text that says nothing.
+/// Stands for an empty text.
 const NONE: &str = "none";
 
 /// A client on this machine needs no other name for it.

@@ -1,4 +1,4 @@
-//! What a relay must remember of the frames that pass: which requests are open, and how the client said hello.
+//! What a relay must remember of the frames that pass: which requests are open, and the client's handshake.
 //!
 //! When the daemon ends, a request that can be sent twice without harm is sent again to the next one: a read, a wait, or
 //! the start of a run, which carries a key so that the daemon finds the run it has started already.

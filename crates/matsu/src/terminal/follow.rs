@@ -241,7 +241,7 @@ impl Follow<'_> {
 }
 
 impl Followed {
-    /// Says that the work goes on and how to come back to it, where that is so.
+    /// Prints that the work goes on and how to come back to it, where that is so.
     pub fn say_what_goes_on(&self, client: &Client, task: &str) {
         let why = match self {
             Self::TimeUp => "Time is up",

@@ -72,7 +72,7 @@ pub fn lines(head: &[&str], rows: &[Row], width: Option<usize>, has_colours: boo
     let widest = |column: usize| {
         cells(column).map(|cell| measure_text_width(cell)).chain([head[column].len()]).max().unwrap_or(0)
     };
-    // A column without anything in it says nothing.
+    // A column without anything in it is left out.
     let columns: Vec<usize> = (0..head.len()).filter(|at| cells(*at).any(|cell| !cell.is_empty())).collect();
     let widths: Vec<usize> = columns.iter().map(|at| widest(*at)).collect();
     let before: usize = columns.iter().zip(&widths).filter(|(at, _)| **at != last).map(|(_, width)| width + 2).sum();

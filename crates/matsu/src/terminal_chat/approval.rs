@@ -15,7 +15,7 @@ use crate::standing::FileApprovals;
 pub struct AtTerminal {
     input: Input,
     standing: FileApprovals,
-    /// What the person said about tools, for as long as this chat is open.
+    /// The person's decisions about tools, for as long as this chat is open.
     said: Mutex<BTreeMap<String, Policy>>,
     one_at_a_time: tokio::sync::Mutex<()>,
 }

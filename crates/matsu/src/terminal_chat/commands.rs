@@ -114,7 +114,7 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
 /// Messages of a loaded chat that are shown.
 const SHOWN_MAX: usize = 40;
 
-/// What was said in the chat, the newest messages of it.
+/// The newest messages of the chat.
 async fn show_entries(session: &Session) -> Result<()> {
     let entries = session.held.open_chat.entries().await?;
     let spoken: Vec<_> = entries.iter().filter(|entry| !entry.spoken().trim().is_empty()).collect();

@@ -25,7 +25,7 @@ pub struct Stage {
     current: usize,
     /// The models whose answers are complete.
     done: Vec<String>,
-    /// What those behind the current speaker have said meanwhile.
+    /// Events of the models behind the one that is shown.
     waiting: BTreeMap<String, Vec<Event>>,
     pub calls: Vec<ShownCall>,
     at_line_start: bool,

@@ -121,7 +121,8 @@ impl Yard {
     }
 }
 
-/// Every level, as root and as an ordinary user. A level that this machine cannot offer is skipped, and said so.
+/// Every level, as root and as an ordinary user. A level that this machine cannot offer is skipped, with a line about
+/// it.
 pub fn at_every_level(test: impl Fn(&mut Yard)) {
     prepared(&|_| (), test);
 }

@@ -30,7 +30,7 @@ fn a_call_that_is_fed_with_progress_is_held_longer() {
     assert!(hold == 3 && waited >= 3_000, "{hold} {waited}");
     assert!(reply.body.contains("notifications/progress"), "{reply:?}");
 
-    // What was said about this very client counts more than what clients in general can bear.
+    // The limit of this very client counts more than what clients in general can bear.
     let mut client = Client::start(&home, &["--hold", "2"]);
     let id = client.request("tools/call", &fed["params"]);
     let (hold, _) = held(&client.answer(id));

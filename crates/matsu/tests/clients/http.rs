@@ -1,4 +1,4 @@
-//! A few lines of HTTP, so that a test can say what no proper client would.
+//! A few lines of HTTP, so that a test can send what no proper client would.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -96,7 +96,7 @@ impl Http {
         self.send(method, &format!("/api/v1{path}"), &headers, body.as_bytes())
     }
 
-    /// What a tool says, refusals too.
+    /// The answer of a tool, refusals too.
     pub fn says(&self, tool: &str, arguments: &Value) -> Value {
         let mut reply = self.mcp_at("/mcp?tools=research,agents", &tool_call(tool, arguments)).json();
         assert!(reply["result"].is_object(), "{tool}: {reply}");

@@ -111,7 +111,7 @@ impl Names {
         all.iter().fold(blanked(&reply, &self.task), |text, name| text.replace(name.as_str(), "ID"))
     }
 
-    /// What every tool of research says to these names, and the two that take any task.
+    /// The answers of every tool of research to these names, and of the two that take any task.
     fn tools(&self, who: &Http) -> Vec<(String, Value)> {
         let Self { task, claim, edge, login } = self;
         let calls = [
@@ -132,7 +132,7 @@ impl Names {
         calls.into_iter().map(|(tool, arguments)| (tool.to_owned(), who.says(tool, &arguments))).collect()
     }
 
-    /// What every route that takes a task says to this one: as the server's own description lists them.
+    /// The answers of every route that takes a task to this one: as the server's own description lists them.
     fn routes(&self, who: &Http) -> Vec<(String, Value)> {
         let described = who.rest("GET", "/openapi.json", &Value::Null).json();
         let mut said = Vec::new();

@@ -110,7 +110,7 @@ impl Client {
         self.frames.recv_timeout(self.answer_max).expect("a frame")
     }
 
-    /// What a tool says, in its structured half.
+    /// The structured half of a tool's answer.
     #[track_caller]
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let id = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));

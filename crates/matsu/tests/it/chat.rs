@@ -66,7 +66,7 @@ impl Talk {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Leaves; what was said in all.
+    /// Leaves; everything that was printed.
     #[track_caller]
     fn leave(mut self) -> String {
         drop(self.stdin.take());

@@ -1,4 +1,4 @@
-//! Settings, and stores that cannot be used: what is said, and whether it helps.
+//! Settings, and stores that cannot be used: which error is shown, and whether it helps.
 
 use std::path::Path;
 

@@ -194,7 +194,7 @@ impl Daemon {
     }
 }
 
-/// What `server.json` and the token say, if this process wrote them.
+/// The content of `server.json` and the token, if this process wrote them.
 pub fn announced_by(data_dir: &Path, pid: u32) -> Option<Api> {
     let server = read_server_json(data_dir)?;
     if server["pid"] != pid {

@@ -15,7 +15,7 @@ fn state(api: &Api, task: &str) -> String {
     api.jobs_of(task)[0]["state"].as_str().unwrap().to_owned()
 }
 
-/// Until a later attempt than this one runs; says which. A dead daemon's job is still running in its store.
+/// Until a later attempt than this one runs; returns which. A dead daemon's job is still running in its store.
 #[track_caller]
 fn runs(daemon: &Daemon, task: &str, after: i64) -> i64 {
     until("the job runs", SOON, || {

@@ -49,7 +49,7 @@ pub fn messages(daemon: &Daemon, chat: &str) -> Vec<Value> {
     daemon.api.get(&format!("/api/v1/chats/{chat}/messages"))["items"].as_array().unwrap().clone()
 }
 
-/// The last message, once it says this.
+/// The last message, once it contains this.
 pub fn hears(daemon: &Daemon, chat: &str, state: &str, words: &str) -> Value {
     until(words, MOMENT, || {
         let last = messages(daemon, chat).pop()?;

@@ -50,7 +50,7 @@ impl Process {
         (status, began.elapsed())
     }
 
-    /// Everything it said so far.
+    /// Everything it printed so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }

@@ -29,14 +29,14 @@ fn lines(file: &str, wanted: &str) -> Vec<String> {
     found
 }
 
-/// Commands of fenced `sh` blocks, without what is said about them.
+/// Commands of fenced `sh` blocks, without the comments.
 fn commands(file: &str) -> Vec<String> {
     let lines = lines(file, "sh");
     let commands = lines.iter().map(|line| line.split(" #").next().unwrap_or("").trim());
     commands.filter(|command| !command.is_empty() && !command.starts_with('#')).map(str::to_owned).collect()
 }
 
-/// A user with `matsu` in their path, one client installed, and nothing said about where data lies.
+/// A user with `matsu` in their path, one client installed, and no setting for where data lies.
 struct Reader {
     home: Home,
 }

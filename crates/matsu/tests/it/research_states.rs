@@ -51,7 +51,7 @@ fn a_first_wait_without_since_waits_for_what_comes() {
     assert!(seen["waited_ms"].as_u64().unwrap() >= 300, "{seen}");
 }
 
-/// Asks for research, waits for it, and says what the wait answered.
+/// Asks for research, waits for it, and answers with the result of the wait.
 fn waiting_model(asked: &Asked) -> Reply {
     let last: Value = serde_json::from_str(asked.last()).unwrap_or_default();
     let Some(task) = last["task_id"].as_str().map(str::to_owned).or_else(|| known_task(asked)) else {

@@ -134,7 +134,7 @@ fn an_unfinished_request_is_closed_in_time_and_a_long_wait_is_not() {
     let mut threads = Vec::new();
     for (what, first) in slow {
         let stream = connect(&api);
-        // The idle one says nothing more; the others drip.
+        // The idle one sends nothing more; the others drip.
         let pause = if what.contains("idle") || what.contains("nothing") { 30_000 } else { 100 };
         stream.set_read_timeout(Some(Duration::from_millis(pause))).unwrap();
         threads.push((what, thread::spawn(move || lasts(stream, &first))));

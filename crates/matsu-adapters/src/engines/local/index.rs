@@ -184,8 +184,8 @@ impl Index {
         rows.query_map(params![folder, after], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     }
 
-    /// Finds out anew which words stand in so many rows that they say nothing. Reads the whole vocabulary, so it is
-    /// done only when the number of rows has changed by a tenth.
+    /// Finds out anew which words stand in so many rows that they distinguish nothing. Reads the whole vocabulary, so
+    /// it is done only when the number of rows has changed by a tenth.
     pub fn refresh_common(&self) -> rusqlite::Result<()> {
         let mut writer = self.writer();
         let rows: i64 = writer.query_row("SELECT count(*) FROM documents", [], |row| row.get(0))?;

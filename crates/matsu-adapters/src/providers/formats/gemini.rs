@@ -1,4 +1,4 @@
-//! Gemini: `functionCall` and `functionResponse` parts. A response is always an object, whatever the tool said.
+//! Gemini: `functionCall` and `functionResponse` parts. A response is always an object, whatever the tool returned.
 
 use matsu_core::history::{CallWithResult, Entry, Item, Part, Said, Step, steps};
 use matsu_core::ports::provider::{ModelRequest, ToolSpec};

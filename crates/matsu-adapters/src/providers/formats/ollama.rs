@@ -57,7 +57,7 @@ impl Wire for Ollama {
         put(&mut body, "format", request.output.as_ref().map(|output| output.schema.clone()));
         put(&mut body, "think", config.effort.as_ref().map(|effort| json!(effort)));
         let mut options = Map::new();
-        // Without it the server cuts the history at its own small default, and says nothing.
+        // Without it the server cuts the history at its own small default, without an error.
         put(&mut options, "num_ctx", config.context_tokens.map(|tokens| json!(tokens)));
         put(&mut options, "num_predict", config.output_tokens.map(|tokens| json!(tokens)));
         put(&mut body, "options", (!options.is_empty()).then_some(Value::Object(options)));

@@ -41,7 +41,7 @@ impl WireFormat for Gemini {
                 Part::Tool { .. } => parts.push(wire_part(part)),
             }
         }
-        // The end is said with the last piece, so an answer that says nothing needs one, too.
+        // The end comes with the last piece, so an empty answer needs one, too.
         if parts.is_empty() {
             parts.push(json!({ "text": "" }));
         }

@@ -70,7 +70,7 @@ pub async fn run(client: &Client, narrator: &Narrator, suffix: &str) -> Result<S
     Ok(Seen { woken_after, notice, instruction })
 }
 
-/// The agent waits for its person, who says something.
+/// The agent waits for its person, who writes a message.
 async fn wake(client: &Client, narrator: &Narrator, suffix: &str) -> Result<Duration> {
     let agent = Agent::made(client, &format!("scribe{suffix}")).await?;
     let chat = client.post("/api/v1/chats", json!({ "agent_id": agent.id, "project_id": "default" })).await?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The content of the planted logins. It occurs in no other place.
 pub const SECRET: &str = "planted-login-5c1f0e7a9b3d";
-/// What the environment's keys say.
+/// The content of the environment's keys.
 pub const KEY: &str = "sk-test-0000000000000000000000000000";
 
 /// A tool's name and its arguments.

@@ -137,7 +137,7 @@ impl Bed {
     }
 }
 
-/// Runs a check for every agent and says for each how it went; the first failure is the test's own.
+/// Runs a check for every agent and prints for each how it went; the first failure is the test's own.
 pub fn for_each(what: &str, check: impl Fn(&'static Case, &Place)) {
     for_each_of(what, |_| true, check);
 }

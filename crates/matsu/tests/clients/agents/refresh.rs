@@ -15,7 +15,7 @@ use super::five::{Bed, for_each_of};
 const OLD: &str = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJleHAiOjEwMDAsImh0dHBzOi8vYXBpLm9wZW5haS5jb20vYXV0aCI6eyJjaGF0Z3B0X3BsYW5fdHlwZSI6InBsdXMiLCJjaGF0Z3B0X2FjY291bnRfaWQiOiJhY2MifX0.c2ln";
 const NEW: &str = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJleHAiOjQxMDI0NDQ4MDAsImh0dHBzOi8vYXBpLm9wZW5haS5jb20vYXV0aCI6eyJjaGF0Z3B0X3BsYW5fdHlwZSI6InBsdXMiLCJjaGF0Z3B0X2FjY291bnRfaWQiOiJhY2MifX0.c2ln";
 
-/// One program's login: the file, what it says when it is old, and where the new token is in it.
+/// One program's login: the file, its content when it is old, and where the new token is in it.
 struct Renewal {
     name: &'static str,
     file: &'static str,

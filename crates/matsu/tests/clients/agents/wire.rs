@@ -1,4 +1,4 @@
-//! What a client and `matsu mcp` say to each other, copied to files on its way.
+//! What a client and `matsu mcp` send to each other, copied to files on its way.
 
 use std::path::{Path, PathBuf};
 

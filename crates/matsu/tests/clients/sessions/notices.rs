@@ -199,7 +199,7 @@ fn callers_without_a_session_hear_news_of_what_ended_unread() {
     assert!(news.text.contains(sentence));
     let again = call_over_stdio(&mut client, None, "cancel_task", json!({ "task_id": "task_nope" }));
     assert_eq!(again.body.get("news"), None, "the client has called again, so it knows: {again:?}");
-    // A client of its own knows nothing of it, and the reply that lists it says nothing beside.
+    // A client of its own knows nothing of it, and the reply that lists it carries nothing beside.
     let mut other = crate::stdio::Client::legacy(&stage.home, &[]);
     let listed = call_over_stdio(&mut other, None, "get_task_status", json!({}));
     assert_eq!((&listed.body["tasks"][0]["task_id"], listed.body.get("news")), (&json!(task), None), "{listed:?}");

@@ -25,7 +25,7 @@ fn waiter(name: &str) -> String {
     )
 }
 
-/// What a tool said: both halves, and how long it took.
+/// The answer of a tool: both halves, and how long it took.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub body: Value,
@@ -110,7 +110,7 @@ impl Stage {
         text(&self.good("POST", "/chats", &json!({ "agent_id": agent, "project_id": "default" }))["chat_id"])
     }
 
-    /// A person says something; its number.
+    /// A person writes a message; its number.
     pub fn say(&self, chat: &str, content: &str) -> i64 {
         self.good("POST", &format!("/chats/{chat}/messages"), &json!({ "content": content }))["seq"].as_i64().unwrap()
     }
@@ -122,12 +122,12 @@ impl Stage {
         items.as_array().unwrap().iter().map(said).collect()
     }
 
-    /// What one side has said so far.
+    /// The messages of one side so far.
     pub fn words_of(&self, chat: &str, sender: &str) -> Vec<String> {
         self.said(chat).into_iter().filter(|(who, _)| who == sender).map(|(_, content)| content).collect()
     }
 
-    /// Waits until one side has said this much.
+    /// Waits until one side has written this many messages.
     #[track_caller]
     pub fn hears(&self, chat: &str, sender: &str, messages: usize) -> Vec<String> {
         until(&format!("{messages} messages of {sender}: {:?}", self.said(chat)), SOON, || {

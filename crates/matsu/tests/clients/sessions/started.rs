@@ -45,7 +45,7 @@ pub fn starts_and_resumes(stage: &Stage) {
     assert_eq!((&answer["sender_id"], &answer["reply_to"]), (&json!("worker"), &asked["id"]));
 }
 
-/// Asks, and says what was answered.
+/// Asks, and prints the answer.
 const ASKS: &str = r#"echo '{"type":"question","id":"q1","text":"Go on?","options":["yes","no"]}'
 read answer || exit 3
 case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';; *) echo '{"type":"result","text":"stayed"}';; esac
@@ -167,7 +167,7 @@ fn an_answer_goes_on_when_its_daemon_is_killed() {
     stage.reaches_state(&chat, "connected");
     until("its program waits", SOON, || (processes(&nap) > 0).then_some(()));
     let killed_at = std::time::SystemTime::now();
-    // Said while it works: for the next turn, whatever happens to the daemon.
+    // Sent while it works: for the next turn, whatever happens to the daemon.
     stage.say(&chat, "echo second");
     let (pid, _) = stage.home.announced().unwrap();
     kill(pid);

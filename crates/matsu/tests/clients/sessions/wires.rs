@@ -14,7 +14,7 @@ enum Wire {
     Plain,
 }
 
-/// What an answer says, without what differs from call to call.
+/// The content of an answer, without what differs from call to call.
 fn shape(said: &Value) -> Value {
     let mut shape = said.clone();
     for field in ["waited_ms", "session_token"] {

@@ -30,7 +30,7 @@ impl Endpoint {
     }
 }
 
-/// A task that the server said it has.
+/// A task that the server has confirmed.
 pub struct Ticket {
     pub task: String,
     pub jobs: usize,
@@ -42,7 +42,7 @@ pub enum Cancel {
     Never,
     /// Asked for, but no answer came.
     Unknown,
-    /// The server said that it is, or will be, cancelled.
+    /// The server confirmed that it is, or will be, cancelled.
     Promised,
 }
 

@@ -1,5 +1,5 @@
 //! Matsu's requests against those that the vendors' own SDKs send for the same conversation, as
-//! `scripts/vendor-shapes.py` wrote them down. What may differ is said here, case by case.
+//! `scripts/vendor-shapes.py` wrote them down. What may differ is listed here, case by case.
 
 use serde_json::{Map, Value, json};
 
