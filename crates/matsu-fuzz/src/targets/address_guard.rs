@@ -30,7 +30,7 @@ fn written(data: &[u8]) {
     match url.host() {
         Some(Host::Ipv4(ip)) => assert!(!is_inside_v4(ip), "{url}"),
         Some(Host::Ipv6(ip)) => assert!(!is_inside_v6(ip), "{url}"),
-        // A resolver would read such a name as an address, without asking anybody.
+        // A resolver would read such a name as an address, without asking a name server.
         Some(Host::Domain(name)) => {
             assert_eq!(numeric(name), None, "{url}");
             resolved(name);

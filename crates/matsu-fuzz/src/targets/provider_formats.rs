@@ -23,7 +23,7 @@ fn answer(wire: &dyn Wire, data: &[u8]) {
     let whole = decode(wire, data, data.len());
     assert_eq!(decode(wire, data, size), whole, "the cut changes the answer");
     let (_, Ok(turn)) = whole else { return };
-    // What a model said goes back to it, and to others, with the next request.
+    // The answer of a model goes back to it, and to others, with the next request.
     for other in WIRES {
         let maker = Maker { wire: other.name().to_owned(), model: "m".to_owned() };
         let said = Entry::assistant("a", turn.items.clone(), NOW).made_by(maker.clone());
