@@ -11,7 +11,7 @@ use crate::id::{AgentId, NotificationId, ProjectId, SessionId, TaskId};
 use crate::words::words;
 
 words! {
-    /// How loud it is.
+    /// How urgent it is.
     pub enum NotificationKind {
         /// No other tool runs until it is acknowledged.
         Interrupt = "interrupt",

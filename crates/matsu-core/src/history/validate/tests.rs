@@ -1,4 +1,4 @@
-//! Each rule alone, and that no order of lawful appends breaks one.
+//! Each rule alone, and that no order of valid appends breaks one.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -69,7 +69,7 @@ fn each_rule_is_named_with_its_place() {
     }
 }
 
-/// One lawful append, chosen by a number.
+/// One valid append, chosen by a number.
 fn append(history: &mut Vec<Entry>, open: &mut Vec<String>, choice: u8) {
     let id = |n: usize| format!("c{n}");
     match choice % 4 {
