@@ -146,6 +146,7 @@ fn host_options(config: &Config) -> HostOptions {
         restart: restart(config),
         store: config.store_name(),
         bundle_bytes_max: config.agent_bundle_max(),
+        bundle_within: config.agent_bundle_timeout(),
         is_for_models: false,
     }
 }

@@ -301,6 +301,11 @@ impl Config {
         }
     }
 
+    /// How long git may take to make the result of a run.
+    pub fn agent_bundle_timeout(&self) -> Duration {
+        Duration::from_secs(self.layers.number("agents.bundle_timeout"))
+    }
+
     /// Bytes of the largest result of a run.
     pub fn agent_bundle_max(&self) -> u64 {
         self.layers.number("agents.bundle_max").saturating_mul(1024 * 1024)

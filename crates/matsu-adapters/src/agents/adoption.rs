@@ -17,7 +17,7 @@ use super::live::CliRun;
 use super::orphans;
 use super::runs_folder::{RunFolder, RunRecord, connect_in};
 use super::supervisor::order::{Hello, Notice, VERSION, Word};
-use super::worktree::Worktree;
+use super::worktree::{BundleLimits, Worktree};
 
 /// A supervisor answers at once, unless the machine is very busy.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
@@ -83,7 +83,8 @@ fn tree_of(host: &CliHost, record: &RunRecord) -> Result<Option<Worktree>, Strin
     let options = host.options();
     let git = Git::find(&options.environment)?;
     let (job, marker) = (record.job_id.as_str(), record.run_id.as_str());
-    Ok(git.reopen(&options.data_dir, path, job, marker, host.confiner(), options.bundle_bytes_max))
+    let limits = BundleLimits { bytes_max: options.bundle_bytes_max, within: options.bundle_within };
+    Ok(git.reopen(&options.data_dir, path, job, marker, host.confiner(), limits))
 }
 
 /// Ends a run whose job is over, keeps what it has written as its branch, and removes its folder.

@@ -56,6 +56,7 @@ impl Ground {
                     marker: marker.to_owned(),
                     confiner: Arc::clone(confiner),
                     bytes_max: options.bundle_bytes_max,
+                    within: options.bundle_within,
                 };
                 let git = Git::find(&options.environment).map_err(|error| cannot(&error))?;
                 let worktree = git.open(&options.data_dir, wish).await.map_err(|error| cannot(&error))?;

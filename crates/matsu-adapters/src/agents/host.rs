@@ -8,6 +8,7 @@ mod starting;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use matsu_core::clock::Clock;
@@ -67,6 +68,8 @@ pub struct HostOptions {
     pub store: String,
     /// The largest bundle that is taken over from a run.
     pub bundle_bytes_max: u64,
+    /// How long making it may take.
+    pub bundle_within: Duration,
     /// Runs are answers of a model: they are not told the way back to Matsu, and belong to no task.
     pub is_for_models: bool,
 }

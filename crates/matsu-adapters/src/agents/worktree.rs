@@ -18,6 +18,7 @@ mod snapshot;
 mod source;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use matsu_core::run::{Changes, LeftWork};
 use serde::{Deserialize, Serialize};
@@ -119,6 +120,13 @@ fn read_note(tree: &Path) -> Option<Note> {
     serde_json::from_str(&std::fs::read_to_string(note_of(tree)).ok()?).ok()
 }
 
+/// What making a bundle of the changes of a run may take.
+#[derive(Clone, Copy, Debug)]
+pub struct BundleLimits {
+    pub bytes_max: u64,
+    pub within: Duration,
+}
+
 /// A tree in use.
 #[derive(Clone, Debug)]
 pub struct Worktree {
@@ -128,7 +136,7 @@ pub struct Worktree {
     pub path: PathBuf,
     /// The wished directory, inside the tree.
     pub directory: PathBuf,
-    bytes_max: u64,
+    limits: BundleLimits,
 }
 
 /// A tree without a single entry, not even its `.git`, was emptied from outside.
@@ -229,8 +237,8 @@ impl Worktree {
     }
 
     async fn try_by(&self, message: &str, by: By) -> Result<(Harvest, Changes), String> {
-        let (git, cell, tree, note, bytes_max) = (&self.git, &self.cell, &self.path, &self.note, self.bytes_max);
-        let harvest = Harvester { git, cell, tree, note, message, bytes_max }.harvest(by).await?;
+        let (git, cell, tree, note, limits) = (&self.git, &self.cell, &self.path, &self.note, self.limits);
+        let harvest = Harvester { git, cell, tree, note, message, limits }.harvest(by).await?;
         let changes = match &harvest.bundle {
             None => self.unchanged(&harvest).await,
             Some(bundle) => self.accept(bundle, &harvest).await?,
@@ -273,7 +281,7 @@ impl Worktree {
         };
         let _ = remove_folder(&quarantine.folder);
         quarantine.open()?;
-        let (base, known, bytes_max) = (note.base.as_str(), note.known.as_deref(), self.bytes_max);
+        let (base, known, bytes_max) = (note.base.as_str(), note.known.as_deref(), self.limits.bytes_max);
         let header = quarantine.take(bundle, &Expected { reference: RESULT, known, base, bytes_max }).await?;
         let counted = quarantine.count(base, &header.head).await?;
         quarantine.give(&note.objects, bundle, &header, bytes_max).await?;

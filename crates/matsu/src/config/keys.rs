@@ -164,6 +164,12 @@ pub const KEYS: &[Key] = &[
         meaning: "MiB that the changes of a run may have; of a larger one the folder stays and nothing is taken over",
     },
     Key {
+        name: "agents.bundle_timeout",
+        kind: Kind::Number { min: 1, max: 86_400 },
+        default: |_| "300".to_owned(),
+        meaning: "seconds that git may take to make the changes of a run; then a repository of Matsu's own is tried, and at last the folder stays",
+    },
+    Key {
         name: "keep.results",
         kind: Kind::Number { min: 1, max: 3_650 },
         default: |_| (matsu_core::limits::RESULT_KEPT.as_secs() / 86_400).to_string(),

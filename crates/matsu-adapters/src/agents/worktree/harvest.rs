@@ -4,20 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::super::confined::{Cell, Done, View, Work, confined};
 use super::super::git::{Git, Skeleton, Whose};
 use super::super::runs_folder::write_private;
 use super::super::shim::order::Stdin;
-use super::Note;
 use super::source::with_flags;
+use super::{BundleLimits, Note};
 
 /// The one reference that leaves.
 pub const RESULT: &str = "refs/matsu/result";
-
-/// A large tree on a slow disk; more means that something in it does not end.
-const WITHIN: Duration = Duration::from_secs(300);
 
 const NAMES_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -83,7 +79,7 @@ pub struct Harvester<'a> {
     pub tree: &'a Path,
     pub note: &'a Note,
     pub message: &'a str,
-    pub bytes_max: u64,
+    pub limits: BundleLimits,
 }
 
 impl Harvester<'_> {
@@ -107,7 +103,7 @@ impl Harvester<'_> {
             env.insert("RESTORE".to_owned(), path.display().to_string());
         }
         let path = self.cell.scratch.join("bundle");
-        let done = self.sh(BUNDLE, env, self.bytes_max, Some(&path), by).await?;
+        let done = self.sh(BUNDLE, env, self.limits.bytes_max, Some(&path), by).await?;
         match done.code {
             Some(0) => Ok(Harvest { bundle: Some(path), left_out, ignored }),
             Some(UNCHANGED) => Ok(Harvest { bundle: None, left_out, ignored }),
@@ -132,7 +128,7 @@ impl Harvester<'_> {
         let args = vec!["-c".to_owned(), script.to_owned()];
         let (program, directory) = (Path::new("/bin/sh"), self.tree);
         let stdin = Stdin::Nothing;
-        let work = Work { program, args, env, directory, stdin, within: WITHIN, bytes_max, into };
+        let work = Work { program, args, env, directory, stdin, within: self.limits.within, bytes_max, into };
         confined(self.cell, work, View { read, write }).await
     }
 

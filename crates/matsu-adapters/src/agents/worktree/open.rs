@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::confined::{Cell, Done, View, Work, confined};
 use super::super::git::{Call, GIT_MAX, Git, SCRATCH, Skeleton, Whose};
@@ -11,7 +12,7 @@ use super::super::runs_folder::{make_private, write_private};
 use super::super::shim::order::Stdin;
 use super::accept::{Expected, Quarantine};
 use super::source::{Source, with_flags};
-use super::{Note, RESULT, Worktree, name, read_note, save_note};
+use super::{BundleLimits, Note, RESULT, Worktree, name, read_note, save_note};
 use crate::agents::confinement::Confiner;
 use matsu_core::run::Changes;
 
@@ -31,6 +32,7 @@ pub struct OpenWish<'a> {
     /// Git works on the tree inside a confinement only.
     pub confiner: Arc<Confiner>,
     pub bytes_max: u64,
+    pub within: Duration,
 }
 
 /// What an earlier run of the same conversation left.
@@ -105,7 +107,7 @@ impl Git {
         job: &str,
         marker: &str,
         confiner: &Arc<Confiner>,
-        bytes_max: u64,
+        limits: BundleLimits,
     ) -> Option<Worktree> {
         let is_its = |note: &Note| note.job.is_empty() || note.job == job;
         let note = read_note(path).filter(|note| path.is_dir() && is_its(note))?;
@@ -113,13 +115,14 @@ impl Git {
         make_private(&scratch).ok()?;
         let cell = Cell { confiner: Arc::clone(confiner), marker: marker.to_owned(), scratch };
         let directory = path.join(&note.inside);
-        Some(Worktree { git: self.clone(), cell, note, path: path.to_owned(), directory, bytes_max })
+        Some(Worktree { git: self.clone(), cell, note, path: path.to_owned(), directory, limits })
     }
 
     fn worktree(&self, cell: Cell, note: Note, wish: &OpenWish<'_>) -> Worktree {
         let directory = wish.path.join(&note.inside);
-        let (git, path, bytes_max) = (self.clone(), wish.path.clone(), wish.bytes_max);
-        Worktree { git, cell, note, path, directory, bytes_max }
+        let (git, path) = (self.clone(), wish.path.clone());
+        let limits = BundleLimits { bytes_max: wish.bytes_max, within: wish.within };
+        Worktree { git, cell, note, path, directory, limits }
     }
 
     async fn make(&self, cell: &Cell, wish: &OpenWish<'_>) -> Result<Note, String> {

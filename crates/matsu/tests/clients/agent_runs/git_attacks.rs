@@ -321,3 +321,19 @@ fn a_tree_that_cannot_be_entered_does_not_stop_the_daemon() {
         target.use_and_check(&task);
     });
 }
+
+#[test]
+fn a_repository_that_makes_git_hang_does_not_keep_the_result() {
+    with_settings("bundle_timeout = 3\n", |target| {
+        let began = std::time::Instant::now();
+        let (task, end) = target.run(
+            "git config filter.slow.clean 'sleep 600; cat'
+             echo '*.slow filter=slow' > .git/info/attributes
+             echo work > a.slow",
+        );
+        assert_eq!(end["status"], "completed", "{}: {end}", target.yard.show());
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+        assert_eq!(target.git(&["show", &format!("{}:a.slow", head_of(&end))]), "work\n", "its files are taken over");
+        target.use_and_check(&task);
+    });
+}
