@@ -44,6 +44,12 @@ impl Topic {
         Self("schedules".to_owned())
     }
 
+    /// Something has arrived at a webhook.
+    #[must_use]
+    pub fn webhooks() -> Self {
+        Self("webhooks".to_owned())
+    }
+
     /// Whatever is published, on any topic.
     #[must_use]
     pub fn everything() -> Self {

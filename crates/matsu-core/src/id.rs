@@ -66,6 +66,10 @@ ids! {
     ScheduleId = "sched_";
     /// One time of a schedule.
     FiringId = "fire_";
+    /// An address that other services send to. Part of that address.
+    WebhookId = "hook_";
+    /// What another service has sent to a webhook.
+    DeliveryId = "dlv_";
     /// What a handle names.
     TaskId = "task_";
     /// One run of one process on one store; new at every start.

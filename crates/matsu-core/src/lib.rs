@@ -36,4 +36,5 @@ pub mod token;
 pub mod transcript;
 pub mod usage;
 pub mod wake;
+pub mod webhook;
 mod words;

@@ -101,6 +101,17 @@ limits! {
     SCHEDULE_GAP_MIN: Duration = Duration::from_secs(60), "a schedule fires at most once in this time";
     SCHEDULE_LATE: Duration = Duration::from_secs(60), "a time of a schedule that passed longer ago was missed";
     SCHEDULES_MAX: u32 = 200, "schedules of one user";
+    WEBHOOKS_MAX: u32 = 50, "webhooks of one user";
+    WEBHOOK_BODY_BYTES_MAX: usize = 1024 * 1024, "bytes of the body of one delivery to a webhook";
+    WEBHOOK_BODY_MAX: Duration = Duration::from_secs(10), "the body of a delivery to a webhook arrives within this time";
+    WEBHOOK_DELIVERIES_AT_ONCE: usize = 4, "deliveries to webhooks whose body is read at the same time";
+    WEBHOOK_REQUESTS_MAX: u32 = 60, "requests to one webhook in a minute, with a good or a bad signature";
+    WEBHOOK_GAP_MIN: Duration = Duration::from_secs(60), "a webhook starts at most one task in this time";
+    WEBHOOK_WAITING_MAX: u32 = 20, "deliveries to one webhook that wait for their start";
+    WEBHOOK_CLOCK_SKEW: Duration = Duration::from_secs(300), "a signed time of a delivery may differ this much from the clock of this machine";
+    WEBHOOK_DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600), "a delivery to a webhook is remembered this long, so that a repetition starts nothing";
+    WEBHOOK_DATA_BYTES_MAX: usize = 64 * 1024, "bytes of a delivery that the agent gets";
+    WEBHOOK_TEMPLATE_BYTES_MAX: usize = 32 * 1024, "bytes of the template of a webhook";
     LIST_PAGE_MAX: u32 = 200, "rows of one page of a list";
     TASKS_PER_WAIT_MAX: usize = 50, "handles that one call may wait for";
     CHANGES_KEPT: Duration = Duration::from_secs(24 * 3600), "change events can be resumed this far back";

@@ -25,6 +25,7 @@ pub mod tools;
 mod upkeep;
 mod users;
 pub mod wait;
+pub mod webhooks;
 
 pub use body::{Bodies, JobBody};
 pub use context::JobContext;

@@ -5,7 +5,7 @@
 
 pub mod rule;
 mod runner;
-mod start;
+pub(crate) mod start;
 
 use serde_json::{Map, Value};
 
@@ -89,16 +89,18 @@ impl Runtime {
     }
 }
 
-/// The arguments as the tools will get them, checked as the tools check theirs. A run is read-only unless it says
-/// otherwise.
+/// The arguments of a run without a person, as `use_agent` will get them. It is read-only unless it says otherwise.
+pub(crate) fn checked_run(mut arguments: Map<String, Value>) -> Result<Map<String, Value>, TaskError> {
+    arguments.entry("mode").or_insert_with(|| "read-only".into());
+    arguments.insert("run_async".to_owned(), true.into());
+    check_against("use_agent", &arguments)?;
+    Ok(arguments)
+}
+
+/// The arguments as the tools will get them, checked as the tools check theirs.
 fn checked(plan: Plan) -> Result<Plan, TaskError> {
     match plan {
-        Plan::Run(mut arguments) => {
-            arguments.entry("mode").or_insert_with(|| "read-only".into());
-            arguments.insert("run_async".to_owned(), true.into());
-            check_against("use_agent", &arguments)?;
-            Ok(Plan::Run(arguments))
-        }
+        Plan::Run(arguments) => Ok(Plan::Run(checked_run(arguments)?)),
         Plan::Research { task, searches } => {
             if searches.is_empty() {
                 return Err(TaskError::Invalid("research needs at least one search".to_owned()));
@@ -111,7 +113,7 @@ fn checked(plan: Plan) -> Result<Plan, TaskError> {
 
 fn check_against(tool: &str, arguments: &Map<String, Value>) -> Result<(), TaskError> {
     if arguments.contains_key("idempotency_key") {
-        return Err(TaskError::Invalid("idempotency_key is set by the schedule; leave it out".to_owned()));
+        return Err(TaskError::Invalid("idempotency_key is set for each start; leave it out".to_owned()));
     }
     let Some(entry) = TOOLS.iter().find(|entry| entry.name == tool) else { return Ok(()) };
     let arguments = Value::Object(arguments.clone());

@@ -19,7 +19,7 @@ use crate::auth::open_calls::OpenCalls;
 use crate::auth::origin::Addresses;
 use crate::auth::refusals::Refusals;
 use crate::doors::strangers::Bounds;
-use crate::http::Streams;
+use crate::http::{Hooks, Streams};
 use crate::mcp::holds::Holds;
 
 /// Renders the metrics of this process in Prometheus' text format.
@@ -58,6 +58,7 @@ struct Inner {
     open_calls: OpenCalls,
     login_codes: LoginCodes,
     streams: Streams,
+    hooks: Hooks,
     holds: Holds,
     doctor: OnceLock<Doctor>,
     chats: OnceLock<LiveChats>,
@@ -74,6 +75,7 @@ impl App {
         let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
         let presence = Presence::new(*options.runtime.clock());
         let refusals = Refusals::new(*options.runtime.clock());
+        let hooks = Hooks::new(*options.runtime.clock());
         let login_codes = LoginCodes::new(*options.runtime.clock());
         Self {
             inner: Arc::new(Inner {
@@ -82,6 +84,7 @@ impl App {
                 open_calls: OpenCalls::default(),
                 login_codes,
                 streams: Streams::default(),
+                hooks,
                 holds: Holds::default(),
                 doctor: OnceLock::new(),
                 chats: OnceLock::new(),
@@ -148,6 +151,12 @@ impl App {
     #[must_use]
     pub fn streams(&self) -> &Streams {
         &self.inner.streams
+    }
+
+    /// What bounds requests to webhooks.
+    #[must_use]
+    pub fn hooks(&self) -> &Hooks {
+        &self.inner.hooks
     }
 
     /// How long clients are held at most, after what they have cut.

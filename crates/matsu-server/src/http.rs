@@ -6,6 +6,7 @@ mod control;
 mod doctor;
 mod events;
 mod health;
+mod hooks;
 mod jobs;
 mod model_chats;
 mod new_task;
@@ -26,6 +27,7 @@ mod tool_body;
 mod tool_call;
 mod tools;
 mod users;
+mod webhooks;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension};
@@ -43,6 +45,7 @@ use crate::problem::{Problem, dress};
 use crate::resource::Resource;
 
 pub use events::Streams;
+pub use hooks::{Hooks, is_hook};
 
 /// How requests reach a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,7 @@ fn api() -> Resource {
         .merge(doctor::routes())
         .merge(projects::routes())
         .merge(schedules::routes())
+        .merge(webhooks::routes())
         .merge(sessions::routes())
         .merge(chats::routes())
         .merge(model_chats::routes())
@@ -84,6 +88,7 @@ fn api() -> Resource {
 /// All routes of one transport.
 pub fn router(app: &App, transport: Transport) -> Router {
     let mut all = Router::new().nest("/api/v1", api().into_router()).merge(health::routes()).merge(page::routes());
+    all = all.merge(hooks::routes());
     if app.test_jobs() == TestJobs::Offered {
         all = all.merge(test_jobs::routes());
     }

@@ -5,6 +5,7 @@ mod research;
 mod schedules;
 mod sessions;
 mod transcripts;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

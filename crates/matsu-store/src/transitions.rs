@@ -51,6 +51,7 @@ pub mod transcripts;
 pub mod turns;
 pub mod update_job;
 pub mod users;
+pub mod webhooks;
 
 /// An unfinished job, spelled as in the partial index so that both planners recognise it. Not by its state: then
 /// every claim would have to touch that index.

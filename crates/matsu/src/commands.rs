@@ -57,6 +57,7 @@ mod uninstall;
 mod upgrade;
 mod user;
 mod watch;
+mod webhook;
 mod worker;
 
 use std::io::{IsTerminal, Write};
@@ -142,6 +143,9 @@ pub enum Command {
     /// Work that starts by itself: add, list, pause, remove
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
+    /// Work that another service starts: add, list, test, pause, remove
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Check the store, the ports and the permissions, and say what to do
     Doctor,
     /// Every bound of the system
@@ -268,6 +272,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Hook { event } => hook::run(&quiet(&global)?, event).await,
         Command::Chat(args) => chat::run(&quiet(&global)?, &global, args).await,
         Command::Schedule(what) => schedule::run(&quiet(&global)?, &global, what).await,
+        Command::Webhook(what) => webhook::run(&quiet(&global)?, &global, what).await,
         Command::Notify(what) => notify::run(&quiet(&global)?, &what).await,
         Command::Doctor => doctor::run(&quiet(&global)?).await,
         Command::Limits => limits::run(&quiet(&global)?),

@@ -22,6 +22,7 @@ pub mod tasks;
 pub mod transcripts;
 pub mod turns;
 pub mod upkeep;
+pub mod webhooks;
 
 use std::sync::Arc;
 
@@ -67,6 +68,7 @@ pub use turns::{ChatCall, Conversation, EndTurn, Turn, TurnOutcome, TurnStore};
 pub use upkeep::{
     ChangeBatch, ChangeStore, PruneRule, Pruned, QueueCount, StoreInfo, Summary, TokenStore, UpkeepStore,
 };
+pub use webhooks::WebhookStore;
 
 /// Everything the runtime asks of a backend.
 #[async_trait]
@@ -89,6 +91,7 @@ pub trait Store:
     + NotificationStore
     + NotifyStore
     + ScheduleStore
+    + WebhookStore
     + TurnStore
     + TranscriptStore
     + Send

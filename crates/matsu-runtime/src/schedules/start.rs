@@ -1,4 +1,4 @@
-//! Starts the work of one time of a schedule, as its owner.
+//! Starts work without a person: as the owner of a schedule or a webhook, by the tools that a client calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ pub async fn has_owner(runtime: &Runtime, owner: &Principal) -> Result<bool, Tas
     Ok(*owner == Principal::local_user() || runtime.store().user(owner).await?.is_some())
 }
 
-/// What came of it. The id of the firing is the idempotency key, so a second try finds the task of the first.
+/// What came of a time. The id of the firing is the idempotency key, so a second try finds the task of the first.
 pub async fn start(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Result<FiringOutcome, TaskError> {
-    let cx = context(runtime, schedule).await?;
+    let cx = context(runtime, &schedule.owner, schedule.directory.as_deref()).await?;
     let begun = match &schedule.plan {
-        Plan::Run(arguments) => call(&cx, "use_agent", with_key(arguments, firing)).await,
-        Plan::Research { task, searches } => match call(&cx, "create_task", with_key(task, firing)).await {
+        Plan::Run(arguments) => call(&cx, "use_agent", with_key(arguments, firing.id.as_str())).await,
+        Plan::Research { task, searches } => match call(&cx, "create_task", with_key(task, firing.id.as_str())).await {
             Ok(task) => {
                 let queued = [("task_id", json!(task)), ("queries", json!(searches))];
                 let queued = queued.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
@@ -35,37 +35,49 @@ pub async fn start(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> R
         },
     };
     Ok(match begun {
-        Ok(task) => FiringOutcome::Started(TaskId::from_text(task)),
+        Ok(task) => FiringOutcome::Started(task),
         Err(why) => FiringOutcome::Failed(why),
     })
 }
 
-async fn context(runtime: &Runtime, schedule: &Schedule) -> Result<ToolContext, TaskError> {
-    let directory = schedule.directory.as_ref().map(PathBuf::from);
+/// Starts a run: its task, or why there is none. A second try with the same key finds the task of the first.
+pub async fn start_run(
+    runtime: &Runtime,
+    owner: &Principal,
+    directory: Option<&str>,
+    arguments: &Map<String, Value>,
+    key: &str,
+) -> Result<Result<TaskId, String>, TaskError> {
+    let cx = context(runtime, owner, directory).await?;
+    Ok(call(&cx, "use_agent", with_key(arguments, key)).await)
+}
+
+async fn context(runtime: &Runtime, owner: &Principal, directory: Option<&str>) -> Result<ToolContext, TaskError> {
+    let directory = directory.map(PathBuf::from);
     let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory };
-    let rights = runtime.rights_of(&schedule.owner).await?;
+    let rights = runtime.rights_of(owner).await?;
     Ok(ToolContext {
         workplace: Arc::new(workplace),
         rights: Arc::new(rights),
         ends_when_done: true,
-        ..ToolContext::new(runtime.clone(), schedule.owner.clone())
+        ..ToolContext::new(runtime.clone(), owner.clone())
     })
 }
 
-fn with_key(arguments: &Map<String, Value>, firing: &Firing) -> Map<String, Value> {
+fn with_key(arguments: &Map<String, Value>, key: &str) -> Map<String, Value> {
     let mut arguments = arguments.clone();
-    arguments.insert("idempotency_key".to_owned(), json!(firing.id));
+    arguments.insert("idempotency_key".to_owned(), json!(key));
     arguments
 }
 
 /// The id of the task that a tool has started, or why it refused.
-async fn call(cx: &ToolContext, tool: &str, arguments: Map<String, Value>) -> Result<String, String> {
+async fn call(cx: &ToolContext, tool: &str, arguments: Map<String, Value>) -> Result<TaskId, String> {
     let Some(entry) = TOOLS.iter().find(|entry| entry.name == tool) else {
         return Err(format!("there is no tool {tool}"));
     };
     match dispatch::call(entry, cx, arguments).await {
-        Reply::Task(id) => Ok(id.to_string()),
-        Reply::Done { body, is_error: false } => Ok(body["task_id"].as_str().unwrap_or_default().to_owned()),
+        Reply::Task(id) => Ok(id),
+        Reply::Done { body, is_error: false } => Ok(TaskId::from_text(body["task_id"].as_str().unwrap_or_default())),
         Reply::Done { body, .. } | Reply::Interrupted { body, .. } => {
             Err(body["error"].as_str().unwrap_or("refused").to_owned())
         }

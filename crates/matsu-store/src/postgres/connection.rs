@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0019_reviews.sql"),
     include_str!("../../migrations/postgres/0020_dependencies.sql"),
     include_str!("../../migrations/postgres/0021_schedules.sql"),
+    include_str!("../../migrations/postgres/0022_webhooks.sql"),
 ];
 
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

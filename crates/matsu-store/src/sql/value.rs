@@ -5,9 +5,9 @@ use std::error::Error;
 use bytes::BytesMut;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{
-    AgentId, AuthItemId, ChatId, ClaimId, EdgeId, EvaluationId, FeedbackId, FiringId, FragmentId, JobId, MessageId,
-    NodeId, NoticeId, NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, ScheduleId, SessionId, TaskId,
-    TokenId,
+    AgentId, AuthItemId, ChatId, ClaimId, DeliveryId, EdgeId, EvaluationId, FeedbackId, FiringId, FragmentId, JobId,
+    MessageId, NodeId, NoticeId, NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, ScheduleId, SessionId,
+    TaskId, TokenId, WebhookId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -126,7 +126,9 @@ from_text_newtypes!(
     NotificationId,
     NoticeId,
     ScheduleId,
-    FiringId
+    FiringId,
+    WebhookId,
+    DeliveryId
 );
 
 /// SQLite runs a statement once per row.

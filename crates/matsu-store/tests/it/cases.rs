@@ -18,3 +18,4 @@ pub mod tasks;
 pub mod tokens;
 pub mod transcripts;
 pub mod turns;
+pub mod webhooks;

@@ -225,6 +225,12 @@ on_every_backend! {
         a_firing_of_a_node_that_died_is_taken_again_and_settled_once,
         schedules_are_their_owners_and_found_by_name,
     }
+    webhooks {
+        a_delivery_is_stored_once_by_its_key_and_by_its_body,
+        a_webhook_starts_at_most_one_task_a_minute_and_few_wait,
+        a_delivery_of_a_node_that_died_is_taken_again_and_settled_once,
+        webhooks_are_their_owners_and_found_by_name,
+    }
     tokens {
         a_token_is_found_by_its_hash_until_it_is_revoked,
         a_live_name_is_taken,

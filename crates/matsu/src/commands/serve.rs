@@ -11,7 +11,7 @@ use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::ProbeDepth;
-use matsu_runtime::{Service, Workers, notify, schedules};
+use matsu_runtime::{Service, Workers, notify, schedules, webhooks};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, doors};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -307,7 +307,8 @@ async fn until_the_end(
     }
 }
 
-/// What a daemon does beside serving and working: it keeps the machine awake, sends notices and fires schedules.
+/// What a daemon does beside serving and working: it keeps the machine awake, sends notices, fires schedules and
+/// starts what arrives at webhooks.
 fn beside(app: &App, config: &Config) -> JoinSet<()> {
     let mut beside = JoinSet::new();
     beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
@@ -315,6 +316,8 @@ fn beside(app: &App, config: &Config) -> JoinSet<()> {
     beside.spawn(async move { notify::run(notified.runtime(), &channels, notified.shutdown()).await });
     let scheduled = app.clone();
     beside.spawn(async move { schedules::run(scheduled.runtime(), scheduled.shutdown()).await });
+    let hooked = app.clone();
+    beside.spawn(async move { webhooks::run(hooked.runtime(), hooked.shutdown()).await });
     beside
 }
 

@@ -73,6 +73,8 @@ pub async fn is_idle(app: &App, after: Duration) -> bool {
     answers(app) == 0
         && matches!(store.unfinished_jobs().await, Ok(0))
         && matches!(store.next_schedule_at().await, Ok(None))
+        // And a webhook is listened at by the daemon only.
+        && matches!(store.has_webhooks().await, Ok(false))
 }
 
 /// Answers of models under way.

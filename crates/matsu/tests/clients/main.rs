@@ -26,3 +26,4 @@ mod relay;
 mod research;
 mod sessions;
 mod stdio;
+mod webhooks;

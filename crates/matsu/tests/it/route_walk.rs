@@ -92,6 +92,12 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("pause_schedule", Gets::Nothing),
     ("remove_schedule", Gets::Nothing),
     ("list_firings", Gets::Nothing),
+    ("list_webhooks", Gets::EmptyList),
+    ("add_webhook", Gets::Own),
+    ("pause_webhook", Gets::Nothing),
+    ("test_webhook", Gets::Nothing),
+    ("remove_webhook", Gets::Nothing),
+    ("list_deliveries", Gets::Nothing),
     ("list_projects", Gets::EmptyList),
     ("make_project", Gets::Refused),
     ("list_named_agents", Gets::EmptyList),
@@ -152,6 +158,7 @@ struct Ids {
     session: String,
     token: String,
     schedule: String,
+    webhook: String,
     stream: String,
 }
 
@@ -184,12 +191,14 @@ impl Stage {
         let token = text(&api.post("/api/v1/tokens", &json!({ "name": MARK }))["token"]["id"]);
         let plan = json!({ "name": MARK, "cron": "0 7 1 1 *", "research": { "query": MARK }, "searches": [MARK] });
         let schedule = text(&api.post("/api/v1/schedules", &plan)["schedule_id"]);
+        let hook = json!({ "name": MARK, "run": { "cli_name": "claude", "message": MARK } });
+        let webhook = text(&api.post("/api/v1/webhooks", &hook)["webhook_id"]);
         home.run_json(&["user", "add", "bob"]);
         let made = home.run_json(&["token", "new", "bob's", "--user", "bob", "--role", "member"]);
         let member = Api { token: text(&made["secret"]), ..api.clone() };
         let mut events = Events::open(api, "/api/v1/events", &[&format!("Authorization: Bearer {}", api.token)]);
         let stream = text(&events.until("hello", |event| event.name == "hello").data["stream_id"]);
-        let ids = Ids { task, research, chat, agent_chat, session, token, schedule, stream };
+        let ids = Ids { task, research, chat, agent_chat, session, token, schedule, webhook, stream };
         Self { _home: home, daemon, member, ids, _events: events }
     }
 
@@ -206,6 +215,7 @@ impl Stage {
             Some("sessions") => (self.ids.session.as_str(), "sess_00000000000000000000000000"),
             Some("tokens") => (self.ids.token.as_str(), "tok_00000000000000000000000000"),
             Some("schedules") => (self.ids.schedule.as_str(), "sched_00000000000000000000000000"),
+            Some("webhooks") => (self.ids.webhook.as_str(), "hook_00000000000000000000000000"),
             Some("events") => (self.ids.stream.as_str(), "stream_00000000000000000000000000"),
             Some("users") => ("bob", "unknown"),
             Some("tools") => ("get_task_status", "get_task_status"),
@@ -222,8 +232,8 @@ impl Stage {
     /// Nothing of the owner's shows, whatever the answer is.
     #[track_caller]
     fn assert_clean(&self, what: &str, body: &str) {
-        let Ids { task, research, chat, agent_chat, session, token, schedule, stream } = &self.ids;
-        let ids = [task, research, chat, agent_chat, session, token, schedule, stream];
+        let Ids { task, research, chat, agent_chat, session, token, schedule, webhook, stream } = &self.ids;
+        let ids = [task, research, chat, agent_chat, session, token, schedule, webhook, stream];
         for known in ids.into_iter().map(String::as_str).chain([MARK, "user:local"]) {
             assert!(!body.contains(known), "{what} shows {known}: {body}");
         }
@@ -248,7 +258,9 @@ fn body_of(operation: &str) -> Option<Value> {
         "add_schedule" => {
             json!({ "name": "daily", "cron": "0 7 * * *", "research": { "query": "pines" }, "searches": ["pines"] })
         }
-        "pause_schedule" => json!({ "paused": true }),
+        "pause_schedule" | "pause_webhook" => json!({ "paused": false }),
+        "add_webhook" => json!({ "name": "triage", "run": { "cli_name": "claude", "message": "look" } }),
+        "test_webhook" => json!({ "payload": {} }),
         "put_user" => json!({ "name": "eve" }),
         "call_tool" => json!({}),
         "follow_topics" => json!({ "topics": ["queue"] }),
@@ -327,7 +339,8 @@ fn another_member_gets_no_byte_over_any_route() {
 /// What was not there for the other is there for its owner. What ends something comes last.
 fn each_id_is_there_for_its_owner(stage: &Stage, all: &[(String, String, String)], expected: &BTreeMap<&str, Gets>) {
     let ends = |operation: &str| {
-        ["end_chat", "end_session", "revoke_token", "remove_schedule", "change_task"].contains(&operation)
+        ["end_chat", "end_session", "revoke_token", "remove_schedule", "remove_webhook", "change_task"]
+            .contains(&operation)
     };
     let (last, first): (Vec<_>, Vec<_>) = all.iter().partition(|(_, _, operation)| ends(operation));
     for (method, path, operation) in first.into_iter().chain(last) {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Bench, SOON};
-use crate::home::{kill, until};
+use crate::home::{kill, postgres_store, until};
 
 /// A time so many seconds from now.
 fn in_seconds(seconds: u64) -> String {
@@ -16,6 +16,9 @@ fn in_seconds(seconds: u64) -> String {
 fn add(bench: &Bench, name: &str, at: &str, script: &str) -> Value {
     bench.home.run(&["schedule", "add", "--at", at, "--name", name, "run", "script", script])
 }
+
+/// A research task of a schedule, its searches, and a time for what they take.
+const RESEARCHED: Duration = Duration::from_secs(60);
 
 /// What came of the times of a schedule, once the newest is settled.
 fn history(bench: &Bench, name: &str) -> Vec<Value> {
@@ -81,4 +84,55 @@ fn what_cannot_be_scheduled_is_refused_with_what_is_expected() {
     refused(&["--tz", "Mars/Base", "0 7 * * *", "run", "script", "true"], "Europe/Berlin");
     refused(&["--at", "tomorrow", "run", "script", "true"], "2030-01-31");
     refused(&["0 7 * * *", "run", "script", "true", "--mode", "everything"], "mode");
+}
+
+#[test]
+fn a_schedule_starts_research_that_finds_what_is_in_its_folder() {
+    let bench = Bench::new();
+    let documents = bench.home.path("papers");
+    std::fs::create_dir(&documents).unwrap();
+    let text = "# Pines\n\nA long poll of a pine costs no query while it sleeps. Long polling is cheap.\n";
+    std::fs::write(documents.join("pines.md"), text).unwrap();
+    let at = in_seconds(2);
+    let folder = documents.to_str().unwrap();
+    let wish =
+        ["schedule", "add", "--at", &at, "--name", "study", "research", "Is long polling cheap?", "--dir", folder];
+    bench.home.run(&wish);
+    let fired = history(&bench, "study");
+    assert_eq!((fired.len(), fired[0]["state"].as_str()), (1, Some("started")), "{fired:?}");
+    let task = fired[0]["task_id"].as_str().unwrap();
+    let http = bench.home.relayed().1;
+    let status = until("the searches are done", RESEARCHED, || {
+        let status = http.says("get_status", &json!({ "task_id": task }));
+        let searches = status["searches"].as_array()?;
+        let is_open = |search: &Value| ["queued", "running"].contains(&search["status"].as_str().unwrap_or_default());
+        (!searches.is_empty() && !searches.iter().any(is_open)).then(|| status.clone())
+    });
+    assert_ne!(status["searches"][0]["status"], "failed", "{status}");
+    let found = http.says("get_materials", &json!({ "task_id": task }));
+    assert!(found.to_string().contains("pines.md"), "{found}");
+}
+
+#[test]
+fn two_daemons_on_one_postgres_fire_a_schedule_once() {
+    let (mut one, mut two) = (Bench::new(), Bench::new());
+    let url = postgres_store(&one.home);
+    for bench in [&mut one, &mut two] {
+        bench.home.set("MATSU_STORE_URL", &url);
+    }
+    let both = [one.home.serve(), two.home.serve()];
+    // Several at the same moment, so that both nodes find some of them due at once.
+    let names: Vec<String> = (0..6).map(|number| format!("same {number}")).collect();
+    let at = in_seconds(6);
+    for name in &names {
+        add(&one, name, &at, "echo once");
+    }
+    for name in &names {
+        let fired = history(&two, name);
+        assert_eq!((fired.len(), fired[0]["state"].as_str()), (1, Some("started")), "{name}: {fired:?}");
+    }
+    // Another look of both nodes starts nothing more.
+    std::thread::sleep(Duration::from_secs(6));
+    let tasks = both[1].http().rest("GET", "/tasks", &Value::Null).json();
+    assert_eq!(tasks["items"].as_array().unwrap().len(), names.len(), "{tasks}");
 }

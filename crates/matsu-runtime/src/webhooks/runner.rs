@@ -1,0 +1,85 @@
+//! The loop that starts what has arrived at webhooks. Every node runs it; the store lets one of them have each delivery.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use matsu_core::change::Topic;
+use matsu_core::id::TaskId;
+use matsu_core::limits::{FIRING_LEASE, SAFETY_READ_EVERY};
+use matsu_core::webhook::{Delivery, Webhook};
+
+use super::message;
+use crate::runtime::Runtime;
+use crate::schedules::start;
+use crate::tasks::TaskError;
+
+/// Looks are at least this far apart, however much arrives.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// At one look. Each may carry a payload of a megabyte.
+const ROWS_MAX: u32 = 8;
+
+/// Starts deliveries until it is cancelled.
+pub async fn run(runtime: &Runtime, until: &CancellationToken) {
+    // Before the first look, so that nothing falls between.
+    let subscription = runtime.hub().subscribe(&[Topic::webhooks()]);
+    let work = async {
+        loop {
+            let pause = step(runtime).await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "deliveries to webhooks could not be read; trying again");
+                SAFETY_READ_EVERY
+            });
+            runtime.clock().sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = subscription.woken() => {}
+                () = runtime.clock().sleep(pause) => {}
+            }
+        }
+    };
+    let _ended: Option<()> = until.run_until_cancelled(work).await;
+}
+
+/// Starts what is to be started. Returns how long nothing is.
+async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
+    let now = runtime.clock().now();
+    let taken = runtime.store().take_deliveries(now, now.plus(FIRING_LEASE), ROWS_MAX).await?;
+    for (delivery, payload, webhook) in taken {
+        if !start::has_owner(runtime, &webhook.owner).await? {
+            runtime.store().pause_webhook(&webhook.id, Some("its owner was removed")).await?;
+            continue;
+        }
+        let begun = begin(runtime, &webhook, &delivery, &payload).await?;
+        match &begun {
+            Ok(task) => {
+                tracing::info!(webhook = webhook.name, delivery = %delivery.id, %task, "a webhook started a task")
+            }
+            Err(why) => {
+                tracing::warn!(webhook = webhook.name, delivery = %delivery.id, why, "a webhook could not start its task")
+            }
+        }
+        runtime.store().settle_delivery(&delivery.id, &begun).await?;
+    }
+    let next = runtime.store().next_delivery_at().await?;
+    // The clock of the machine may be set meanwhile, so the pause is short.
+    Ok(next.map_or(SAFETY_READ_EVERY, |next| next.since(runtime.clock().now()).min(SAFETY_READ_EVERY)))
+}
+
+/// The id of the delivery is the idempotency key, so a second try finds the task of the first. It has 80 random bits
+/// that the sender cannot know, so it marks the data too.
+async fn begin(
+    runtime: &Runtime,
+    webhook: &Webhook,
+    delivery: &Delivery,
+    payload: &str,
+) -> Result<Result<TaskId, String>, TaskError> {
+    let mut arguments = webhook.run.clone();
+    let template = arguments.get("message").and_then(Value::as_str).unwrap_or_default();
+    let message = match message::compose(template, &webhook.name, payload, delivery.id.as_str()) {
+        Ok(message) => message,
+        Err(why) => return Ok(Err(why)),
+    };
+    arguments.insert("message".to_owned(), json!(message));
+    start::start_run(runtime, &webhook.owner, webhook.directory.as_deref(), &arguments, delivery.id.as_str()).await
+}

@@ -1,0 +1,193 @@
+//! Incoming webhooks: their owners add, try, pause and remove them. What is sent to them comes in at `hooks.rs`.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use matsu_core::page::PageRequest;
+use matsu_core::webhook::{Delivery, DeliveryState, Webhook, WebhookKind};
+use matsu_runtime::webhooks::WebhookWish;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::resource::{Resource, says};
+use crate::wire::{PageBody, time};
+
+pub fn routes() -> Resource {
+    let list = says("list_webhooks", "Webhooks, oldest first.").query::<ListQuery>();
+    let add = says("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
+    let pause = says("pause_webhook", "Pauses a webhook, or lets it go on.").body::<PauseBody>();
+    let test = says("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
+    let remove = says("remove_webhook", "Removes a webhook; tasks that it started stay.");
+    let deliveries = says("list_deliveries", "What came of the deliveries to a webhook, newest first.");
+    Resource::default()
+        .get("/webhooks", list.answers::<PageBody<WebhookBody>>(), self::list)
+        .post("/webhooks", add.body::<NewBody>().answers::<AddedBody>(), self::add)
+        .post("/webhooks/{id}/pause", pause.answers::<WebhookBody>(), self::pause)
+        .post("/webhooks/{id}/test", test.answers::<DeliveryBody>(), self::test)
+        .delete("/webhooks/{id}", remove.answers::<WebhookBody>(), self::remove)
+        .get(
+            "/webhooks/{id}/deliveries",
+            deliveries.query::<ListQuery>().answers::<PageBody<DeliveryBody>>(),
+            self::deliveries,
+        )
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// `next` of the page before.
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewBody {
+    /// A name that none of your webhooks has.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+    /// How its deliveries are signed. Absent: standard.
+    kind: Option<WebhookKind>,
+    /// Absent: one is made.
+    secret: Option<String>,
+    /// The arguments of use_agent. `message` is the template, in which {{issue.title}} names a field of what was sent.
+    /// It is read-only unless `mode` says otherwise.
+    run: Map<String, Value>,
+    /// The folder to work in.
+    directory: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct WebhookBody {
+    webhook_id: String,
+    name: String,
+    kind: WebhookKind,
+    /// Where to send to, on this server.
+    path: String,
+    /// What it starts, in one line.
+    starts: String,
+    directory: Option<String>,
+    /// Why it takes nothing at the moment; absent: it does.
+    paused: Option<String>,
+    created_at: String,
+}
+
+/// A new webhook.
+#[derive(Serialize, JsonSchema)]
+struct AddedBody {
+    #[serde(flatten)]
+    webhook: WebhookBody,
+    /// For the sender. It is shown this once.
+    secret: String,
+}
+
+impl From<&Webhook> for WebhookBody {
+    fn from(webhook: &Webhook) -> Self {
+        let of = |name: &str| webhook.run.get(name).and_then(Value::as_str).unwrap_or_default();
+        Self {
+            webhook_id: webhook.id.to_string(),
+            name: webhook.name.clone(),
+            kind: webhook.kind,
+            path: format!("/hooks/{}", webhook.id),
+            starts: format!("run {} ({}): {}", of("cli_name"), of("mode"), of("message")),
+            directory: webhook.directory.clone(),
+            paused: webhook.paused.clone(),
+            created_at: time(webhook.created_at),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DeliveryBody {
+    /// The sender's id of it.
+    key: String,
+    received_at: String,
+    state: DeliveryState,
+    task_id: Option<String>,
+    /// Why nothing was started.
+    note: Option<String>,
+}
+
+impl From<&Delivery> for DeliveryBody {
+    fn from(delivery: &Delivery) -> Self {
+        Self {
+            key: delivery.key.clone(),
+            received_at: time(delivery.received_at),
+            state: delivery.state,
+            task_id: delivery.task_id.as_ref().map(ToString::to_string),
+            note: delivery.note.clone(),
+        }
+    }
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<PageBody<WebhookBody>>, Problem> {
+    let page = PageRequest::new(query.after, query.limit);
+    Ok(Json(PageBody::of(app.runtime().webhooks(&caller.principal, &page).await?)))
+}
+
+async fn add(State(app): State<App>, caller: Caller, Json(body): Json<NewBody>) -> Result<Json<AddedBody>, Problem> {
+    let wish = WebhookWish {
+        name: body.name,
+        kind: body.kind.unwrap_or(WebhookKind::Standard),
+        secret: body.secret,
+        run: body.run,
+        directory: body.directory,
+    };
+    let added = app.runtime().add_webhook(&caller.principal, wish).await?;
+    Ok(Json(AddedBody { webhook: WebhookBody::from(&added), secret: added.secret.reveal().to_string() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PauseBody {
+    paused: bool,
+}
+
+async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(body): Json<PauseBody>,
+) -> Result<Json<WebhookBody>, Problem> {
+    let changed = app.runtime().pause_webhook(&caller.principal, &id, body.paused).await?;
+    Ok(Json(WebhookBody::from(&changed)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TestBody {
+    /// What is sent.
+    payload: Value,
+}
+
+async fn test(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(body): Json<TestBody>,
+) -> Result<Json<DeliveryBody>, Problem> {
+    let delivery = app.runtime().test_webhook(&caller.principal, &id, &body.payload).await?;
+    Ok(Json(DeliveryBody::from(&delivery)))
+}
+
+async fn remove(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<WebhookBody>, Problem> {
+    let removed = app.runtime().remove_webhook(&caller.principal, &id).await?;
+    Ok(Json(WebhookBody::from(&removed)))
+}
+
+async fn deliveries(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<PageBody<DeliveryBody>>, Problem> {
+    let page = PageRequest::new(query.after, query.limit);
+    Ok(Json(PageBody::of(app.runtime().deliveries(&caller.principal, &id, &page).await?)))
+}

@@ -1,0 +1,198 @@
+//! `matsu webhook`: work that another service starts.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::{Context, field, print_json, print_table};
+use crate::cli::Global;
+use crate::client::{Client, segment};
+use crate::config::Config;
+use crate::daemon::announce;
+
+#[derive(Subcommand)]
+pub enum WebhookCommand {
+    /// Add a webhook: `matsu webhook add triage --github --agent claude --template "Judge the issue {{issue.title}}"`
+    Add(Box<Add>),
+    /// List webhooks
+    List,
+    /// Start a webhook's task with a payload of your own
+    Test {
+        name: String,
+        /// A file with JSON; `-` reads it from stdin; without it, the payload is {"test": true}
+        #[arg(long, value_name = "FILE")]
+        payload: Option<PathBuf>,
+    },
+    /// Show what came of the deliveries to a webhook, newest first
+    History { name: String },
+    /// Keep a webhook from taking deliveries
+    Pause { name: String },
+    /// Let a paused webhook take deliveries again
+    Resume { name: String },
+    /// Remove a webhook; tasks that it started stay
+    Remove { name: String },
+}
+
+#[derive(Args)]
+pub struct Add {
+    /// A name for the webhook
+    name: String,
+    /// Deliveries come from GitHub
+    #[arg(long, conflicts_with = "gitlab")]
+    github: bool,
+    /// Deliveries come from GitLab. Without --github and --gitlab they are signed as Standard Webhooks says
+    #[arg(long)]
+    gitlab: bool,
+    /// The agent; see `matsu agents`
+    #[arg(long, value_name = "NAME")]
+    agent: String,
+    /// What the agent shall do; {{issue.title}} names a field of what was sent; `-` reads it from stdin
+    #[arg(long, value_name = "TEXT")]
+    template: String,
+    /// What it may touch: read-only (without this), workspace-write or full
+    #[arg(long)]
+    mode: Option<String>,
+    /// The model, by the name that the agent has for it
+    #[arg(long)]
+    model: Option<String>,
+    /// Seconds a run may take; without it, 1800
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u32>,
+    /// The folder to work in; without it, this one
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// A file with the secret that the sender has; without it, one is made and shown once
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+}
+
+pub async fn run(cx: &Context, global: &Global, what: WebhookCommand) -> Result<ExitCode> {
+    let client = Client::with_daemon(&cx.config, global).await?;
+    let path = |name: &str, more: &str| format!("/api/v1/webhooks/{}{more}", segment(name));
+    match what {
+        WebhookCommand::Add(add) => self::add(cx, &client, *add).await?,
+        WebhookCommand::List => list(cx, &client).await?,
+        WebhookCommand::Test { name, payload } => {
+            let taken =
+                client.post(&path(&name, "/test"), json!({ "payload": read_payload(payload.as_deref())? })).await?;
+            tell(cx, &taken, &format!("stored; `matsu webhook history {name}` shows its task"));
+        }
+        WebhookCommand::History { name } => history(cx, &client, &path(&name, "/deliveries")).await?,
+        WebhookCommand::Pause { name } => {
+            let changed = client.post(&path(&name, "/pause"), json!({ "paused": true })).await?;
+            tell(cx, &changed, &format!("{name} is paused"));
+        }
+        WebhookCommand::Resume { name } => {
+            let changed = client.post(&path(&name, "/pause"), json!({ "paused": false })).await?;
+            tell(cx, &changed, &format!("{name} takes deliveries again"));
+        }
+        WebhookCommand::Remove { name } => {
+            let removed = client.delete(&path(&name, "")).await?;
+            tell(cx, &removed, &format!("{name} is removed"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(cx: &Context, body: &Value, line: &str) {
+    if cx.json {
+        print_json(body);
+    } else {
+        say!("{line}");
+    }
+}
+
+async fn add(cx: &Context, client: &Client, args: Add) -> Result<()> {
+    let mut added = client.post("/api/v1/webhooks", body(args)?).await?;
+    let url = format!("{}{}", address(&cx.config), field(&added, "path"));
+    added["url"] = json!(url);
+    if cx.json {
+        print_json(&added);
+        return Ok(());
+    }
+    say!("url     {url}");
+    say!("secret  {}", field(&added, "secret"));
+    eprintln!("Give both to the sender, with the content type application/json. The secret is not shown again.");
+    if cx.config.public_url().is_none() {
+        eprintln!("Only this machine reaches that address; docs/remote.md says how others do (server.public_url).");
+    }
+    Ok(())
+}
+
+/// Where others reach this server, or else this machine does.
+fn address(config: &Config) -> String {
+    let here = || announce::read_server_json(&config.paths).and_then(|server| server.address);
+    config.public_url().map(|public| public.to_string()).or_else(here).unwrap_or_default()
+}
+
+fn body(args: Add) -> Result<Value> {
+    let kind = match (args.github, args.gitlab) {
+        (true, _) => "github",
+        (_, true) => "gitlab",
+        _ => "standard",
+    };
+    let mut template = args.template;
+    if template == "-" {
+        template.clear();
+        std::io::stdin().read_to_string(&mut template).context("cannot read the template from stdin")?;
+    }
+    let folder = args.dir.unwrap_or_else(|| PathBuf::from("."));
+    let folder = folder.canonicalize().with_context(|| format!("cannot find the folder {}", folder.display()))?;
+    let mut run = Map::new();
+    run.insert("cli_name".to_owned(), json!(args.agent));
+    run.insert("message".to_owned(), json!(template));
+    let optional = [("mode", json!(args.mode)), ("model", json!(args.model)), ("timeout", json!(args.timeout))];
+    run.extend(
+        optional.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)),
+    );
+    let mut body = json!({ "name": args.name, "kind": kind, "run": run, "directory": folder });
+    if let Some(file) = args.secret_file {
+        let secret = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        body["secret"] = json!(secret.trim());
+    }
+    Ok(body)
+}
+
+fn read_payload(file: Option<&Path>) -> Result<Value> {
+    let Some(file) = file else { return Ok(json!({ "test": true })) };
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin()).context("cannot read the payload from stdin")?
+    } else {
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?
+    };
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+}
+
+async fn list(cx: &Context, client: &Client) -> Result<()> {
+    let mut page = client.get("/api/v1/webhooks?limit=200").await?;
+    let address = address(&cx.config);
+    for webhook in page["items"].as_array_mut().into_iter().flatten() {
+        webhook["url"] = json!(format!("{address}{}", field(webhook, "path")));
+    }
+    if cx.json {
+        print_json(&page);
+        return Ok(());
+    }
+    let row = |webhook: &Value| ["name", "kind", "paused", "url", "starts"].map(|name| field(webhook, name)).to_vec();
+    let rows: Vec<Vec<String>> = page["items"].as_array().into_iter().flatten().map(row).collect();
+    print_table(&["WEBHOOK", "KIND", "PAUSED", "URL", "STARTS"], &rows);
+    Ok(())
+}
+
+async fn history(cx: &Context, client: &Client, path: &str) -> Result<()> {
+    let page = client.get(path).await?;
+    if cx.json {
+        print_json(&page);
+        return Ok(());
+    }
+    let row = |delivery: &Value| {
+        ["received_at", "key", "state", "task_id", "note"].map(|name| field(delivery, name)).to_vec()
+    };
+    let rows: Vec<Vec<String>> = page["items"].as_array().into_iter().flatten().map(row).collect();
+    print_table(&["TIME", "DELIVERY", "STATE", "TASK", "NOTE"], &rows);
+    Ok(())
+}
