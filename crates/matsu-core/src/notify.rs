@@ -16,12 +16,28 @@ words! {
         Done = "done",
         /// A task has failed.
         Failed = "failed",
+        /// A task has ended because its budget is used up.
+        Budget = "budget",
+        /// An agent is out of quota: the task has failed, or waits until the quota is back.
+        Quota = "quota",
         /// A task asks a question.
         Asks = "asks",
     }
 }
 
 impl NoticeEvent {
+    /// The events under which the store keeps it. Why a task has ended is found out when the notice is sent.
+    #[must_use]
+    pub fn kept_as(self) -> &'static [Self] {
+        match self {
+            Self::Done => &[Self::Done],
+            Self::Failed => &[Self::Failed],
+            Self::Budget => &[Self::Done, Self::Failed],
+            Self::Quota => &[Self::Failed, Self::Quota],
+            Self::Asks => &[Self::Asks],
+        }
+    }
+
     /// The event that a change of status is. A task that another one started reports to its parent, and a cancelled one
     /// was ended by a person.
     #[must_use]
@@ -68,14 +84,15 @@ pub struct NoticeRules {
 }
 
 impl NoticeRules {
-    /// Whether the channel gets this event of this task.
+    /// Whether the channel gets this event of this task. With a cause, it is enough that it wants one of the two.
     #[must_use]
-    pub fn allow(&self, event: NoticeEvent, task: &Task) -> bool {
+    pub fn allow(&self, event: NoticeEvent, cause: Option<NoticeEvent>, task: &Task) -> bool {
         let is_listed =
             |listed: &[String], of: &[String]| listed.is_empty() || of.iter().any(|one| listed.contains(one));
         let end = task.finished_at.unwrap_or(task.updated_at);
-        let is_long = event == NoticeEvent::Asks || end.since(task.created_at).as_secs() >= self.min_seconds;
-        self.events.contains(&event)
+        let is_end = matches!(event, NoticeEvent::Done | NoticeEvent::Failed);
+        let is_long = !is_end || end.since(task.created_at).as_secs() >= self.min_seconds;
+        (self.events.contains(&event) || cause.is_some_and(|cause| self.events.contains(&cause)))
             && self.owner == task.owner
             && is_listed(&self.agents, &task.agents())
             && is_listed(&self.projects, task.project_id.as_slice())
@@ -250,7 +267,7 @@ mod tests {
             content: NoticeContent::Full,
         };
         let ended = task(TaskStatus::Completed);
-        let allows = |rules: &NoticeRules| rules.allow(NoticeEvent::Done, &ended);
+        let allows = |rules: &NoticeRules| rules.allow(NoticeEvent::Done, None, &ended);
         let list = |word: &str| vec![word.to_owned()];
         assert!(allows(&all));
         assert!(allows(&NoticeRules {
@@ -263,7 +280,16 @@ mod tests {
         assert!(!allows(&NoticeRules { events: vec![NoticeEvent::Asks], ..all.clone() }));
         assert!(!allows(&NoticeRules { agents: list("codex"), ..all.clone() }));
         assert!(!allows(&NoticeRules { projects: list("blog"), ..all.clone() }));
-        let slow = NoticeRules { min_seconds: 61, ..all };
-        assert!(!allows(&slow) && slow.allow(NoticeEvent::Asks, &ended), "a question is never too early");
+        let slow = NoticeRules { min_seconds: 61, ..all.clone() };
+        assert!(!allows(&slow) && slow.allow(NoticeEvent::Asks, None, &ended), "a question is never too early");
+        let poor = NoticeRules { events: vec![NoticeEvent::Budget, NoticeEvent::Quota], ..all.clone() };
+        assert!(!allows(&poor));
+        assert!(poor.allow(NoticeEvent::Done, Some(NoticeEvent::Budget), &ended));
+        assert!(poor.allow(NoticeEvent::Quota, None, &ended));
+        let failures = NoticeRules { events: vec![NoticeEvent::Failed], ..all };
+        assert!(
+            failures.allow(NoticeEvent::Failed, Some(NoticeEvent::Quota), &ended),
+            "a failure by quota is a failure"
+        );
     }
 }

@@ -15,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
 use matsu_core::limits::{NOTICE_BUNDLE_MAX, NOTICE_GIVEN_UP_AFTER, NOTICE_LEASE, SAFETY_READ_EVERY};
-use matsu_core::notify::{ChannelRow, NoticeMessage, NoticeOutcome, NoticeRow};
+use matsu_core::notify::{ChannelRow, NoticeEvent, NoticeMessage, NoticeOutcome, NoticeRow};
 use matsu_core::ports::notice_channel::NoticeChannel;
 use matsu_core::ports::store::StoreError;
 use matsu_core::secret;
 
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
+pub(crate) use message::quota_key;
 use pace::Pace;
 
 /// As many notices of one channel at once are one message.
@@ -61,11 +62,16 @@ async fn name_channels(runtime: &Runtime, channels: &Channels) -> Vec<String> {
     }
 }
 
+/// Whether the store keeps notices of this event for the channel.
+fn is_kept(channel: &dyn NoticeChannel, kept: NoticeEvent) -> bool {
+    channel.rules().events.iter().any(|wanted| wanted.kept_as().contains(&kept))
+}
+
 fn row(channel: &dyn NoticeChannel) -> ChannelRow {
     ChannelRow {
         name: channel.name().to_owned(),
         owner: channel.rules().owner.clone(),
-        events: channel.rules().events.clone(),
+        events: NoticeEvent::ALL.iter().copied().filter(|kept| is_kept(channel, *kept)).collect(),
         reply_topic: format!("matsu-{}", secret::code()),
     }
 }

@@ -56,6 +56,8 @@ impl Ntfy {
         let (tag, priority) = match message.event {
             NoticeEvent::Done => ("white_check_mark", 3),
             NoticeEvent::Failed => ("x", 4),
+            NoticeEvent::Budget => ("moneybag", 4),
+            NoticeEvent::Quota => ("hourglass", 4),
             NoticeEvent::Asks => ("question", 4),
         };
         let mut body = json!({

@@ -1,14 +1,19 @@
 //! A notice in words: what happened, and what to do next.
 
+use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
+use matsu_core::id::JobId;
+use matsu_core::job::JobState;
 use matsu_core::limits::NOTICE_TEXT_CHARS_MAX;
 use matsu_core::notify::{
     AnswerCode, Button, NoticeContent, NoticeEvent, NoticeMessage, NoticeRow, NoticeRules, question_key,
 };
+use matsu_core::page::PageRequest;
 use matsu_core::ports::notice_channel::NoticeChannel;
-use matsu_core::ports::store::TaskLookup;
+use matsu_core::ports::store::{JobFilter, TaskLookup};
 use matsu_core::receipt::CONSENT_QUESTION;
 use matsu_core::secret;
-use matsu_core::task::{Task, TaskStatus};
+use matsu_core::task::{StopReason, Task, TaskStatus};
 
 use crate::agents::OpenQuestion;
 use crate::runtime::Runtime;
@@ -31,10 +36,11 @@ pub async fn of(
     is_bundled: bool,
 ) -> Result<Option<NoticeMessage>, TaskError> {
     let rules = channel.rules();
-    let task = match runtime.store().task(&notice.task_id).await? {
-        TaskLookup::Found(task) if rules.allow(notice.event, &task) => *task,
-        TaskLookup::Found(_) | TaskLookup::Expired { .. } => return Ok(None),
-    };
+    let TaskLookup::Found(task) = runtime.store().task(&notice.task_id).await? else { return Ok(None) };
+    let cause = cause(runtime, notice.event, &task).await?;
+    if !rules.allow(notice.event, cause, &task) {
+        return Ok(None);
+    }
     let mut buttons = Vec::new();
     let detail = match notice.event {
         NoticeEvent::Asks => {
@@ -46,16 +52,25 @@ pub async fn of(
             }
             question(asked)
         }
-        NoticeEvent::Done | NoticeEvent::Failed if task.first_read_at.is_some() && !rules.include_read => {
+        NoticeEvent::Quota => match back_at(notice).filter(|back| *back > runtime.clock().now()) {
+            Some(back) if !task.status.is_terminal() => {
+                format!("The agent is out of quota. The task goes on at {back}.")
+            }
+            _ => return Ok(None),
+        },
+        NoticeEvent::Done | NoticeEvent::Failed | NoticeEvent::Budget
+            if task.first_read_at.is_some() && !rules.include_read =>
+        {
             return Ok(None);
         }
-        NoticeEvent::Done | NoticeEvent::Failed if is_bundled => String::new(),
-        NoticeEvent::Done | NoticeEvent::Failed => outcome(runtime, rules, &task).await?,
+        NoticeEvent::Done | NoticeEvent::Failed | NoticeEvent::Budget if is_bundled => String::new(),
+        NoticeEvent::Done | NoticeEvent::Failed | NoticeEvent::Budget => outcome(runtime, rules, &task).await?,
     };
-    let (title, text) = worded(rules.content, notice.event, &task, &detail);
+    let event = cause.unwrap_or(notice.event);
+    let (title, text) = worded(rules.content, event, &task, &detail);
     Ok(Some(NoticeMessage {
         id: notice.id.to_string(),
-        event: notice.event,
+        event,
         task_id: Some(task.id.to_string()),
         title,
         text,
@@ -63,6 +78,36 @@ pub async fn of(
         at: notice.created_at,
         buttons,
     }))
+}
+
+/// When a quota is back, by the key of its notice.
+fn back_at(notice: &NoticeRow) -> Option<Timestamp> {
+    notice.key.rsplit(':').next()?.parse().ok().map(Timestamp::from_millis)
+}
+
+/// The key of the notice that a job waits until a quota is back.
+#[must_use]
+pub fn quota_key(job: &JobId, back: Timestamp) -> String {
+    format!("quota:{job}:{}", back.as_millis())
+}
+
+/// Whether a budget or a quota ended the task.
+async fn cause(runtime: &Runtime, event: NoticeEvent, task: &Task) -> Result<Option<NoticeEvent>, TaskError> {
+    if !matches!(event, NoticeEvent::Done | NoticeEvent::Failed) {
+        return Ok(None);
+    }
+    if task.stop.is_some_and(|stop| stop.reason == StopReason::BudgetExhausted) {
+        return Ok(Some(NoticeEvent::Budget));
+    }
+    let filter = JobFilter { task_id: Some(task.id.clone()), state: Some(JobState::Failed), ..JobFilter::default() };
+    let failed = runtime.store().job_summaries(&filter, &PageRequest::default()).await?.items;
+    let has = |code: ErrorCode| failed.iter().any(|job| job.error_code.as_deref() == Some(code.as_str()));
+    let is_failed = event == NoticeEvent::Failed;
+    Ok(match (has(ErrorCode::BudgetExhausted), has(ErrorCode::AgentQuota)) {
+        (true, _) => Some(NoticeEvent::Budget),
+        (_, true) if is_failed => Some(NoticeEvent::Quota),
+        _ => None,
+    })
 }
 
 fn question(asked: &OpenQuestion) -> String {
@@ -116,6 +161,15 @@ fn worded(content: NoticeContent, event: NoticeEvent, task: &Task, detail: &str)
     let (word, sentence, next) = match event {
         NoticeEvent::Done => ("done", "a task is done", format!("Read it: matsu result {}", task.id)),
         NoticeEvent::Failed => ("failed", "a task failed", format!("See why: matsu status {}", task.id)),
+        NoticeEvent::Budget => {
+            ("budget", "a task has used up its budget", format!("See what it has: matsu status {}", task.id))
+        }
+        NoticeEvent::Quota if task.status.is_terminal() => {
+            ("quota", "a task failed because its agent is out of quota", format!("Later: matsu retry {}", task.id))
+        }
+        NoticeEvent::Quota => {
+            ("quota", "a task waits for the quota of its agent", format!("See when: matsu status {}", task.id))
+        }
         NoticeEvent::Asks => ("asks", "a task asks a question", format!("Answer: matsu answer {}", task.id)),
     };
     let title = match content {
@@ -132,8 +186,14 @@ fn worded(content: NoticeContent, event: NoticeEvent, task: &Task, detail: &str)
 /// Several notices as one message. Its id is that of the first, with their number.
 pub fn bundle(messages: &[NoticeMessage]) -> NoticeMessage {
     let of = |event| messages.iter().filter(|message| message.event == event).count();
-    let (asks, failed, done) = (of(NoticeEvent::Asks), of(NoticeEvent::Failed), of(NoticeEvent::Done));
-    let counts = [(asks, "ask"), (failed, "failed"), (done, "done")];
+    let words = [
+        (NoticeEvent::Asks, "ask"),
+        (NoticeEvent::Quota, "out of quota"),
+        (NoticeEvent::Budget, "out of budget"),
+        (NoticeEvent::Failed, "failed"),
+        (NoticeEvent::Done, "done"),
+    ];
+    let counts = words.map(|(event, word)| (of(event), word));
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     let mut urgent: Vec<&NoticeMessage> = messages.iter().collect();
     urgent.sort_by_key(|message| std::cmp::Reverse(message.event));

@@ -2,18 +2,24 @@
 
 use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{NodeId, NoticeId};
-use matsu_core::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeOutcome, NoticeRow};
+use matsu_core::id::{NodeId, NoticeId, TaskId};
+use matsu_core::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeEvent, NoticeOutcome, NoticeRow};
 use matsu_core::ports::store::{NotifyStore, StoreError};
 
 use super::SqlStore;
 use crate::transitions::answer_codes::{LeaseReplies, PutCodes, SetReplyPosition, UseCode};
-use crate::transitions::notify::{ChannelStates, NextNoticeAt, PutChannels, SettleNotices, SweepNotices, TakeNotices};
+use crate::transitions::notify::{
+    AddNotice, ChannelStates, NextNoticeAt, PutChannels, SettleNotices, SweepNotices, TakeNotices,
+};
 
 #[async_trait]
 impl NotifyStore for SqlStore {
     async fn put_channels(&self, channels: &[ChannelRow], now: Timestamp) -> Result<Vec<String>, StoreError> {
         self.write(PutChannels { channels: channels.to_vec(), now }).await
+    }
+
+    async fn add_notice(&self, task: &TaskId, event: NoticeEvent, key: &str, now: Timestamp) -> Result<(), StoreError> {
+        self.write(AddNotice { task: task.clone(), event, key: key.to_owned(), now }).await
     }
 
     async fn take_notices(

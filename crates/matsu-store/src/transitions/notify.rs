@@ -5,9 +5,10 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{NoticeId, TaskId};
 use matsu_core::limits::NOTICE_QUIET;
 use matsu_core::notify::{ChannelRow, ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{StoreError, TaskLookup};
 use matsu_core::task::Task;
 
+use super::read;
 use crate::sql::{Row, Sql, Transition, Tx, internal, params};
 
 /// One row for each channel of the owner that wants the event.
@@ -73,6 +74,24 @@ pub async fn add(
     tx.post(&ADD, &[row]).await?;
     tx.publish(Topic::outbox());
     Ok(())
+}
+
+pub struct AddNotice {
+    pub task: TaskId,
+    pub event: NoticeEvent,
+    pub key: String,
+    pub now: Timestamp,
+}
+
+impl Transition for AddNotice {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        match read::ReadTask(self.task.clone()).run(tx).await? {
+            TaskLookup::Found(task) => add(tx, &task, self.event, &self.key, self.now).await,
+            TaskLookup::Expired { .. } => Ok(()),
+        }
+    }
 }
 
 pub struct PutChannels {

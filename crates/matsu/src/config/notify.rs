@@ -12,7 +12,10 @@ use super::providers::{Field, Sections};
 
 pub const FIELDS: &[Field] = &[
     Field { name: "kind", meaning: "how it reaches you: command, desktop, webhook, ntfy or telegram" },
-    Field { name: "events", meaning: "which of done, failed and asks, separated by commas; without it, all" },
+    Field {
+        name: "events",
+        meaning: "which of done, failed, asks, budget and quota, separated by commas; without it, all",
+    },
     Field { name: "agents", meaning: "only tasks of these agents, separated by commas" },
     Field { name: "projects", meaning: "only tasks of these projects, separated by commas" },
     Field { name: "min_seconds", meaning: "only ends of tasks that took at least this many seconds" },
@@ -116,9 +119,9 @@ fn rules(name: &str, fields: &Fields, way: &Way) -> Result<NoticeRules> {
     let mut events = Vec::new();
     for word in list("events") {
         let event = NoticeEvent::parse(&word);
-        events.push(
-            event.with_context(|| format!("notify.{name}.events must be of done, failed and asks, got {word:?}"))?,
-        );
+        events.push(event.with_context(|| {
+            format!("notify.{name}.events must be of done, failed, asks, budget and quota, got {word:?}")
+        })?);
     }
     if events.is_empty() {
         events = NoticeEvent::ALL.to_vec();

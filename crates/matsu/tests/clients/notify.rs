@@ -191,7 +191,7 @@ fn a_section_that_is_wrong_is_named_with_what_is_expected() {
     for (section, why) in [
         ("kind = \"pigeon\"", "command, desktop, webhook, ntfy or telegram"),
         ("kind = \"webhook\"", "notify.x.url is missing"),
-        ("kind = \"desktop\"\nevents = \"done,born\"", "must be of done, failed and asks"),
+        ("kind = \"desktop\"\nevents = \"done,born\"", "must be of done, failed, asks, budget and quota"),
         ("kind = \"desktop\"\ntopic = \"t\"", "notify.x.topic has no effect"),
         ("kind = \"desktop\"\ncontent = \"all\"", "none, title or full"),
         ("kind = \"telegram\"\nchat = \"1\"", "no token"),
@@ -205,4 +205,38 @@ fn a_section_that_is_wrong_is_named_with_what_is_expected() {
     let home = home_with("[notify.x]\nknid = \"desktop\"\n");
     let output = home.command(&["tasks"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("notify.x has no knid"), "{output:?}");
+}
+
+#[test]
+fn quota_and_budget_are_events_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (poor, failures) = (folder.path().join("poor"), folder.path().join("failures"));
+    let home = home_with(&format!(
+        "[notify.poor]\nkind = \"command\"\nevents = \"quota,budget\"\nread = \"on\"\ncommand = \"cat >> {0}; echo >> {0}\"\n\
+         [notify.failures]\nkind = \"command\"\nevents = \"failed\"\ncommand = \"cat >> {1}; echo >> {1}\"\n",
+        poor.display(),
+        failures.display()
+    ));
+    let daemon = home.serve();
+    let limit = r#"echo '{"type":"result","error":"usage limit reached, try again in 500 seconds"}'"#;
+    let failed = start(&daemon, "script", "exit 5");
+    let quota = start(&daemon, "events", limit);
+    let waits = start(&daemon, "events", &format!("echo '{{\"type\":\"session\",\"id\":\"talk-1\"}}'\n{limit}\n"));
+    let made = daemon.http().says("create_task", &json!({ "query": "Is it cheap?" }));
+    let budget = made["task_id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+    let stopped = daemon.http().says("stop_task", &json!({ "task_id": budget, "reason": "budget_exhausted" }));
+    assert_eq!(stopped["ok"], true, "{stopped}");
+    let notices = until("three notices have come", SOON, || Some(lines(&poor)).filter(|lines| lines.len() >= 3));
+    for (task, event, text) in [
+        (&quota, "quota", "matsu retry"),
+        (&waits, "quota", "The task goes on at "),
+        (&budget, "budget", "matsu status"),
+    ] {
+        let notice = of(&notices, task);
+        assert_eq!(notice["event"], event, "{notice}");
+        assert!(notice["text"].as_str().unwrap().contains(text), "{notice}");
+    }
+    assert!(!notices.iter().any(|notice| notice["task_id"] == failed.as_str()), "{notices:?}");
+    let ends = until("both failures have come", SOON, || Some(lines(&failures)).filter(|lines| lines.len() >= 2));
+    assert_eq!((&of(&ends, &failed)["event"], &of(&ends, &quota)["event"]), (&json!("failed"), &json!("quota")));
 }

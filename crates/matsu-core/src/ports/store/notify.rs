@@ -1,12 +1,12 @@
 //! Notices to people: their channels, the outbox, and the codes of answers.
 //!
-//! The notices themselves are written by the transition that ends a task or asks a question.
+//! Most notices are written by the transition that ends a task or asks a question.
 
 use async_trait::async_trait;
 
 use crate::clock::Timestamp;
-use crate::id::{NodeId, NoticeId};
-use crate::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeOutcome, NoticeRow};
+use crate::id::{NodeId, NoticeId, TaskId};
+use crate::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeEvent, NoticeOutcome, NoticeRow};
 
 use super::StoreError;
 
@@ -15,6 +15,9 @@ pub trait NotifyStore {
     /// From now on ends and questions make notices for these channels. Returns the reply topic of each, in order: the
     /// first one that was stored.
     async fn put_channels(&self, channels: &[ChannelRow], now: Timestamp) -> Result<Vec<String>, StoreError>;
+
+    /// Writes the notices of an event that is no end and no question. The same key makes none again.
+    async fn add_notice(&self, task: &TaskId, event: NoticeEvent, key: &str, now: Timestamp) -> Result<(), StoreError>;
 
     /// Notices of these channels that are due, oldest first, at most `rows_max` of each. They are not due again before
     /// `again_at`, so that one node sends each of them, and a node that dies meanwhile loses none.

@@ -7,12 +7,15 @@ use matsu_core::id::TaskId;
 use matsu_core::job::end::pause_before_retry;
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::RUN_RESTARTS_MAX;
+use matsu_core::notify::NoticeEvent;
 use matsu_core::ports::agent::{OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::OutputStream;
 use matsu_core::session::{Outcome, Said};
 
 use super::Run;
 use crate::agents::fallback::{hand_over, moves_on};
+use crate::context::JobContext;
+use crate::notify;
 
 impl Run {
     pub(super) async fn ended(mut self, end: RunEnd) -> JobEnd {
@@ -137,6 +140,7 @@ impl Run {
         }
         self.cx.progress(&format!("out of quota until {until}: {message}")).await;
         self.host.forget(&self.cx.lease.job_id).await;
+        notify_of_quota(&self.cx, until).await;
         JobEnd::Requeue { run_at: Some(until) }
     }
 
@@ -187,6 +191,15 @@ impl Run {
 
     fn output_json(&self) -> String {
         serde_json::to_string(&self.known).unwrap_or_else(|_| "{}".to_owned())
+    }
+}
+
+/// A person may want to know. The run waits all the same if the store refuses.
+async fn notify_of_quota(cx: &JobContext, until: Timestamp) {
+    let Some(task) = &cx.job.task_id else { return };
+    let (key, now) = (notify::quota_key(&cx.lease.job_id, until), cx.runtime().clock().now());
+    if let Err(error) = cx.runtime().store().add_notice(task, NoticeEvent::Quota, &key, now).await {
+        tracing::warn!(%error, %task, "the notice about a quota could not be stored");
     }
 }
 

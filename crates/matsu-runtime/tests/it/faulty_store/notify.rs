@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{NodeId, NoticeId};
-use matsu_core::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeOutcome, NoticeRow};
+use matsu_core::id::{NodeId, NoticeId, TaskId};
+use matsu_core::notify::{AnswerCode, ChannelRow, ChannelState, CodeUse, NoticeEvent, NoticeOutcome, NoticeRow};
 use matsu_core::ports::store::{NotifyStore, StoreError};
 
 use super::FaultyStore;
@@ -12,6 +12,10 @@ use super::FaultyStore;
 impl NotifyStore for FaultyStore {
     async fn put_channels(&self, channels: &[ChannelRow], now: Timestamp) -> Result<Vec<String>, StoreError> {
         self.pass("put_channels", self.inner.put_channels(channels, now)).await
+    }
+
+    async fn add_notice(&self, task: &TaskId, event: NoticeEvent, key: &str, now: Timestamp) -> Result<(), StoreError> {
+        self.pass("add_notice", self.inner.add_notice(task, event, key, now)).await
     }
 
     async fn take_notices(
