@@ -153,7 +153,7 @@ mod tests {
     fn long_data_is_cut_and_said_to_be() {
         let message = compose("Look.", "triage", &stored(&json!("ä".repeat(100_000))), MARK).unwrap();
         assert!(message.len() < WEBHOOK_DATA_BYTES_MAX + 1_000, "{}", message.len());
-        assert!(message.contains("It was cut after 65536 of 200"), "{}", &message[..400]);
+        assert!(message.contains("It was cut after 65535 of 200031 bytes"), "{}", &message[..400]);
         assert!(message.ends_with("--- end of data dlv_mark ---\n"));
     }
 
