@@ -53,6 +53,7 @@ words! {
         AgentNoResult = "AGENT_NO_RESULT",
         AgentTurnLimit = "AGENT_TURN_LIMIT",
         AgentQuota = "AGENT_QUOTA",
+        AgentStalled = "AGENT_STALLED",
         AgentNoReport = "AGENT_NO_REPORT",
         CheckFailed = "CHECK_FAILED",
         NoChange = "NO_CHANGE",
@@ -84,6 +85,7 @@ impl ErrorCode {
                 | Self::TaskBlocked
                 | Self::AgentApiError
                 | Self::AgentQuota
+                | Self::AgentStalled
         )
     }
 }

@@ -76,6 +76,11 @@ limits! {
     CHECK_TAIL_BYTES_MAX: usize = 8 * 1024, "bytes kept of the end of what a check printed";
     CHECK_RETRIES_MAX: u32 = 5, "times a failed check goes back into the conversation of its agent";
     HOST_GRACE: Duration = Duration::from_secs(600), "a run whose machine is no longer connected to the store waits this long for it (configurable: agents.host_grace)";
+    QUOTA_PAUSE: Duration = Duration::from_secs(60), "the first pause of a run whose vendor does not say when its quota returns; each later one is twice as long";
+    QUOTA_PAUSE_MAX: Duration = Duration::from_secs(3600), "the longest of these pauses";
+    QUOTA_WAITS_MAX: u32 = 30, "such pauses before the run fails with AGENT_QUOTA";
+    SPENT_KEPT: Duration = Duration::from_secs(400 * 24 * 3600), "what a run has cost is remembered this long for matsu usage";
+    SPENT_RUNS_MAX: u32 = 100_000, "runs that one sum of matsu usage may cover";
     RUN_RESTARTS_MAX: u32 = 3, "a run is resumed this often after a restart of its machine";
     RUN_OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024, "bytes of a run's result, and of its log, that are kept: the first and the last half; the text states how much of the middle was cut";
     RUN_PART_BYTES_MAX: usize = 32 * 1024, "bytes of a run's output that are stored at a time";

@@ -63,6 +63,9 @@ pub struct RunInput {
     pub mode: Mode,
     pub isolation: Isolation,
     pub timeout_seconds: u32,
+    /// A program that prints nothing for so long is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_seconds: Option<u32>,
     /// The caller's name for the conversation.
     pub session: String,
     /// Goes on with what the conversation's last run left.
@@ -250,6 +253,9 @@ pub struct RunCheckpoint {
     /// Milliseconds since 1970: not before the vendor's quota returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_until: Option<i64>,
+    /// How often it has waited for a quota without knowing how long.
+    #[serde(default)]
+    pub quota_waits: u32,
     /// Errors that may pass with time, so far.
     #[serde(default)]
     pub transient_failures: u32,

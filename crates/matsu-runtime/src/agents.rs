@@ -18,6 +18,7 @@ mod review;
 mod run;
 mod run_body;
 mod submit;
+mod usage;
 
 pub use answers::OpenQuestion;
 pub use chat_body::ChatRuns;
@@ -28,3 +29,4 @@ pub use review::{AppliedChanges, RunBranch};
 pub use run::go_on_command;
 pub use run_body::AgentRuns;
 pub use submit::{RunError, RunOptions, StartedRuns};
+pub use usage::{UsageSum, UsageWish};

@@ -1,5 +1,6 @@
 //! What a runtime is made of. Everything that differs between a daemon, a worker and a test stands here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
+use matsu_core::usage::Price;
 
 use crate::body::Bodies;
 use crate::research::ResearchKit;
@@ -38,6 +40,8 @@ pub struct RuntimeOptions {
     pub host_grace: Duration,
     /// How long finished agent tasks are kept in a store that stays.
     pub results_kept: Duration,
+    /// What a million tokens cost, by model or agent; for programs that do not say what they cost.
+    pub prices: BTreeMap<String, Price>,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -62,6 +66,7 @@ impl RuntimeOptions {
             hold_max_progress: HOLD_MAX,
             host_grace: HOST_GRACE,
             results_kept: RESULT_KEPT,
+            prices: BTreeMap::new(),
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),

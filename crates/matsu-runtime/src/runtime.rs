@@ -330,6 +330,12 @@ impl Runtime {
         &self.inner.options.host
     }
 
+    /// What a million tokens cost, by model or agent.
+    #[must_use]
+    pub fn prices(&self) -> &std::collections::BTreeMap<String, matsu_core::usage::Price> {
+        &self.inner.options.prices
+    }
+
     /// How long finished agent tasks are kept.
     #[must_use]
     pub fn results_kept(&self) -> Duration {

@@ -26,6 +26,7 @@ mod tokens;
 mod tool_body;
 mod tool_call;
 mod tools;
+mod usage;
 mod users;
 mod webhooks;
 
@@ -79,6 +80,7 @@ fn api() -> Resource {
         .merge(projects::routes())
         .merge(schedules::routes())
         .merge(webhooks::routes())
+        .merge(usage::routes())
         .merge(sessions::routes())
         .merge(chats::routes())
         .merge(model_chats::routes())

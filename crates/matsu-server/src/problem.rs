@@ -91,6 +91,7 @@ impl Problem {
             | ErrorCode::AgentNoResult
             | ErrorCode::AgentTurnLimit
             | ErrorCode::AgentQuota
+            | ErrorCode::AgentStalled
             | ErrorCode::AgentNoReport
             | ErrorCode::CheckFailed
             | ErrorCode::NoChange

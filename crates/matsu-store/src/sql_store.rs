@@ -32,6 +32,7 @@ use matsu_core::run::Answer;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
+use matsu_core::usage::Spent;
 use matsu_core::wake::Hub;
 
 use crate::memory::Memory;
@@ -53,6 +54,7 @@ use crate::transitions::run_answers::{AnswerQuestion, ReadAnswer};
 use crate::transitions::run_output::{AppendOutput, ReadOutput, ReadPosition};
 use crate::transitions::run_sessions::{InsertRun, NoteSession, ReadSession};
 use crate::transitions::spending::{HoldTurns, MovePermit, PermitStep, ReadBudget, Reserve, Settle, TakeTurn};
+use crate::transitions::spent::{NoteSpent, ReadSpent};
 use crate::transitions::tokens::{ExtendToken, InsertToken, ListTokens, RevokeToken, TokenByHash};
 use crate::transitions::update_job::{NoteProgress, UpdateJob};
 use crate::transitions::users::{ListUsers, PutUser, ReadUser, RemoveUser};
@@ -251,6 +253,20 @@ impl RunStore for SqlStore {
 
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
         self.write(AnswerQuestion { job: job.clone(), answer: answer.clone(), now }).await
+    }
+
+    async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError> {
+        self.write(NoteSpent(spent.clone())).await
+    }
+
+    async fn spent(
+        &self,
+        owner: &Principal,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: u32,
+    ) -> Result<Vec<Spent>, StoreError> {
+        self.read(ReadSpent { owner: owner.clone(), from, until, rows_max }).await
     }
 
     async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError> {

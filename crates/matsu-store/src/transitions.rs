@@ -43,6 +43,7 @@ pub mod schedules;
 pub mod session_rows;
 pub mod sessions;
 pub mod spending;
+pub mod spent;
 pub mod standing;
 pub mod steer;
 pub mod stop;

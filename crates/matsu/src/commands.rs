@@ -55,6 +55,7 @@ mod tasks;
 mod token;
 mod uninstall;
 mod upgrade;
+mod usage;
 mod user;
 mod watch;
 mod webhook;
@@ -177,6 +178,8 @@ pub enum Command {
     Review(review::Review),
     /// Remove the branch of a run
     Discard(discard::Discard),
+    /// Show what runs of agents have cost
+    Usage(usage::Usage),
     /// List branches of runs that wait for a decision
     Branches(branches::Branches),
     /// Allow what the .matsu.toml of a repository asks for
@@ -298,6 +301,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Diff(args) => diff::run(&quiet(&global)?, args).await,
         Command::Review(args) => review::run(&quiet(&global)?, &global, args).await,
         Command::Discard(args) => discard::run(&quiet(&global)?, &args).await,
+        Command::Usage(args) => usage::run(&quiet(&global)?, &args).await,
         Command::Branches(args) => branches::run(&quiet(&global)?, &args).await,
         Command::Allow(args) => allow::run(&quiet(&global)?, &args),
         Command::Receipt(args) => receipt::run(&quiet(&global)?, &args).await,

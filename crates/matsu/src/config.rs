@@ -4,6 +4,7 @@
 pub mod keys;
 pub mod layers;
 pub mod notify;
+pub mod prices;
 pub mod providers;
 
 use std::collections::BTreeMap;
@@ -353,6 +354,11 @@ pub fn session_token() -> Option<String> {
 
 /// Models, and the servers whose tools they use.
 impl Config {
+    /// What a million tokens cost, by model or agent.
+    pub fn prices(&self) -> BTreeMap<String, matsu_core::usage::Price> {
+        self.layers.prices.clone()
+    }
+
     /// Channels to people, by name.
     pub fn channels(&self) -> Result<Vec<matsu_adapters::notify::ChannelConfig>> {
         notify::all(&self.layers.notify, &|name| std::env::var(name).ok())

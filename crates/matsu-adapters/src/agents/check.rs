@@ -33,6 +33,11 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
         let message = format!("timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {timeout_seconds}");
         return Err(param("timeout", &expected, &timeout_seconds.to_string(), message));
     }
+    if let Some(seconds) = wish.stall_seconds.filter(|seconds| !(1..=RUN_SECONDS_MAX).contains(seconds)) {
+        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
+        let message = format!("stall_timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {seconds}");
+        return Err(param("stall_timeout", &expected, &seconds.to_string(), message));
+    }
     check_texts(definition, &wish)?;
     check_session(definition, &wish)?;
     if let Some((name, value)) = wish.env.iter().find(|(_, value)| value.contains('\0') || value.len() > ENV_BYTES_MAX)
@@ -64,6 +69,7 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
         mode,
         isolation,
         timeout_seconds,
+        stall_seconds: wish.stall_seconds,
         session: wish.session.unwrap_or_default(),
         resume: wish.resume,
         continues: None,

@@ -80,6 +80,11 @@ pub trait Decoder: Send {
     /// What the program itself says came of it.
     fn outcome(&mut self) -> Outcome;
 
+    /// The model that the program says it works with.
+    fn model(&self) -> Option<String> {
+        None
+    }
+
     /// Whether it can be spoken to while it runs.
     fn listens(&self) -> Listens {
         Listens::Never

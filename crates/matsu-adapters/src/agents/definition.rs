@@ -262,6 +262,9 @@ pub struct LoginPart {
 pub struct QuotaPart {
     /// Words in an error that say so; the time is looked for in the same message.
     pub patterns: Vec<String>,
+    /// Words in an error that say that it does not come back by itself, unless the message has a time.
+    #[serde(default)]
+    pub spent: Vec<String>,
 }
 
 impl Definition {

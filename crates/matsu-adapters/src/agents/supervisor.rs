@@ -10,6 +10,7 @@ mod control;
 pub mod exit_record;
 pub mod order;
 mod output;
+mod silence;
 
 use std::fs::File;
 use std::future::Future;
@@ -38,6 +39,7 @@ use control::{Control, ControlEvent};
 use exit_record::ExitRecord;
 use order::{Notice, Restart, RunOrder, Word};
 use output::Output;
+use silence::Silence;
 
 /// After the last process is gone its streams end by themselves, unless it gave them to a process outside.
 const STREAMS_END_WITHIN: Duration = Duration::from_secs(2);
@@ -89,6 +91,9 @@ struct Supervisor<'a> {
     /// A person is asked; the program's time stands still.
     is_parked: bool,
     timed_out: bool,
+    silence: Silence,
+    /// It was ended because it printed nothing for so long.
+    stalled: Option<u32>,
     /// Ticks since a daemon was last connected.
     alone_ticks: u32,
 }
@@ -128,6 +133,8 @@ impl<'a> Supervisor<'a> {
             ending: None,
             is_parked: false,
             timed_out: false,
+            silence: Silence::default(),
+            stalled: None,
             alone_ticks: 0,
         })
     }
@@ -207,6 +214,13 @@ impl<'a> Supervisor<'a> {
             self.timed_out = true;
             self.end(None);
         }
+        // A program that waits for a person, for the disk or for a daemon that reads cannot print.
+        let may_print = !self.is_parked && !self.output.is_blocked();
+        let silent = self.silence.tick(self.output.ends(), may_print);
+        if let Some(max) = self.order.stall_seconds.filter(|max| silent >= *max && self.program.is_some()) {
+            self.stalled = Some(max);
+            self.end(None);
+        }
     }
 
     /// What was printed before the end. A stream that a process outside keeps open is not waited for.
@@ -246,7 +260,7 @@ impl<'a> Supervisor<'a> {
         };
         let (timed_out, at) = (self.timed_out, self.clock.now().as_millis());
         let out_bytes = Some(self.output.ends().0);
-        ExitRecord { code, signal, processes, timed_out, out_bytes, at, error: None }
+        ExitRecord { code, signal, processes, timed_out, stalled: self.stalled, out_bytes, at, error: None }
     }
 }
 

@@ -9,7 +9,7 @@ use matsu_core::ports::agent::Verdict;
 
 use super::decoders::Outcome;
 use super::definition::Definition;
-use super::quota;
+use super::quota::{self, Quota};
 
 /// How much of a program's own message an error repeats.
 const MESSAGE_CHARS_MAX: usize = 600;
@@ -37,8 +37,8 @@ pub fn of(
         (Some(Outcome::Success(_)) | None, Some(0)) => Verdict::Success,
         (Some(Outcome::Failed(message)), _) => {
             let words = format!("{}: {}", definition.name, clip(message, MESSAGE_CHARS_MAX));
-            match quota::until(definition.quota.as_ref(), message, now) {
-                Some(until) => Verdict::Quota { until, message: words },
+            match quota::read(definition.quota.as_ref(), message, now) {
+                Some(quota) => out_of_quota(quota, words),
                 None => failure(definition, ErrorCode::AgentApiError, words),
             }
         }
@@ -52,11 +52,19 @@ pub fn of(
                 (None, Some(signal)) => format!("{} was ended by signal {signal}", definition.name),
                 (None, None) => format!("{} ended; its exit status is not known", definition.name),
             };
-            match quota::until(definition.quota.as_ref(), stderr_tail, now) {
-                Some(until) => Verdict::Quota { until, message },
+            match quota::read(definition.quota.as_ref(), stderr_tail, now) {
+                Some(quota) => out_of_quota(quota, message),
                 None => failure(definition, ErrorCode::AgentExit, message),
             }
         }
+    }
+}
+
+fn out_of_quota(quota: Quota, message: String) -> Verdict {
+    match quota {
+        Quota::Until(until) => Verdict::Quota { until: Some(until), message },
+        Quota::Later => Verdict::Quota { until: None, message },
+        Quota::Spent => Verdict::Failure { code: ErrorCode::AgentQuota, message, retryable: false },
     }
 }
 

@@ -180,8 +180,9 @@ impl Answering {
                 end: TurnEnd::Finished,
             })),
             Verdict::Quota { until, message } => {
-                let after = Some(until.since(self.clock.now()));
-                Err(error(ProviderFault::RateLimited { after }, format!("{message}; not before {until}")))
+                let after = until.map(|until| until.since(self.clock.now()));
+                let when = until.map(|until| format!("; not before {until}")).unwrap_or_default();
+                Err(error(ProviderFault::RateLimited { after }, format!("{message}{when}")))
             }
             Verdict::Failure { code, message, .. } => {
                 // The last line that the program printed about it says more than its exit code.

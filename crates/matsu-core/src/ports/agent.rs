@@ -269,6 +269,8 @@ pub struct RunWish {
     pub mode: Option<Mode>,
     pub isolation: Option<Isolation>,
     pub timeout_seconds: Option<u32>,
+    /// A program that prints nothing for so many seconds is ended.
+    pub stall_seconds: Option<u32>,
     pub session: Option<String>,
     pub resume: bool,
     pub places: Places,

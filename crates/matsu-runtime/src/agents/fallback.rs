@@ -15,6 +15,7 @@ pub fn moves_on(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::AgentQuota
+            | ErrorCode::AgentStalled
             | ErrorCode::AgentApiError
             | ErrorCode::AgentExit
             | ErrorCode::AgentNoResult

@@ -20,6 +20,7 @@ use matsu_core::job::end::clip;
 use matsu_core::ports::agent::{Agent, AgentHost, LiveRun, Resume, RunEvent};
 use matsu_core::ports::store::{OutputPosition, OutputStream, SessionNote, StoreError};
 use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::usage::Usage;
 
 use crate::context::JobContext;
 use crate::stop_signal::StopWord;
@@ -44,6 +45,8 @@ pub struct Run {
     live: Box<dyn LiveRun>,
     output: OutputWriter,
     known: RunOutput,
+    /// What this run alone has cost by its own account.
+    used: Option<Usage>,
     handle: RunGuard,
     own: OwnSession,
     /// The session is over; what that means has been seen to.
@@ -117,6 +120,7 @@ impl Run {
             live,
             output,
             known,
+            used: None,
             handle,
             own,
             is_session_over: false,
@@ -238,6 +242,7 @@ impl Run {
             RunEvent::Usage(usage) => {
                 let spent = self.checkpoint.spent.unwrap_or_default();
                 self.known.usage = Some(spent.plus(usage));
+                self.used = Some(usage);
             }
             RunEvent::Passed | RunEvent::Question(_) | RunEvent::Ended(_) => {}
         }

@@ -40,6 +40,9 @@ pub struct Input {
     /// Seconds it may run (default 1800).
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
+    /// End it if it prints nothing for so many seconds (default: no limit).
+    #[schemars(range(min = 1, max = 86400))]
+    stall_timeout: Option<u32>,
     /// Folder inside your project.
     working_directory: Option<String>,
     /// What it may change (default: the safest).
@@ -106,6 +109,7 @@ impl Tool for UseAgent {
             mode: input.mode.map(Into::into),
             isolation: input.isolation.map(Into::into),
             timeout_seconds: input.timeout,
+            stall_seconds: input.stall_timeout,
             session: input.session_id,
             resume: input.resume.unwrap_or(false),
             must_isolate: false,

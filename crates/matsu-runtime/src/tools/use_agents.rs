@@ -29,6 +29,9 @@ pub struct Input {
     /// Seconds each agent may run (default 1800).
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
+    /// End an agent that prints nothing for so many seconds (default: no limit).
+    #[schemars(range(min = 1, max = 86400))]
+    stall_timeout: Option<u32>,
     /// Folder inside your project.
     working_directory: Option<String>,
     /// What they may change (default: each agent's safest mode); those that write get a git branch each.
@@ -81,6 +84,7 @@ impl Tool for UseAgents {
             working_directory: input.working_directory.clone(),
             mode: input.mode.map(Into::into),
             timeout_seconds: input.timeout,
+            stall_seconds: input.stall_timeout,
             must_isolate: true,
             check: input.check.clone().map(Into::into),
             retries: input.retries.unwrap_or(0),

@@ -35,6 +35,7 @@ use matsu_core::run::Answer;
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
+use matsu_core::usage::Spent;
 use matsu_core::wake::Hub;
 
 use crate::fixtures::Chance;
@@ -306,6 +307,20 @@ impl RunStore for FaultyStore {
 
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
         self.pass("answer_question", self.inner.answer_question(job, answer, now)).await
+    }
+
+    async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError> {
+        self.pass("note_spent", self.inner.note_spent(spent)).await
+    }
+
+    async fn spent(
+        &self,
+        owner: &Principal,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: u32,
+    ) -> Result<Vec<Spent>, StoreError> {
+        self.pass("spent", self.inner.spent(owner, from, until, rows_max)).await
     }
 
     async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError> {

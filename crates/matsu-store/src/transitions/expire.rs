@@ -3,7 +3,7 @@
 use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
-use matsu_core::limits::SESSIONS_KEPT;
+use matsu_core::limits::{SESSIONS_KEPT, SPENT_KEPT};
 use matsu_core::ports::store::{Expired, ExpiryRule, StopTask, StoreError};
 use matsu_core::task::{StopMode, StopReason};
 
@@ -29,6 +29,7 @@ const DELETE_OUTPUT: Sql = Sql::both("DELETE FROM run_output WHERE job_id IN (SE
 const DELETE_ANSWERS: Sql =
     Sql::both("DELETE FROM run_answers WHERE job_id IN (SELECT id FROM jobs WHERE task_id = $1)");
 const FORGET_SESSIONS: Sql = Sql::both("DELETE FROM agent_sessions WHERE updated_at < $1");
+const FORGET_SPENT: Sql = Sql::both("DELETE FROM spent WHERE at < $1");
 const DELETE_JOBS: Sql = Sql::both("DELETE FROM jobs WHERE task_id = $1");
 const DELETE_BUDGETS: Sql = Sql::both("DELETE FROM budgets WHERE task_id = $1");
 const DELETE_DEPENDENCIES: Sql = Sql::both("DELETE FROM task_dependencies WHERE task_id = $1");
@@ -78,6 +79,7 @@ impl Transition for Expire {
             expired.tasks.push(task.id.clone());
         }
         tx.run(&FORGET_SESSIONS, params![rule.now.minus(SESSIONS_KEPT)]).await?;
+        tx.run(&FORGET_SPENT, params![rule.now.minus(SPENT_KEPT)]).await?;
         expired.tombstones = tx.run(&FORGET, params![rule.tombstones_before, self.rows_max]).await?;
         Ok(expired)
     }

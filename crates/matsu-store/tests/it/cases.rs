@@ -13,6 +13,7 @@ pub mod runs;
 pub mod scarce;
 pub mod schedules;
 pub mod sessions;
+pub mod spent;
 pub mod stopping;
 pub mod tasks;
 pub mod tokens;

@@ -220,6 +220,10 @@ on_every_backend! {
         a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies,
         a_code_is_used_once_in_its_channel_and_one_node_reads_answers,
     }
+    spent {
+        a_run_that_is_noted_again_is_counted_once,
+        each_owner_reads_its_own_runs_of_a_span,
+    }
     schedules {
         a_time_fires_once_over_all_nodes,
         a_firing_of_a_node_that_died_is_taken_again_and_settled_once,

@@ -75,4 +75,14 @@ fn reference() {
     for field in crate::config::notify::FIELDS {
         say!("| `{}` | {} |", field.name, field.meaning);
     }
+    say!("\n## Prices\n");
+    say!(
+        "One section `[prices.\"NAME\"]` of the file for each model, or for each agent whose model is not known. They are used by"
+    );
+    say!("`matsu usage` for runs whose program does not say what it cost.\n");
+    say!("| field | meaning |");
+    say!("|---|---|");
+    for field in crate::config::prices::FIELDS {
+        say!("| `{}` | {} |", field.name, field.meaning);
+    }
 }

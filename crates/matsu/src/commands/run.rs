@@ -41,6 +41,9 @@ pub struct Run {
     /// Seconds it may run; the command ends soon afterwards, whatever the run waits for
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u32>,
+    /// Seconds it may print nothing before it is ended
+    #[arg(long, value_name = "SECONDS")]
+    pub stall_timeout: Option<u32>,
     /// A command that must exit with 0 on the run's last commit before the task counts as completed
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
@@ -155,6 +158,7 @@ pub fn wish(args: Run) -> Result<Map<String, Value>> {
         wish.insert("resume".to_owned(), json!(true));
     }
     wish.extend(args.timeout.map(|seconds| ("timeout".to_owned(), json!(seconds))));
+    wish.extend(args.stall_timeout.map(|seconds| ("stall_timeout".to_owned(), json!(seconds))));
     wish.extend(args.at.map(|at| ("run_at".to_owned(), json!(at))));
     if !args.after.is_empty() {
         wish.insert("depends_on".to_owned(), json!(args.after));

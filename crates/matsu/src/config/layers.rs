@@ -43,13 +43,20 @@ pub struct Layers {
     pub providers: super::providers::Sections,
     /// Sections of the file, by channel of notices.
     pub notify: super::providers::Sections,
+    /// By model or agent.
+    pub prices: BTreeMap<String, matsu_core::usage::Price>,
 }
 
 impl Layers {
     pub fn defaults(paths: &Paths) -> Self {
         let settings =
             KEYS.iter().map(|key| (key.name, Setting { value: (key.default)(paths), source: Source::Default }));
-        Self { settings: settings.collect(), providers: BTreeMap::new(), notify: BTreeMap::new() }
+        Self {
+            settings: settings.collect(),
+            providers: BTreeMap::new(),
+            notify: BTreeMap::new(),
+            prices: BTreeMap::new(),
+        }
     }
 
     /// Unknown keys are errors: a setting that is not read is worse than none.
@@ -62,6 +69,11 @@ impl Layers {
             if let Some(dotted) = name.strip_prefix("providers.") {
                 let value = value.with_context(|| format!("{}: {name} must be a single value", file.display()))?;
                 super::providers::take(&mut self.providers, dotted, value, file)?;
+                continue;
+            }
+            if let Some(dotted) = name.strip_prefix("prices.") {
+                let value = value.with_context(|| format!("{}: {name} must be a single value", file.display()))?;
+                super::prices::take(&mut self.prices, dotted, &value, file)?;
                 continue;
             }
             if let Some(dotted) = name.strip_prefix("notify.") {

@@ -5,6 +5,7 @@ mod arguments;
 mod built_in;
 mod chaos;
 pub mod connect_back;
+mod costs;
 mod definitions;
 mod dependencies;
 mod endings;

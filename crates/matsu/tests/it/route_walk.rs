@@ -98,6 +98,7 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("test_webhook", Gets::Nothing),
     ("remove_webhook", Gets::Nothing),
     ("list_deliveries", Gets::Nothing),
+    ("read_usage", Gets::EmptyList),
     ("list_projects", Gets::EmptyList),
     ("make_project", Gets::Refused),
     ("list_named_agents", Gets::EmptyList),

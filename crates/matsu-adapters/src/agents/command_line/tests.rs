@@ -28,6 +28,7 @@ fn input(agent: &str) -> RunInput {
         consent: None,
         depends_on: Vec::new(),
         not_before: None,
+        stall_seconds: None,
         verifies: None,
     }
 }

@@ -15,6 +15,14 @@ use super::{Decoder, Listens, Outcome, Said, shown};
 pub struct Claude {
     last_message: Option<String>,
     outcome: Option<Outcome>,
+    #[serde(default)]
+    model: Option<String>,
+    /// Tokens of the messages before the last one, and of that one. The final event has the exact sum; a run that is
+    /// killed has none.
+    #[serde(default)]
+    before: Usage,
+    #[serde(default)]
+    last: Usage,
     /// What was asked and not answered, by the id of the request.
     asked: HashMap<String, Value>,
 }
@@ -29,7 +37,10 @@ impl Decoder for Claude {
 
     fn event(&mut self, event: &Value) -> Vec<Said> {
         match event["type"].as_str() {
-            Some("system") if event["subtype"] == "init" => session(event),
+            Some("system") if event["subtype"] == "init" => {
+                self.model = event["model"].as_str().map(str::to_owned);
+                session(event)
+            }
             Some("system") if event["subtype"] == "api_retry" => {
                 vec![Said::Line(format!("the model's server answered {}; trying again", event["error_status"]))]
             }
@@ -52,6 +63,10 @@ impl Decoder for Claude {
         let request = self.asked.remove(&answer.id)?;
         let response = json!({ "subtype": "success", "request_id": answer.id, "response": reply(&request, answer) });
         Some(json!({ "type": "control_response", "response": response }).to_string())
+    }
+
+    fn model(&self) -> Option<String> {
+        self.model.clone()
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -111,8 +126,14 @@ impl Claude {
         let id = message["id"].as_str().map(str::to_owned);
         if id.is_none() || id != self.last_message {
             said.push(Said::Request);
+            self.before = self.before.plus(std::mem::take(&mut self.last));
         }
         self.last_message = id;
+        if message["usage"].is_object() {
+            // Each event of a message has the sum of the message so far.
+            self.last = usage(message);
+            said.push(Said::Usage(self.before.plus(self.last)));
+        }
         for block in message["content"].as_array().into_iter().flatten() {
             match block["type"].as_str() {
                 Some("text") => said.extend(block["text"].as_str().map(|text| Said::Line(text.to_owned()))),

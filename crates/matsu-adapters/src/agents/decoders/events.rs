@@ -14,6 +14,8 @@ use super::{Decoder, Listens, Outcome, Said, shown};
 pub struct Events {
     text: String,
     outcome: Option<Result<Option<String>, String>>,
+    #[serde(default)]
+    model: Option<String>,
 }
 
 impl Decoder for Events {
@@ -22,6 +24,10 @@ impl Decoder for Events {
     fn event(&mut self, event: &Value) -> Vec<Said> {
         let text = |name: &str| event[name].as_str().map(str::to_owned);
         match event["type"].as_str() {
+            Some("model") => {
+                self.model = text("name");
+                Vec::new()
+            }
             Some("session") => text("id").map(Said::Session).into_iter().collect(),
             Some("text") => {
                 let text = text("text").unwrap_or_default();
@@ -52,6 +58,10 @@ impl Decoder for Events {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn model(&self) -> Option<String> {
+        self.model.clone()
     }
 
     fn outcome(&mut self) -> Outcome {

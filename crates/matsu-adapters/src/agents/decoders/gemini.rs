@@ -12,6 +12,8 @@ pub struct Gemini {
     /// A line of text that is not complete yet.
     line: String,
     outcome: Option<Result<(), String>>,
+    #[serde(default)]
+    model: Option<String>,
 }
 
 impl Decoder for Gemini {
@@ -19,7 +21,10 @@ impl Decoder for Gemini {
 
     fn event(&mut self, event: &Value) -> Vec<Said> {
         match event["type"].as_str() {
-            Some("init") => event["session_id"].as_str().map(|id| Said::Session(id.to_owned())).into_iter().collect(),
+            Some("init") => {
+                self.model = event["model"].as_str().map(str::to_owned);
+                event["session_id"].as_str().map(|id| Said::Session(id.to_owned())).into_iter().collect()
+            }
             // The user's message is the whole prompt once more.
             Some("message") if event["role"] == "assistant" => {
                 let content = event["content"].as_str().unwrap_or_default();
@@ -36,6 +41,10 @@ impl Decoder for Gemini {
             Some("result") => self.result(event),
             _ => Vec::new(),
         }
+    }
+
+    fn model(&self) -> Option<String> {
+        self.model.clone()
     }
 
     fn outcome(&mut self) -> Outcome {

@@ -20,6 +20,10 @@ impl Decoder for Qwen {
         self.inner.event(event)
     }
 
+    fn model(&self) -> Option<String> {
+        self.inner.model()
+    }
+
     fn outcome(&mut self) -> Outcome {
         match self.inner.outcome() {
             Outcome::Success(text) if text.contains(API_ERROR) => Outcome::Failed(text),

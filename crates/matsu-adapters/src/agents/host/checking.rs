@@ -83,6 +83,7 @@ impl CliHost {
             secret: run_secret.clone(),
             attempt: order.lease.attempt,
             seconds_max: Some(order.check.timeout_seconds),
+            stall_seconds: None,
             ends_with_daemon: !order.outlives,
             restart: self.options.restart.clone().filter(|_| order.outlives),
         };

@@ -156,6 +156,7 @@ impl CliHost {
             secret: run_secret.clone(),
             attempt: order.lease.attempt,
             seconds_max: Some(order.input.timeout_seconds),
+            stall_seconds: order.input.stall_seconds,
             ends_with_daemon: !order.outlives,
             restart: self.options.restart.clone().filter(|_| order.outlives),
         };

@@ -42,6 +42,10 @@ impl CliRun {
             Reading::Text(_) => None,
             Reading::Stream { decoder, .. } => Some(decoder.outcome()),
         };
+        let model = match &self.reading {
+            Reading::Text(_) => None,
+            Reading::Stream { decoder, .. } => decoder.model(),
+        };
         let stderr_tail = self.stderr_tail.text();
         let verdict = match self.verdict(outcome.as_ref(), exit, &stderr_tail) {
             Verdict::Success if is_lost => lost_folder(&self.definition.name),
@@ -56,6 +60,7 @@ impl CliRun {
             changes,
             confinement: Some(self.level),
             left_work: left,
+            model,
             ended_at: match &self.end {
                 Some(End::Recorded(record)) => Some(record.at).filter(|at| *at > 0),
                 _ => None,
@@ -80,6 +85,12 @@ impl CliRun {
             }
             Some(End::Recorded(ExitRecord { timed_out: true, .. })) => {
                 failure(ErrorCode::JobTimeout, format!("timeout: {name} ran longer than it may while no daemon ran"))
+            }
+            Some(End::Recorded(ExitRecord { stalled: Some(seconds), .. })) => {
+                let message = format!(
+                    "{name} printed nothing for {seconds} s (stall_timeout) and was ended; its output until then is kept"
+                );
+                Verdict::Failure { code: ErrorCode::AgentStalled, message, retryable: true }
             }
             Some(End::Recorded(_)) => {
                 let (hopeless, now) = (self.hopeless.as_deref(), self.clock.now());

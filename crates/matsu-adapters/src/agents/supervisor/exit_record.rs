@@ -15,6 +15,9 @@ pub struct ExitRecord {
     /// It was ended because its time was over while no daemon lived.
     #[serde(default)]
     pub timed_out: bool,
+    /// It was ended because it had printed nothing for so many seconds.
+    #[serde(default)]
+    pub stalled: Option<u32>,
     /// How much the program printed to stdout. Absent: written by a supervisor that did not count.
     #[serde(default)]
     pub out_bytes: Option<u64>,

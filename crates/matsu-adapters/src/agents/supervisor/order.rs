@@ -24,6 +24,9 @@ pub struct RunOrder {
     pub attempt: i64,
     /// How long the program may run while no daemon counts.
     pub seconds_max: Option<u32>,
+    /// How long the program may print nothing.
+    #[serde(default)]
+    pub stall_seconds: Option<u32>,
     /// The run is of no use without the daemon that started it.
     pub ends_with_daemon: bool,
     /// How a daemon is started when none has been seen for a while. Absent: none is.

@@ -38,6 +38,8 @@ pub struct RunEnd {
     pub left_work: Option<LeftWork>,
     /// When its last process was gone, by its supervisor's clock. Milliseconds since 1970.
     pub ended_at: Option<i64>,
+    /// The model that it worked with, if it said so.
+    pub model: Option<String>,
 }
 
 /// What the program's own words and its exit code together mean.
@@ -50,9 +52,10 @@ pub enum Verdict {
         message: String,
         retryable: bool,
     },
-    /// The vendor says when there is more to be had.
+    /// The vendor's quota is used up, and comes back.
     Quota {
-        until: Timestamp,
+        /// Absent: the vendor does not say when.
+        until: Option<Timestamp>,
         message: String,
     },
 }

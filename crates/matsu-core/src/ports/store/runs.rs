@@ -8,6 +8,7 @@ use crate::job::Lease;
 use crate::principal::Principal;
 use crate::run::Answer;
 use crate::task::NewTask;
+use crate::usage::Spent;
 use crate::words::words;
 
 use super::{InsertedTask, StoreError};
@@ -40,6 +41,18 @@ pub trait RunStore {
     /// Answers the question that the job is parked for; wakes whoever waits for it. No such question, or one that was
     /// answered before with other words, is `Refused`.
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Remembers what a run has cost, for the sums. A later note about the same run replaces it.
+    async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError>;
+
+    /// What the runs of an owner that ended in this span have cost, oldest first.
+    async fn spent(
+        &self,
+        owner: &Principal,
+        from: Timestamp,
+        until: Timestamp,
+        rows_max: u32,
+    ) -> Result<Vec<Spent>, StoreError>;
 
     /// The answer, if it has come.
     async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError>;

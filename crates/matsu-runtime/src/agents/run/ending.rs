@@ -6,11 +6,12 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::end::pause_before_retry;
 use matsu_core::job::{JobEnd, Retry};
-use matsu_core::limits::RUN_RESTARTS_MAX;
+use matsu_core::limits::{QUOTA_PAUSE, QUOTA_PAUSE_MAX, QUOTA_WAITS_MAX, RUN_RESTARTS_MAX};
 use matsu_core::notify::NoticeEvent;
 use matsu_core::ports::agent::{OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::OutputStream;
 use matsu_core::session::{Outcome, Said};
+use matsu_core::usage::Spent;
 
 use super::Run;
 use crate::agents::fallback::{hand_over, moves_on};
@@ -20,7 +21,11 @@ use crate::notify;
 impl Run {
     pub(super) async fn ended(mut self, end: RunEnd) -> JobEnd {
         // Together: who waits for the end waits for each write that comes before it.
-        let (said, _) = tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached));
+        let spent = self.spent(&end);
+        let store = self.cx.runtime().store().clone();
+        let (said, _, noted) =
+            tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached), store.note_spent(&spent));
+        super::note(&self.cx, noted);
         (self.checkpoint.is_begun, self.checkpoint.is_restarted) = (false, false);
         self.handle.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
@@ -45,6 +50,21 @@ impl Run {
             Verdict::Success => self.done().await,
             Verdict::Quota { until, message } => self.out_of_quota(until, message).await,
             Verdict::Failure { code, message, retryable } => self.failed(code, message, retryable).await,
+        }
+    }
+
+    /// What this run goes into the sums of `matsu usage` with. One that is taken over has the same id, and is counted
+    /// once.
+    fn spent(&self, end: &RunEnd) -> Spent {
+        let session = self.own.session();
+        Spent {
+            run_id: self.own.run_id().clone(),
+            owner: session.owner.clone(),
+            at: end.ended_at.map_or_else(|| self.cx.runtime().clock().now(), Timestamp::from_millis),
+            agent: self.input.agent.clone(),
+            model: end.model.clone().or_else(|| self.input.model.clone()),
+            project: self.input.directory.clone(),
+            usage: self.used,
         }
     }
 
@@ -125,13 +145,26 @@ impl Run {
         kept.is_ok()
     }
 
-    async fn out_of_quota(mut self, until: Timestamp, message: String) -> JobEnd {
+    async fn out_of_quota(mut self, until: Option<Timestamp>, message: String) -> JobEnd {
         if self.moved_on(&message, self.checkpoint.rounds).await {
             return JobEnd::Requeue { run_at: None };
         }
         if !self.agent.supports.resume || self.checkpoint.vendor_session.is_none() {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
         }
+        let until = match until {
+            Some(until) => until,
+            None if self.checkpoint.quota_waits >= QUOTA_WAITS_MAX => {
+                let message = format!("{message} (tried again {QUOTA_WAITS_MAX} times)");
+                return self.failed(ErrorCode::AgentQuota, message, true).await;
+            }
+            // The vendor does not say when: each pause is longer than the one before.
+            None => {
+                let pause = QUOTA_PAUSE.saturating_mul(1 << self.checkpoint.quota_waits.min(10)).min(QUOTA_PAUSE_MAX);
+                self.checkpoint.quota_waits += 1;
+                self.cx.runtime().clock().now().plus(pause)
+            }
+        };
         self.checkpoint.quota_until = Some(until.as_millis());
         self.checkpoint.spent = self.known.usage;
         let checkpoint = serde_json::json!(self.checkpoint);

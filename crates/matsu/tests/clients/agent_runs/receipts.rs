@@ -20,7 +20,7 @@ fn bench() -> Bench {
 }
 
 /// Starts a script whose work is checked.
-fn start_checked(client: &mut Client, script: &str, check: &Value, more: Value) -> String {
+pub fn start_checked(client: &mut Client, script: &str, check: &Value, more: Value) -> String {
     let mut wish = json!({ "mode": "workspace-write", "check": check });
     wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     start_with(client, script, wish)
