@@ -57,6 +57,7 @@ words! {
         AgentNoReport = "AGENT_NO_REPORT",
         CheckFailed = "CHECK_FAILED",
         NoChange = "NO_CHANGE",
+        MergeIncomplete = "MERGE_INCOMPLETE",
         DependencyFailed = "DEPENDENCY_FAILED",
         SessionConflict = "SESSION_CONFLICT",
         ProviderAuth = "PROVIDER_AUTH",

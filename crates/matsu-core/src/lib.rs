@@ -16,6 +16,7 @@ pub mod id;
 pub mod job;
 pub mod language;
 pub mod limits;
+pub mod merge;
 pub mod node;
 pub mod notification;
 pub mod notify;

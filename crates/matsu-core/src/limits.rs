@@ -81,6 +81,8 @@ limits! {
     QUOTA_WAITS_MAX: u32 = 30, "such pauses before the run fails with AGENT_QUOTA";
     SPENT_KEPT: Duration = Duration::from_secs(400 * 24 * 3600), "what a run has cost is remembered this long for matsu usage";
     SPENT_RUNS_MAX: u32 = 100_000, "runs that one sum of matsu usage may cover";
+    MERGE_TASKS_MAX: usize = 100, "tasks whose changes one merge takes";
+    MERGE_FIXES_MAX: u32 = 5, "times that one merge sends the changes of a task back to its agent";
     RUN_RESTARTS_MAX: u32 = 3, "a run is resumed this often after a restart of its machine";
     RUN_OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024, "bytes of a run's result, and of its log, that are kept: the first and the last half; the text states how much of the middle was cut";
     RUN_PART_BYTES_MAX: usize = 32 * 1024, "bytes of a run's output that are stored at a time";

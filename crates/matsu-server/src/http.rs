@@ -8,6 +8,7 @@ mod events;
 mod health;
 mod hooks;
 mod jobs;
+mod merges;
 mod model_chats;
 mod new_task;
 mod nodes;
@@ -67,6 +68,7 @@ fn api() -> Resource {
         .merge(task_wait::routes())
         .merge(agent_runs::routes())
         .merge(reviews::routes())
+        .merge(merges::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
         .merge(research::routes())

@@ -35,6 +35,7 @@ mod limits;
 mod logs;
 mod loop_run;
 pub mod mcp;
+mod merge;
 mod migrate;
 mod notify;
 mod open;
@@ -178,6 +179,8 @@ pub enum Command {
     Review(review::Review),
     /// Remove the branch of a run
     Discard(discard::Discard),
+    /// Merge the changes of several runs into one branch that passes its check
+    Merge(merge::Merge),
     /// Show what runs of agents have cost
     Usage(usage::Usage),
     /// List branches of runs that wait for a decision
@@ -301,6 +304,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Diff(args) => diff::run(&quiet(&global)?, args).await,
         Command::Review(args) => review::run(&quiet(&global)?, &global, args).await,
         Command::Discard(args) => discard::run(&quiet(&global)?, &args).await,
+        Command::Merge(args) => merge::run(&quiet(&global)?, &global, args).await,
         Command::Usage(args) => usage::run(&quiet(&global)?, &args).await,
         Command::Branches(args) => branches::run(&quiet(&global)?, &args).await,
         Command::Allow(args) => allow::run(&quiet(&global)?, &args),

@@ -16,7 +16,7 @@ use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::notice_channel::NoticeChannel;
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::search_engine::SearchEngine;
-use matsu_runtime::agents::{AgentRuns, ChatRuns};
+use matsu_runtime::agents::{AgentRuns, ChatRuns, MergeRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
 use matsu_runtime::research::{SearchJob, VerifyJob};
@@ -204,6 +204,7 @@ pub fn channels(config: &Config) -> Vec<Arc<dyn NoticeChannel>> {
 pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
     let runs = AgentRuns::new(Arc::clone(agents));
     let bodies = Bodies::default().with(SearchJob).with(VerifyJob).with(ChatRuns::new(Arc::clone(agents)));
+    let bodies = bodies.with(MergeRuns::new(Arc::clone(agents)));
     if test_jobs {
         return bodies.with(Noop).with(Sleep).with(SleepingAgent::beside(runs));
     }

@@ -15,6 +15,7 @@ use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, RunId};
 use matsu_core::job::Lease;
+use matsu_core::merge::{MergeOrder, MergeStep, MergeTarget};
 use matsu_core::ports::agent::{
     Agent, AgentHost, Applied, ApplyError, BrokenDefinition, CheckOrder, CheckedRun, LiveRun, Login,
     MachineConfinement, Probe, ProbeDepth, Program, RunOrder, RunRefusal, RunTrace, RunWish, StartError, StartedCheck,
@@ -367,6 +368,23 @@ impl AgentHost for CliHost {
 
     async fn undo_apply(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError> {
         self.undo_changes(job, changes).await
+    }
+
+    async fn merge_target(&self, repository: &str, branch: &str) -> Result<MergeTarget, String> {
+        let git = Git::find(&self.options.environment)?;
+        git.check_version().await?;
+        git.merge_target(std::path::Path::new(repository), branch).await
+    }
+
+    async fn merge(&self, order: MergeOrder<'_>) -> Result<MergeStep, String> {
+        let cell = self.cell(order.task_id.as_str())?;
+        let merged = Git::find(&self.options.environment)?.combine(&cell, &order).await;
+        let _ = git::remove_folder(&cell.scratch);
+        merged
+    }
+
+    async fn move_branch(&self, repository: &str, branch: &str, from: Option<&str>, to: &str) -> Result<(), String> {
+        Git::find(&self.options.environment)?.move_branch(std::path::Path::new(repository), branch, from, to).await
     }
 
     async fn discard(&self, changes: &Changes) -> Result<(), String> {

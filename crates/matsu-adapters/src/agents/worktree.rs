@@ -9,6 +9,7 @@
 mod accept;
 pub mod apply;
 mod branch;
+mod combine;
 mod fresh;
 mod harvest;
 mod join;

@@ -11,6 +11,8 @@ words! {
         AgentRun = "agent_run",
         /// Starts the agent of a chat for what a person has said.
         AgentChat = "agent_chat",
+        /// Brings the changes of several runs together in one branch.
+        Merge = "merge",
         Cleanup = "cleanup",
         Reindex = "reindex",
         /// Ends at once. For tests and benches.
@@ -39,6 +41,7 @@ impl JobKind {
             Self::AgentChat
             | Self::Search
             | Self::Verify
+            | Self::Merge
             | Self::Cleanup
             | Self::Reindex
             | Self::Noop
@@ -51,7 +54,9 @@ impl JobKind {
     pub fn outlives_owner(self) -> bool {
         match self {
             Self::AgentRun | Self::AgentChat => true,
-            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => false,
+            Self::Search | Self::Verify | Self::Merge | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => {
+                false
+            }
         }
     }
 
@@ -59,7 +64,8 @@ impl JobKind {
     #[must_use]
     pub fn runs_inside(self) -> bool {
         match self {
-            Self::AgentRun | Self::AgentChat => false,
+            // Git and other tasks do the work of a merge.
+            Self::AgentRun | Self::AgentChat | Self::Merge => false,
             Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => true,
         }
     }
@@ -68,7 +74,7 @@ impl JobKind {
     #[must_use]
     pub fn is_metered(self) -> bool {
         match self {
-            Self::AgentRun | Self::AgentChat | Self::Cleanup | Self::Reindex | Self::Sleep => true,
+            Self::AgentRun | Self::AgentChat | Self::Merge | Self::Cleanup | Self::Reindex | Self::Sleep => true,
             // They count their own, and end in their own words with what they have.
             Self::Search | Self::Verify => false,
             // It is over before there is anything to count.
@@ -80,7 +86,7 @@ impl JobKind {
     #[must_use]
     pub fn failures_max(self) -> u32 {
         match self {
-            Self::AgentRun | Self::AgentChat | Self::Noop => 0,
+            Self::AgentRun | Self::AgentChat | Self::Merge | Self::Noop => 0,
             Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Sleep => FAILURES_MAX,
         }
     }

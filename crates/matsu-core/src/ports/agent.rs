@@ -16,6 +16,7 @@ use crate::confinement::Confinement;
 use crate::error_code::ErrorCode;
 use crate::id::{JobId, RunId, SessionId, TaskId};
 use crate::job::Lease;
+use crate::merge::{MergeOrder, MergeStep, MergeTarget};
 use crate::receipt::{Check, Consent};
 use crate::run::{Changes, Isolation, Mode, RunInput, RunPresence};
 use crate::secret::Token;
@@ -124,6 +125,37 @@ pub trait AgentHost: Send + Sync {
     /// # Errors
     /// Why not; nothing was written.
     async fn undo_apply(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError>;
+
+    /// The branch that a merge goes into. Absent ones will begin at the user's last commit.
+    ///
+    /// # Errors
+    /// It cannot be the name of a branch, is checked out, or the repository has no commit.
+    async fn merge_target(&self, _repository: &str, _branch: &str) -> Result<MergeTarget, String> {
+        Err("this process cannot merge".to_owned())
+    }
+
+    /// Merges the changes of a run with what is merged already, in the user's repository but in none of its trees.
+    ///
+    /// # Errors
+    /// The commits are gone, or git failed.
+    async fn merge(&self, _order: MergeOrder<'_>) -> Result<MergeStep, String> {
+        Err("this process cannot merge".to_owned())
+    }
+
+    /// Moves a branch that is checked out nowhere. `from`: where it must stand; absent: it must not exist. One that
+    /// stands at `to` already is left as it is.
+    ///
+    /// # Errors
+    /// It was moved or checked out meanwhile.
+    async fn move_branch(
+        &self,
+        _repository: &str,
+        _branch: &str,
+        _from: Option<&str>,
+        _to: &str,
+    ) -> Result<(), String> {
+        Err("this process cannot merge".to_owned())
+    }
 
     /// Removes the branch of a run. Its commits stay under the task's own references.
     ///

@@ -4,14 +4,25 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, NewJob, Priority};
 use matsu_core::ports::store::InsertedTask;
 use matsu_core::principal::Principal;
-use matsu_core::receipt::Receipt;
-use matsu_core::run::{RunInput, RunOutput};
+use matsu_core::receipt::{Check, Receipt};
+use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::slot::Slot;
-use matsu_core::task::{NewTask, TaskKind};
+use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 use serde_json::json;
 
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
+
+/// A check to run on a commit.
+pub(super) struct CheckAgain {
+    pub title: String,
+    /// The task whose run left the commit.
+    pub of: TaskId,
+    pub changes: Changes,
+    pub check: Check,
+    pub parent: Option<TaskId>,
+    pub idempotency: Option<IdempotencyKey>,
+}
 
 impl Runtime {
     /// The receipt of a run.
@@ -33,16 +44,45 @@ impl Runtime {
         id: &TaskId,
         agent: Option<&str>,
     ) -> Result<InsertedTask, TaskError> {
-        let (input, mut output) = self.checked_run(owner, id, agent).await?;
+        let (_, mut output) = self.checked_run(owner, id, agent).await?;
         let receipt = output.receipt.take().ok_or_else(|| unchecked(id))?;
+        let again = CheckAgain {
+            title: format!("check of {id} again"),
+            of: id.clone(),
+            changes: output.changes.unwrap_or_default(),
+            check: receipt.check,
+            parent: None,
+            idempotency: None,
+        };
+        self.check_of(owner, again, agent).await
+    }
+
+    /// Runs a check on a commit, as a task of its own.
+    ///
+    /// # Errors
+    /// `NotFound` for a foreign task.
+    pub(super) async fn check_again(&self, owner: &Principal, again: CheckAgain) -> Result<InsertedTask, TaskError> {
+        self.check_of(owner, again, None).await
+    }
+
+    async fn check_of(
+        &self,
+        owner: &Principal,
+        again: CheckAgain,
+        agent: Option<&str>,
+    ) -> Result<InsertedTask, TaskError> {
+        let (input, mut output) = self.checked_run(owner, &again.of, agent).await?;
+        output.receipt = None;
         output.check_output = String::new();
+        output.changes = Some(again.changes);
         let input = RunInput {
-            check: Some(receipt.check),
+            check: Some(again.check),
             retries: 0,
             resume: false,
             continues: None,
             presence: None,
             consent: None,
+            fallback: Vec::new(),
             depends_on: Vec::new(),
             not_before: None,
             verifies: Some(Box::new(output)),
@@ -60,20 +100,20 @@ impl Runtime {
             run_at: now,
             dedupe_key: None,
         };
-        let config = json!({ "verifies": id, "working_directory": input.directory });
+        let config = json!({ "verifies": again.of, "working_directory": input.directory });
         let task = NewTask {
             id: TaskId::mint(now),
             kind: TaskKind::Agent,
             owner: owner.clone(),
             project_id: None,
-            title: format!("check of {id} again"),
+            title: again.title,
             config_json: config.to_string(),
             budget: Vec::new(),
             assignee: None,
-            parent_id: None,
+            parent_id: again.parent,
             depends_on: Vec::new(),
             jobs: vec![job],
-            idempotency: None,
+            idempotency: again.idempotency,
             created_at: now,
         };
         self.submit_run(task, None).await

@@ -1,5 +1,6 @@
 //! `get_task_status`: where tasks stand, at once or when something changes. For none, one or many ids of any kind.
 
+mod diff;
 mod list;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{INLINE_WAIT, TASKS_PER_WAIT_MAX};
 use matsu_core::task::Task;
+
+use diff::{DiffReport, DiffWish};
 
 use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
@@ -42,6 +45,8 @@ pub struct Input {
     /// Also return this many last lines of output.
     #[schemars(range(min = 1, max = 200))]
     tail: Option<u32>,
+    /// Also return what the run changed: {} for the files, {path, offset} for a file's patch.
+    diff: Option<DiffWish>,
     /// next.after of a list without ids, to read on.
     #[schemars(range(min = 0))]
     after: Option<usize>,
@@ -73,6 +78,8 @@ pub enum Output {
 pub struct OneTask {
     #[serde(flatten)]
     report: TaskReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<DiffReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<NextOne>,
     #[serde(flatten)]
@@ -156,6 +163,14 @@ impl Tool for GetTaskStatus {
     type Output = Output;
 
     async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
+        if input.diff.is_some() && input.task_id.is_none() {
+            return Err(ToolError::param(
+                "diff",
+                "diff together with task_id",
+                "no task_id",
+                "name the task as task_id",
+            ));
+        }
         match (&input.task_id, &input.task_ids) {
             (Some(_), Some(_)) => {
                 Err(ToolError::param("task_ids", "task_id or task_ids", "both", "give task_id or task_ids, not both"))
@@ -236,19 +251,28 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Outpu
         // A task that is gone is a successful read of that fact.
         Err(error) if error.code == ErrorCode::TaskNotFound => {
             let report = TaskReport::not_found(&id);
-            return Ok(Answer::Done(Output::One(Box::new(OneTask { report, next: None, waited: Waited::default() }))));
+            return Ok(Answer::Done(Output::One(Box::new(OneTask {
+                report,
+                diff: None,
+                next: None,
+                waited: Waited::default(),
+            }))));
         }
         Err(error) => return Err(error),
     };
     let Some(view) = reply.tasks.first() else { return Err(TaskError::NotFound(id).into()) };
     let detail = detail(&view.task, reply.returned_because, input);
     let report = TaskReport::of(cx, &view.task, detail, input.wish()).await?;
+    let diff = match &input.diff {
+        Some(wish) => Some(diff::read(cx, &id, wish).await?),
+        None => None,
+    };
     stage(cx, &[&view.task]);
     if detail == Detail::Full {
         cx.runtime.note_read(&cx.principal, &[&view.task]).await;
     }
     let next = Some(NextOne { since: view.task.revision });
-    Ok(Answer::Done(Output::One(Box::new(OneTask { report, next, waited: Waited::of(&reply) }))))
+    Ok(Answer::Done(Output::One(Box::new(OneTask { report, diff, next, waited: Waited::of(&reply) }))))
 }
 
 /// A reply that only says "not yet" stays small.

@@ -17,6 +17,7 @@ mod liars;
 mod limits;
 mod listing;
 pub mod memory;
+mod merging;
 mod outage;
 mod output;
 mod questions;
