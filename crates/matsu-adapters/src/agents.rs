@@ -9,6 +9,7 @@ mod confinement;
 pub mod decoders;
 mod definition;
 mod environment;
+mod foreign_file;
 mod git;
 pub mod git_paths;
 mod ground;

@@ -57,9 +57,9 @@ pub struct MergeEntry {
     /// Another one is with its agent, and touches the same lines; this one waits for it.
     #[serde(default)]
     pub deferred: bool,
-    /// Files that conflicted, each with the commit that its agent was told to take over.
+    /// Files that conflicted, each with the commit that its agent was asked to take over.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub told: BTreeMap<String, String>,
+    pub sent: BTreeMap<String, String>,
     /// The task whose changes are taken: the last one that its agent worked in.
     pub from: TaskId,
     /// The merged commit that is checked, or was taken.
@@ -110,7 +110,7 @@ pub struct MergeOrder<'a> {
     pub tip: &'a str,
     pub changes: &'a Changes,
     /// Files in which the run has taken over what this commit has.
-    pub told: &'a BTreeMap<String, String>,
+    pub sent: &'a BTreeMap<String, String>,
     pub message: &'a str,
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::confinement::Confinement;
-use crate::id::{AgentId, ProjectId, TaskId};
+use crate::id::{AgentId, ProjectId, RunId, TaskId};
 use crate::receipt::{Check, Consent, Receipt};
 use crate::usage::Usage;
 use crate::words::words;
@@ -246,10 +246,10 @@ pub struct RunCheckpoint {
     /// What the host needs to go on in the same place; opaque to everybody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// A program of this attempt was begun, and its end is not known yet. What is left of it on the disk can be removed
-    /// or lost; this stays, so that it is never begun a second time.
-    #[serde(default)]
-    pub is_begun: bool,
+    /// The run whose program was begun and whose end is not known yet. What is left of it on the disk can be removed or
+    /// damaged; this stays, so that it is never begun a second time and its processes are found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<RunId>,
     /// Milliseconds since 1970: not before the vendor's quota returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_until: Option<i64>,

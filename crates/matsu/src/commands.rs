@@ -8,6 +8,13 @@ macro_rules! say {
     };
 }
 
+/// As `say!`, for words of others: without what a terminal would obey.
+macro_rules! tell {
+    ($($words:tt)*) => {
+        $crate::commands::line(format_args!("{}", $crate::terminal::plain_text::plain(&format!($($words)*))))
+    };
+}
+
 mod agents;
 mod allow;
 mod answer;

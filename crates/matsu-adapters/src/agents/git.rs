@@ -217,7 +217,7 @@ impl Git {
         match call.stdin {
             Input::Nothing => write_private(&stdin, ""),
             Input::Bytes(bytes) => fs::write(&stdin, bytes),
-            Input::File(_) => Err(io::Error::other("a confined call reads bytes only")),
+            Input::File(mut file) => File::create(&stdin).and_then(|mut copy| io::copy(&mut file, &mut copy)).map(drop),
         }
         .map_err(|error| error.to_string())?;
         let work = Work {

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::foreign_file;
 use super::sandbox::reach::Machine;
 
 /// Entries that are looked at below a directory, nearest first. A tree with more may hold repositories of its own
@@ -154,9 +154,68 @@ fn path_in(file: &Path) -> Option<PathBuf> {
 }
 
 fn small_text(file: &Path) -> Option<String> {
-    let mut text = String::new();
-    fs::File::open(file).ok()?.take(PATH_FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
-    Some(text)
+    foreign_file::read_text(file, PATH_FILE_BYTES_MAX).ok()
+}
+
+/// What a link or a pipe in the common folder of a repository could lead elsewhere: the daemon's git reads and writes
+/// these as the user, and a run may have made them.
+const PLAIN: &[&str] = &[
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "index",
+    "info",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "info/sparse-checkout",
+    "logs",
+    "modules",
+    "objects",
+    "objects/info",
+    "objects/info/alternates",
+    "objects/info/commit-graph",
+    "objects/pack",
+    "packed-refs",
+    "refs",
+    "shallow",
+    "worktrees",
+];
+
+/// References and their logs that are looked at; a repository with more is not looked at further.
+const REFERENCES_MAX: usize = 200_000;
+
+/// # Errors
+/// Something in it that git follows is a link, or no file or folder at all.
+pub fn check_plain(common: &Path) -> Result<(), String> {
+    let refused = |path: &Path| {
+        Err(format!(
+            "{} is a link or a special file, which git would follow; make it a plain file or folder, or use isolation none",
+            path.display()
+        ))
+    };
+    let is_plain = |path: &Path| path.symlink_metadata().map_or(true, |meta| meta.is_dir() || meta.is_file());
+    if let Some(odd) = PLAIN.iter().map(|name| common.join(name)).find(|path| !is_plain(path)) {
+        return refused(&odd);
+    }
+    let mut folders: Vec<PathBuf> = ["refs", "logs"].iter().map(|name| common.join(name)).collect();
+    let mut entries = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let kind = entry.file_type().map_err(|error| error.to_string())?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if !kind.is_file() {
+                return refused(&entry.path());
+            }
+            entries += 1;
+            if entries > REFERENCES_MAX {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// An object folder and those that it borrows from: what has to be readable so that its objects are.
@@ -286,5 +345,31 @@ mod tests {
         let machine = machine();
         assert!(own_lenders(&root.join("a"), &[&root.join("a")], &machine).unwrap_err().contains("agents.read"));
         assert_eq!(own_lenders(&root.join("a"), &[&root], &machine).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_repository_with_links_or_pipes_where_git_looks_is_refused() {
+        let (_folder, root) = tree();
+        let common = root.join(".git");
+        for name in ["refs/heads", "logs/refs/heads", "objects/info", "objects/pack", "info"] {
+            fs::create_dir_all(common.join(name)).unwrap();
+        }
+        fs::write(common.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        check_plain(&common).unwrap();
+        let deep = ["refs/matsu", "refs/heads/matsu", "logs/refs/heads/matsu"];
+        for name in PLAIN.iter().copied().chain(deep) {
+            let (path, aside) = (common.join(name), root.join("aside"));
+            let was_there = fs::rename(&path, &aside).is_ok();
+            std::os::unix::fs::symlink("/etc", &path).unwrap();
+            assert!(check_plain(&common).unwrap_err().contains(name), "a link: {name}");
+            fs::remove_file(&path).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+            assert!(check_plain(&common).unwrap_err().contains(name), "a pipe: {name}");
+            fs::remove_file(&path).unwrap();
+            if was_there {
+                fs::rename(&aside, &path).unwrap();
+            }
+        }
+        check_plain(&common).unwrap();
     }
 }

@@ -341,6 +341,10 @@ impl AgentHost for CliHost {
         }
     }
 
+    async fn end_processes(&self, run: &RunId) {
+        drop(orphans::end(run.to_string(), self.options.clock).await);
+    }
+
     async fn give_up(&self, job: &JobId, before: Option<i64>) {
         for (folder, record) in self.runs.of_job(job) {
             if before.is_none_or(|attempt| record.attempt < attempt) {

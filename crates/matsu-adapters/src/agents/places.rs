@@ -41,15 +41,19 @@ pub fn resolve(
     };
     let wished = wish.map_or_else(|| default.clone(), |wish| default.join(wish));
     let shown = wish.unwrap_or(".");
-    let Ok(directory) = wished.canonicalize() else {
-        return Err(refused(shown, &format!("working_directory {shown} does not exist; name an existing folder")));
-    };
-    let mut around = allowed.iter().filter(|root| directory.starts_with(root)).peekable();
-    if around.peek().is_none() {
+    // The same words for what does not exist and for what lies outside: the caller may not be allowed to know which.
+    let outside = || {
         let roots: Vec<String> = allowed.iter().map(|root| root.display().to_string()).collect();
         let expected = roots.join(", ");
-        let message = format!("working_directory {shown} must be inside one of: {expected} (agents.roots, or --root)");
-        return Err(refused(shown, &message));
+        let message = format!(
+            "working_directory {shown} must be an existing folder inside one of: {expected} (agents.roots, or --root)"
+        );
+        refused(shown, &message)
+    };
+    let Ok(directory) = wished.canonicalize() else { return Err(outside()) };
+    let mut around = allowed.iter().filter(|root| directory.starts_with(root)).peekable();
+    if around.peek().is_none() {
+        return Err(outside());
     }
     if !around.any(|root| machine.admits(root, &directory)) {
         let message = format!(

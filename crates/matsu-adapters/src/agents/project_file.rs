@@ -11,8 +11,8 @@ use matsu_core::receipt::{Check, CheckCommand, Consent};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::git_paths;
 use super::runs_folder::write_private;
+use super::{foreign_file, git_paths};
 
 pub const NAME: &str = ".matsu.toml";
 
@@ -53,16 +53,12 @@ pub fn read(directory: &Path) -> Result<Option<Found>, String> {
     let Some(top) = git_paths::top_of(directory) else { return Ok(None) };
     let path = top.join(NAME);
     let refused = |why: &str| format!("{} cannot be used: {why}; correct it, or remove it", path.display());
-    let length = match std::fs::metadata(&path) {
-        Ok(meta) => meta.len(),
+    let text = match foreign_file::read_text(&path, BYTES_MAX) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(refused(&error.to_string())),
     };
-    if length > BYTES_MAX {
-        return Err(refused(&format!("it has {length} bytes, and at most {BYTES_MAX} are read")));
-    }
-    let text = std::fs::read_to_string(&path).map_err(|error| refused(&error.to_string()))?;
-    let parsed: ProjectFile = toml::from_str(&text).map_err(|error| refused(error.to_string().trim()))?;
+    let parsed: ProjectFile = toml::from_str(&text).map_err(|error| refused(&where_and_why(&text, &error)))?;
     let Some(part) = parsed.check else { return Ok(None) };
     if part.protect.len() > PATTERNS_MAX || part.protect.iter().any(|pattern| pattern.trim().is_empty()) {
         return Err(refused(&format!("check.protect takes at most {PATTERNS_MAX} patterns, and no empty one")));
@@ -76,6 +72,14 @@ pub fn read(directory: &Path) -> Result<Option<Found>, String> {
     let timeout_seconds = part.timeout.unwrap_or(CHECK_SECONDS);
     let check = Check { command: part.command, timeout_seconds, network: part.network, protect: part.protect };
     Ok(Some(Found { check, consent, text }))
+}
+
+/// Where the file is wrong and why, without its lines: the reader of the refusal may not be allowed to read the file.
+fn where_and_why(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
 }
 
 fn allowed_path(data_dir: &Path) -> PathBuf {

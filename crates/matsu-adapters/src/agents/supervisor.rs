@@ -168,6 +168,10 @@ impl<'a> Supervisor<'a> {
         self.write_down(&self.record(&report)).await?;
         self.control.grew(self.output.ends());
         self.control.send(&Notice::Ended).await;
+        if !self.control.is_connected() {
+            // The end is to be stored, and what waits for it begun.
+            restart(self.order.restart.as_ref());
+        }
         Ok(())
     }
 

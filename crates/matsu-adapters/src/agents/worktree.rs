@@ -24,11 +24,12 @@ use std::time::Duration;
 use matsu_core::run::{Changes, LeftWork};
 use serde::{Deserialize, Serialize};
 
-use super::confined::Cell;
-use super::git::{Call, Format, Git, Whose, remove_folder};
+use super::confined::{Cell, View};
+use super::git::{Call, Format, Git, Whose, printed, remove_folder};
+use super::git_paths;
 use super::process::Input;
 use super::runs_folder::write_private;
-use accept::{Expected, Quarantine};
+use accept::{Expected, Header, Quarantine};
 pub use fresh::Fresh;
 use harvest::{By, Harvest, Harvester, RESULT};
 pub use open::{Earlier, OpenWish};
@@ -285,7 +286,7 @@ impl Worktree {
         let (base, known, bytes_max) = (note.base.as_str(), note.known.as_deref(), self.limits.bytes_max);
         let header = quarantine.take(bundle, &Expected { reference: RESULT, known, base, bytes_max }).await?;
         let counted = quarantine.count(base, &header.head).await?;
-        quarantine.give(&note.objects, bundle, &header, bytes_max).await?;
+        self.give(&quarantine, bundle, &header).await?;
         let lines = format!("update {0}/head {1}\nupdate {0}/base {2}\n", note.refs, header.head, base);
         self.update_refs(&lines).await?;
         let branch = self.set_branch(&header.head).await;
@@ -295,11 +296,30 @@ impl Worktree {
         Ok(self.changes(&header.head, branch, counted, harvest))
     }
 
+    /// The user's repository and nothing else of the user's: a run may have made it, with links that lead out of it.
+    fn of_repository(&self) -> View {
+        let mut read = self.note.lenders();
+        read.extend(self.git.user_files());
+        View { read, write: vec![self.note.common.clone()] }
+    }
+
+    /// Gives checked objects to the user's repository.
+    async fn give(&self, quarantine: &Quarantine<'_>, bundle: &Path, header: &Header) -> Result<(), String> {
+        git_paths::check_plain(&self.note.common)?;
+        let mut view = self.of_repository();
+        view.read.push(self.cell.scratch.clone());
+        let call = quarantine.indexing(&self.note.objects, bundle, header.offset, self.limits.bytes_max)?;
+        let answered = self.git.ask_confined(&self.cell, view, call).await?;
+        printed("index-pack", answered).map(drop)
+    }
+
     /// All of them or none.
     async fn update_refs(&self, lines: &str) -> Result<(), String> {
+        git_paths::check_plain(&self.note.common)?;
         let call = Call::new(Whose::Users, &self.note.common, &["update-ref", "--no-deref", "--stdin"]);
-        let lines = format!("start\n{lines}prepare\ncommit\n");
-        self.git.run(call.stdin(Input::Bytes(lines.into_bytes()))).await.map(drop)
+        let call = call.stdin(Input::Bytes(format!("start\n{lines}prepare\ncommit\n").into_bytes()));
+        let answered = self.git.ask_confined(&self.cell, self.of_repository(), call).await?;
+        printed("update-ref", answered).map(drop)
     }
 
     async fn forget_base(&self) {

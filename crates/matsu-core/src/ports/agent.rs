@@ -102,6 +102,9 @@ pub trait AgentHost: Send + Sync {
     /// `before` only those that an earlier attempt has started.
     async fn give_up(&self, _job: &JobId, _before: Option<i64>) {}
 
+    /// Ends what is left of a run that cannot be followed any more.
+    async fn end_processes(&self, _run: &RunId) {}
+
     /// Whether a run that was begun on another machine may begin again here.
     fn can_take(&self, _input: &RunInput) -> bool {
         false

@@ -11,6 +11,15 @@ use crate::stop_signal::StopWord;
 
 use super::run_body::{AgentRuns, away, outlives};
 
+/// How the question ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Allowed,
+    Stopped,
+    /// This process ends, and the job does not.
+    Left,
+}
+
 impl AgentRuns {
     /// Returns when the file is allowed.
     pub(super) async fn consented(&self, cx: &JobContext, consent: &Consent) -> Result<(), JobEnd> {
@@ -29,29 +38,26 @@ impl AgentRuns {
         };
         let text = serde_json::to_string(&question).unwrap_or_default();
         let clock = *cx.runtime().clock();
-        let asked = cx.ask(&text, async {
+        let answer = async {
             loop {
                 if self.host.is_allowed(consent) {
-                    return true;
+                    return Asked::Allowed;
                 }
                 tokio::select! {
                     biased;
-                    _ = cx.stop.at_least(StopWord::Yield) => return false,
+                    word = cx.stop.at_least(StopWord::Shutdown), if outlives(cx) => {
+                        return if word == StopWord::Shutdown { Asked::Left } else { Asked::Stopped };
+                    }
+                    _ = cx.stop.at_least(StopWord::Yield) => return Asked::Stopped,
                     () = clock.sleep(TICK) => {}
                 }
             }
-        });
-        tokio::select! {
-            biased;
-            // Not by the question itself, which would take its job out of the parked ones.
-            word = cx.stop.at_least(StopWord::Shutdown), if outlives(cx) => {
-                Err(if word == StopWord::Shutdown { JobEnd::StillRuns } else { cx.stopped() })
-            }
-            asked = asked => match asked {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(cx.stopped()),
-                Err(error) => Err(away(&error)),
-            },
+        };
+        match cx.ask_or_leave(&text, answer, |asked| *asked == Asked::Left).await {
+            Ok(Asked::Allowed) => Ok(()),
+            Ok(Asked::Left) => Err(JobEnd::StillRuns),
+            Ok(Asked::Stopped) => Err(cx.stopped()),
+            Err(error) => Err(away(&error)),
         }
     }
 }

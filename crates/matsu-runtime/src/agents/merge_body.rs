@@ -151,7 +151,7 @@ impl Merging {
         let entry = &self.progress.tasks[at];
         let message = format!("Merge {}: {}\n\nTask: {}", changes.branch, entry.title, entry.from);
         let (task_id, tip) = (&self.task, self.progress.head.as_str());
-        let order = MergeOrder { task_id, tip, changes: &changes, told: &entry.told, message: &message };
+        let order = MergeOrder { task_id, tip, changes: &changes, sent: &entry.sent, message: &message };
         match self.host.merge(order).await {
             Ok(MergeStep::Commit(commit)) => {
                 let entry = &mut self.progress.tasks[at];
@@ -166,8 +166,8 @@ impl Merging {
                 let comment = conflict_words(&self.progress.head, &changes, &files);
                 if self.send_back(at, MergeState::Conflict, &why, &comment).await {
                     let tip = self.progress.head.clone();
-                    let told = &mut self.progress.tasks[at].told;
-                    told.extend(files.into_iter().map(|file| (file, tip.clone())));
+                    let sent = &mut self.progress.tasks[at].sent;
+                    sent.extend(files.into_iter().map(|file| (file, tip.clone())));
                 }
             }
             Err(why) => self.give_up(at, MergeState::Failed, &why),
@@ -374,7 +374,7 @@ fn waiting(id: &TaskId, tasks: &[Task]) -> MergeEntry {
         why: None,
         sent_back: 0,
         deferred: false,
-        told: BTreeMap::new(),
+        sent: BTreeMap::new(),
         from: id.clone(),
         commit: None,
         waits_for: None,

@@ -139,9 +139,9 @@ impl Run {
 
     pub async fn until_it_ends(mut self) -> JobEnd {
         let clock = *self.cx.runtime().clock();
-        if self.outlives && !self.checkpoint.is_begun {
+        if self.outlives && self.checkpoint.begun.is_none() {
             // The next owner must know that it began and where, whatever becomes of its folder and of this machine.
-            self.checkpoint.is_begun = true;
+            self.checkpoint.begun = Some(self.own.run_id().clone());
             self.remember().await;
         }
         loop {
@@ -331,10 +331,13 @@ impl Run {
         let (cx, outlives) = (self.cx.clone(), self.outlives);
         let (live, backlog, listens_for) = (&mut self.live, &mut self.backlog, self.listens_for);
         let (own, is_session_over) = (&mut self.own, self.is_session_over);
-        let answered = cx.ask(text, async {
+        let answer = async {
             loop {
                 tokio::select! {
                     biased;
+                    word = cx.stop.at_least(StopWord::Shutdown), if outlives => {
+                        return if word == StopWord::Shutdown { ParkEnd::Leave } else { ParkEnd::Stop };
+                    }
                     answer = answer_to(&cx, question) => return ParkEnd::Answer(answer),
                     _ = cx.stop.at_least(listens_for) => return ParkEnd::Stop,
                     patience = own.over(), if !is_session_over => return ParkEnd::SessionOver(patience),
@@ -347,15 +350,9 @@ impl Run {
                     }
                 }
             }
-        });
-        tokio::select! {
-            biased;
-            // Not by the question itself, which would take its job out of the parked ones.
-            word = cx.stop.at_least(StopWord::Shutdown), if outlives => {
-                Ok(if word == StopWord::Shutdown { ParkEnd::Leave } else { ParkEnd::Stop })
-            }
-            answered = answered => answered,
-        }
+        };
+        // A run that is left still asks: its question can be answered while no daemon runs.
+        cx.ask_or_leave(text, answer, |end| matches!(end, ParkEnd::Leave)).await
     }
 }
 

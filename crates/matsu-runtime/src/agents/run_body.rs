@@ -54,12 +54,17 @@ impl AgentRuns {
         };
         match (cx.taken, trace) {
             // A disk that lost power may have lost the mark of a program that had begun.
-            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun || checkpoint.is_begun => {
+            (Taken::TakenOver, Some(trace)) if trace.state != TraceState::NotBegun || checkpoint.begun.is_some() => {
                 self.take_over(cx, &trace).await
             }
             (Taken::TakenOver, None) => match nothing_left(cx, &checkpoint).await? {
                 Left::NeverBegun => self.start(cx).await,
-                Left::Removed => Err(removed(cx)),
+                Left::Removed => {
+                    if let Some(run) = &checkpoint.begun {
+                        self.host.end_processes(run).await;
+                    }
+                    Err(removed(cx))
+                }
                 // It waits for a permit as any other run; the question is void.
                 Left::AskedElsewhere => Err(JobEnd::Requeue { run_at: None }),
             },
@@ -262,7 +267,7 @@ async fn nothing_left(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<Lef
     let is_first = bare == RunCheckpoint::default();
     let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await.map_err(|error| away(&error))?;
     let has_said = checkpoint.vendor_session.is_some() || stored.read_to > 0;
-    let has_begun = checkpoint.is_begun || (is_first && has_said);
+    let has_begun = checkpoint.begun.is_some() || (is_first && has_said);
     Ok(if is_parked || has_begun { Left::Removed } else { Left::NeverBegun })
 }
 
@@ -279,8 +284,9 @@ async fn is_owner(cx: &JobContext) -> bool {
 
 fn removed(cx: &JobContext) -> JobEnd {
     let go_on = cx.job.task_id.as_ref().map(|task| format!(". To go on from there: {}", go_on_command(task)));
-    let message = "the folder of the run was removed while no daemon ran, which ends every process of the run; what \
-                   it had printed is kept as far as a daemon had read it";
+    let message = "the folder of the run was removed or damaged while no daemon ran, so the run cannot be followed; its \
+                   processes that could be found were ended, and what it had printed is kept as far as a daemon had \
+                   read it";
     failed(ErrorCode::SupervisorLost, format!("{message}{}", go_on.unwrap_or_default()))
 }
 

@@ -88,6 +88,19 @@ impl JobContext {
     /// # Errors
     /// As the store's; `LeaseLost` also when the job is ordered to abort before it could go on.
     pub async fn ask<T>(&self, question_json: &str, answer: impl Future<Output = T>) -> Result<T, StoreError> {
+        self.ask_or_leave(question_json, answer, |_| false).await
+    }
+
+    /// As [`Self::ask`]. The question stays open where the answer is that this process leaves the job as it is.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_or_leave<T>(
+        &self,
+        question_json: &str,
+        answer: impl Future<Output = T>,
+        is_left: impl Fn(&T) -> bool,
+    ) -> Result<T, StoreError> {
         let slot = self.job.slot;
         let subscription = self.runtime.hub().subscribe(&[Topic::queue(slot)]);
         let resume = Mend::Resume(slot);
@@ -105,7 +118,9 @@ impl JobContext {
         let parked = Parked::new(&self.notes);
         self.runtime.wake_queue(slot);
         let answer = answer.await;
-        self.resume(&subscription, resume).await?;
+        if !is_left(&answer) {
+            self.resume(&subscription, resume).await?;
+        }
         drop(parked);
         mend.done();
         Ok(answer)

@@ -179,7 +179,8 @@ impl ReadOutput {
             return Ok(None);
         }
         let mut slice = cut(&text, begin, from, to.min(end), total);
-        if end < to {
+        // Also where the part ends exactly at the gap: the next one would begin behind it without a word.
+        if end <= to && end < total {
             let next = tx.row(&NEXT_PART, params![&self.job, stream, end]).await?;
             let next = next.map(|row| row.only_int()).transpose()?.unwrap_or(end);
             slice.cut = u64::try_from(next - end).unwrap_or(0);

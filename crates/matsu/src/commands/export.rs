@@ -1,5 +1,6 @@
 //! `matsu export TASK`: a research task with its evidence, whole.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,6 +34,8 @@ pub async fn run(cx: &Context, args: Export) -> Result<ExitCode> {
     };
     match &args.out {
         Some(out) => std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?,
+        // A file or another program gets it as it is.
+        None if std::io::stdout().is_terminal() => tell!("{}", text.trim_end()),
         None => say!("{}", text.trim_end()),
     }
     Ok(ExitCode::SUCCESS)

@@ -64,7 +64,7 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
         print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
     } else {
         show(&status, &claims);
-        say!("\nTask {task}. Read it again with: matsu export {task}");
+        tell!("\nTask {task}. Read it again with: matsu export {task}");
     }
     Ok(if claims.is_empty() && has_failures(&status) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -126,7 +126,7 @@ async fn follow(cx: &Context, client: &Client, task: &str) -> Result<Value> {
         if open == 0 || only_logins {
             bars.close();
             if only_logins && !cx.json {
-                say!("{awaiting} searches wait for a login: see matsu auth list");
+                tell!("{awaiting} searches wait for a login: see matsu auth list");
             }
             return client.get(&format!("/api/v1/tasks/{}/searches", segment(task))).await;
         }
@@ -171,22 +171,22 @@ fn show(status: &Value, claims: &[Value]) {
     for search in status["searches"].as_array().into_iter().flatten() {
         let trouble = field(search, "error_code");
         let trouble = if trouble.is_empty() { trouble } else { format!("  ({trouble})") };
-        say!("{:<10} {} pages  {}{trouble}", field(search, "status"), search["pages_fetched"], field(search, "query"));
+        tell!("{:<10} {} pages  {}{trouble}", field(search, "status"), search["pages_fetched"], field(search, "query"));
         for engine in search["engines_failed"].as_array().into_iter().flatten() {
-            say!("           engine {}", engine.as_str().unwrap_or_default());
+            tell!("           engine {}", engine.as_str().unwrap_or_default());
         }
         for page in search["skipped"].as_array().into_iter().flatten() {
-            say!("           not read: {}", page.as_str().unwrap_or_default());
+            tell!("           not read: {}", page.as_str().unwrap_or_default());
         }
         let error = field(search, "error");
         if !error.is_empty() && search["engines_failed"].as_array().is_none_or(Vec::is_empty) {
-            say!("           {error}");
+            tell!("           {error}");
         }
     }
     // What engines did not answer is shown with each search above.
     let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
     for warning in warnings.filter(|warning| warning.contains("verifications")) {
-        say!("{}", warning.trim_start_matches("[warning] "));
+        tell!("{}", warning.trim_start_matches("[warning] "));
     }
     say!("");
     let mut sources: Vec<String> = Vec::new();
@@ -209,18 +209,18 @@ fn show(status: &Value, claims: &[Value]) {
             Some("unverified") | None => "unverified".to_owned(),
             Some(_) => format!("{:.3}", claim["confidence"].as_f64().unwrap_or(0.0)),
         };
-        say!("{weighed}  {} {origin}", field(claim, "text"));
+        tell!("{weighed}  {} {origin}", field(claim, "text"));
         if !support.is_empty() || !against.is_empty() {
-            say!("       supported by {} · refuted by {}", or_none(&support), or_none(&against));
+            tell!("       supported by {} · refuted by {}", or_none(&support), or_none(&against));
         }
     }
     if claims.is_empty() {
-        say!("No claims were found.");
+        tell!("No claims were found.");
         return;
     }
     say!("");
     for (n, url) in sources.iter().enumerate() {
-        say!("[{}] {url}", n + 1);
+        tell!("[{}] {url}", n + 1);
     }
 }
 

@@ -4,10 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use matsu_core::id::JobId;
 use serde_json::json;
 
 use super::{Context, field, print_json};
 use crate::client::{Client, segment};
+use crate::compose;
 
 #[derive(Args)]
 pub struct Stop {
@@ -25,7 +27,16 @@ pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
         eprintln!("Running jobs may end within 30 seconds and keep their results; --now ends them at once.");
     }
     let body = json!({ "status": "cancelled", "mode": mode });
-    let report = client.patch(&format!("/api/v1/tasks/{}", segment(&args.task)), body).await?;
+    let path = format!("/api/v1/tasks/{}", segment(&args.task));
+    let report = client.patch(&path, body).await?;
+    if !client.has_daemon() {
+        // No daemon is there that would end them.
+        let jobs = client.get(&format!("{path}/jobs?limit=100")).await?;
+        let host = compose::agents(&cx.config);
+        for job in jobs["items"].as_array().into_iter().flatten().filter_map(|job| job["id"].as_str()) {
+            host.give_up(&JobId::from_text(job), None).await;
+        }
+    }
     if cx.json {
         print_json(&report);
         return Ok(ExitCode::SUCCESS);

@@ -8,6 +8,7 @@ mod gaps;
 mod identity;
 mod linked;
 mod machines;
+mod made_repository;
 mod other_runs;
 mod outage;
 mod processes;

@@ -4,7 +4,7 @@
 #[derive(Default)]
 pub struct Silence {
     /// Where both streams ended at the last tick.
-    heard: (u64, u64),
+    ends_before: (u64, u64),
     seconds: u32,
 }
 
@@ -12,9 +12,9 @@ impl Silence {
     /// Once a second. Returns the seconds of silence so far; they begin anew with every byte, and while the program
     /// cannot print.
     pub fn tick(&mut self, ends: (u64, u64), may_print: bool) -> u32 {
-        let is_silent = may_print && ends == self.heard;
+        let is_silent = may_print && ends == self.ends_before;
         self.seconds = if is_silent { self.seconds.saturating_add(1) } else { 0 };
-        self.heard = ends;
+        self.ends_before = ends;
         self.seconds
     }
 }

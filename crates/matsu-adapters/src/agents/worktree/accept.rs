@@ -179,11 +179,18 @@ impl Quarantine<'_> {
 
     /// Git checks every object and every link between them.
     async fn index(&self, objects: &Path, bundle: &Path, offset: u64, bytes_max: u64) -> Result<(), String> {
+        self.git.run(self.indexing(objects, bundle, offset, bytes_max)?).await.map(drop)
+    }
+
+    /// The call that does so.
+    ///
+    /// # Errors
+    /// The bundle cannot be read.
+    pub fn indexing(&self, objects: &Path, bundle: &Path, offset: u64, bytes_max: u64) -> Result<Call<'_>, String> {
         let size = format!("--max-input-size={bytes_max}");
         let call = self.call(&["index-pack", "--stdin", "--fix-thin", "--strict", &size]);
         let call = call.env("GIT_OBJECT_DIRECTORY", objects.display().to_string());
-        let stdin = file_from(bundle, offset).map_err(|error| error.to_string())?;
-        self.git.run(call.stdin(stdin)).await.map(drop)
+        Ok(call.stdin(file_from(bundle, offset).map_err(|error| error.to_string())?))
     }
 
     /// Gives checked objects to another repository, which must have what this one borrows.

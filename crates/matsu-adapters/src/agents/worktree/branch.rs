@@ -1,11 +1,12 @@
 //! The branch of a run after it has ended: removed when its changes were applied or discarded, restored when that is
 //! taken back. A branch that somebody has moved or checked out stays.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use matsu_core::run::Changes;
 
 use super::super::git::{Call, Git, Whose};
+use super::super::git_paths;
 
 impl Git {
     /// # Errors
@@ -44,6 +45,7 @@ impl Git {
         }
         let found = self.places(&PathBuf::from(&changes.repository)).await?;
         let common = found.lines().nth(1).ok_or_else(|| format!("{} is no git repository", changes.repository))?;
+        git_paths::check_plain(Path::new(common))?;
         Ok(Some((PathBuf::from(common), format!("refs/heads/{}", changes.branch))))
     }
 }

@@ -82,21 +82,22 @@ impl Git {
             save_note(&wish.path, &note)?;
             return Ok(self.worktree(cell, note, &wish));
         }
+        // There while the tree is made. A tree with this mark and without a note is half-made: no program has seen it.
+        let unfinished = wish.path.with_added_extension("unfinished");
         if wish.path.symlink_metadata().is_ok() {
-            return Err(format!(
-                "{} is left from an earlier version of Matsu; move it away and start the run again",
-                wish.path.display()
-            ));
-        }
-        let opened = self.make(&cell, &wish).await;
-        match opened {
-            Ok(note) => Ok(self.worktree(cell, note, &wish)),
-            Err(error) => {
-                let _ = super::remove_folder(&wish.path);
-                let _ = super::remove_folder(&cell.scratch);
-                Err(error)
+            if !unfinished.exists() {
+                return Err(format!("{} is not a tree of this run; move it away and try again", wish.path.display()));
             }
+            super::remove_folder(&wish.path).map_err(|error| format!("{}: {error}", wish.path.display()))?;
         }
+        write_private(&unfinished, "").map_err(|error| error.to_string())?;
+        let opened = self.make(&cell, &wish).await;
+        if opened.is_err() {
+            let _ = super::remove_folder(&wish.path);
+            let _ = super::remove_folder(&cell.scratch);
+        }
+        let _ = std::fs::remove_file(&unfinished);
+        opened.map(|note| self.worktree(cell, note, &wish))
     }
 
     /// The tree of a run that was begun earlier. `None`: it is gone.

@@ -54,6 +54,7 @@ impl Source {
     pub async fn look(git: &Git, cell: &Cell, directory: &Path) -> Result<Self, String> {
         let top = git_paths::top_of(directory).unwrap_or(directory).to_owned();
         let known = git_paths::repository_of(&top, cell.confiner.layout())?;
+        known.iter().try_for_each(|folder| git_paths::check_plain(folder))?;
         let mut read = known.clone();
         read.push(top);
         read.extend(git.user_files());

@@ -36,30 +36,55 @@ CREATE TABLE common (entry TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWI
 CREATE TABLE notes (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
+/// Of every earlier shape.
+const NO_TABLES: &str = "
+DROP TABLE IF EXISTS vocabulary;
+DROP TABLE IF EXISTS words;
+DROP TABLE IF EXISTS documents;
+DROP TABLE IF EXISTS common;
+DROP TABLE IF EXISTS notes;
+";
+
 /// For the one writer.
 ///
 /// # Errors
 /// The file cannot be opened or built.
 pub fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
     close_to_others(path);
-    let connection = Connection::open(path)?;
-    settings(&connection)?;
+    let connection = open_any(path)?;
+    // One process at a time, and looked at again once it is this one's turn: another may have built it meanwhile.
+    connection.execute_batch("BEGIN IMMEDIATE")?;
     if shape_of(&connection)? != SHAPE {
-        connection.close().map_err(|(_, error)| error)?;
-        for ending in ["", "-wal", "-shm"] {
-            let mut name = path.as_os_str().to_owned();
-            name.push(ending);
-            // What is not there need not be removed; what cannot be removed shows in the next line.
-            let _ = std::fs::remove_file(name);
-        }
-        close_to_others(path);
-        let fresh = Connection::open(path)?;
-        settings(&fresh)?;
-        fresh.execute_batch(TABLES)?;
-        fresh.pragma_update(None, "user_version", SHAPE)?;
-        return Ok(fresh);
+        connection.execute_batch(NO_TABLES)?;
+        connection.execute_batch(TABLES)?;
+        connection.pragma_update(None, "user_version", SHAPE)?;
     }
+    connection.execute_batch("COMMIT")?;
     Ok(connection)
+}
+
+/// What is no database is thrown away.
+fn open_any(path: &Path) -> rusqlite::Result<Connection> {
+    let opened = Connection::open(path).and_then(|connection| settings(&connection).map(|()| connection));
+    let is_other = |error: &rusqlite::Error| {
+        let code = error.sqlite_error_code();
+        matches!(code, Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt))
+    };
+    match opened {
+        Err(error) if is_other(&error) => {
+            for ending in ["", "-wal", "-shm"] {
+                let mut name = path.as_os_str().to_owned();
+                name.push(ending);
+                // What is not there need not be removed; what cannot be removed shows in the next line.
+                let _ = std::fs::remove_file(name);
+            }
+            close_to_others(path);
+            let fresh = Connection::open(path)?;
+            settings(&fresh)?;
+            Ok(fresh)
+        }
+        opened => opened,
+    }
 }
 
 /// The words of a person's documents are for that person. Made before SQLite does, whose own files beside it take the

@@ -26,7 +26,7 @@ impl Run {
         let (said, _, noted) =
             tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached), store.note_spent(&spent));
         super::note(&self.cx, noted);
-        (self.checkpoint.is_begun, self.checkpoint.is_restarted) = (false, false);
+        (self.checkpoint.begun, self.checkpoint.is_restarted) = (None, false);
         self.handle.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
         self.known.processes_ended = end.processes_ended;

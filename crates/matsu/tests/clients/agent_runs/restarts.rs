@@ -247,3 +247,95 @@ echo '{"type":"result"}'"#;
     let end = end_of(&mut client, &task);
     assert_eq!((&end["status"], &end["result"]), (&json!("completed"), &json!("the end")), "{end}");
 }
+
+#[test]
+fn a_run_is_stopped_without_a_daemon() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("echo line 1; sleep {nap}"));
+    said_something(&mut client, &task);
+    client.kill();
+    bench.home.run(&["shutdown"]);
+    assert_eq!(processes(&nap), 1, "it goes on");
+    let stopped = bench.home.run(&["stop", "--now", &task]);
+    assert_eq!(stopped["task"]["status"], "cancelled", "{stopped}");
+    assert_eq!((processes(&nap), supervisors(&bench)), (0, 0), "what reads cancelled has ended");
+}
+
+#[test]
+fn a_run_that_ends_without_a_daemon_starts_one() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start(&mut client, "echo line 1; sleep 3; echo the end");
+    said_something(&mut client, &task);
+    let (daemon, _) = bench.home.relayed();
+    client.kill();
+    kill(daemon);
+    until("another daemon serves", SOON, || (bench.home.relayed().0 != daemon).then_some(()));
+    let mut client = bench.client();
+    assert_eq!(end_of(&mut client, &task)["status"], "completed");
+}
+
+#[test]
+fn a_question_stays_open_after_a_shutdown() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start_with(&mut client, super::survival::ASKS, json!({ "cli_name": "events" }));
+    reaches(&mut client, &task, "input_required");
+    client.kill();
+    bench.home.run(&["shutdown"]);
+    let status: Value = bench.home.run(&["status", &task]);
+    assert_eq!(status["task"]["status"].as_str().or(status["status"].as_str()), Some("input_required"), "{status}");
+    bench.home.run(&["answer", &task, "yes"]);
+    let mut client = bench.client();
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["result"], "before after", "{end}");
+}
+
+#[test]
+fn a_run_whose_record_is_damaged_is_ended_and_not_begun_again() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let nap = unique_sleep();
+    let task = start(&mut client, &format!("echo line 1; sleep {nap}"));
+    said_something(&mut client, &task);
+    client.kill();
+    std::fs::write(bench.home.data_dir().join("stopped"), "").unwrap();
+    kill(bench.home.relayed().0);
+    std::fs::write(run_folder(&bench).join("outside/run.json"), "{").unwrap();
+    let mut client = bench.client();
+    let end = end_of(&mut client, &task);
+    assert_eq!((&end["status"], &end["error_code"]), (&json!("failed"), &json!("SUPERVISOR_LOST")), "{end}");
+    assert_eq!(processes(&nap), 0, "no process is left");
+}
+
+#[test]
+fn a_tree_that_was_half_made_is_made_again() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    repository(&bench.root);
+    for n in 0..1_500 {
+        std::fs::write(bench.root.join(format!("file {n}.txt")), "some text\n").unwrap();
+    }
+    super::worktrees::git(&bench.root, &["add", "."]);
+    super::worktrees::git(&bench.root, &["commit", "-q", "-m", "many"]);
+    let trees = bench.home.data_dir().join("worktrees");
+    let mut killed_within = 0;
+    for _ in 0..3 {
+        let mut client = bench.client();
+        let task = start_with(&mut client, "echo done > done.txt", json!({ "mode": "workspace-write" }));
+        let unfinished = || {
+            let entries = std::fs::read_dir(&trees).into_iter().flatten().flatten();
+            entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".unfinished")).count()
+        };
+        until("the tree is being made", SOON, || (unfinished() > 0 || trees.exists()).then_some(()));
+        killed_within += unfinished();
+        client.kill();
+        kill(bench.home.relayed().0);
+        let mut client = bench.client();
+        let end = end_of(&mut client, &task);
+        assert_eq!(end["status"], "completed", "{end}");
+    }
+    assert!(killed_within > 0, "the daemon was killed while a tree was made");
+    assert_eq!(std::fs::read_dir(&trees).unwrap().count(), 0, "nothing is left");
+}
