@@ -19,6 +19,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ErrorId, TaskId};
 use matsu_core::limits::{ARGUMENT_BYTES_MAX, TICK};
 use matsu_core::ports::store::{SessionKey, StoreError};
+use matsu_core::redaction;
 use matsu_core::session::Session;
 
 use crate::tool::{Answer, ToolContext, ToolEntry, ToolError};
@@ -202,7 +203,7 @@ fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
     json!({
         "ok": false,
         "error_code": error.code.as_str(),
-        "error": message,
+        "error": redaction::redact(message),
         "error_id": error_id.as_str(),
         "details": details,
     })

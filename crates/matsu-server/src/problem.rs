@@ -122,7 +122,7 @@ impl IntoResponse for Problem {
             "internal error; the server's log has the cause under this error_id".to_owned()
         } else {
             tracing::debug!(error.id = %error_id, code = %self.code, detail = %self.detail, "refused");
-            self.detail
+            matsu_core::redaction::redact(&self.detail).into_owned()
         };
         let body = json!({
             "type": format!("urn:matsu:error:{}", self.code),

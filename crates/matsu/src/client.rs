@@ -121,11 +121,17 @@ impl Client {
                 return Ok(daemon);
             }
             // With --store the daemon of this data directory may serve another one.
-            match daemon.get("/control/info").await {
-                Ok(info) if info["store"] == config.store_name() => return Ok(daemon),
+            match Clock::system().within(HUNG_AFTER, daemon.get("/control/info")).await {
+                None => bail!(
+                    "the daemon does not answer within {} s: it is stopped or very busy. `matsu serve` names its process; \
+                     its log is {}",
+                    HUNG_AFTER.as_secs(),
+                    config.paths.daemon_log().display()
+                ),
+                Some(Ok(info)) if info["store"] == config.store_name() => return Ok(daemon),
                 // It is just ending.
-                Err(error) if !error.is::<DaemonGone>() => return Err(error),
-                Ok(_) | Err(_) => {}
+                Some(Err(error)) if !error.is::<DaemonGone>() => return Err(error),
+                Some(Ok(_) | Err(_)) => {}
             }
         }
         // A run works for a principal through the daemon and never opens a store itself.
@@ -346,6 +352,9 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
         }
     }
 }
+
+/// A daemon that takes longer to answer the first question does not work, also on a busy machine.
+const HUNG_AFTER: Duration = Duration::from_secs(20);
 
 /// The process that serves a store answers about itself within this time.
 pub const ANSWER_MAX: Duration = Duration::from_secs(10);

@@ -141,3 +141,17 @@ fn a_newcomer_that_dies_takes_its_wish_with_it() {
     assert_eq!(old.api.jobs_of(&runs)[0]["state"], "running", "and the store was not given to a dead process");
     assert_eq!(successor(), json!(null));
 }
+
+#[test]
+fn a_command_does_not_wait_for_ever_for_a_daemon_that_was_stopped() {
+    let home = Home::sqlite();
+    let daemon = home.serve();
+    let pid = daemon.process.pid().to_string();
+    let signal =
+        |word: &str| assert!(std::process::Command::new("kill").args([word, &pid]).status().unwrap().success());
+    signal("-STOP");
+    let tried = home.run(&["tasks"]);
+    signal("-CONT");
+    assert!(tried.code != 0 && tried.err.contains("does not answer within"), "{tried:?}");
+    assert_eq!(home.run(&["tasks"]).good().code, 0);
+}

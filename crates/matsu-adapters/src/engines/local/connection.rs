@@ -123,3 +123,32 @@ fn settings(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 256 * 1024 * 1024)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_processes_may_open_a_new_index_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("documents.db");
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let openers: Vec<_> = (0..8).map(|_| scope.spawn(|| open_writer(&path).map(|_| ()))).collect();
+            openers.into_iter().map(|opener| opener.join().unwrap()).collect()
+        });
+        assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+        assert_eq!(shape_of(&open_reader(&path).unwrap()).unwrap(), SHAPE);
+    }
+
+    #[test]
+    fn another_shape_and_what_is_no_database_are_built_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("documents.db");
+        open_writer(&path).unwrap().pragma_update(None, "user_version", SHAPE - 1).unwrap();
+        let built = open_writer(&path).unwrap();
+        assert_eq!(built.query_row("SELECT count(*) FROM documents", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        drop(built);
+        std::fs::write(&path, "this is text, and longer than the head of a database would be: ".repeat(20)).unwrap();
+        assert_eq!(shape_of(&open_writer(&path).unwrap()).unwrap(), SHAPE);
+    }
+}
