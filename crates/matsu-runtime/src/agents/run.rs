@@ -68,6 +68,8 @@ pub struct Run {
     is_left: bool,
     /// Where it can go on is written down.
     is_remembered: bool,
+    /// A question with its answer, until the program has shown by its next words that it got it.
+    answered: Option<String>,
 }
 
 /// What ends the wait for an answer.
@@ -134,6 +136,7 @@ impl Run {
             is_ending: false,
             is_left: false,
             is_remembered: false,
+            answered: None,
         }
     }
 
@@ -231,10 +234,12 @@ impl Run {
     async fn happened(&mut self, event: RunEvent, position: u64) {
         match event {
             RunEvent::Output(text) => {
+                self.answered = None;
                 show(&self.cx, &text).await;
                 self.output.push(OutputStream::Result, &text);
             }
             RunEvent::Log(line) => {
+                self.answered = None;
                 show(&self.cx, &line).await;
                 self.output.push(OutputStream::Log, &format!("{line}\n"));
             }
@@ -308,6 +313,8 @@ impl Run {
                     self.cx.runtime().decide_in_chats(&run, &answer).await;
                 }
                 self.live.answer(&answer).await;
+                let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
+                self.answered = Some(format!("You had asked: {} The answer is: {words}", question.text));
             }
             Ok(ParkEnd::SessionOver(patience)) => self.session_over(patience),
             // A run that is held back while it asks does not go on without an answer.

@@ -181,6 +181,12 @@ impl Run {
         if code == ErrorCode::MachineRestarted && self.can_resume() {
             self.checkpoint.machine_restarts += 1;
             self.checkpoint.is_restarted = true;
+            if let Some(answered) = self.answered.take() {
+                let feedback = format!(
+                    "The machine was restarted while you worked. {answered}. Check what is done already, then go on."
+                );
+                self.checkpoint.feedback = Some(feedback);
+            }
             self.checkpoint.spent = self.known.usage;
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {

@@ -339,3 +339,30 @@ fn a_tree_that_was_half_made_is_made_again() {
     assert!(killed_within > 0, "the daemon was killed while a tree was made");
     assert_eq!(std::fs::read_dir(&trees).unwrap().count(), 0, "nothing is left");
 }
+
+#[test]
+fn an_answer_that_came_before_a_restart_of_the_machine_reaches_the_resumed_program() {
+    let mut bench = Bench::new();
+    let definition = r#"name = "asker"
+command = "/bin/sh"
+args = ["-c", '''if grep -q "The answer is: yes" "$0"; then echo '{"type":"text","text":"got yes"}'; echo '{"type":"result"}'; else . "$0"; fi''', "{prompt_file}"]
+prompt = "file"
+output = "events"
+[session]
+resume = { args = ["resume", "{session}"] }
+"#;
+    std::fs::write(bench.home.path(".config/matsu/agents/asker.toml"), definition).unwrap();
+    let mut client = bench.client();
+    let script = format!("echo '{{\"type\":\"session\",\"id\":\"s1\"}}'\n{}", super::survival::ASKS);
+    let task = start_with(&mut client, &script, json!({ "cli_name": "asker" }));
+    reaches(&mut client, &task, "input_required");
+    client.kill();
+    std::fs::write(bench.home.data_dir().join("stopped"), "").unwrap();
+    kill(bench.home.relayed().0);
+    supervisor_pids(&bench).into_iter().for_each(kill);
+    bench.home.set("MATSU_TEST_BOOT_ID", "another start");
+    bench.home.run(&["answer", &task, "yes"]);
+    let mut client = bench.client();
+    let end = end_of(&mut client, &task);
+    assert_eq!((&end["status"], &end["result"]), (&json!("completed"), &json!("got yes")), "{end}");
+}
