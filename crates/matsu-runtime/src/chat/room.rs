@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::history::{Entry, rename_taken_ids};
+use matsu_core::history::{Entry, Item, Role, rename_taken_ids};
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::store::{AppendEntries, Change, Describe, Store, StoreError};
@@ -232,7 +232,8 @@ impl OpenChat {
     async fn recover(&self) -> Result<(), ChatError> {
         for draft in self.open_chats.store.drafts(self.id()).await? {
             let before = self.entries().await?;
-            let entries = rename_taken_ids(draft.entries, &before, self.open_chats.clock.now());
+            let mut entries = rename_taken_ids(draft.entries, &before, self.open_chats.clock.now());
+            mark_cut_off(&mut entries);
             self.append(entries, Some(draft.model)).await?;
         }
         Ok(())
@@ -285,5 +286,14 @@ impl OpenChat {
     async fn change(&self, change: Change) -> Result<Transcript, StoreError> {
         let (chat_id, now) = (self.id().clone(), self.open_chats.clock.now());
         self.open_chats.store.describe_transcript(Describe { chat_id, change, now }).await
+    }
+}
+
+/// Says at the end of an answer that its rest is missing, to people and to the model that goes on with it.
+fn mark_cut_off(entries: &mut [Entry]) {
+    let last = entries.last_mut().filter(|entry| entry.role == Role::Assistant);
+    // Behind the call of a tool comes its result and nothing else.
+    if let Some(Item::Text { text, .. }) = last.and_then(|entry| entry.content.last_mut()) {
+        text.push_str("\n[cut off here: the server ended before the answer was complete]");
     }
 }

@@ -118,10 +118,15 @@ fn a_daemon_that_dies_in_mid_answer_loses_at_most_two_seconds() {
     hears(&daemon, &chat, "running", "45. ");
     daemon.process.kill();
     let daemon = serve(&home);
-    hears(&daemon, &chat, "completed", "20. ");
+    hears(&daemon, &chat, "failed", "20. ");
     say(&daemon, &chat, "@echo are you there?");
     let last = hears(&daemon, &chat, "completed", "You said: @echo are you there?");
     assert_eq!(last["seq"], 4, "what was cut off is part of the chat: {last}");
+    let cut = messages(&daemon, &chat)[1]["content"].clone();
+    assert!(
+        cut.as_str().unwrap().ends_with("[cut off here: the server ended before the answer was complete]"),
+        "{cut}"
+    );
 }
 
 #[test]

@@ -59,7 +59,8 @@ fn combine(chat: &LiveChat, transcript: Transcript, stored: Vec<StoredEntry>, dr
     };
     let under_way = under_way.into_iter().zip(settled_seq + 1..).map(|(entry, seq)| StoredEntry { seq, entry });
     let under_way: Vec<StoredEntry> = under_way.collect();
-    let state = if chat.is_taken { ShownState::Running } else { ShownState::Complete };
+    // What is left of an answer that is not under way any more was cut off, as by the end of the server.
+    let state = if chat.is_taken { ShownState::Running } else { ShownState::Failed };
     let mut later = shown(&under_way, state);
     for message in &mut later {
         let model = message.model.clone();
