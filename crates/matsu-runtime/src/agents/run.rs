@@ -34,6 +34,9 @@ use super::redacted::Redacted;
 /// Characters of the last line that progress shows.
 const PROGRESS_CHARS_MAX: usize = 200;
 
+/// How long an answer is looked for that is stored already.
+const ANSWER_READ_WITHIN: Duration = Duration::from_millis(250);
+
 /// So much of a stream may say nothing before the supervisor is told that it was read.
 const STORED_AT_LEAST_EVERY: u64 = 4 * 1024 * 1024;
 
@@ -338,6 +341,7 @@ impl Run {
         let (cx, outlives) = (self.cx.clone(), self.outlives);
         let (live, backlog, listens_for) = (&mut self.live, &mut self.backlog, self.listens_for);
         let (own, is_session_over) = (&mut self.own, self.is_session_over);
+        let clock = *cx.runtime().clock();
         let answer = async {
             loop {
                 tokio::select! {
@@ -352,7 +356,9 @@ impl Run {
                         let is_end = matches!(event, RunEvent::Ended(_));
                         backlog.push_back((event, live.position()));
                         if is_end {
-                            return ParkEnd::Stop;
+                            // It may have been answered while no daemon ran; the next program must get it.
+                            let answer = clock.within(ANSWER_READ_WITHIN, answer_to(&cx, question)).await;
+                            return answer.map_or(ParkEnd::Stop, ParkEnd::Answer);
                         }
                     }
                 }
