@@ -15,7 +15,9 @@ const FILES_MAX: usize = 100;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiffWish {
+    /// One file's patch.
     path: Option<String>,
+    /// next_offset of the reply.
     #[schemars(range(min = 0))]
     offset: Option<u64>,
 }
