@@ -155,6 +155,8 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
+        // No supervisor that is left alone may start another daemon.
+        let _ = std::fs::write(self.data_dir().join("stopped"), "");
         // A daemon that a relay started outlives its relay; it must not outlive the test.
         if let Some((pid, _)) = self.announced() {
             kill(pid);

@@ -152,6 +152,8 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
+        // No supervisor that is left alone may start another daemon.
+        let _ = std::fs::write(self.data("stopped"), "");
         // A daemon that a command has started outlives the command; it must not outlive the test.
         let server = std::fs::read_to_string(self.data("server.json")).unwrap_or_default();
         let server: Value = serde_json::from_str(&server).unwrap_or_default();
