@@ -18,7 +18,7 @@ pub trait WebhookStore {
     /// By its id or its name.
     async fn webhook(&self, owner: &Principal, key: &str) -> Result<Webhook, StoreError>;
 
-    /// The one that a sender has named, whoever owns it.
+    /// The one that a sender has named, of any owner.
     async fn webhook_at(&self, id: &WebhookId) -> Result<Option<Webhook>, StoreError>;
 
     /// Oldest first.
