@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
 use crate::client::{Client, segment};
+use crate::terminal::ending::size_of_changes;
 use crate::terminal::plain_text::plain_line;
 
 #[derive(Args)]
@@ -67,8 +68,7 @@ pub fn show_done(cx: &Context, said: &Value, done: &str) {
         print_json(said);
         return;
     }
-    let changes = &said["changes"];
-    say!("{} files changed, +{} -{}: {done}", changes["files"], changes["insertions"], changes["deletions"]);
+    say!("{}: {done}", size_of_changes(&said["changes"]));
 }
 
 /// Byte for byte: what `matsu apply --show` prints can be given to `git apply`, whatever encoding the files have.

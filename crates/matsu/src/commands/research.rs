@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::export::{all_claims, narrative};
 use super::{Context, field, print_json};
-use crate::client::{Client, segment};
+use crate::client::{Client, DaemonGone, segment};
+use crate::terminal::ending::NOT_ENDED;
+use crate::terminal::follow::Followed;
 
 #[derive(Args)]
 pub struct Research {
@@ -47,12 +49,15 @@ impl Research {
 const ONE_WAIT_SECONDS: u64 = 50;
 
 pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
-    let client = Client::at_work(&cx.config).await?;
+    let mut client = Client::at_work(&cx.config).await?;
     let task = match &args.task {
         Some(task) => queue(&client, task.clone(), &args).await?,
         None => begin(&client, &args).await?,
     };
-    let status = follow(cx, &client, &task).await?;
+    let Some(status) = over_daemons(cx, &mut client, &task).await? else {
+        Followed::Alone.say_what_goes_on(&client, &task);
+        return Ok(ExitCode::from(NOT_ENDED));
+    };
     let closing = json!({ "status": "completed" });
     client.patch(&format!("/api/v1/tasks/{}", segment(&task)), closing).await?;
     let claims = all_claims(&client, &task).await?;
@@ -108,6 +113,22 @@ async fn queue(client: &Client, task: String, args: &Research) -> Result<String>
 fn has_failures(status: &Value) -> bool {
     let searches = status["searches"].as_array();
     searches.into_iter().flatten().any(|search| search["status"] == "failed" || !search["error_code"].is_null())
+}
+
+/// Follows the searches when their daemon ends: by the next daemon, or by this process, which then does the work.
+/// `None`: a person has ended the daemon.
+async fn over_daemons(cx: &Context, client: &mut Client, task: &str) -> Result<Option<Value>> {
+    loop {
+        match follow(cx, client, task).await {
+            Err(error) if error.is::<DaemonGone>() => {
+                if cx.config.paths.stopped().exists() {
+                    return Ok(None);
+                }
+                *client = Client::at_work(&cx.config).await?;
+            }
+            followed => return followed.map(Some),
+        }
+    }
 }
 
 /// Waits until nothing is left to do, and shows how far each search is.

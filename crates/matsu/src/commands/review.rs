@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{Context, apply, discard, field, print_json};
 use crate::cli::Global;
 use crate::client::{Client, segment};
+use crate::terminal::ending::size_of_changes;
 use crate::terminal::plain_text::plain;
 use crate::terminal::prompt;
 use crate::{config, process};
@@ -51,8 +52,7 @@ pub async fn run(cx: &Context, global: &Global, args: Review) -> Result<ExitCode
     } else {
         say!("{}", patch.trim_end());
     }
-    let changes = &said["changes"];
-    eprintln!("{} files changed, +{} -{}", changes["files"], changes["insertions"], changes["deletions"]);
+    eprintln!("{}", size_of_changes(&said["changes"]));
     if !prompt::is_possible() {
         eprintln!("Next: matsu apply {0} · matsu discard {0} · matsu review {0} --send-back COMMENT", args.task);
         return Ok(ExitCode::SUCCESS);

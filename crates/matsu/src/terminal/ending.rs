@@ -79,13 +79,19 @@ fn show_error(task: &str, report: &Value) {
     }
 }
 
+/// How much a run changed, as one short phrase: `2 files changed, +10 -3`.
+pub fn size_of_changes(changes: &Value) -> String {
+    let files = changes["files"].as_u64().unwrap_or_default();
+    let noun = if files == 1 { "file" } else { "files" };
+    format!("{files} {noun} changed, +{} -{}", changes["insertions"], changes["deletions"])
+}
+
 fn show_changes(report: &Value) {
     let of_jobs = report["results"].as_array().into_iter().flatten();
     for one in std::iter::once(report).chain(of_jobs) {
         let changes = &one["changes"];
         if changes.is_object() {
-            let (files, more, less) = (&changes["files"], &changes["insertions"], &changes["deletions"]);
-            eprintln!("{files} files changed, +{more} -{less}. {}", plain(&field(changes, "how")));
+            eprintln!("{}. {}", size_of_changes(changes), plain(&field(changes, "how")));
         }
         let left = &one["left_work"];
         if left.is_object() {

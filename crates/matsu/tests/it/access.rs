@@ -210,6 +210,24 @@ fn an_expired_token_is_refused_and_stays_so() {
     assert!(never.code != 0 && never.err.contains("30d"), "{never:?}");
 }
 
+#[test]
+fn a_clock_that_jumps_past_the_end_of_a_token_and_back_ends_it_for_good() {
+    let mut home = Home::sqlite();
+    let daemon = home.serve();
+    let (short, _) = token(&home, &daemon.api, &["short", "--expires", "1h"]);
+    let (long, _) = token(&home, &daemon.api, &["long", "--expires", "30d"]);
+    drop(daemon);
+    for (wrong_by, of_short) in [("0", 200), ("-7200", 200), ("7200", 401), ("0", 401)] {
+        home = home.with_variable("MATSU_TEST_CLOCK", wrong_by);
+        let daemon = home.serve();
+        for (token, expected) in [(&short.token, of_short), (&long.token, 200)] {
+            let api = Api { token: token.clone(), ..daemon.api.clone() };
+            let status = api.send("GET", "/api/v1/tasks", None).unwrap().status;
+            assert_eq!(status, expected, "{wrong_by} s");
+        }
+    }
+}
+
 fn with_store(home: &Home, act: impl AsyncFnOnce(&dyn matsu_core::ports::store::Store)) {
     let url = format!("sqlite:{}", home.data("matsu.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,8 +1,9 @@
 //! Research from the command line, with a daemon and without one, on documents of the user's own.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use matsu_testkit::model_server::{Asked, ModelServer, Reply};
+use matsu_testkit::model_server::{Asked, ModelServer, Part, Reply};
 use serde_json::{Value, json};
 
 use crate::home::{Backend, Home};
@@ -228,4 +229,28 @@ fn a_name_that_no_provider_has_is_refused_in_words() {
     let home = Home::sqlite().with_variable("MATSU_RESEARCH_MODEL", "unknown");
     let ran = home.run(&["research", "anything"]);
     assert!(ran.code == 1 && ran.err.contains("research.model: there is no provider unknown"), "{}", ran.err);
+}
+
+/// The daemon is killed while it waits for the model; the command goes on with the work and shows the answer.
+#[test]
+fn a_search_in_the_terminal_outlives_its_daemon() {
+    let is_first = AtomicBool::new(true);
+    let author = move |asked: &Asked| {
+        let slow = is_first.swap(false, Ordering::SeqCst);
+        if slow { Reply::after(Duration::from_secs(600), vec![Part::Text("late".to_owned())]) } else { reader(asked) }
+    };
+    let server = ModelServer::with(Box::new(author)).unwrap();
+    let home = Home::sqlite().with_variable("MATSU_RESEARCH_MODEL", "reader");
+    let folder = documents(&home);
+    let provider = "[providers.reader]\nwire = \"openai_chat\"\nmodel = \"m-1\"\n";
+    let file = home.path("config.toml");
+    std::fs::write(&file, format!("{provider}base_url = \"{}/v1\"\n", server.url())).unwrap();
+    let file = file.to_str().unwrap();
+    let mut daemon = home.serve_with(&["--config", file]);
+    let asked = ["research", "long polling token use", "--dir", &folder, "--engine", "local", "--config", file];
+    let mut command = home.start(&asked);
+    assert!(server.wait_for_count(Duration::from_secs(20), 1), "{}", command.said());
+    daemon.process.kill();
+    let (status, _) = command.ends_within(Duration::from_secs(60));
+    assert!(status.success() && command.said().contains("In other words: "), "{status}: {}", command.said());
 }

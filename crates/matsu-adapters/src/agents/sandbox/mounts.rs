@@ -22,6 +22,12 @@ const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 /// Parts of `/proc` through which root could change the machine. Other users cannot write them anyway.
 const PROC_SETTINGS: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 
+/// Everybody may read these files, and each reader finds its own keys in them.
+const PROC_KEYS: &[&str] = &["keys", "key-users"];
+
+/// An empty file that covers others.
+const EMPTY: &str = ".empty";
+
 /// How deep `/etc` is searched for files of root alone.
 const ETC_DEPTH_MAX: usize = 8;
 
@@ -101,7 +107,7 @@ fn hide_root_only_files(root: &Path) -> io::Result<()> {
         return Ok(());
     }
     let mut folders = vec![(root.join("etc"), 0)];
-    let empty = root.join(".empty");
+    let empty = root.join(EMPTY);
     file(&empty)?;
     while let Some((path, depth)) = folders.pop() {
         let Ok(entries) = fs::read_dir(&path) else { continue };
@@ -163,6 +169,20 @@ fn proc(root: &Path) -> io::Result<()> {
         if path.exists() {
             at(&path, mount_bind(&path, &path))?;
             make_read_only(&path)?;
+        }
+    }
+    hide_kernel_files(root, &proc)
+}
+
+/// Covers what the kernel shows to root alone (its memory and messages), and the keys of the daemon's user.
+fn hide_kernel_files(root: &Path, proc: &Path) -> io::Result<()> {
+    let empty = root.join(EMPTY);
+    for entry in fs::read_dir(proc)?.filter_map(Result::ok) {
+        let Ok(meta) = entry.path().symlink_metadata() else { continue };
+        let is_public = meta.mode() & 0o004 != 0 && !PROC_KEYS.iter().any(|name| entry.file_name() == *name);
+        if meta.is_file() && !is_public {
+            at(&entry.path(), mount_bind(&empty, entry.path()))?;
+            make_read_only(&entry.path())?;
         }
     }
     Ok(())

@@ -157,11 +157,13 @@ impl ChangesReport {
         &self.branch
     }
 
-    pub(super) fn of(task: &TaskId, changes: &Changes) -> Self {
-        let how = if changes.base == changes.head {
-            "It changed no file, so there is no branch.".to_owned()
-        } else {
-            format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head)
+    pub(super) fn of(task: &TaskId, changes: &Changes, has_ended: bool) -> Self {
+        let how = match (changes.base == changes.head, has_ended) {
+            (true, _) => "It changed no file, so there is no branch.".to_owned(),
+            (false, true) => {
+                format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head)
+            }
+            (false, false) => "The run has not ended: its check or another round is still to come.".to_owned(),
         };
         Self {
             base: changes.base.clone(),

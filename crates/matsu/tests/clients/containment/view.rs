@@ -132,8 +132,12 @@ fn the_machine_cannot_be_changed_through_proc_sys_or_dev() {
             "for f in /proc/sys/kernel/hostname /proc/sysrq-trigger /proc/sys/vm/drop_caches /sys/power/state \
              /sys/kernel/mm/ksm/run; do [ -e $f ] && (echo matsu > $f) 2>/dev/null && echo WROTE $f; done; \
              cat /etc/shadow /etc/gshadow 2>/dev/null | head -1; ls /dev; mknod /tmp/disk b 8 0 && echo MADE; \
-             ls /run /home /mnt /tmp; ls -la /root 2>&1 | head -3",
+             ls /run /home /mnt /tmp; ls -la /root 2>&1 | head -3; \
+             [ \"$(id -u)\" = 0 ] && keys='keys key-users'; \
+             for f in kcore kmsg timer_list vmallocinfo slabinfo pagetypeinfo $keys; do \
+             [ \"$(timeout 2 head -c 1 /proc/$f 2>/dev/null | wc -c)\" = 0 ] || echo READ $f; done",
         );
+        assert!(!printed.contains("READ"), "{}: {printed}", yard.show());
         assert!(!printed.contains("WROTE") && !printed.contains("MADE"), "{}: {printed}", yard.show());
         assert!(!printed.contains("root:"), "{}: password hashes: {printed}", yard.show());
         assert_eq!(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap(), before);
