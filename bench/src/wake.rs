@@ -35,8 +35,8 @@ pub enum Topic {
     Probe,
     /// What a whole crowd waits for together.
     Crowd,
-    /// Somebody else's, by number.
-    Stranger(usize),
+    /// Of another client, by number.
+    Other(usize),
 }
 
 /// A server in a process of its own that parks HTTP requests until something changes.
@@ -45,8 +45,8 @@ pub trait WakeTarget {
 
     fn pid(&self) -> u32;
 
-    /// Topics for that many strangers, each at its first revision.
-    fn make_topics(&mut self, strangers: usize) -> impl Future<Output = Result<()>>;
+    /// Topics for that many others, each at its first revision.
+    fn make_topics(&mut self, others: usize) -> impl Future<Output = Result<()>>;
 
     /// A complete request that returns once the topic's revision is above `since`.
     fn wait_request(&self, topic: Topic, since: u64) -> Vec<u8>;
@@ -116,10 +116,10 @@ impl WakeTarget for Target {
         }
     }
 
-    async fn make_topics(&mut self, strangers: usize) -> Result<()> {
+    async fn make_topics(&mut self, others: usize) -> Result<()> {
         match self {
-            Self::BareAxum(target) => target.make_topics(strangers).await,
-            Self::Matsu(target) => target.make_topics(strangers).await,
+            Self::BareAxum(target) => target.make_topics(others).await,
+            Self::Matsu(target) => target.make_topics(others).await,
         }
     }
 
@@ -164,14 +164,14 @@ impl Wakes {
 
 #[derive(Clone, Copy)]
 enum Crowding {
-    Strangers,
+    Separate,
     Together,
 }
 
 impl Crowding {
     fn topic(self, number: usize) -> Topic {
         match self {
-            Self::Strangers => Topic::Stranger(number),
+            Self::Separate => Topic::Other(number),
             Self::Together => Topic::Crowd,
         }
     }
@@ -186,7 +186,7 @@ struct Crowd {
 
 impl Crowd {
     async fn park(target: &mut impl WakeTarget, count: usize, crowding: Crowding) -> Result<Self> {
-        if matches!(crowding, Crowding::Strangers) {
+        if matches!(crowding, Crowding::Separate) {
             target.make_topics(count).await?;
         }
         let mut waiters = Vec::with_capacity(count);
@@ -213,9 +213,9 @@ impl Crowd {
     }
 }
 
-/// Wakes one waiter at a time while `parked` strangers sleep on.
+/// Wakes one waiter at a time while `parked` others sleep on.
 pub async fn probe(target: &mut impl WakeTarget, parked: usize, samples: usize) -> Result<Wakes> {
-    let _crowd = Crowd::park(target, parked, Crowding::Strangers).await?;
+    let _crowd = Crowd::park(target, parked, Crowding::Separate).await?;
     let mut probe = Waiter::connect(target.address()).await?;
     let mut publisher = Waiter::connect(target.address()).await?;
     let mut since = FIRST;
@@ -277,10 +277,10 @@ pub async fn all_at_once(target: &mut impl WakeTarget, count: usize, rounds: usi
 pub async fn memory_per_waiter(target: &mut impl WakeTarget, count: usize) -> Result<f64> {
     // The first requests pay for lazily made pools and threads, which are not the waiters' cost.
     target.make_topics(count).await?;
-    drop(Crowd::park(target, 10, Crowding::Strangers).await?);
+    drop(Crowd::park(target, 10, Crowding::Separate).await?);
     tokio::time::sleep(Duration::from_millis(200)).await;
     let before = resident_bytes(target.pid())?;
-    let crowd = Crowd::park(target, count, Crowding::Strangers).await?;
+    let crowd = Crowd::park(target, count, Crowding::Separate).await?;
     let after = resident_bytes(target.pid())?;
     drop(crowd);
     Ok(after.saturating_sub(before) as f64 / count as f64)

@@ -153,8 +153,8 @@ impl WakeTarget for BareAxum {
         self.child.id().unwrap_or_default()
     }
 
-    /// It has two topics and no more: a crowd of strangers shares one.
-    async fn make_topics(&mut self, _strangers: usize) -> Result<()> {
+    /// It has two topics and no more: a crowd of others shares one.
+    async fn make_topics(&mut self, _others: usize) -> Result<()> {
         Ok(())
     }
 
@@ -192,6 +192,6 @@ impl WakeTarget for BareAxum {
 fn name(topic: Topic) -> &'static str {
     match topic {
         Topic::Probe => "probe",
-        Topic::Crowd | Topic::Stranger(_) => "crowd",
+        Topic::Crowd | Topic::Other(_) => "crowd",
     }
 }

@@ -29,7 +29,7 @@ pub struct MatsuServer {
     folder: PathBuf,
     probe: Task,
     crowd: Task,
-    strangers: Vec<String>,
+    others: Vec<String>,
 }
 
 struct Task {
@@ -66,7 +66,7 @@ impl MatsuServer {
             folder,
             probe: Task { id: String::new(), is_paused: false },
             crowd: Task { id: String::new(), is_paused: false },
-            strangers: Vec::new(),
+            others: Vec::new(),
         };
         let mut made = make_tasks(address, server.make_request(), 2).await?;
         server.probe.id = made.pop().context("no task was made")?;
@@ -155,11 +155,11 @@ impl WakeTarget for MatsuServer {
         self.child.id().unwrap_or_default()
     }
 
-    /// Every stranger waits for a task of its own.
-    async fn make_topics(&mut self, strangers: usize) -> Result<()> {
-        let missing = strangers.saturating_sub(self.strangers.len());
+    /// Every other client waits for a task of its own.
+    async fn make_topics(&mut self, others: usize) -> Result<()> {
+        let missing = others.saturating_sub(self.others.len());
         if missing > 0 {
-            self.strangers.extend(make_tasks(self.address, self.make_request(), missing).await?);
+            self.others.extend(make_tasks(self.address, self.make_request(), missing).await?);
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl WakeTarget for MatsuServer {
         let id = match topic {
             Topic::Probe => &self.probe.id,
             Topic::Crowd => &self.crowd.id,
-            Topic::Stranger(number) => &self.strangers[number % self.strangers.len()],
+            Topic::Other(number) => &self.others[number % self.others.len()],
         };
         let path = format!("/api/v1/tasks/{id}/wait?since={since}&timeout={HOLD_SECONDS}&wait_for=any");
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n", self.token).into_bytes()

@@ -22,7 +22,7 @@ use matsu_core::clock::Clock;
 use matsu_core::slot::SlotLimits;
 use matsu_runtime::{Bodies, Runtime, RuntimeOptions};
 use matsu_server::app::TestJobs;
-use matsu_server::{App, AppOptions, doors, guarded, mcp};
+use matsu_server::{App, AppOptions, guarded, listeners, mcp};
 use matsu_store::{OpenOptions, Synchronous};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ async fn main() -> Result<()> {
     let router = router.layer(from_fn_with_state(key, with_key));
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    doors::serve_tcp_with(app, listener, router).await;
+    listeners::serve_tcp_with(app, listener, router).await;
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 //! None of them ends because the store is away: each logs it once, goes on trying, and logs once that it is back.
 
 pub mod adoption;
-pub mod doors;
 pub mod hard_stop;
 pub mod heart;
+pub mod logins;
 pub mod orders;
 pub mod outage;
 pub mod safety;
@@ -51,7 +51,7 @@ impl Part {
                 Self::Safety => safety::run(runtime).await,
                 Self::Sweeper => sweeper::run(runtime).await,
                 Self::HardStop => hard_stop::run(runtime).await,
-                Self::AuthItems => doors::run(runtime).await,
+                Self::AuthItems => logins::run(runtime).await,
                 Self::Adoption => adoption::run(runtime).await,
             }
         };

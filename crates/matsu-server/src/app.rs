@@ -18,8 +18,8 @@ use crate::auth::login::LoginCodes;
 use crate::auth::open_calls::OpenCalls;
 use crate::auth::origin::Addresses;
 use crate::auth::refusals::Refusals;
-use crate::doors::strangers::Bounds;
 use crate::http::{Hooks, Streams};
+use crate::listeners::unauthenticated::Bounds;
 use crate::mcp::holds::Holds;
 
 /// Renders the metrics of this process in Prometheus' text format.

@@ -39,7 +39,7 @@ use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
 use crate::auth::{guard, socket_guard};
-use crate::doors::strangers;
+use crate::listeners::unauthenticated;
 use crate::mcp;
 use crate::page;
 use crate::peer::{self, Peer};
@@ -118,6 +118,6 @@ async fn nowhere() -> Problem {
 
 /// Routes behind the guard of the TCP listener.
 pub fn guarded(app: &App, routes: Router<App>) -> Router {
-    let classified = routes.layer(from_fn(strangers::tell_apart));
+    let classified = routes.layer(from_fn(unauthenticated::tell_apart));
     classified.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
 }

@@ -2,8 +2,8 @@
 
 pub mod app;
 pub mod auth;
-pub mod doors;
 mod http;
+pub mod listeners;
 pub mod mcp;
 mod openapi;
 mod page;

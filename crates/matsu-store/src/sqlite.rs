@@ -1,13 +1,13 @@
 //! The SQLite driver: one writer thread with group commit, a pool of readers, locks that prove nodes alive.
 
 pub mod connection;
-pub mod desk;
 pub mod files;
 pub mod foreign;
 pub mod log_keeper;
-pub mod log_room;
+pub mod log_space;
 pub mod readers;
 pub mod synchronous;
+pub mod write_gate;
 pub mod writer;
 
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use crate::sql::Transition;
 use crate::sqlite::synchronous::Synchronous;
 use crate::transitions::nodes::{ReadNodes, ReadUnregistered, Register};
 
-use desk::WriteGate;
 use files::{NodeLocks, OpenLock};
 use readers::Readers;
+use write_gate::WriteGate;
 use writer::Writer;
 
 /// A store in one file.

@@ -4,8 +4,8 @@
 //! differs by site, so that some support a statement and others deny it. Besides the library there are logins, traps and
 //! oddities, each under a path of its own; see `serve`. Every request is recorded before it is answered.
 
-mod doors;
 mod engines;
+mod guarded_pages;
 mod journal;
 mod library;
 mod oddities;

@@ -23,7 +23,7 @@ use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
 use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
 use matsu_server::auth::origin::{Addresses, PublicUrl};
-use matsu_server::doors::strangers::Bounds;
+use matsu_server::listeners::unauthenticated::Bounds;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;

@@ -31,7 +31,7 @@ pub use chat::Spoken;
 use taken::Taken;
 pub use view::View;
 
-use super::room::{ChatError, OpenChat, OpenChats, Posted};
+use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
 use super::sketch::Sketch;
 use super::standing::StandingApprovals;
 use crate::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};

@@ -34,7 +34,7 @@ use super::native::NativeTaskCalls;
 use crate::app::App;
 use crate::auth::open_calls::OpenCall;
 use crate::auth::{Caller, PresentedSession};
-use crate::doors::hung_up::Carried;
+use crate::listeners::disconnects::Carried;
 
 /// A call that takes longer sends progress, if its caller asked for it; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);

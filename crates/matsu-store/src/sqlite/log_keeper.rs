@@ -12,9 +12,9 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::connection;
-use super::desk::WriterConnection;
 use super::files;
-use super::log_room::LogSpace;
+use super::log_space::LogSpace;
+use super::write_gate::WriterConnection;
 use crate::sql::internal;
 use crate::sql::sqlite::error;
 use crate::sqlite::synchronous::Synchronous;

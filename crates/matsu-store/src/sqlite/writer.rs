@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::desk::WriteGate;
+use super::write_gate::WriteGate;
 use crate::sql::sqlite as statement;
 use crate::sql::{Driver, Transition, Tx, internal};
 

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use super::engines::{self, Mood};
 use super::journal::{Journal, Visit};
 use super::library::{self, Page, frame};
-use super::{doors, oddities};
+use super::{guarded_pages, oddities};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private-area/\nAllow: /\n";
 /// Japanese in the encoding of old: a page about queues.
@@ -107,11 +107,11 @@ fn page(site: &Site, path: &str, parts: &[&str], headers: &HeaderMap) -> Respons
         [""] | ["index"] => Html(library::index(site.number)).into_response(),
         ["robots.txt"] => ([(header::CONTENT_TYPE, "text/plain")], ROBOTS).into_response(),
         ["private-area", _] => Html(frame("en", "Private", "<p>This page was not asked for.</p>")).into_response(),
-        ["members", n] => doors::members(site.number, number(n), headers),
-        ["shared", n] => doors::shared(number(n), site.state.port, headers),
-        ["login"] => doors::login(),
-        ["challenge", kind] => doors::challenge(kind),
-        ["status", code] => doors::status(code.parse().unwrap_or(400)),
+        ["members", n] => guarded_pages::members(site.number, number(n), headers),
+        ["shared", n] => guarded_pages::shared(number(n), site.state.port, headers),
+        ["login"] => guarded_pages::login(),
+        ["challenge", kind] => guarded_pages::challenge(kind),
+        ["status", code] => guarded_pages::status(code.parse().unwrap_or(400)),
         ["redirect", kind] => oddities::redirect(kind, site.state.port),
         ["injection", kind] => {
             oddities::injection(site.number, kind).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())

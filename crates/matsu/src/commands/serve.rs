@@ -13,7 +13,7 @@ use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::ProbeDepth;
 use matsu_runtime::{Service, Workers, notify, schedules, webhooks};
 use matsu_server::app::TestJobs;
-use matsu_server::{App, AppOptions, doors};
+use matsu_server::{App, AppOptions, listeners};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -225,7 +225,7 @@ struct Listeners {
     address: Option<String>,
     /// Where a browser finds the page.
     page: Option<String>,
-    porters: JoinSet<()>,
+    servers: JoinSet<()>,
     _token_aside: Option<TokenAside>,
 }
 
@@ -238,8 +238,8 @@ impl Listeners {
         let token_aside = TokenAside::for_store(&config.paths, config.store_url());
         announce::ensure_token(app, &config.paths).await?;
         app.bound(config.bounds());
-        let mut porters = JoinSet::new();
-        porters.spawn(doors::serve_socket(app.clone(), unix));
+        let mut servers = JoinSet::new();
+        servers.spawn(listeners::serve_socket(app.clone(), unix));
         let (mut address, mut page) = (None, None);
         if config.serves_http() {
             let tcp = socket::bind_tcp(config)?;
@@ -249,11 +249,11 @@ impl Listeners {
             page = Some(public.unwrap_or_else(|| page_address(local)));
             page.clone().into_iter().for_each(|page| app.runtime().set_page(page));
             app.set_addresses(config.addresses());
-            porters.spawn(doors::serve_tcp(app.clone(), tcp));
+            servers.spawn(listeners::serve_tcp(app.clone(), tcp));
         }
         let (pid, version) = (std::process::id(), app.version().to_owned());
         announce::write_server_json(&config.paths, &ServerJson { address: address.clone(), pid, version })?;
-        Ok(Self { address, page, porters, _token_aside: token_aside })
+        Ok(Self { address, page, servers, _token_aside: token_aside })
     }
 }
 
@@ -325,7 +325,7 @@ fn beside(app: &App, config: &Config) -> JoinSet<()> {
 async fn close(config: &Config, app: &App, mut listeners: Listeners, service: Service) {
     service.stop().await;
     app.shutdown().cancel();
-    while listeners.porters.join_next().await.is_some() {}
+    while listeners.servers.join_next().await.is_some() {}
     announce::remove_server_json(&config.paths);
     let _ = std::fs::remove_file(config.paths.socket());
 }

@@ -315,7 +315,7 @@ fn waits_over_mcp_end_with_their_token_and_with_their_user() {
             let (alice, id) = token(&home, &daemon.api, &["hers", "--user", "alice"]);
             let task = alice.submit(vec![sleep(600_000)]);
             alice.job_becomes(&task, "running", Duration::from_secs(20));
-            let session = is_legacy.then(|| crate::strangers::begin(&alice));
+            let session = is_legacy.then(|| crate::unauthenticated::begin(&alice));
             let held = waits_over_mcp(&alice, session.as_deref(), &task);
             until("the wait is held", Duration::from_secs(10), || {
                 (daemon.api.get("/api/v1/metrics/summary")["waiters"].as_i64()? > 0).then_some(())
@@ -331,7 +331,7 @@ fn waits_over_mcp_end_with_their_token_and_with_their_user() {
             assert!(!reply.body.contains("\"status\":\"running\""), "{ends}, legacy {is_legacy}: {reply:?}");
             if let Some(session) = session {
                 let ping = json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" });
-                assert_eq!(crate::strangers::mcp(&alice, Some(&session), &ping).status, 401);
+                assert_eq!(crate::unauthenticated::mcp(&alice, Some(&session), &ping).status, 401);
             }
             if ends == "token" {
                 home.run_json(&["user", "remove", "alice"]);

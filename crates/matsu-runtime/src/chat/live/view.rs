@@ -6,7 +6,7 @@ use matsu_core::transcript::{Draft, StoredEntry, Transcript};
 
 use super::LiveChats;
 use super::chat::{LiveChat, Spoken};
-use crate::chat::room::ChatError;
+use crate::chat::open_chats::ChatError;
 use crate::chat::shown::{ShownMessage, ShownState, shown};
 
 pub struct View {

@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use super::desk::WriterConnection;
+use super::write_gate::WriterConnection;
 
 /// More is reserved when there is space for fewer pages than this.
 const LEFT_MIN: i32 = 64;
@@ -74,7 +74,7 @@ mod tests {
     use matsu_core::wake::Hub;
     use rusqlite::Connection;
 
-    use super::super::{connection, desk::WriteGate, files, writer::Writer};
+    use super::super::{connection, files, write_gate::WriteGate, writer::Writer};
     use crate::sqlite::synchronous::Synchronous;
     use crate::transitions::spending::TakeTurn;
 

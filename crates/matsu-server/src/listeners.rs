@@ -1,8 +1,8 @@
 //! The listeners: accepting connections on TCP and on the Unix socket, until the shutdown.
 
 pub mod arrival;
-pub mod hung_up;
-pub mod strangers;
+pub mod disconnects;
+pub mod unauthenticated;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
 use crate::auth::open_calls;
-use crate::doors::arrival::{Arrival, TimedBody};
-use crate::doors::hung_up::{Carried, Noticing};
-use crate::doors::strangers::{Connections, Unauthenticated};
 use crate::http::{Transport, router};
+use crate::listeners::arrival::{Arrival, TimedBody};
+use crate::listeners::disconnects::{Carried, Noticing};
+use crate::listeners::unauthenticated::{Connections, Unauthenticated};
 use crate::mcp;
 use crate::peer::{self, Arrived, Peer};
 
