@@ -13,7 +13,7 @@ use crate::peers::mcp_servers::{read_line, write_line};
 const ERA: &str = "2026-07-28";
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// Somebody who asks a server. The answer's result.
+/// A client that calls a server. Returns the result.
 pub trait McpClient {
     fn ask(&mut self, method: &str, params: Value) -> Result<Value>;
 

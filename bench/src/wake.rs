@@ -5,7 +5,7 @@
 //!
 //! A change that is asked for over HTTP is timed from the moment before the first byte of that request is written. So
 //! it holds the change itself: for the bare server a counter, for Matsu a durable transaction. How long the change
-//! alone took (until the answer to whoever made it) is given beside it.
+//! alone took (until the answer to its caller) is given beside it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -148,7 +148,7 @@ impl WakeTarget for Target {
 /// Latencies of wake-ups, and of the changes that caused them.
 #[derive(Default)]
 pub struct Wakes {
-    /// From the end of work that nobody asked to end.
+    /// From the end of work that ended by itself.
     pub ended_ns: Vec<u64>,
     pub woken_ns: Vec<u64>,
     pub changed_ns: Vec<u64>,

@@ -1,5 +1,5 @@
 //! The limit for wake-ups over HTTP: an axum handler parked on a tokio watch, and nothing else; or with one row
-//! committed to SQLite before anybody is woken.
+//! committed to SQLite before a waiter is woken.
 //!
 //! It runs as a child process so that its memory can be read from outside, and is told to publish over HTTP, as Matsu
 //! is.
@@ -108,7 +108,7 @@ async fn publish(State(topics): State<Topics>, Query(params): Query<PublishParam
     ([(CONTENT_TYPE, "application/json")], format!("{{\"next\":{{\"since\":{revision}}}}}"))
 }
 
-/// Work that ends by itself, and whoever waits for it parked on a watch.
+/// Work that ends by itself, and waiters parked on a watch.
 async fn work(State(topics): State<Topics>, Query(params): Query<WorkParams>) -> impl IntoResponse {
     let (ends, mut ended) = watch::channel(0);
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Runs of agents: a start that nobody waits for while every place is taken, and the end of a run that somebody waits
+//! Runs of agents: a start without a wait while the limit of runs is reached, and the end of a run that a client waits
 //! for. The program is a shell that does what its message says.
 
 mod following;

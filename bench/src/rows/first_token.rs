@@ -17,7 +17,7 @@ use crate::verdict::{Verdict, milliseconds};
 const OTHERS: usize = 49;
 const PIECE_EVERY: Duration = Duration::from_millis(5);
 const READ_MAX: Duration = Duration::from_secs(60);
-/// What the stream of a chat says when nobody is answering.
+/// What the stream of a chat says when no model is answering.
 const AT_REST: &str = "\"answering\":false";
 
 pub fn run(bench: &Bench) -> Result<Section> {
@@ -192,7 +192,7 @@ impl Chat {
         format!("/api/v1/chats/{}/messages", self.id)
     }
 
-    /// From the line to its first word, and on to the end of the answer. Whoever posts is another thread, as the page's
+    /// From the line to its first word, and on to the end of the answer. The poster is another thread, as the page's
     /// two connections are two.
     fn first_token(&mut self, daemon: &Daemon) -> Result<u64> {
         self.asked += 1;

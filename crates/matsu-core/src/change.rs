@@ -20,7 +20,7 @@ impl Topic {
         Self(format!("task/{id}"))
     }
 
-    /// Work for this slot may have appeared, or running work of it may have been told to stop.
+    /// Work for this slot may have appeared, or running work of it must stop.
     #[must_use]
     pub fn queue(slot: Slot) -> Self {
         Self(format!("queue/{slot}"))
@@ -56,7 +56,7 @@ impl Topic {
         Self("*".to_owned())
     }
 
-    /// Somebody said something in this chat, or it was opened or ended.
+    /// A message was posted to this chat, or it was opened or ended.
     #[must_use]
     pub fn chat(id: &ChatId) -> Self {
         Self(format!("chat/{id}"))

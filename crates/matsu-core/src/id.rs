@@ -43,7 +43,7 @@ macro_rules! ids {
             #[must_use]
             pub fn mint(now: Timestamp) -> Self { Self(mint($prefix, now)) }
 
-            /// An id somebody gave us. It need not exist.
+            /// An id from a caller. It need not exist.
             #[must_use]
             pub fn from_text(text: impl Into<String>) -> Self { Self(text.into()) }
 
@@ -86,7 +86,7 @@ ids! {
     CallId = "call_";
     /// Where agents work; usually a name that a person chose.
     ProjectId = "project_";
-    /// Somebody who works; usually a name that a person chose.
+    /// The name of a worker; usually one that a person chose.
     AgentId = "agent_";
     /// An agent's presence; not the token.
     SessionId = "sess_";
@@ -121,7 +121,7 @@ ids! {
 }
 
 impl AgentId {
-    /// A run that works as nobody in particular: it goes by its program, under a name that no person can choose.
+    /// A run without a name of its own: it has its program's, in a form that no person can choose.
     #[must_use]
     pub fn of_program(name: &str) -> Self {
         Self(format!("{PROGRAM}{name}"))

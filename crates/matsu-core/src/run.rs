@@ -74,7 +74,7 @@ pub struct RunInput {
     /// Where an earlier run of the same work ended; this one goes on from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
-    /// Absent: it works as nobody in particular, and only its own task is its business.
+    /// Absent: it has no name of its own and sees only its own task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<RunPresence>,
     /// What must pass before the run counts as done.
@@ -262,7 +262,7 @@ pub struct RunCheckpoint {
     /// How often it was resumed after a restart of its machine.
     #[serde(default)]
     pub machine_restarts: u32,
-    /// It goes on after a restart of its machine, and is told so.
+    /// It goes on after a restart of its machine; its message says so.
     #[serde(default)]
     pub is_restarted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

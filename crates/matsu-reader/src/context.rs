@@ -1,5 +1,5 @@
 //! The second look: what the first look made of a block's neighbours and of everything that encloses it. A lone
-//! paragraph among links, and a line of links in the middle of an article, are told apart only so.
+//! paragraph among links, and a line of links in the middle of an article, are distinguished only so.
 
 use std::collections::HashMap;
 

@@ -110,7 +110,7 @@ pub fn read_by(verdict: &Verdict, reading: Reading, html: &str, url: Option<&str
         text = Text::of_lines(&reading.second_opinion, &reading.blocks);
     }
     if text.body.is_empty() {
-        // A page of a few words has no main text that could be told from the rest: all of it is.
+        // A page of a few words has no main text apart from the rest: all of it is.
         let all = vec![1.0; reading.blocks.blocks.len()];
         text = Text::kept(&reading.blocks, &Verdict { probabilities: all, keep: 0.5, doubt: 0.0 });
     }

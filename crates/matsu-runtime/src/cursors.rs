@@ -174,7 +174,7 @@ mod tests {
         cursors.stage(&instance(1), &task(1), 4);
         assert_eq!(cursors.since(&instance(1), &task(1)), 0);
         cursors.settle(&instance(2));
-        assert_eq!(cursors.since(&instance(1), &task(1)), 0, "somebody else came back");
+        assert_eq!(cursors.since(&instance(1), &task(1)), 0, "another instance came back");
         cursors.settle(&instance(1));
         assert_eq!(cursors.since(&instance(1), &task(1)), 4);
         cursors.stage(&instance(1), &task(1), 9);

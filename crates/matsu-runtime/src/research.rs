@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 mod asking;
+mod delivered;
 mod halt;
 mod kit;
 pub mod materials;
@@ -17,10 +18,9 @@ mod search_job;
 mod selecting;
 mod state;
 pub mod status_view;
-mod told;
 mod verify_job;
 
+pub(crate) use delivered::{DeliveredStatus, Horizon};
 pub use kit::{ResearchKit, ResearchSettings};
 pub use search_job::SearchJob;
-pub(crate) use told::{DeliveredStatus, Horizon};
 pub use verify_job::VerifyJob;

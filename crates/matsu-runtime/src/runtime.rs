@@ -61,7 +61,7 @@ struct Inner {
     adoptions: Adoptions,
     live_runs: Arc<LiveRuns>,
     claiming: AtomicBool,
-    /// A node that the store does not know must not claim: nobody would ever find it dead.
+    /// A node that the store does not know must not claim: no other node would ever find it dead.
     registered: AtomicBool,
     nodes_at_work: AtomicU32,
     look: Notify,
@@ -118,7 +118,7 @@ impl Runtime {
         self.inner.page.get().map(|page| format!("{page}/tasks/{task}"))
     }
 
-    /// The store as whoever this runtime works for may write to it.
+    /// The store, with the writes that this runtime may make.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         self.behalf.as_ref().map_or(self.plain_store(), |behalf| &behalf.store)

@@ -223,7 +223,7 @@ impl App {
     }
 }
 
-/// Whether another version has asked for the store. A wish lives as long as whoever has it: it is repeated, and
+/// Whether another version has asked for the store. A wish lives as long as the process that has it: it is repeated, and
 /// forgotten when it no longer is.
 #[derive(Default)]
 pub struct HandOver {
@@ -238,7 +238,7 @@ impl HandOver {
         self.asked.notify_one();
     }
 
-    /// Returns when somebody has asked since it last returned.
+    /// Returns when a process has asked since it last returned.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
@@ -253,7 +253,7 @@ impl HandOver {
     }
 }
 
-/// Who is connected, for a daemon that ends when nobody needs it.
+/// Who is connected, for a daemon that ends when no client needs it.
 pub struct Presence {
     clock: Clock,
     connections: AtomicUsize,
@@ -277,7 +277,7 @@ impl Presence {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// How long nobody has been connected; `None` while somebody is.
+    /// How long no client has been connected; `None` while one is.
     #[must_use]
     pub fn idle_since(&self) -> Option<Instant> {
         (self.connections() == 0).then(|| *self.last_seen.borrow())

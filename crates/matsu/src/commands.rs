@@ -340,7 +340,7 @@ pub fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// One line on stdout. Nobody is left to be told if it cannot be written.
+/// One line on stdout. If it cannot be written, there is no place to report that.
 fn line(words: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stdout(), "{words}");
 }

@@ -22,20 +22,6 @@ pub fn blank(text: &str, what: Blank) -> String {
     output.text
 }
 
-/// The string and character literals of a source, with their offsets.
-pub fn literals(text: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(first) = text[at..].chars().next() {
-        let (length, kind) = next_part(&text[at..], first, ends_in_word(&text[..at]));
-        if matches!(kind, Kind::Literal) {
-            found.push((at, &text[at..at + length]));
-        }
-        at += length;
-    }
-    found
-}
-
 /// The number of the line that holds byte `offset`, from one.
 pub fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
@@ -173,7 +159,7 @@ fn character_length(rest: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::Blank::{Comments, CommentsAndStrings};
-    use super::{blank, find_word, line_of, literals};
+    use super::{blank, find_word, line_of};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
@@ -204,11 +190,6 @@ mod tests {
         let blanked = blank(text, CommentsAndStrings);
         assert_eq!(blanked.len(), text.len());
         assert_eq!(line_of(&blanked, blanked.rfind('c').unwrap()), 4);
-    }
-
-    #[test]
-    fn finds_literals_with_their_offsets() {
-        assert_eq!(literals("a(\"b\") // \"c\"\nr#\"d\"#"), [(2, "\"b\""), (14, "r#\"d\"#")]);
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Words that are not used, each with a better one: figures of speech, and persons where a process is meant.
 //!
-//! Looked at are string literals, names in Rust code (not those of modules, which are their files'), documents without
-//! their code, and the texts of the page. `docs/glossary.md` has the
-//! words that are used. Decisions (`docs/adr`) and the changelog keep the words of their time.
+//! Looked at are Rust files as a whole with their paths, documents without their code, and the texts of the page.
+//! `docs/glossary.md` has the words that are used. Decisions (`docs/adr`) and the changelog keep the words of their time.
 
-use super::source::{Blank, blank, is_word, line_of, literals};
 use super::workspace::{File, Workspace};
 
 /// Words, and the better one. Whole words, in any case; `RunSeat` and `run_seat` have two words each.
@@ -44,13 +42,10 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
         }
     }
     for file in workspace.rust_files().filter(|file| !DATA.iter().any(|data| file.path.starts_with(data))) {
-        for (offset, literal) in literals(&file.text) {
-            note(file, offset, literal, &mut found);
-        }
-        let code = blank(&file.text, Blank::CommentsAndStrings);
-        for (offset, name) in names(&code) {
-            note(file, offset, name, &mut found);
-        }
+        found.extend(
+            banned(&file.path).iter().map(|(word, better)| format!("{}: `{word}`: better: {better}", file.path)),
+        );
+        check(file, &file.text, &mut found);
     }
     found
 }
@@ -60,13 +55,6 @@ fn check(file: &File, text: &str, found: &mut Vec<String>) {
         for (word, better) in banned(line) {
             found.push(format!("{}:{}: `{word}`: better: {better}", file.path, at + 1));
         }
-    }
-}
-
-fn note(file: &File, offset: usize, text: &str, found: &mut Vec<String>) {
-    for (word, better) in banned(text) {
-        let line = line_of(&file.text, offset);
-        found.push(format!("{}:{line}: `{word}` in {text:?}: better: {better}", file.path));
     }
 }
 
@@ -94,31 +82,6 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The names in blanked code. A name in small letters before `::`, after `mod` or in a `use` is taken for a module's.
-fn names(code: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    let mut before = "";
-    let mut in_use = false;
-    while at < code.len() {
-        let rest = &code[at..];
-        let length = rest.find(|character| !is_word(character)).unwrap_or(rest.len());
-        if length == 0 {
-            in_use &= !rest.starts_with(';');
-            at += rest.chars().next().map_or(1, char::len_utf8);
-            continue;
-        }
-        let name = &rest[..length];
-        let is_small = !name.chars().any(char::is_uppercase);
-        let is_module = before == "mod" || (is_small && (in_use || rest[length..].starts_with("::")));
-        in_use |= name == "use";
-        found.extend((!is_module).then_some((at, name)));
-        before = name;
-        at += length;
-    }
-    found
-}
-
 /// A document without what stands between backticks or in link targets; lines stay.
 fn prose(text: &str) -> String {
     let (mut in_code, mut in_target) = (false, false);
@@ -141,12 +104,13 @@ fn prose(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::workspace::of;
-    use super::{banned, findings, names, prose, words};
+    use super::{banned, findings, prose, words};
 
     #[test]
-    fn finds_whole_words_in_strings_documents_and_page_texts() {
+    fn finds_whole_words_in_code_paths_documents_and_page_texts() {
         let workspace = of(&[
             ("crates/a/src/x.rs", "//! A door.\nfn f() { log(\"Nobody came\"); g(\"indoors\"); }\n"),
+            ("crates/a/src/desk.rs", "fn f() {}\n"),
             ("docs/a.md", "The door is open.\n"),
             ("docs/adr/1.md", "The door is open.\n"),
             ("ui/src/text/en.json", "{\n \"a\": \"told\"\n}"),
@@ -159,17 +123,16 @@ mod tests {
             [
                 "docs/a.md:1: `door`",
                 "ui/src/text/en.json:2: `told`",
-                "crates/a/src/x.rs:2: `nobody` in \"\\\"Nobody came\\\"\"",
+                "crates/a/src/x.rs:1: `door`",
+                "crates/a/src/x.rs:2: `nobody`",
+                "crates/a/src/desk.rs: `desk`",
             ]
         );
     }
 
     #[test]
-    fn names_have_words_and_modules_are_left_out() {
+    fn names_have_words() {
         assert_eq!(words("RunSeat run_seat SEAT"), ["run", "seat", "run", "seat", "seat"]);
-        let found: Vec<&str> =
-            names("mod doors; use a::{Door, doors}; let x = seat;").into_iter().map(|(_, name)| name).collect();
-        assert_eq!(found, ["mod", "use", "Door", "let", "x", "seat"]);
     }
 
     #[test]

@@ -276,7 +276,7 @@ fn mode(definition: &Definition, rules: &Rules<'_>, wish: &RunWish) -> Result<Mo
     }
 }
 
-/// A run that writes in a git tree gets a tree of its own, unless somebody wants otherwise and is alone.
+/// A run that writes in a git tree gets a tree of its own, unless the caller wants otherwise and no other run uses the tree.
 fn isolation(mode: Mode, directory: Option<&std::path::Path>, wish: &RunWish) -> Result<Isolation, RunRefusal> {
     let is_git = directory.is_some_and(git_paths::is_inside_git);
     match wish.isolation {

@@ -137,7 +137,7 @@ fn texts(facts: &Facts<'_>) -> Vec<(PathBuf, String)> {
     texts
 }
 
-/// Fills in placeholders. Text that somebody gave is filled in once and never looked at again.
+/// Fills in placeholders. Text from a caller is filled in once and not searched for placeholders.
 struct Fill {
     values: Vec<(&'static str, String)>,
 }

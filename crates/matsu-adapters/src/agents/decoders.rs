@@ -113,7 +113,7 @@ pub enum Listens {
 /// Something an event says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// A line for whoever watches.
+    /// A line for people who watch.
     Line(String),
     /// The vendor's name for the conversation.
     Session(String),

@@ -65,7 +65,7 @@ pub struct Definition {
     pub model: Option<Part>,
     pub effort: Option<EffortPart>,
     pub connect_back: Option<ConnectBackPart>,
-    /// How a session's messages reach the program; read by whoever starts sessions.
+    /// How a session's messages reach the program; read by the code that starts sessions.
     #[serde(default = "delivery")]
     pub delivery: Delivery,
     pub login: Option<LoginPart>,
@@ -338,7 +338,7 @@ impl Definition {
         }
     }
 
-    /// What its runs may do here. One that is not told the way may still find it.
+    /// What its runs may do here. One that gets no address may still find it.
     #[must_use]
     pub fn connect_back(&self) -> ConnectBack {
         match &self.connect_back {

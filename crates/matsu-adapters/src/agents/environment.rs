@@ -34,7 +34,7 @@ const ALWAYS: &[&str] = &[
 /// Names of files that every run reads: without them it trusts no proxy that opens its connections.
 pub const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
 
-/// Names that make a program load or run something else. Nobody sets them, in no letter case.
+/// Names that make a program load or run something else. No caller may set them, in any letter case.
 const LOADERS: &[&str] = &[
     "BASH_ENV",
     "ENV",

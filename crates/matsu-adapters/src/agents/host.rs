@@ -45,7 +45,7 @@ const THIS_PROGRAM: &str = "{matsu}";
 /// Set by a test that plays a restart of the machine.
 const BOOT_ID: &str = "MATSU_TEST_BOOT_ID";
 
-/// What a host is told about its machine.
+/// What a host knows of its machine.
 #[derive(Clone)]
 pub struct HostOptions {
     pub data_dir: PathBuf,
@@ -71,7 +71,7 @@ pub struct HostOptions {
     pub bundle_bytes_max: u64,
     /// How long making it may take.
     pub bundle_within: Duration,
-    /// Runs are answers of a model: they are not told the way back to Matsu, and belong to no task.
+    /// Runs are answers of a model: they get no address of Matsu, and belong to no task.
     pub is_for_models: bool,
 }
 
@@ -236,7 +236,7 @@ fn not_installed(definition: &Definition) -> StartError {
 /// A random one, as the programs want it.
 fn uuid() -> String {
     let mut bytes = [0_u8; 16];
-    // Guessed by nobody who could not read it anyway; but two must not be the same.
+    // It is no secret; but two must not be the same.
     if getrandom::fill(&mut bytes).is_err() {
         bytes = Clock::system().now().as_millis().to_be_bytes().repeat(2).try_into().unwrap_or(bytes);
     }

@@ -59,13 +59,13 @@ fn has(environment: &[u8], wanted: &str) -> bool {
 fn is_of_run(process: &Process, marker: &str) -> bool {
     if process.is_zombie {
         let me = rustix::process::getpid().as_raw_nonzero().get();
-        // Its environment is gone; a child of ours that nobody awaits can only be an orphan that we killed.
+        // Its environment is gone; a child of ours that no task awaits can only be an orphan that we killed.
         return process.parent == me && is_adopted(process);
     }
     has(&environment(process), &format!("{MARKER}={marker}"))
 }
 
-/// Children that were started here lead no session of somebody else; a shim's descendants are in a session whose
+/// Children that were started here lead no session of another process; a shim's descendants are in a session whose
 /// leader is not us.
 fn is_adopted(process: &Process) -> bool {
     // Not by getsid(2), whose binding takes a session from a namespace above for impossible.

@@ -1,5 +1,5 @@
 //! Starting processes for agents: the only place that does. A run goes through the shim; what is asked in passing
-//! (a version, git) is short, bounded, and killed when nobody waits for it any more.
+//! (a version, git) is short, bounded, and killed when its caller has stopped waiting.
 #![expect(clippy::disallowed_methods, reason = "the one file that starts processes for agents")]
 
 use std::collections::BTreeMap;

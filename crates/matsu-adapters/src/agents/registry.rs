@@ -43,7 +43,7 @@ impl Registry {
         registry
     }
 
-    /// For runs that have nothing to report: their programs are not told of Matsu.
+    /// For runs that have nothing to report: their programs get no address of Matsu.
     pub fn drop_ways_back(&mut self) {
         for definition in self.definitions.values_mut() {
             Arc::make_mut(definition).connect_back = None;

@@ -327,8 +327,8 @@ impl Worktree {
         let _ = self.update_refs(&format!("delete {base}\n")).await;
     }
 
-    /// The branch that shows the work: the run's own name, a longer one if somebody has moved or taken that, and the
-    /// plain reference where the user's own branches leave no room for either.
+    /// The branch that shows the work: the run's own name, a longer one if a person has moved or taken that, and the
+    /// plain reference where the user's own branches take both names.
     async fn set_branch(&self, head: &str) -> String {
         let note = &self.note;
         let old = note.earlier.clone().unwrap_or_else(|| "0".repeat(note.base.len()));

@@ -25,7 +25,7 @@ pub fn assign(tools: &[(&str, &str)], reserved: &[String]) -> Vec<String> {
     apart(tools, named)
 }
 
-/// Names that are still alike after all are told apart by what they were made from.
+/// Names that are still the same differ by what they were made from.
 fn apart(tools: &[(&str, &str)], mut names: Vec<String>) -> Vec<String> {
     for at in 0..names.len() {
         let alike = names.iter().enumerate().any(|(other, name)| other != at && *name == names[at]);

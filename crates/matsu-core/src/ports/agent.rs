@@ -218,7 +218,7 @@ pub struct Agent {
 /// What a run's own session is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectBack {
-    /// Its program is told the way. One that is not may still find it.
+    /// Its program gets the address. One that does not may still find it.
     pub is_enabled: bool,
     /// Toolsets and tools beyond `sessions`.
     pub grants: String,
@@ -246,7 +246,7 @@ words! {
 }
 
 words! {
-    /// How messages reach an agent that somebody talks with.
+    /// How messages of a chat reach an agent.
     pub enum Delivery {
         /// A new message starts the program again, in the same conversation.
         Resume = "resume",
@@ -290,7 +290,7 @@ pub struct Places {
     pub cwd: Option<PathBuf>,
 }
 
-/// A run as somebody wishes it.
+/// A run as its caller wishes it.
 #[derive(Clone, Debug, Default)]
 pub struct RunWish {
     pub agent: String,
@@ -430,7 +430,7 @@ pub struct RunOrder {
 pub enum Say {
     /// The message of the run.
     Message,
-    /// It has heard the message already, and was interrupted.
+    /// It has read the message already, and was interrupted.
     GoOn,
     /// The same, and the machine was restarted.
     GoOnAfterRestart,
@@ -467,7 +467,7 @@ pub trait LiveRun: Send {
     /// Passes an answer to the program.
     async fn answer(&mut self, answer: &crate::run::Answer);
 
-    /// Where the run is, for whoever resumes it.
+    /// Where the run is, for the daemon that resumes it.
     fn place(&self) -> Option<String>;
 
     /// Where the program works. In a tree of its own that is not the directory that was asked for.

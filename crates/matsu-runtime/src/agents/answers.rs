@@ -34,7 +34,7 @@ fn question_of(job: &Job) -> Option<Question> {
     job.progress_json.as_deref().filter(|_| is_parked).and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// Returns when somebody has answered.
+/// Returns when an answer has come.
 pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
     let runtime = cx.runtime();
     let topic = match &cx.job.task_id {

@@ -2,7 +2,7 @@
 //!
 //! Where messages are delivered by `resume`, a job is a turn: what a person has said goes in as the program's prompt,
 //! its final words come back as the agent's answer, and the next turn resumes the same conversation. Where the program
-//! waits itself, a job is its stay: it takes and answers messages over MCP until it is told to end. The program outlives
+//! waits itself, a job is its stay: it takes and answers messages over MCP until it must end. The program outlives
 //! this process, and the next one takes its turn or stay over. Either way what was not acknowledged when the job is over
 //! is for the next one.
 
@@ -203,7 +203,7 @@ fn delivery(agent: &Agent) -> Result<Delivery, NotStarted> {
     Ok(agent.delivery)
 }
 
-/// What the program is told first. What the agent is goes before it, where its program has no better place for that.
+/// The program's first message. What the agent is goes before it, where its program has no better place for that.
 fn prompt(turn: &Turn, agent: &Agent, delivery: Delivery) -> String {
     let is_new = turn.conversation.is_none();
     let who = turn.agent.system_prompt.as_deref().filter(|_| is_new && !agent.supports.system_prompt);
@@ -281,7 +281,7 @@ impl JobBody for ChatRuns {
     }
 }
 
-/// When the vendor has more to give, as an earlier attempt has heard.
+/// When the vendor has more to give, as an earlier attempt has read.
 fn quota(cx: &JobContext) -> Option<Timestamp> {
     let checkpoint: RunCheckpoint = serde_json::from_str(cx.job.checkpoint_json.as_deref()?).ok()?;
     checkpoint.quota_until.map(Timestamp::from_millis)

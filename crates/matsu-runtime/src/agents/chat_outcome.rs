@@ -40,7 +40,7 @@ pub async fn of_stay(cx: &JobContext, turn: &Turn, session: &Session, end: &JobE
     if chat.acked_seq < last_seq(turn) {
         return Ok(failed(cx, turn, why, true, conversation_after(turn)));
     }
-    // It had answered; whatever is unread by now is for the next one, and nobody else needs to know.
+    // It had answered; what is unread by now is for the next one, and nothing is reported.
     tracing::info!(chat = %turn.chat.id, why, "an agent has left its chat");
     Ok(TurnOutcome::Left)
 }

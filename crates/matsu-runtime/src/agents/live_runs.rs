@@ -1,4 +1,4 @@
-//! The runs of this process, for whoever ends one and wants to know what that took, and for calls that come from
+//! The runs of this process, for callers that end one and want to know what that took, and for calls that come from
 //! inside a run: their waits lend the run's permit to what it started.
 
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ impl RunHandle {
     pub async fn processes_ended(&self) -> u32 {
         let mut ended = self.ended.clone();
         let processes = ended.wait_for(Option::is_some).await.ok().and_then(|processes| *processes);
-        // Whoever would have said so was dropped: the shim ends the processes without anybody to tell.
+        // The task that would have said so was dropped: the supervisor ends the processes, and no report of it comes.
         processes.unwrap_or(0)
     }
 }

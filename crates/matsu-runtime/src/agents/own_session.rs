@@ -1,7 +1,7 @@
 //! A run's own session: begun before its program starts, over when its last process is gone.
 //!
 //! It says who a process of the run is when it calls back, and bounds what that may do. The token goes to the program
-//! and to nobody else; the store keeps its hash.
+//! and nowhere else; the store keeps its hash.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct OwnSession {
     socket_key: Token,
     rule: ReportRule,
     subscription: Subscription,
-    /// The next look that nobody has to ask for.
+    /// The next look that comes by itself.
     look_at: Instant,
 }
 
@@ -117,7 +117,7 @@ impl OwnSession {
         started: StartedAgent,
         rule: ReportRule,
     ) -> Result<Self, StoreError> {
-        // Before it begins: whatever ends it from then on is heard.
+        // Before it begins: whatever ends it from then on is noticed.
         let subscription = runtime.hub().subscribe(&[Topic::agent(&started.agent_id, &started.project_id)]);
         let run_id = started.run_id.clone();
         let begun = runtime.begin_for_run(owner, started).await?;
@@ -159,7 +159,7 @@ impl OwnSession {
                 () = self.subscription.woken() => {}
                 () = clock.sleep_until(self.look_at) => {}
             }
-            // Until the look is over, so that whoever drops it in between does not lose what woke it.
+            // Until the look is over, so that a caller that drops it in between does not lose what woke it.
             self.look_at = clock.instant();
             // A store that does not answer now is asked again.
             let standing = self.runtime.plain_store().standing(&key, clock.now()).await;
@@ -221,7 +221,7 @@ fn patience(standing: Option<&Standing>, options: &SessionOptions) -> Option<Dur
     }
 }
 
-/// What a run starts belongs to its session; the session belongs to whoever is at the beginning of it all.
+/// What a run starts belongs to its session; the session belongs to the principal who started the first run.
 async fn person_behind(runtime: &Runtime, owner: &Principal) -> Result<Principal, StoreError> {
     let Some(session) = owner.as_session() else { return Ok(owner.clone()) };
     match runtime.store().session(&session).await {

@@ -53,7 +53,7 @@ impl Runtime {
     /// What a run in a worktree has changed.
     ///
     /// # Errors
-    /// `NotFound` for a foreign task; `Invalid` if the run changed nothing that could be told.
+    /// `NotFound` for a foreign task; `Invalid` if the run changed nothing that could be shown.
     pub async fn changes_of(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Changes, TaskError> {
         self.read(owner, id).await?;
         let (job, _) = self.run_of(id, agent).await?;

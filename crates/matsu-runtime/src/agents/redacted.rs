@@ -1,4 +1,4 @@
-//! A run whose words carry no secret: every event of it passes here before anybody else sees it.
+//! A run whose words carry no secret: every event of it passes here before any other code sees it.
 
 use std::path::PathBuf;
 

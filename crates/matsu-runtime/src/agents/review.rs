@@ -96,7 +96,7 @@ impl Runtime {
             return Err(no("they were not applied"));
         }
         match self.agent_host()?.undo_apply(&run.job.id, &run.changes).await {
-            // Somebody has done it by hand.
+            // A person has done it by hand.
             Ok(()) | Err(ApplyError::AlreadyThere) => {}
             Err(ApplyError::Conflicts(files)) => {
                 let files = files.join(", ");

@@ -1,6 +1,6 @@
 //! One run under way: its events into the store, its questions to people, its end into what the job becomes.
 //!
-//! A body that is told to stop first lets the host end every process and then ends itself. If this process ends, or is
+//! A body that must stop first lets the host end every process and then ends itself. If this process ends, or is
 //! no longer the owner, the body leaves a run that outlives it as it is: the next owner takes it over, from the last
 //! position of the program's output that is stored.
 
@@ -37,7 +37,7 @@ const PROGRESS_CHARS_MAX: usize = 200;
 /// How long an answer is looked for that is stored already.
 const ANSWER_READ_WITHIN: Duration = Duration::from_millis(250);
 
-/// So much of a stream may say nothing before the supervisor is told that it was read.
+/// So much of a stream may say nothing before it is reported to the supervisor as read.
 const STORED_AT_LEAST_EVERY: u64 = 4 * 1024 * 1024;
 
 pub struct Run {
@@ -78,7 +78,7 @@ pub struct Run {
 /// What ends the wait for an answer.
 enum ParkEnd {
     Answer(Answer),
-    /// It is told to stop, or has ended by itself.
+    /// It must stop, or has ended by itself.
     Stop,
     /// This process ends, and the run does not.
     Leave,
@@ -301,7 +301,7 @@ impl Run {
         note(&self.cx, kept);
     }
 
-    /// Parks until a person has answered, the program has ended by itself, or it is told to stop: by a word, or by the
+    /// Parks until a person has answered, the program has ended by itself, or it must stop: by a word, or by the
     /// end of its session. Until then the question counts as unread, so that the next owner asks it again.
     async fn asked(&mut self, question: Question, position: u64) {
         self.flush().await;

@@ -161,7 +161,7 @@ fn title(runs: &[CheckedRun]) -> String {
     format!("{names}: {}", line.trim())
 }
 
-/// A task that a person gave to somebody goes by that name, and by the person's words alone.
+/// A task that a person gave to a named agent has that name, and its text is the person's alone.
 fn given_title(to: &RunPresence, words: &str) -> String {
     let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     format!("{}: {}", to.agent_id, line.trim())

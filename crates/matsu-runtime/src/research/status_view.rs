@@ -18,7 +18,7 @@ use matsu_core::task::{StopReason, Task, TaskStatus};
 use crate::runtime::Runtime;
 
 use super::asking::NO_RESULTS;
-use super::told::Horizon;
+use super::delivered::Horizon;
 
 /// Causes of engines without an answer that one reply lists.
 const ENGINE_WARNINGS_MAX: usize = 5;

@@ -235,7 +235,7 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
     Ok(Answer::Done(reply))
 }
 
-/// Every reply tells the caller's instance how far it has been told.
+/// Every reply has the position up to which the caller's instance has read.
 fn stage(cx: &ToolContext, tasks: &[&Task]) {
     if let Some(instance) = &cx.instance {
         for task in tasks {

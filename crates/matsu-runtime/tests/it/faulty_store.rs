@@ -56,7 +56,7 @@ pub enum Plan {
     Down,
     /// No call ever returns.
     Hangs,
-    /// The next calls of this name panic, and whoever made them with them.
+    /// The next calls of this name panic, and their callers with them.
     Panics(&'static str, u32),
     /// The next calls of this name do their work, and their answer is lost.
     AnswerLost(&'static str, u32),
@@ -335,7 +335,7 @@ impl NodeStore for FaultyStore {
     }
 
     async fn beat(&self, id: &NodeId) -> Result<(), StoreError> {
-        // As where heartbeats count: a node that was reaped is told so.
+        // As where heartbeats count: a node that was reaped gets an error.
         if !self.inner.nodes().await?.iter().any(|node| node.id == *id) {
             return Err(StoreError::NotFound { what: "node", id: id.to_string() });
         }

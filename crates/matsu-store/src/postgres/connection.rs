@@ -49,10 +49,10 @@ const CONNECTIONS_MAX: usize = 16;
 const SETTINGS: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";
 
-/// How long a caller waits for a connection before it is told that the store is not available.
+/// How long a caller waits for a connection before it gets the error that the store is not available.
 const CONNECTION_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Any number that nobody else locks; keeps two nodes from migrating at once.
+/// Any number that no other program locks; keeps two nodes from migrating at once.
 const MIGRATION_LOCK: i64 = 0x6d61_7473_7531;
 
 /// Said at once: as a failure of the connection it would be tried again for ever.

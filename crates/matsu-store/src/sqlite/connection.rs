@@ -92,7 +92,7 @@ fn settle_down(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "temp_store", "MEMORY").map_err(error)
 }
 
-/// While somebody changes the journal mode SQLite refuses at once, without the patience it was told to have.
+/// While another process changes the journal mode, SQLite refuses at once and ignores its busy timeout.
 pub fn patiently<T>(mut open: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
     for _ in 0..files::ALONE_TRIES {
         match open() {

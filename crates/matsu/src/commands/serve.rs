@@ -167,7 +167,7 @@ impl Drop for Scratch {
 }
 
 /// The lock of the store; `None` if a daemon of this version or a newer one already serves it. An older one is asked
-/// to make room, and is waited for.
+/// to end, and is waited for.
 async fn take_lock(config: &Config, version: &str) -> Result<Option<ServeLock>> {
     let path = config.paths.serve_lock(config.store_url());
     let clock = Clock::system();
@@ -284,7 +284,7 @@ fn greet(config: &Config, address: Option<&str>, link: Option<&str>, as_json: bo
     say!("  look    matsu tasks · matsu doctor");
 }
 
-/// An idle daemon first makes itself unreachable, and stays if somebody came in that moment.
+/// An idle daemon first makes itself unreachable, and stays if a client connected in that moment.
 async fn until_the_end(
     app: &App,
     signals: &mut Signals,
@@ -296,7 +296,7 @@ async fn until_the_end(
     loop {
         let ending = ending::wait(app, signals, idle_exit).await;
         let (Ending::Idle, Some(after)) = (&ending, idle_exit) else { return Ok(ending) };
-        // Under another name nobody new can connect; who connected just before is accepted by the porter meanwhile.
+        // Under another name no new client can connect; one that connected just before is still accepted.
         std::fs::rename(&socket, &aside)?;
         Clock::system().sleep(Duration::from_millis(50)).await;
         if ending::is_idle(app, after).await {

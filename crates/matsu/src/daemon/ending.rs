@@ -19,7 +19,7 @@ pub enum Ending {
     },
 }
 
-/// The signals that end a daemon. Heard from when this is made: who has announced itself may be told to end at once.
+/// The signals that end a daemon. They count from when this is made: one may come as soon as the daemon has announced itself.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -50,7 +50,7 @@ async fn asked(app: &App) {
     app.runtime().clock().sleep(LAST_REPLY).await;
 }
 
-/// Returns once nobody has been connected for this long and nothing is unfinished.
+/// Returns once no client has been connected for this long and nothing is unfinished.
 async fn idle(app: &App, after: Option<Duration>) {
     let Some(after) = after else { return std::future::pending().await };
     let clock = app.runtime().clock();
@@ -82,7 +82,7 @@ fn answers(app: &App) -> usize {
     app.chats().map_or(0, matsu_runtime::chat::LiveChats::answering)
 }
 
-/// Whoever asked within this time is still there.
+/// A client that asked within this time counts as connected.
 const STILL_THERE: Duration = Duration::from_secs(1);
 
 /// Claims nothing more once asked, and returns at the first moment in which nothing runs that would end with this

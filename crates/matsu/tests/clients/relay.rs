@@ -22,7 +22,7 @@ fn outlives_its_daemon(client: &mut Client, home: &Home, with_meta: impl Fn(Valu
     let task = http.submit(600_000);
     until("the task runs", SOON, || (http.status_of(&task) == "running").then_some(()));
     let open = client.request("tools/call", &with_meta(waiting(&task)));
-    until("somebody waits", SOON, || {
+    until("a client waits", SOON, || {
         let key = format!("Bearer {}", http.token);
         let headers = [("Host", "127.0.0.1"), ("Authorization", key.as_str())];
         http.send("GET", "/metrics", &headers, b"").body.contains("matsu_waiters 1").then_some(())

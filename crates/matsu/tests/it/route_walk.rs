@@ -1,4 +1,4 @@
-//! Every route, every tool and the event stream with the token of another member: it gets no byte of somebody else's.
+//! Every route, every tool and the event stream with the token of another member: it gets no byte of another user's.
 //! What is not there for it is answered as if it had never existed; what is for admins is refused. A route or a tool that
 //! this walk does not know fails it.
 
@@ -441,7 +441,7 @@ fn another_member_hears_of_nothing_in_the_event_stream() {
     let notice = json!({ "message": MARK });
     stage.daemon.api.post(&format!("/api/v1/sessions/{}/notifications", stage.ids.session), &notice);
     stage.daemon.api.ended(&foreign, model_chats::MOMENT);
-    // Changes come in order: whoever hears of its own task has heard of everything before it that it may.
+    // Changes come in order: a stream that has the change of its own task has had every earlier one that it may get.
     let own = stage.member.submit(vec![noop()]);
     events.until("its own task", |event| {
         let said = event.data.to_string();

@@ -86,7 +86,7 @@ fn own_question(request: &Value) -> Option<(&str, Vec<String>)> {
     Some((question["question"].as_str()?, options.filter_map(|one| one["label"].as_str().map(str::to_owned)).collect()))
 }
 
-/// What it is told: to go on with what it wanted, with its question answered, or why not.
+/// What it is sent: to go on with what it wanted, with its question answered, or why not.
 fn reply(request: &Value, answer: &Answer) -> Value {
     let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
     let mut input = request["input"].clone();

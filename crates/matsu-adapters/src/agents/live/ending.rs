@@ -108,7 +108,7 @@ impl CliRun {
             Some(End::Lost) | None => {
                 let processes = match self.level {
                     Confinement::Sealed => "every process of the run ended with it",
-                    // One that left its group and cleared its environment cannot be told from others.
+                    // One that left its group and cleared its environment cannot be distinguished from others.
                     _ => "the processes of the run that could be found were ended",
                 };
                 let message =

@@ -1,4 +1,4 @@
-//! What is said between whoever starts a run and its shim: one JSON line each.
+//! The messages between the process that starts a run and its supervisor: one JSON line each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

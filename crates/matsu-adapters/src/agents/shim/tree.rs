@@ -87,7 +87,7 @@ pub fn children() -> Children {
     }
 }
 
-/// Collects ended processes that fell to us. The program itself is left to whoever awaits it.
+/// Collects ended processes that became our children. The program itself is left to the task that awaits it.
 pub fn reap_adopted(program: Option<u32>) {
     if children() != Children::Ended {
         return;

@@ -48,9 +48,9 @@ pub struct Control {
     newcomer: Option<(Connection, u32)>,
     /// Inputs that were taken.
     inputs: HashSet<u64>,
-    /// What the daemon was last told about the output.
+    /// The last position of the output that was sent to the daemon.
     reported: (u64, u64),
-    /// It could not be told about more.
+    /// A later position could not be sent.
     owes: Option<(u64, u64)>,
     /// How long the program has run, without the time in which a person was asked.
     ran_seconds: u32,
@@ -142,7 +142,7 @@ impl Control {
         }
     }
 
-    /// There is output up to these positions. A daemon that is busy is told later.
+    /// There is output up to these positions. A daemon that is busy gets them later.
     pub fn grew(&mut self, (out, err): (u64, u64)) {
         if let Some(daemon) = &self.daemon
             && self.reported != (out, err)

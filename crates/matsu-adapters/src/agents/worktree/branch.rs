@@ -1,5 +1,5 @@
 //! The branch of a run after it has ended: removed when its changes were applied or discarded, restored when that is
-//! taken back. A branch that somebody has moved or checked out stays.
+//! taken back. A branch that a person has moved or checked out stays.
 
 use std::path::{Path, PathBuf};
 

@@ -38,7 +38,7 @@ pub trait RunStore {
     /// Some of a job's output. A job without any, or without that stream, has none: an empty slice.
     async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError>;
 
-    /// Answers the question that the job is parked for; wakes whoever waits for it. No such question, or one that was
+    /// Answers the question that the job is parked for; wakes those who wait for it. No such question, or one that was
     /// answered before with other words, is `Refused`.
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError>;
 
@@ -115,7 +115,7 @@ pub struct OutputSlice {
 }
 
 impl OutputSlice {
-    /// The text for a reader, who is told where something was cut.
+    /// The text for a reader, with a mark where something was cut.
     #[must_use]
     pub fn marked(&self) -> String {
         match self.cut {

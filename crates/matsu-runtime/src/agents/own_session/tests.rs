@@ -1,4 +1,4 @@
-//! Who can be told that its session is over is told first; who cannot is ended.
+//! A program that can be notified of the end of its session is notified first; another is ended.
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{AgentId, JobId, ProjectId, SessionId};

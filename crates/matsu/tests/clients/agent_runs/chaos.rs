@@ -29,7 +29,7 @@ struct Crowd {
     streams: Vec<String>,
 }
 
-/// A program that prints numbered events until it is told to go on, and then some more.
+/// A program that prints numbered events until a file says go on, and then some more.
 fn streaming(go_on: &std::path::Path) -> String {
     let go_on = go_on.display();
     format!(

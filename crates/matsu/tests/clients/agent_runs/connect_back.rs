@@ -1,4 +1,4 @@
-//! Runs that call back: known as themselves, bounded by their session, and heard when they say how their task went.
+//! Runs that call back: known as themselves, bounded by their session, and believed when they report how their task went.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn a_run_that_calls_back_is_its_own_session_and_no_more() {
     ]);
     let begun = client.call("use_agent", &json!({ "cli_name": "back", "message": script, "run_async": true }));
     let task = begun["task_id"].as_str().unwrap().to_owned();
-    // A person is told where to watch; an agent is not.
+    // A person gets the address to watch it; an agent does not.
     let (_, http) = bench.home.relayed();
     assert_eq!(begun["watch"], format!("http://{}/tasks/{task}", http.address), "{begun}");
     let said = lines(&end_of(&mut client, &task));

@@ -82,7 +82,7 @@ fn with_a_stream_the_final_event_and_the_exit_code_must_agree() {
 fn a_quota_that_returns_is_waited_for_and_the_conversation_resumed() {
     let bench = Bench::new();
     let mut client = bench.client();
-    // The second time it is told to go on, in the conversation of the first time; the prompt file says so.
+    // The second message asks it to go on, in the conversation of the first time; the prompt file says so.
     let script = r#"if [ -e again ]; then exit 9; fi
 echo '{"type":"session","id":"talk-1"}'
 echo '{"type":"result","error":"usage limit reached, try again in 2 seconds"}'

@@ -75,7 +75,7 @@ fn a_full_disk_makes_the_program_wait_and_loses_nothing() {
     daemon.wait().unwrap();
     fs::write(&go_on, "").unwrap();
     let supervisor = supervisor_pids(&bench)[0];
-    // Nobody reads, and the disk of the run is smaller than what it prints.
+    // No daemon reads, and the disk of the run is smaller than what it prints.
     let its_runs = PathBuf::from(format!("/proc/{supervisor}/root{}", runs.display()));
     until("its disk is full", SOON, || {
         let open_chat = rustix::fs::statvfs(&its_runs).unwrap();

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Bench, SOON, start};
 use crate::stdio::Client;
 
-/// A start that nobody waits for, with every place taken.
+/// A start without a wait, while the limit of runs is reached.
 const START_MAX: Duration = Duration::from_millis(20);
 /// From the moment a run's end is settled to the answer of a call over HTTP that waits for it.
 const WAKE_MAX: Duration = Duration::from_millis(50);

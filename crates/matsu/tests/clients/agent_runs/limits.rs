@@ -11,7 +11,7 @@ fn with_one_place_several_agents_still_finish_one_after_the_other() {
     let nap = unique_sleep();
     let count = r#"awk '$0 == ENVIRON["NAP"] { n++ } END { print n }'"#;
     let all = r"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'";
-    // Whoever else runs at the same time sleeps then too.
+    // Other runs of the same time sleep then too.
     let message = format!("sleep {nap} & sleep 0.5; {all} | NAP={nap} {count}; kill $!");
     let arguments = json!({ "message": message, "cli_names": ["script", "other"] });
     let said = client.call("use_agents", &arguments);

@@ -38,7 +38,7 @@ fn states(said: &Value) -> Vec<String> {
 }
 
 /// Every agent adds its own line at the same place and a file of its own. Sent back, it takes the others' lines from the
-/// commit that it is told and adds its own again.
+/// commit that its message names and adds its own again.
 #[test]
 fn overlapping_branches_become_one_green_branch_although_the_daemon_is_killed() {
     let bench = bench();

@@ -37,7 +37,7 @@ fn assert_failed(end: &Value, code: &str) {
     assert_eq!((&end["status"], &end["error_code"]), (&json!("failed"), &json!(code)), "{end}");
 }
 
-/// An agent that answers each turn of its conversation with the next of its scripts, and keeps what it was told.
+/// An agent that answers each turn of its conversation with the next of its scripts, and keeps its messages.
 fn write_agent(bench: &Bench, name: &str, turns: &[&str]) {
     let folder = bench.home.path(".config/matsu/agents");
     let path = bench.home.path(name);

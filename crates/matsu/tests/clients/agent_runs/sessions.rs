@@ -6,7 +6,7 @@ use super::{Bench, end_of, start_with};
 use crate::home::kill;
 use crate::stdio::Client;
 
-/// What the program was told about its conversation: `new ID` or `resume ID`.
+/// The program's arguments about its conversation: `new ID` or `resume ID`.
 fn run_and_read(client: &mut Client, more: Value) -> (String, String) {
     let task = start_with(client, "echo \"$@\"", more);
     let end = end_of(client, &task);

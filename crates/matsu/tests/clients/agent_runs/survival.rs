@@ -1,4 +1,4 @@
-//! Runs that outlive their daemon: killed, told to end, replaced. The program is started once, every byte is stored
+//! Runs that outlive their daemon: killed, shut down, replaced. The program is started once, every byte is stored
 //! once, and the result reaches the client that waits.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{Bench, SOON, end_of, processes, reaches, start, start_with, unique_s
 use crate::home::{kill, supervisors_in, until};
 use crate::stdio::Client;
 
-/// A program that prints numbered lines until it is told to go on, and then some more.
+/// A program that prints numbered lines until a file says go on, and then some more.
 pub fn counting(go_on: &Path, lines: u32) -> String {
     counting_every("0.01", go_on, lines)
 }

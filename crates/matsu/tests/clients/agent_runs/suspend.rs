@@ -12,7 +12,7 @@ use crate::home::until;
 /// Half a second at a time: one long sleep would be over when everybody wakes.
 const WORK: &str = "echo begun; for i in 1 2 3 4 5 6; do sleep 0.5; done; echo awake";
 
-/// Everything stands still for this long while a run is at work and somebody waits for it.
+/// Everything stands still for this long while a run is at work and a client waits for it.
 pub fn sleeps_through(span: Duration) {
     let bench = Bench::new();
     let mut client = bench.client();
@@ -41,7 +41,7 @@ fn signal(processes: &[i32], signal: Signal) {
     }
 }
 
-/// Who was started for this data directory, and everybody below them; whoever starts others comes first.
+/// The processes of this data directory and their descendants, parents first.
 fn everybody(data: &Path) -> Vec<i32> {
     let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let pids: Vec<i32> = pids.collect();

@@ -159,7 +159,7 @@ fn is_notified(asked: &Asked) -> bool {
     asked.messages.iter().chain(&asked.results).any(notified)
 }
 
-/// A model that calls nothing but its own tools, until it is told to stop.
+/// A model that calls nothing but its own tools, until it must stop.
 fn obeys_a_block(case: &Case, asked: &Asked) -> Reply {
     if asked.results.iter().any(|result| result.contains("\"status\"")) {
         return Reply::text("I stopped.");

@@ -23,9 +23,9 @@ const NOTICE: &str = "<task-notification>";
 /// What the model does, for as long as the test says nothing else.
 #[derive(Default)]
 struct Plan {
-    /// The task it waits for when it is told to.
+    /// The task it waits for when its message asks for that.
     task: Option<String>,
-    /// What it stops, by the client's own name for it, when it is told to.
+    /// What it stops, by the client's own name for it, when its message asks for that.
     stop: Option<String>,
 }
 

@@ -45,7 +45,7 @@ fn a_message_ends_the_wait_also_in_another_process() {
     let (chat, agent) = stage.chatting("worker");
     let (here, token) = (agent.clone(), agent.token.clone().unwrap());
     let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
-    until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    until("a client waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
     let sent = Instant::now();
     stage.say(&chat, "hello");
     let said = waiting.join().unwrap();
@@ -70,7 +70,7 @@ fn ending_the_chat_ends_the_wait_and_the_token() {
     let (chat, agent) = stage.chatting("worker");
     let here = agent.clone();
     let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
-    until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    until("a client waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
     let ended = Instant::now();
     stage.good("POST", &format!("/chats/{chat}/end"), &json!({}));
     let said = waiting.join().unwrap();
@@ -174,7 +174,7 @@ fn deletion_and_expiry_of_the_session_end_the_wait() {
     let session = stage.sessions("active")[0]["session_id"].as_str().unwrap().to_owned();
     let here = agent.clone();
     let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
-    until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+    until("a client waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
     stage.good("DELETE", &format!("/sessions/{session}"), &Value::Null);
     let said = waiting.join().unwrap();
     assert_eq!((said.action(), said.body["reason"].as_str()), ("end_session", Some("closed_by_person")));
@@ -193,7 +193,7 @@ fn an_interrupt_ends_the_wait() {
     for (kind, is_notice) in [("message", false), ("interrupt", true)] {
         let here = agent.clone();
         let waiting = thread::spawn(move || here.next(json!({ "timeout_seconds": 20 })));
-        until("somebody waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
+        until("a client waits", Duration::from_secs(10), || (stage.waiters() >= 1.0).then_some(()));
         let sent = Instant::now();
         let wish = json!({ "type": kind, "message": "Look here." });
         stage.good("POST", &format!("/sessions/{session}/notifications"), &wish);
