@@ -1,24 +1,8 @@
-//! The command line: what can be said before a command. Each command says the rest in its own file in `commands/`.
+//! The options that every command takes. Each command has its own in its file in `commands/`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser};
-
-use crate::commands::Command;
-
-/// Hand slow work over, wait in one cheap call, lose nothing.
-#[derive(Parser)]
-#[command(name = "matsu", version, propagate_version = true, after_help = EXIT_CODES)]
-pub struct Cli {
-    #[command(flatten)]
-    pub global: Global,
-    #[command(subcommand)]
-    pub command: Option<Command>,
-}
-
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed; 2 the command line is wrong; \
-    3 a waited-for task failed; 4 a waited-for task was cancelled; 5 the wait ended before the task did; \
-    6 a waited-for task asks a question.";
+use clap::Args;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {

@@ -375,6 +375,15 @@ pub async fn control(config: &Config, method: Method, path: &str, body: Option<V
     Ok(answer)
 }
 
+/// A field of an answer, as text.
+pub fn field(value: &Value, name: &str) -> String {
+    match &value[name] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::segment;

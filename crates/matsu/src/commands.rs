@@ -73,25 +73,35 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cli::{Cli, Global};
+use crate::cli::Global;
+use crate::client::field;
 use crate::config::{Config, Flags};
-use crate::logging;
+use crate::context::Context;
+use crate::{logging, relay};
 
-/// What every command is given.
-pub struct Context {
-    pub config: Config,
-    pub json: bool,
+/// Hand slow work over, wait in one cheap call, lose nothing.
+#[derive(Parser)]
+#[command(name = "matsu", version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Option<Command>,
 }
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed; 2 the command line is wrong; \
+    3 a waited-for task failed; 4 a waited-for task was cancelled; 5 the wait ended before the task did; \
+    6 a waited-for task asks a question.";
 
 #[derive(Subcommand)]
 pub enum Command {
     /// Serve: HTTP, REST, the socket, and the workers
     Serve(serve::Serve),
     /// The MCP server that a client starts, on stdin and stdout: a relay to the daemon
-    Mcp(mcp::Mcp),
+    Mcp(relay::Options),
     /// A node with workers only, for a PostgreSQL store
     Worker(worker::Worker),
     /// Open the web page, signed in by a link that works once
@@ -364,14 +374,5 @@ fn print_table(head: &[&str], rows: &[Vec<String>]) {
     say!("{}", line(head.to_vec()));
     for row in rows {
         say!("{}", line(row.iter().map(String::as_str).collect()));
-    }
-}
-
-/// A field of an answer, as text.
-pub fn field(value: &Value, name: &str) -> String {
-    match &value[name] {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
     }
 }

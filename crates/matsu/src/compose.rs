@@ -24,7 +24,7 @@ use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
 use matsu_store::{OpenOptions, Opened};
 
 use crate::config::Config;
-use crate::daemon::announce;
+use crate::private_files;
 
 pub use chats::chats;
 
@@ -104,7 +104,7 @@ fn host(config: &Config) -> String {
         // directory there are no runs that could be found again, and any name will do.
         let minted = matsu_core::id::NodeId::mint(Clock::system().now()).to_string();
         let new = path.with_added_extension(&minted);
-        if announce::write_private(&new, &minted).is_ok() {
+        if private_files::write_private(&new, &minted).is_ok() {
             let _ = std::fs::hard_link(&new, &path);
             let _ = std::fs::remove_file(&new);
         }

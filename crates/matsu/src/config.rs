@@ -1,6 +1,7 @@
 //! Settings: default, file, environment, flag, each over the one before. Every key is in one table.
 #![expect(clippy::disallowed_methods, reason = "the one file that reads the environment")]
 
+pub mod homes;
 pub mod keys;
 pub mod layers;
 pub mod notify;
@@ -27,14 +28,21 @@ use matsu_server::listeners::unauthenticated::Bounds;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
-use crate::connect::Homes;
-use crate::daemon::keep_awake::KeepAwake;
 use crate::paths::Paths;
 
+pub use homes::Homes;
 pub use layers::Layers;
 
 /// What an MCP server is given of our environment; everything else stays here.
 const CHILD_VARIABLES: &[&str] = &["HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER"];
+
+/// `agents.keep_awake`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepAwake {
+    Off,
+    OnPower,
+    Always,
+}
 
 /// Everything a process needs to know to start.
 #[derive(Clone, Debug)]

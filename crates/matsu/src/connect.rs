@@ -8,6 +8,6 @@ pub mod json_text;
 pub mod pieces;
 pub mod record;
 
-pub use clients::{CLIENTS, Client, Homes};
+pub use clients::{CLIENTS, Client};
 pub use pieces::Wish;
 pub use record::Undone;

@@ -6,11 +6,13 @@ mod commands;
 mod compose;
 mod config;
 mod connect;
+mod context;
 mod daemon;
 mod doctor;
 mod event_loop;
 mod logging;
 mod paths;
+mod private_files;
 mod process;
 mod relay;
 mod service;
@@ -26,7 +28,7 @@ use matsu_adapters::agents::sandbox::view::Network;
 use matsu_adapters::agents::{sandbox, shim, supervisor};
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = commands::Cli::parse();
     // Before any thread is there: what these ask of the kernel must hold for the whole process.
     let Some(command) = cli.command.or_else(|| commands::without_arguments(&cli.global)) else {
         return commands::help();

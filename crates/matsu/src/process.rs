@@ -9,9 +9,9 @@ use matsu_core::limits::IDLE_EXIT;
 
 use crate::cli::Global;
 use crate::config::Config;
-use crate::daemon::announce::make_private_folder;
 use crate::logging;
 use crate::paths::Paths;
+use crate::private_files::make_private_folder;
 
 /// Asks the desktop to show a file.
 pub fn show_in_browser(file: &std::path::Path) -> Result<()> {

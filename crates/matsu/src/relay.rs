@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use clap::Args;
 use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
@@ -23,7 +24,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Global;
 use crate::client;
-use crate::commands::mcp::Mcp;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::daemon::lock::ServeLock;
@@ -32,6 +32,25 @@ use crate::{process, stdio};
 use frames::{Afterwards, Frames, Lost};
 
 const RETRY_EVERY: Duration = Duration::from_millis(30);
+
+#[derive(Args)]
+pub struct Options {
+    /// Run everything in this process
+    #[arg(long)]
+    pub no_daemon: bool,
+    /// Which tools to offer: core, all, or toolsets separated by commas
+    #[arg(long, default_value = "core", value_name = "SETS")]
+    pub tools: String,
+    /// How many seconds this client can be held in one call
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub hold: Option<u64>,
+    /// The client's project: where its agents may work. The first is where they work by default
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
+    /// Take test jobs too
+    #[arg(long, hide = true)]
+    pub test_jobs: bool,
+}
 
 pub struct Relay {
     config: Config,
@@ -79,7 +98,7 @@ enum Start {
 type Daemon = (BoundedLines<OwnedReadHalf>, OwnedWriteHalf);
 
 impl Relay {
-    pub fn new(config: &Config, global: &Global, args: &Mcp) -> Self {
+    pub fn new(config: &Config, global: &Global, args: &Options) -> Self {
         let preamble = preamble(args);
         Self {
             config: config.clone(),
@@ -329,7 +348,7 @@ fn starter(config: &Config) -> Option<Option<ServeLock>> {
 }
 
 /// What a client is known by: the daemon gets it from a relay, and `--no-daemon` uses it directly.
-pub fn preamble(args: &Mcp) -> Preamble {
+pub fn preamble(args: &Options) -> Preamble {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let started_in = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     Preamble {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use matsu_runtime::chat::StandingApprovals;
 
-use crate::daemon::announce::make_private_folder;
 use crate::paths::Paths;
+use crate::private_files::make_private_folder;
 
 type ByProject = BTreeMap<String, BTreeSet<String>>;
 

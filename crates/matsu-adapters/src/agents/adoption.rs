@@ -28,6 +28,10 @@ const ASKED_TIMES: u32 = 6;
 /// How long a run that is of no use any more may take to end.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
+/// How often the lock of a supervisor that refuses is looked at until its run counts as lost.
+const LOOKED_TIMES: u32 = 40;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Higher than any attempt, for a run whose job is over.
 const LAST_ATTEMPT: i64 = i64::MAX;
 
@@ -58,7 +62,7 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
 
 /// As [`connect`], again for a minute: a machine that is very busy, or a supervisor that was stopped, ends no run.
 async fn ask(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Result<(UnixStream, u32)> {
-    let mut asked = 1;
+    let (mut asked, mut looked) = (1, 0);
     loop {
         match connect(folder, record, attempt).await {
             Err(error) if is_worth_asking_again(&error) && asked < ASKED_TIMES && folder.is_held() => {
@@ -66,6 +70,13 @@ async fn ask(folder: &RunFolder, record: &RunRecord, attempt: i64) -> io::Result
                 let marker = record.run_id.to_string();
                 drop(tokio::task::spawn_blocking(move || orphans::wake(&marker)).await);
                 asked += 1;
+            }
+            // The supervisor is gone, and processes of its run are just ending.
+            Err(error)
+                if error.kind() == io::ErrorKind::ConnectionRefused && folder.is_held() && looked < LOOKED_TIMES =>
+            {
+                Clock::system().sleep(LOOK_EVERY).await;
+                looked += 1;
             }
             said => return said,
         }

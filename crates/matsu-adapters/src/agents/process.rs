@@ -165,7 +165,7 @@ pub fn try_view(view: View, program: &Path, args: &[&str]) -> Result<(), String>
     let (program, args) = (program.to_owned(), args.iter().map(|arg| (*arg).to_owned()).collect());
     let sandbox = Sandbox::Sealed(view);
     let order = StepOrder { sandbox, program, args, env: BTreeMap::new(), directory: PathBuf::from("/") };
-    let sent = File::open("/dev/null").and_then(|null| order.send(&ours, &null.into()));
+    let sent = File::open("/dev/null").and_then(|null| order.send(&ours, &null.into(), None));
     let found = sent.map_err(text).and_then(|()| trial_report(&ours));
     let _ = child.kill();
     let _ = child.wait();

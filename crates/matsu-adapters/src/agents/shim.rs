@@ -55,7 +55,7 @@ async fn supervise() -> io::Result<()> {
     if let Some(Err(error)) = order.socket.as_ref().map(socket::open) {
         return report(&mut writer, &Report::Failed { error: format!("its socket: {error}") }).await;
     }
-    let mut program = match Program::start(&order).await {
+    let mut program = match Program::start(&order, None).await {
         Ok(program) => program,
         Err(error) => return report(&mut writer, &Report::Failed { error: error.to_string() }).await,
     };

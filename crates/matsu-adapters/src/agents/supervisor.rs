@@ -4,7 +4,7 @@
 //! It is a child subreaper in a session of its own, so no descendant can leave it. It writes both streams of the
 //! program to a spool, passes on what comes over the run's socket, and records how the run ended, in a file that
 //! appears when every process is gone. A daemon follows over the control socket. The lock of the run, which this process
-//! inherits locked, is free when it has ended.
+//! inherits locked, is free when it has ended; the first process of a sealed run holds it too, and ends with it.
 
 mod control;
 pub mod exit_record;
@@ -60,14 +60,14 @@ pub fn run(folder: &Path) -> ExitCode {
 
 async fn supervise(folder: &RunFolder) -> io::Result<()> {
     // Stdout is the lock; it is held until this process ends. Stdin is the connection to the daemon that starts it.
-    let _lock = io::stdout().as_fd().try_clone_to_owned()?;
+    let lock = io::stdout().as_fd().try_clone_to_owned()?;
     let order: RunOrder = serde_json::from_str(&std::fs::read_to_string(folder.order())?).map_err(io::Error::other)?;
     let terminate = signal(SignalKind::terminate())?;
     // Fails only in a process that leads a session already.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let control = Control::open(folder, &order)?;
-    let mut supervisor = Supervisor::start(folder, order, control, terminate).await?;
+    let mut supervisor = Supervisor::start(folder, order, control, (terminate, &lock)).await?;
     supervisor.until_the_end().await
 }
 
@@ -104,9 +104,9 @@ impl<'a> Supervisor<'a> {
         folder: &'a RunFolder,
         order: RunOrder,
         mut control: Control,
-        terminate: Signal,
+        (terminate, lock): (Signal, &OwnedFd),
     ) -> io::Result<Supervisor<'a>> {
-        let started = begin(folder, &order).await;
+        let started = begin(folder, &order, lock).await;
         let (mut program, output) = match started {
             Ok(started) => started,
             Err(error) => {
@@ -269,7 +269,7 @@ impl<'a> Supervisor<'a> {
 }
 
 /// From here on the program may have begun, so no other attempt may begin it.
-async fn begin(folder: &RunFolder, order: &RunOrder) -> io::Result<(Program, Output)> {
+async fn begin(folder: &RunFolder, order: &RunOrder, lock: &OwnedFd) -> io::Result<(Program, Output)> {
     if let Some(run_socket) = &order.order.socket {
         socket::open(run_socket).map_err(|error| io::Error::other(format!("its socket: {error}")))?;
     }
@@ -280,7 +280,7 @@ async fn begin(folder: &RunFolder, order: &RunOrder) -> io::Result<(Program, Out
     rustix::stdio::dup2_stdout(&out_end)?;
     rustix::stdio::dup2_stderr(&err_end)?;
     drop((out_end, err_end));
-    let started = Program::start(&order.order).await;
+    let started = Program::start(&order.order, Some(lock.as_fd())).await;
     let null: OwnedFd = File::options().write(true).open("/dev/null")?.into();
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::CommandFactory;
 
-use crate::cli::Cli;
+use super::Cli;
 
 pub fn run(shell: clap_complete::Shell) -> Result<ExitCode> {
     let mut script = Vec::new();

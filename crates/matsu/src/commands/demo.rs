@@ -16,7 +16,7 @@ use super::{Context, field, print_json};
 use crate::cli::Global;
 use crate::client::Client;
 use crate::config::{Config, Flags};
-use crate::daemon::announce::make_private_folder;
+use crate::private_files::make_private_folder;
 
 /// The corpus: written for this demonstration.
 const CORPUS: &[(&str, &str)] = &[

@@ -1,11 +1,9 @@
 //! `matsu mcp`: what a client starts. A relay to the daemon; without one, everything in this process.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use clap::Args;
 use matsu_core::node::NodeRole;
 use matsu_runtime::Workers;
 use matsu_runtime::dispatch::presets::Offer;
@@ -19,30 +17,11 @@ use crate::cli::Global;
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::lock::ServeLock;
-use crate::relay::{self, Ended, Relay};
+use crate::relay::{self, Ended, Options, Relay};
 use crate::{event_loop, logging, stdio};
 
-#[derive(Args)]
-pub struct Mcp {
-    /// Run everything in this process
-    #[arg(long)]
-    pub no_daemon: bool,
-    /// Which tools to offer: core, all, or toolsets separated by commas
-    #[arg(long, default_value = "core", value_name = "SETS")]
-    pub tools: String,
-    /// How many seconds this client can be held in one call
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub hold: Option<u64>,
-    /// The client's project: where its agents may work. The first is where they work by default
-    #[arg(long, value_name = "DIR")]
-    pub root: Vec<PathBuf>,
-    /// Take test jobs too
-    #[arg(long, hide = true)]
-    pub test_jobs: bool,
-}
-
 /// Not inside a runtime: a relay needs one thread, and a process that does the work itself needs all cores.
-pub fn run(global: &Global, args: &Mcp) -> Result<ExitCode> {
+pub fn run(global: &Global, args: &Options) -> Result<ExitCode> {
     let config = Config::load(global, &Flags::default())?;
     logging::start(&config, global.verbose);
     Offer::parse(&args.tools).map_err(|error| anyhow!(error))?;
@@ -57,7 +36,7 @@ pub fn run(global: &Global, args: &Mcp) -> Result<ExitCode> {
 }
 
 /// Workers only if no other process serves the store.
-async fn in_process(config: &Config, args: &Mcp) -> Result<ExitCode> {
+async fn in_process(config: &Config, args: &Options) -> Result<ExitCode> {
     let lock = ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?;
     let opened = compose::open_store(config).await?;
     let agents = compose::agents(config);

@@ -13,6 +13,7 @@ use super::{Context, print_json};
 use crate::client::control;
 use crate::config::Config;
 use crate::daemon::announce;
+use crate::private_files;
 use crate::process;
 
 #[derive(Args)]
@@ -92,6 +93,6 @@ pub fn show(config: &Config, link: &str) -> Result<()> {
     let page = format!(
         "<!doctype html><meta charset=utf-8><title>Matsu</title><meta http-equiv=refresh content=\"0;url={link}\">"
     );
-    announce::write_private(&file, &page)?;
+    private_files::write_private(&file, &page)?;
     process::show_in_browser(&file)
 }

@@ -32,6 +32,7 @@ use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
 use crate::doctor;
 use crate::logging;
+use crate::private_files;
 
 #[derive(Args)]
 pub struct Serve {
@@ -123,7 +124,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
     if matches!(ending, Ending::Signal(_) | Ending::Asked) {
-        let _ = announce::write_private(&config.paths.stopped(), "");
+        let _ = private_files::write_private(&config.paths.stopped(), "");
         let runs = app.runtime().running_jobs() - app.runtime().bound_jobs();
         if runs > 0 {
             eprintln!(
@@ -152,7 +153,7 @@ impl Scratch {
             return Ok(Self(None));
         }
         let folder = std::env::temp_dir().join(format!("matsu-ephemeral-{}", std::process::id()));
-        announce::make_private_folder(&folder)?;
+        private_files::make_private_folder(&folder)?;
         global.data_dir = Some(folder.clone());
         Ok(Self(Some(folder)))
     }
@@ -232,7 +233,7 @@ struct Listeners {
 impl Listeners {
     /// Token first, then the listeners, then the announcement: a client that reads it can connect.
     async fn open(config: &Config, app: &App) -> Result<Self> {
-        announce::close_data_dir(&config.paths.data_dir)?;
+        private_files::close_data_dir(&config.paths.data_dir)?;
         // Bound before the token is written: the token of a daemon that listens here must stay as it is.
         let unix = socket::bind_unix(&config.paths.socket())?;
         let token_aside = TokenAside::for_store(&config.paths, config.store_url());

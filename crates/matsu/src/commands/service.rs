@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Context, print_json};
 use crate::cli::Global;
-use crate::daemon::announce::make_folder;
+use crate::private_files::make_folder;
 use crate::process;
 use crate::service::unit::{self, Kind, Unit};
 use crate::service::{KIND, file};

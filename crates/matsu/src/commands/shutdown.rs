@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Context, print_json};
 use crate::client::Client;
-use crate::daemon::announce;
 use crate::daemon::lock::ServeLock;
+use crate::private_files;
 
 #[derive(Args)]
 pub struct Shutdown {
@@ -41,7 +41,7 @@ pub async fn end(cx: &Context, runs: bool) -> Result<Value> {
         return Ok(json!({ "daemon": false, "runs_ended": 0, "runs_left": 0, "runs_over": 0 }));
     }
     // Before anything ends: a supervisor that is left alone starts no daemon while this file is there.
-    announce::write_private(&paths.stopped(), "")?;
+    private_files::write_private(&paths.stopped(), "")?;
     let mut client = Client::connect(&cx.config).await?;
     let has_daemon = client.has_daemon();
     if !has_daemon && runs {
@@ -53,7 +53,7 @@ pub async fn end(cx: &Context, runs: bool) -> Result<Value> {
     said["daemon"] = json!(has_daemon);
     if has_daemon {
         ended(cx).await?;
-        announce::write_private(&paths.stopped(), "")?;
+        private_files::write_private(&paths.stopped(), "")?;
     }
     Ok(said)
 }

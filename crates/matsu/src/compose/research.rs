@@ -24,7 +24,7 @@ use matsu_core::research::ranking::weights::Weights;
 use matsu_runtime::research::{ResearchKit, ResearchSettings};
 
 use crate::config::Config;
-use crate::daemon::announce::make_private_folder;
+use crate::private_files::make_private_folder;
 
 pub fn kit(config: &Config) -> Result<ResearchKit> {
     let clock = Clock::system();

@@ -2,19 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where this user's programs and their files are.
-#[derive(Clone, Debug)]
-pub struct Homes {
-    pub home: PathBuf,
-    /// `$CLAUDE_CONFIG_DIR`, if set.
-    pub claude: Option<PathBuf>,
-    /// `$CODEX_HOME`, if set.
-    pub codex: Option<PathBuf>,
-    /// `$XDG_CONFIG_HOME` or what stands for it.
-    pub config: PathBuf,
-    /// The folders of `$PATH`.
-    pub path: Vec<PathBuf>,
-}
+use crate::config::Homes;
 
 /// One client.
 pub struct Client {
@@ -149,20 +137,6 @@ pub const CLIENTS: &[Client] = &[
         after: "start matsu in VS Code's list of MCP servers",
     },
 ];
-
-impl Homes {
-    fn claude_folder(&self) -> PathBuf {
-        self.claude.clone().unwrap_or_else(|| self.home.join(".claude"))
-    }
-
-    fn codex_folder(&self) -> PathBuf {
-        self.codex.clone().unwrap_or_else(|| self.home.join(".codex"))
-    }
-
-    pub fn has_command(&self, name: &str) -> bool {
-        self.path.iter().any(|folder| folder.join(name).is_file())
-    }
-}
 
 impl Hooks {
     /// As Claude Code has them, and the clients that followed it.

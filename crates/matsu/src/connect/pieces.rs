@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::clients::{Client, Homes, Hooks, Servers, Timeout};
+use super::clients::{Client, Hooks, Servers, Timeout};
 use super::json_text::{Inserted, JsonSpan, insert_element, insert_member, take_out};
+use crate::config::Homes;
 
 /// What a person asked for.
 pub struct Wish {

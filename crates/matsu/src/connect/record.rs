@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::pieces::{Edit, Piece};
-use crate::daemon::announce::{make_private_folder, write_private};
+use crate::private_files::{make_private_folder, write_private};
 
 #[derive(Serialize, Deserialize)]
 struct Record {

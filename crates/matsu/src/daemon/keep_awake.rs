@@ -7,15 +7,8 @@ use matsu_core::clock::Clock;
 use matsu_core::limits::TICK;
 use matsu_server::App;
 
+use crate::config::KeepAwake;
 use crate::process::{self, Inhibitor};
-
-/// `agents.keep_awake`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepAwake {
-    Off,
-    OnPower,
-    Always,
-}
 
 /// Runs until it is dropped.
 pub async fn run(app: App, wish: KeepAwake) {

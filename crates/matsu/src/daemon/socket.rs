@@ -7,10 +7,9 @@ use std::path::Path;
 
 use crate::config::Config;
 use crate::config::keys::LOOPBACK_NAMES;
+use crate::private_files::make_private_folder;
 use anyhow::{Context, Result, bail};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
-
-use super::announce::make_private_folder;
 
 /// How many ports after the wished one are tried.
 const PORTS_TRIED: u16 = 20;

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::plain_text::{PlainText, plain};
 use super::{next_step, question};
-use crate::client::{Client, segment};
-use crate::commands::field;
+use crate::client::{Client, field, segment};
 
 /// The whole report of a task, as `get_task_status` has it. Reading it marks the result as read.
 pub async fn report(client: &Client, task: &str) -> Result<Value> {

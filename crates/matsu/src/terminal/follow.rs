@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::ending::Shown;
 use super::plain_text::PlainText;
 use super::question::{self, Question};
-use crate::client::{Client, DaemonGone, segment};
-use crate::commands::{Context, field};
+use crate::client::{Client, DaemonGone, field, segment};
+use crate::context::Context;
 
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;

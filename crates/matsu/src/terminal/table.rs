@@ -5,7 +5,7 @@ use matsu_core::clock::Timestamp;
 use serde_json::Value;
 
 use super::plain_text::plain_line;
-use crate::commands::field;
+use crate::client::field;
 
 /// Columns that a title keeps, however narrow the terminal is.
 const TITLE_MIN: usize = 12;

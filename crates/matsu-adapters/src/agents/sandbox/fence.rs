@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::step::{self, StepOrder};
+use super::step::{self, Received, StepOrder};
 use super::view::{Network, SYSTEM};
 use super::{Sandbox, privileges, syscalls};
 use crate::agents::process;
@@ -44,7 +44,7 @@ pub struct Fence {
 pub fn run() -> ExitCode {
     let confined = step::socket().and_then(|socket| StepOrder::receive(&socket));
     let error = match confined {
-        Ok((order, stdin)) => become_program(&order, stdin),
+        Ok(Received { order, stdin, .. }) => become_program(&order, stdin),
         Err(error) => error.to_string(),
     };
     step::report_failure(&error);

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
-use super::step::{self, StepOrder, StepReport};
+use super::step::{self, Received, StepOrder, StepReport};
 use super::{Sandbox, fence, mounts, privileges, syscalls};
 use crate::agents::process;
 
@@ -27,7 +27,8 @@ pub fn run() -> ExitCode {
 fn init() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let socket = step::socket()?;
-    let (order, stdin) = StepOrder::receive(&socket)?;
+    // The lock is held until this process ends: while it is taken, processes of the run may be left.
+    let Received { order, stdin, lock: _lock } = StepOrder::receive(&socket)?;
     let Sandbox::Sealed(view) = &order.sandbox else { return Err(io::Error::other("the order has no view")) };
     mounts::build(view)?;
     privileges::give_up()?;

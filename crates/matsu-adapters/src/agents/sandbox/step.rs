@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -38,6 +38,16 @@ pub struct StepOrder {
     pub directory: PathBuf,
 }
 
+/// An order with its file descriptors.
+#[derive(Debug)]
+pub struct Received {
+    pub order: StepOrder,
+    /// What the program is to read from.
+    pub stdin: OwnedFd,
+    /// The lock of the run. It is free when every process that holds it has ended.
+    pub lock: Option<OwnedFd>,
+}
+
 /// What a step reports: one JSON line each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepReport {
@@ -65,14 +75,15 @@ impl StepOrder {
         }
     }
 
-    /// Sends the order to a step, with what the program is to read from.
+    /// Sends the order to a step, with what the program is to read from, and with the lock of the run, if the step
+    /// shall hold it too.
     ///
     /// # Errors
     /// It is gone.
-    pub fn send(&self, mut socket: &UnixStream, stdin: &OwnedFd) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    pub fn send(&self, mut socket: &UnixStream, stdin: &OwnedFd, lock: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let fds = [stdin.as_fd()];
+        let fds: Vec<BorrowedFd<'_>> = [stdin.as_fd()].into_iter().chain(lock).collect();
         if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
             return Err(io::Error::other("the message buffer cannot hold a file descriptor"));
         }
@@ -82,25 +93,28 @@ impl StepOrder {
         socket.write_all(&line)
     }
 
-    /// The order of this step, and what the program is to read from.
+    /// The order of this step, and what came with it.
     ///
     /// # Errors
     /// The supervisor is gone, or is another version.
-    pub fn receive(socket: &UnixStream) -> io::Result<(Self, OwnedFd)> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    pub fn receive(socket: &UnixStream) -> io::Result<Received> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut byte = [0_u8; 1];
         recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        let mut stdin = None;
+        let mut fds = Vec::new();
         for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = message {
-                stdin = fds.last();
+            if let RecvAncillaryMessage::ScmRights(sent) = message {
+                fds.extend(sent);
             }
         }
+        let mut fds = fds.into_iter();
+        let (stdin, lock) = (fds.next(), fds.next());
         let stdin = stdin.ok_or_else(|| io::Error::other("the supervisor sent no input for the program"))?;
         let mut line = String::new();
         BufReader::new(socket).read_line(&mut line)?;
-        Ok((serde_json::from_str(&line).map_err(io::Error::other)?, stdin))
+        let order = serde_json::from_str(&line).map_err(io::Error::other)?;
+        Ok(Received { order, stdin, lock })
     }
 }
 

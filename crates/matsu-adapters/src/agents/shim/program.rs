@@ -1,6 +1,7 @@
 //! The program of a run as its shim sees it: a child, or sealed behind two processes of the set-up.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -29,11 +30,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts the program of an order, confined as it says.
+    /// Starts the program of an order, confined as it says. The first process of a sealed run holds the lock too.
     ///
     /// # Errors
     /// Nothing runs.
-    pub async fn start(order: &Order) -> io::Result<Self> {
+    pub async fn start(order: &Order, lock: Option<BorrowedFd<'_>>) -> io::Result<Self> {
         let (stdin, input) = process::input(&order.stdin)?;
         let input = input.map(Sender::from_owned_fd).transpose()?;
         let step = match &order.sandbox {
@@ -44,7 +45,9 @@ impl Program {
             Sandbox::Fenced(_) => Step::Fence,
         };
         let (child, socket) = process::start_step(step)?;
-        StepOrder::of(order).send(&socket, &stdin)?;
+        // A fenced step becomes the program, which gets nothing but its input.
+        let lock = lock.filter(|_| matches!(step, Step::Seal(_)));
+        StepOrder::of(order).send(&socket, &stdin, lock)?;
         drop(stdin);
         socket.set_nonblocking(true)?;
         let mut reports = BufReader::new(UnixStream::from_std(socket)?).lines();

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::Context;
-use crate::connect::Homes;
+use crate::config::Homes;
 use crate::connect::pieces::{Edit, Piece, read};
 
 /// The name of the record in the data directory.

@@ -248,6 +248,33 @@ fn a_run_ends_when_its_folder_is_removed() {
     );
 }
 
+/// So that a free lock means that no process of the run is left.
+#[test]
+fn the_first_process_of_a_sealed_run_holds_the_lock_with_its_supervisor() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let (nap, nap2) = (unique_sleep(), unique_sleep());
+    let task = start(&mut client, &format!("(setsid sleep {nap2} &); echo line 1; sleep {nap}"));
+    said_something(&mut client, &task);
+    let folder = std::fs::read_dir(bench.home.data_dir().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let lock = folder.join("outside/lock");
+    let holds = |process: &Path| {
+        let files = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        files.map(|file| file.path()).any(|file| std::fs::read_link(file).is_ok_and(|target| target == lock))
+    };
+    let processes_at = || std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    // Only root may look into the first process: it cannot be traced.
+    if rustix::process::geteuid().is_root() {
+        let holders = processes_at().filter(|process| holds(process)).count();
+        assert_eq!(holders, 2, "supervisor and first process");
+    }
+    supervisor_pids(&bench).into_iter().for_each(kill);
+    let is_free = || std::fs::File::open(&lock).is_ok_and(|file| file.try_lock_shared().is_ok());
+    until("the lock is free", SOON, || (!lock.exists() || is_free()).then_some(()));
+    assert_eq!((processes(&nap), processes(&nap2)), (0, 0));
+    assert_eq!(end_of(&mut client, &task)["error_code"], "SUPERVISOR_LOST");
+}
+
 #[test]
 fn a_run_is_cancelled_after_its_daemon_was_killed() {
     let bench = Bench::new();

@@ -1,0 +1,8 @@
+//! What every command is given.
+
+use crate::config::Config;
+
+pub struct Context {
+    pub config: Config,
+    pub json: bool,
+}
