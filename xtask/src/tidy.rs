@@ -10,6 +10,7 @@ mod folder_list;
 mod forbidden;
 mod lib_exports;
 mod links;
+mod module_cycles;
 mod names;
 mod opening;
 mod size;
@@ -49,6 +50,7 @@ checks! {
     forbidden,
     lib_exports,
     links,
+    module_cycles,
     names,
     opening,
     size,

@@ -5,6 +5,8 @@
 //! mended. Never part of the product.
 
 mod connect;
+#[path = "../../matsu/src/homes.rs"]
+mod homes;
 pub mod input;
 pub mod targets;
 

@@ -18,9 +18,10 @@ use crate::auth::login::LoginCodes;
 use crate::auth::open_calls::OpenCalls;
 use crate::auth::origin::Addresses;
 use crate::auth::refusals::Refusals;
-use crate::http::{Hooks, Streams};
-use crate::listeners::unauthenticated::Bounds;
-use crate::mcp::holds::Holds;
+use crate::limits::bounds::Bounds;
+use crate::limits::holds::Holds;
+use crate::limits::hooks::Hooks;
+use crate::limits::streams::Streams;
 
 /// Renders the metrics of this process in Prometheus' text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;

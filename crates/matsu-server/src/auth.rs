@@ -1,13 +1,10 @@
 //! Authentication of requests: tokens, Host and Origin.
 
 pub mod caller;
-pub mod guard;
 pub mod login;
 pub mod open_calls;
 pub mod origin;
-pub mod page_session;
 pub mod refusals;
-pub mod socket_guard;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

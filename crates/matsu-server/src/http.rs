@@ -38,16 +38,13 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::BODY_BYTES_MAX;
 
 use crate::app::{App, TestJobs};
-use crate::auth::{guard, socket_guard};
-use crate::listeners::unauthenticated;
+use crate::connections::unauthenticated;
+use crate::guards;
 use crate::mcp;
 use crate::page;
 use crate::peer::{self, Peer};
 use crate::problem::{Problem, dress};
 use crate::resource::Resource;
-
-pub use events::Streams;
-pub use hooks::{Hooks, is_hook};
 
 /// How requests reach a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +101,9 @@ pub fn router(app: &App, transport: Transport) -> Router {
     match transport {
         // MCP has errors of its own, which no other layer may dress.
         Transport::Tcp => guarded(app, all.merge(mcp::http::routes(app))),
-        Transport::Socket => all.layer(from_fn_with_state(app.clone(), socket_guard::socket)).with_state(app.clone()),
+        Transport::Socket => all.layer(from_fn_with_state(app.clone(), guards::socket::socket)).with_state(app.clone()),
         Transport::Here => {
-            let all = all.layer(from_fn(socket_guard::own_process)).layer(from_fn(peer::note));
+            let all = all.layer(from_fn(guards::socket::own_process)).layer(from_fn(peer::note));
             all.layer(Extension(Peer::default())).with_state(app.clone())
         }
     }
@@ -119,5 +116,5 @@ async fn nowhere() -> Problem {
 /// Routes behind the guard of the TCP listener.
 pub fn guarded(app: &App, routes: Router<App>) -> Router {
     let classified = routes.layer(from_fn(unauthenticated::tell_apart));
-    classified.layer(from_fn_with_state(app.clone(), guard::tcp)).with_state(app.clone())
+    classified.layer(from_fn_with_state(app.clone(), guards::requests::tcp)).with_state(app.clone())
 }

@@ -2,7 +2,10 @@
 
 pub mod app;
 pub mod auth;
+mod connections;
+mod guards;
 mod http;
+pub mod limits;
 pub mod listeners;
 pub mod mcp;
 mod openapi;

@@ -1,9 +1,5 @@
 //! The listeners: accepting connections on TCP and on the Unix socket, until the shutdown.
 
-pub mod arrival;
-pub mod disconnects;
-pub mod unauthenticated;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,11 +19,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Presence};
-use crate::auth::open_calls;
+use crate::connections::arrival::{Arrival, TimedBody};
+use crate::connections::disconnects::{Carried, Noticing};
+use crate::connections::unauthenticated::{Connections, Unauthenticated};
+use crate::guards::revocation;
 use crate::http::{Transport, router};
-use crate::listeners::arrival::{Arrival, TimedBody};
-use crate::listeners::disconnects::{Carried, Noticing};
-use crate::listeners::unauthenticated::{Connections, Unauthenticated};
 use crate::mcp;
 use crate::peer::{self, Arrived, Peer};
 
@@ -56,7 +52,7 @@ pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Route
 /// Serves the Unix socket until the app's shutdown: HTTP for commands, MCP for relays.
 pub async fn serve_socket(app: App, listener: UnixListener) {
     let router = router(&app, Transport::Socket);
-    let watching = open_calls::watch(app.clone());
+    let watching = revocation::watch(app.clone());
     // Only processes of this user can connect, and they are counted as what they start.
     let meet = async |_| Some(());
     let serving = serve(app, listener, meet, move |app, stream, ()| tell_apart(app, router.clone(), stream));

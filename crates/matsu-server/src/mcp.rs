@@ -2,7 +2,6 @@
 
 pub mod bounded_lines;
 mod handler;
-pub mod holds;
 pub mod http;
 mod http_sessions;
 mod instructions;

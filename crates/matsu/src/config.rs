@@ -1,7 +1,6 @@
 //! Settings: default, file, environment, flag, each over the one before. Every key is in one table.
 #![expect(clippy::disallowed_methods, reason = "the one file that reads the environment")]
 
-pub mod homes;
 pub mod keys;
 pub mod layers;
 pub mod notify;
@@ -24,13 +23,13 @@ use matsu_core::slot::SlotLimits;
 use matsu_runtime::SessionOptions;
 use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
 use matsu_server::auth::origin::{Addresses, PublicUrl};
-use matsu_server::listeners::unauthenticated::Bounds;
+use matsu_server::limits::bounds::Bounds;
 use matsu_store::Synchronous;
 
 use crate::cli::Global;
+use crate::homes::Homes;
 use crate::paths::Paths;
 
-pub use homes::Homes;
 pub use layers::Layers;
 
 /// What an MCP server is given of our environment; everything else stays here.

@@ -10,6 +10,7 @@ mod context;
 mod daemon;
 mod doctor;
 mod event_loop;
+mod homes;
 mod logging;
 mod paths;
 mod private_files;

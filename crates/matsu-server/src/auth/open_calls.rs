@@ -5,16 +5,10 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-
-use crate::app::App;
-
-/// How often the store is asked whether what is open may stay so.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +17,9 @@ pub enum Kind {
     Session,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct OpenCalls {
-    open: Mutex<HashMap<String, Open>>,
+    open: Arc<Mutex<HashMap<String, Open>>>,
 }
 
 struct Open {
@@ -36,19 +30,25 @@ struct Open {
 
 /// One call that is open; on the list until it is dropped.
 pub struct OpenCall {
-    app: App,
+    calls: OpenCalls,
     hash: String,
     over: CancellationToken,
 }
 
 impl OpenCalls {
     /// A call begins that presented the secret with this hash.
-    pub fn enter(app: &App, hash: &str, kind: Kind) -> OpenCall {
-        let mut open = app.open_calls().lock();
+    pub fn enter(&self, hash: &str, kind: Kind) -> OpenCall {
+        let mut open = self.lock();
         let entry =
             open.entry(hash.to_owned()).or_insert_with(|| Open { kind, calls: 0, over: CancellationToken::new() });
         entry.calls += 1;
-        OpenCall { app: app.clone(), hash: hash.to_owned(), over: entry.over.clone() }
+        OpenCall { calls: self.clone(), hash: hash.to_owned(), over: entry.over.clone() }
+    }
+
+    /// The hashes of all secrets under which something is open.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<(String, Kind)> {
+        self.lock().iter().map(|(hash, open)| (hash.clone(), open.kind)).collect()
     }
 
     /// Ends everything that is open under this secret.
@@ -74,7 +74,7 @@ impl OpenCall {
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        let mut open = self.app.open_calls().lock();
+        let mut open = self.calls.lock();
         // After an end there may be a new entry under the same hash; it is not this call's.
         if self.over.is_cancelled() {
             return;
@@ -83,26 +83,6 @@ impl Drop for OpenCall {
             entry.calls -= 1;
             if entry.calls == 0 {
                 open.remove(&self.hash);
-            }
-        }
-    }
-}
-
-/// Asks the store again and again, until the app ends.
-pub async fn watch(app: App) {
-    let clock = *app.runtime().clock();
-    while clock.within(LOOK_EVERY, app.shutdown().cancelled()).await.is_none() {
-        let open: Vec<(String, Kind)> =
-            app.open_calls().lock().iter().map(|(hash, open)| (hash.clone(), open.kind)).collect();
-        for (hash, kind) in open {
-            let is_live = match kind {
-                Kind::Token => app.tokens().is_live(&hash).await,
-                Kind::Session => app.runtime().is_session_live(&hash).await,
-            };
-            // A store that does not answer now is asked again.
-            if let Ok(false) = is_live {
-                tracing::info!("a token was revoked, has expired, or its session has ended; what it had open ends");
-                app.open_calls().end(&hash);
             }
         }
     }

@@ -6,8 +6,7 @@ mod cursor;
 mod rows;
 mod stream;
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -15,10 +14,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use matsu_core::access::Viewer;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::ErrorId;
-use matsu_core::limits::{STREAM_TOPICS_MAX, STREAMS_MAX};
+use matsu_core::limits::STREAM_TOPICS_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +75,7 @@ async fn open(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let cursor = last.or(query.cursor).map(|text| Cursor::parse(&text)).transpose()?;
     let topics = query.topics.split(',').filter(|topic| !topic.is_empty()).map(str::to_owned);
-    let following = Streams::open(&app, caller.viewer(), checked(topics.collect())?)?;
+    let following = app.streams().open(app.runtime().clock().now(), caller.viewer(), checked(topics.collect())?)?;
     let stream = Stream::begin(app, caller, following, cursor).await?;
     let events = unfold(stream, |stream| stream.next());
     let unbuffered = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
@@ -92,12 +89,9 @@ async fn set_topics(
     Json(body): Json<TopicsBody>,
 ) -> Result<StatusCode, Problem> {
     let topics = checked(body.topics.into_iter().collect())?;
-    let stream =
-        app.streams().lock().get(&stream_id).filter(|stream| stream.viewer.principal == caller.principal).cloned();
-    let Some(stream) = stream else {
+    if !app.streams().follow(&stream_id, &caller.principal, topics) {
         return Err(Problem::new(ErrorCode::ResourceNotFound, "this stream has ended; open another"));
-    };
-    *stream.topics.lock().unwrap_or_else(PoisonError::into_inner) = topics;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -108,56 +102,5 @@ fn checked(topics: BTreeSet<String>) -> Result<BTreeSet<String>, Problem> {
     match topics.iter().find(|topic| *topic != "queue" && !topic.starts_with("task/")) {
         Some(odd) => Err(Problem::invalid(format!("topics are queue and task/<id>, got {odd:?}"))),
         None => Ok(topics),
-    }
-}
-
-/// The open streams of this process.
-#[derive(Default)]
-pub struct Streams {
-    open: Mutex<HashMap<String, Arc<Following>>>,
-}
-
-/// What one stream follows.
-struct Following {
-    viewer: Viewer,
-    topics: Mutex<BTreeSet<String>>,
-}
-
-/// Takes the stream off the list when it ends, however it ends.
-struct OpenStream {
-    app: App,
-    id: String,
-    following: Arc<Following>,
-}
-
-impl Streams {
-    fn open(app: &App, viewer: Viewer, topics: BTreeSet<String>) -> Result<OpenStream, Problem> {
-        let mut open = app.streams().lock();
-        if open.len() >= STREAMS_MAX {
-            return Err(Problem::new(ErrorCode::LimitExceeded, format!("at most {STREAMS_MAX} streams can be open")));
-        }
-        // As hard to guess as any other id.
-        let id = ErrorId::mint(app.runtime().clock().now()).as_str().replacen("err_", "stream_", 1);
-        let following = Arc::new(Following { viewer, topics: Mutex::new(topics) });
-        open.insert(id.clone(), Arc::clone(&following));
-        Ok(OpenStream { app: app.clone(), id, following })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Following>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl OpenStream {
-    /// Whether the jobs of this task are wanted.
-    fn follows_jobs_of(&self, task: &str) -> bool {
-        let topics = self.following.topics.lock().unwrap_or_else(PoisonError::into_inner);
-        topics.contains("queue") || topics.contains(&format!("task/{task}"))
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.app.streams().lock().remove(&self.id);
     }
 }

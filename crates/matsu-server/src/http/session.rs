@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
-use crate::auth::{Caller, Credential, page_session};
+use crate::auth::{Caller, Credential};
+use crate::guards::page_session;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
 

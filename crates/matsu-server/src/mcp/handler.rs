@@ -27,14 +27,14 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::holds;
 use super::instructions::INSTRUCTIONS;
 use super::listing::{described, not_offered, result};
 use super::native::NativeTaskCalls;
 use crate::app::App;
 use crate::auth::open_calls::OpenCall;
 use crate::auth::{Caller, PresentedSession};
-use crate::listeners::disconnects::Carried;
+use crate::connections::disconnects::Carried;
+use crate::limits::holds;
 
 /// A call that takes longer sends progress, if its caller asked for it; and again this often.
 const FIRST_PROGRESS: Duration = Duration::from_secs(1);

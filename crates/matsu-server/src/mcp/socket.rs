@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::lines::Lines;
 use super::{Connection, McpHandler};
 use crate::app::App;
-use crate::auth::guard::{Presented, identify};
-use crate::auth::open_calls::{Kind, OpenCall, OpenCalls};
+use crate::auth::open_calls::{Kind, OpenCall};
 use crate::auth::{Caller, hash};
+use crate::guards::requests::{Presented, identify};
 use crate::peer::Peer;
 
 /// What a relay sends first. Not to be printed: it may carry a secret.
@@ -98,7 +98,7 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
             if let Some(grants) = &session.grants {
                 offer = Offer::granted(grants);
             }
-            call = Some(OpenCalls::enter(app, &hash(&token), Kind::Session));
+            call = Some(app.open_calls().enter(&hash(&token), Kind::Session));
             session_token = Some(Arc::from(token));
         }
         (None, Some(token)) => {

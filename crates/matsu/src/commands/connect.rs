@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::{Context, print_json};
 use crate::cli::Global;
-use crate::config::Homes;
 use crate::connect::pieces::{self, Edit};
 use crate::connect::{CLIENTS, Client, Undone, Wish, record};
+use crate::homes::Homes;
 use crate::service;
 
 #[derive(Args)]

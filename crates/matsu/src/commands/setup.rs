@@ -13,9 +13,9 @@ use serde_json::json;
 use super::ask::Ask;
 use super::{Context, connect, print_json, service};
 use crate::cli::Global;
-use crate::config::Homes;
 use crate::connect::pieces::Edit;
 use crate::connect::{CLIENTS, Client, record};
+use crate::homes::Homes;
 
 #[derive(Args, Default)]
 pub struct Setup {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::Homes;
+use crate::homes::Homes;
 
 /// One client.
 pub struct Client {

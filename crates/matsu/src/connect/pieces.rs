@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::clients::{Client, Hooks, Servers, Timeout};
 use super::json_text::{Inserted, JsonSpan, insert_element, insert_member, take_out};
-use crate::config::Homes;
+use crate::homes::Homes;
 
 /// What a person asked for.
 pub struct Wish {

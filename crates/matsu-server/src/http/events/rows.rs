@@ -13,8 +13,9 @@ use matsu_core::task::Task;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{EventBody, OpenStream};
+use super::EventBody;
 use crate::app::App;
+use crate::limits::streams::OpenStream;
 use crate::wire::{JobBody, TaskBody};
 
 /// A change that was written in the same millisecond as a job must not hide it.
@@ -39,7 +40,7 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
         entry.since = entry.since.min(change.at);
         (entry.at, entry.kind, entry.revision) = (change.at, change.kind, change.revision);
     }
-    let viewer = &stream.following.viewer;
+    let viewer = stream.viewer();
     let owner = &viewer.principal;
     let mut events = Vec::new();
     let ids: Vec<TaskId> =

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::cursor::Cursor;
-use super::{OpenStream, rows};
+use super::rows;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::http::summary::{SummaryBody, summary};
+use crate::limits::streams::OpenStream;
 use crate::page;
 use crate::problem::Problem;
 

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::Context;
-use crate::config::Homes;
 use crate::connect::pieces::{Edit, Piece, read};
+use crate::homes::Homes;
 
 /// The name of the record in the data directory.
 pub const RECORD: &str = "settings";

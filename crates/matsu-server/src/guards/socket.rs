@@ -9,9 +9,9 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ChatId;
 use matsu_runtime::agents::RunHandle;
 
-use super::Caller;
-use super::guard::{Presented, bearer, until_over};
+use super::requests::{Presented, bearer, until_over};
 use crate::app::App;
+use crate::auth::Caller;
 use crate::peer::{Ancestry, Peer};
 use crate::problem::Problem;
 

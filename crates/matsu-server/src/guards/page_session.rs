@@ -13,9 +13,9 @@ use matsu_core::limits::{PAGE_SESSION_IDLE, PAGE_SESSION_MAX};
 use matsu_core::token::Token;
 use matsu_runtime::InstanceId;
 
-use super::origin::Addresses;
-use super::{Caller, Credential, Found, TokenWish, hash, mint_secret};
 use crate::app::App;
+use crate::auth::origin::Addresses;
+use crate::auth::{Caller, Credential, Found, TokenWish, hash, mint_secret};
 use crate::problem::Problem;
 
 /// Carries the key.

@@ -10,10 +10,11 @@ use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::InstanceId;
 
-use super::open_calls::{Kind, OpenCall, OpenCalls, UntilOver};
-use super::{Caller, Credential, Found, PresentedSession, hash, page_session};
+use super::page_session;
 use crate::app::App;
-use crate::http::is_hook;
+use crate::auth::open_calls::{Kind, OpenCall, UntilOver};
+use crate::auth::{Caller, Credential, Found, PresentedSession, hash};
+use crate::limits::hooks::is_hook;
 use crate::page;
 use crate::problem::Problem;
 
@@ -96,8 +97,8 @@ impl Presented {
     /// On the list of what is open until the value is dropped.
     pub fn open(&self, app: &App) -> OpenCall {
         match self {
-            Self::Token(credential) => OpenCalls::enter(app, &credential.hash, Kind::Token),
-            Self::Session(session) => OpenCalls::enter(app, &hash(&session.token), Kind::Session),
+            Self::Token(credential) => app.open_calls().enter(&credential.hash, Kind::Token),
+            Self::Session(session) => app.open_calls().enter(&hash(&session.token), Kind::Session),
         }
     }
 }

@@ -16,40 +16,15 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::limits::{
-    CONNECTIONS_MAX, REQUEST_MAX, UNAUTHENTICATED_BODY_BYTES_MAX, UNAUTHENTICATED_MAX, UNAUTHENTICATED_PER_ADDRESS_MAX,
-};
+use matsu_core::limits::UNAUTHENTICATED_BODY_BYTES_MAX;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
-use crate::http::is_hook;
+use crate::limits::bounds::Bounds;
+use crate::limits::hooks::is_hook;
 use crate::problem::Problem;
-
-/// How much and how long. Each is a setting.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// A whole request arrives within this time; a connection without one is closed after it.
-    pub request: Duration,
-    /// Connections without a key, from all addresses.
-    pub unauthenticated: usize,
-    /// Connections without a key from one address that is not this machine's.
-    pub unauthenticated_per_address: usize,
-    /// Connections in all.
-    pub connections: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            request: REQUEST_MAX,
-            unauthenticated: UNAUTHENTICATED_MAX,
-            unauthenticated_per_address: UNAUTHENTICATED_PER_ADDRESS_MAX,
-            connections: CONNECTIONS_MAX,
-        }
-    }
-}
 
 /// A connection that is this old and has shown no key can be closed in favour of another.
 const TIME_TO_SHOW_A_KEY: Duration = Duration::from_secs(1);

@@ -1,0 +1,5 @@
+//! One connection: its request arrives in time, its caller shows a token or is bounded, and may disconnect.
+
+pub mod arrival;
+pub mod disconnects;
+pub mod unauthenticated;
