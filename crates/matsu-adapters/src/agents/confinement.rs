@@ -169,7 +169,9 @@ impl Confiner {
             Confinement::Sealed => gaps.push("abstract sockets of other programs"),
             Confinement::Fenced => {
                 gaps.push("files below /etc that only the user who runs Matsu can read");
-                gaps.push("modes and times of the user's files (chmod, touch)");
+                gaps.push("modes, times, attributes and access lists of the user's files (chmod, touch, setfattr)");
+                gaps.push("names and sizes of the user's files, and when they are used (stat, inotify)");
+                gaps.push("the processor affinity of other processes of the same user");
                 gaps.push("the settings of the agent's own program");
                 gaps.push("sockets of other programs in the file system");
                 gaps.push("the list of processes");

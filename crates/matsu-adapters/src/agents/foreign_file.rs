@@ -13,6 +13,14 @@ use rustix::fs::OFlags;
 /// # Errors
 /// It is not a regular file, has more bytes, is no text, or cannot be read.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read_bytes(path, bytes_max)?).map_err(|_| io::Error::other("it is not text in UTF-8"))
+}
+
+/// As [`read_text`], whatever the bytes are.
+///
+/// # Errors
+/// It is not a regular file, has more bytes, or cannot be read.
+pub fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or(0);
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {
         match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
@@ -23,17 +31,17 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     read_open(file, bytes_max)
 }
 
-fn read_open(file: File, bytes_max: u64) -> io::Result<String> {
+fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // What it says of its length is not believed.
-    file.take(bytes_max + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > bytes_max {
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
         return Err(io::Error::other(format!("it has more than {bytes_max} bytes")));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 #[cfg(test)]

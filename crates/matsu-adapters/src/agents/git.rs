@@ -15,6 +15,7 @@ use super::confined::{Cell, View, Work, confined};
 use super::process::{self, Answered, Ask, Input};
 use super::runs_folder::{make_private, write_private};
 use super::shim::order::Stdin;
+use crate::agents::removal::remove_folder;
 
 /// The lowest version that has all that is used here: `--attr-source` came with it.
 pub const GIT_MIN: (u32, u32) = (2, 41);
@@ -402,29 +403,6 @@ pub fn copy_index(git_dir: &Path, to: &Path) -> Result<(), String> {
     match copied {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         copied => copied.map_err(|error| format!("the index cannot be read: {error}")),
-    }
-}
-
-/// Removes a folder that a run could write in, whatever rights it has taken from itself.
-pub fn remove_folder(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(_) => {
-            open_up(path);
-            fs::remove_dir_all(path)
-        }
-    }
-}
-
-/// No process of the run is left, so nothing moves under this.
-fn open_up(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
     }
 }
 

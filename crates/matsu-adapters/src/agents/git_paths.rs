@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::foreign_file;
 use super::sandbox::reach::Machine;
+use super::{foreign_file, gitlinks};
 
 /// Entries that are looked at below a directory, nearest first. A tree with more may hold repositories of its own
 /// deeper down that are not found; its own `.git` always is.
@@ -34,8 +34,11 @@ pub fn top_of(directory: &Path) -> Option<&Path> {
 /// and where a `.git` that is a file points, with the folder that linked worktrees share. An earlier run may have
 /// written any of these, so nothing outside of `directory` is given that is not its own repository.
 ///
+/// The folder of a submodule that was not fetched is read-only too: git would obey a `.git` that is made there.
+///
 /// # Errors
-/// A `.git` in the directory is a link: it could be replaced, whatever is done with its target.
+/// A `.git` in the directory is a link, which could be replaced, whatever is done with its target; or a submodule has no
+/// folder, so that a run could make one.
 pub fn protected_git_paths(directory: &Path, machine: &Machine) -> Result<Vec<PathBuf>, String> {
     let mut found = BTreeSet::new();
     for folder in directory.ancestors().skip(1) {
@@ -51,7 +54,30 @@ pub fn protected_git_paths(directory: &Path, machine: &Machine) -> Result<Vec<Pa
         }
         add(&git, directory, machine, &mut found);
     }
+    for submodule in unfetched(directory, &found)? {
+        if !submodule.is_dir() {
+            return Err(format!(
+                "the submodule {} has no folder; fetch it (git submodule update --init), or use isolation worktree",
+                submodule.display()
+            ));
+        }
+        found.insert(submodule);
+    }
     Ok(found.into_iter().collect())
+}
+
+/// The folders of submodules below the directory that have no `.git`. `gits` are the repositories that were found.
+fn unfetched(directory: &Path, gits: &BTreeSet<PathBuf>) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    for git in gits.iter().filter(|git| git.file_name().is_some_and(|name| name == ".git")) {
+        let Some(top) = git.parent() else { continue };
+        let git_dir = if git.is_file() { pointed_to(git) } else { Some(git.clone()) };
+        let Some(git_dir) = git_dir else { continue };
+        let submodules = gitlinks::submodules(&git_dir)?.into_iter().map(|path| top.join(path));
+        let ours = submodules.filter(|path| path.starts_with(directory));
+        found.extend(ours.filter(|path| path.join(".git").symlink_metadata().is_err()));
+    }
+    Ok(found)
 }
 
 /// Whether a directory has a `.git`, in itself or in a folder of it.

@@ -35,6 +35,7 @@ use super::runs_folder::{RunFolder, RunRecord, RunsFolder, make_private};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::Restart;
 use super::{adoption, environment, git, orphans, probe, process, project_file};
+use crate::agents::removal::remove_folder;
 
 pub use checking::check_definition;
 pub use starting::Way;
@@ -205,8 +206,8 @@ impl CliHost {
     }
 
     fn state_of(&self, folder: &RunFolder, record: &RunRecord) -> TraceState {
-        // In this order: a supervisor writes its record before it lets go of the lock.
-        if folder.is_held() {
+        // In this order: a supervisor writes its record before it releases the lock. None outlives its machine.
+        if folder.is_held() && record.boot_id == self.boot_id() {
             TraceState::Alive
         } else if ExitRecord::read(folder).is_some() {
             TraceState::Ended
@@ -383,7 +384,7 @@ impl AgentHost for CliHost {
     async fn merge(&self, order: MergeOrder<'_>) -> Result<MergeStep, String> {
         let cell = self.cell(order.task_id.as_str())?;
         let merged = Git::find(&self.options.environment)?.combine(&cell, &order).await;
-        let _ = git::remove_folder(&cell.scratch);
+        let _ = remove_folder(&cell.scratch);
         merged
     }
 

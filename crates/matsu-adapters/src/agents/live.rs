@@ -244,6 +244,7 @@ impl CliRun {
                 Said::Line(line) => text.push(line),
                 Said::Session(id) if is_session_id(&id) => {
                     self.named = Some(id.clone());
+                    self.send(&Word::Session { id: id.clone() });
                     self.events.push_back((RunEvent::Session(id), before));
                 }
                 // It becomes an argument of the next run; a stream can say anything.

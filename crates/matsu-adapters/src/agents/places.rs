@@ -62,7 +62,7 @@ pub fn resolve(
         return Err(refused(shown, &message));
     }
     if !directory.is_dir() {
-        return Err(refused(shown, &format!("working_directory {shown} is not a directory")));
+        return Err(outside());
     }
     Ok(WorkingDirectory { directory: Some(directory), shown: shown.to_owned(), note: None })
 }

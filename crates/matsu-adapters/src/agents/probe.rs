@@ -15,9 +15,10 @@ use matsu_core::ports::agent::{Probe, ProbeDepth};
 use super::confined::{Cell, View, Work, confined};
 use super::confinement::Confiner;
 use super::definition::Definition;
-use super::git::{SCRATCH, remove_folder};
+use super::git::SCRATCH;
 use super::runs_folder::make_private;
 use super::shim::order::Stdin;
+use crate::agents::removal::remove_folder;
 
 const BYTES_MAX: u64 = 64 * 1024;
 const VERSION_CHARS_MAX: usize = 100;

@@ -21,8 +21,8 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use tokio::net::UnixListener;
 
-use super::git::remove_folder;
 use super::place::Place;
+use crate::agents::removal::remove_folder;
 
 /// A folder without a record that is younger than this may belong to a run that is just starting.
 const LEFT_FOR: Duration = Duration::from_secs(600);

@@ -192,6 +192,9 @@ impl<'a> Supervisor<'a> {
             ControlEvent::Word(Word::CloseInput) => self.input = None,
             ControlEvent::Word(Word::End) => self.end(None),
             ControlEvent::Word(Word::Read { position }) => self.output.was_read(position),
+            ControlEvent::Word(Word::Session { id }) => {
+                self.order.order.keep.iter_mut().for_each(|keep| keep.announced = Some(id.clone()));
+            }
             ControlEvent::Word(Word::Park { is_parked }) => self.is_parked = is_parked,
             ControlEvent::Connected => self.control.grew(self.output.ends()),
             ControlEvent::Disconnected if self.order.ends_with_daemon => self.end(None),

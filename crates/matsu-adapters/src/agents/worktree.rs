@@ -25,10 +25,11 @@ use matsu_core::run::{Changes, LeftWork};
 use serde::{Deserialize, Serialize};
 
 use super::confined::{Cell, View};
-use super::git::{Call, Format, Git, Whose, printed, remove_folder};
+use super::git::{Call, Format, Git, Whose, printed};
 use super::git_paths;
 use super::process::Input;
 use super::runs_folder::write_private;
+use crate::agents::removal::remove_folder;
 use accept::{Expected, Header, Quarantine};
 pub use fresh::Fresh;
 use harvest::{By, Harvest, Harvester, RESULT};

@@ -76,7 +76,16 @@ struct MadeBody {
     secret: String,
 }
 
-async fn make(State(app): State<App>, Json(body): Json<MakeBody>) -> Result<(StatusCode, Json<MadeBody>), Problem> {
+async fn make(
+    State(app): State<App>,
+    caller: Caller,
+    Json(body): Json<MakeBody>,
+) -> Result<(StatusCode, Json<MadeBody>), Problem> {
+    // One without the limit would make it void.
+    if caller.rights.tools.is_some() {
+        let message = "a token that is limited to some tools makes no tokens; use one without that limit";
+        return Err(Problem::new(ErrorCode::Forbidden, message));
+    }
     let (token, secret) = app.tokens().make(wish(body)?).await?;
     Ok((StatusCode::CREATED, Json(MadeBody { token: TokenBody::from(&token), secret })))
 }

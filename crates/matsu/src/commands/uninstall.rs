@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::json;
 
+use matsu_adapters::agents::removal::remove_folder;
+
 use super::ask::Ask;
 use super::installed::Installed;
 use super::{Context, connect, print_json, service, shutdown};
@@ -72,5 +74,5 @@ fn is_ours(data_dir: &Path) -> bool {
 }
 
 fn delete(data_dir: &Path) -> Result<()> {
-    std::fs::remove_dir_all(data_dir).with_context(|| format!("cannot delete {}", data_dir.display()))
+    remove_folder(data_dir).with_context(|| format!("cannot delete {}", data_dir.display()))
 }

@@ -12,6 +12,7 @@ mod made_repository;
 mod other_runs;
 mod outage;
 mod processes;
+mod shared;
 mod state;
 mod view;
 

@@ -113,6 +113,7 @@ fn a_role_says_what_a_token_allows() {
         api.send(method, path, Some(&body).filter(|body| !body.is_null())).unwrap().status
     };
     assert_eq!(member.get("/api/v1/session")["role"], "member");
+    assert_eq!(status(&limited, "POST", "/api/v1/tokens", json!({ "name": "without the limit" })), 403);
     // A member has its own work, and that of no other user.
     let task = member.submit(vec![noop()]);
     assert_eq!(status(&member, "GET", &format!("/api/v1/tasks/{foreign}"), Value::Null), 404);

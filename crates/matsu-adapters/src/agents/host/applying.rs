@@ -9,9 +9,10 @@ use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Applied, ApplyError};
 use matsu_core::run::Changes;
 
-use super::super::git::{Git, remove_folder};
+use super::super::git::Git;
 use super::super::runs_folder::make_private;
 use super::CliHost;
+use crate::agents::removal::remove_folder;
 
 /// Below the data directory: what takes back each set of changes that was applied.
 const FOLDER: &str = "applied";

@@ -19,7 +19,7 @@ use super::super::confined::Cell;
 use super::super::confinement::Confined;
 use super::super::definition::Definition;
 use super::super::environment;
-use super::super::git::{Git, SCRATCH, remove_folder};
+use super::super::git::{Git, SCRATCH};
 use super::super::place::Place;
 use super::super::process;
 use super::super::runs_folder::{self, RunFolder, RunRecord};
@@ -29,6 +29,7 @@ use super::super::supervisor::order as orders;
 use super::super::worktree::Fresh;
 use super::CliHost;
 use super::starting::Way;
+use crate::agents::removal::remove_folder;
 
 /// Both streams of a check are one log, in the order in which they were written.
 const ONE_STREAM: &str = "exec 2>&1; exec \"$@\"";

@@ -1,5 +1,6 @@
 //! What one run can reach, in one place: from this a sealed run gets its view and a fenced run its rules.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::fence::Fence;
@@ -174,10 +175,12 @@ impl Reach<'_> {
         let directory = self.directory_entry();
         if !is_hidden {
             entries.push(directory.clone());
+            entries.extend(self.pinned());
         }
         entries.extend(hidden.into_iter().map(Entry::Cover));
         if is_hidden {
             entries.push(directory);
+            entries.extend(self.pinned());
             entries.extend(machine.config_file.clone().map(Entry::Cover));
         }
         entries.extend(self.own.iter().cloned().map(Entry::Write));
@@ -185,6 +188,17 @@ impl Reach<'_> {
         entries.extend(self.state.entries());
         entries.extend(machine.sockets.iter().cloned().map(Entry::Write));
         View { root: self.folders.root.clone(), tmp: self.folders.tmp.clone(), entries, network: self.network }
+    }
+
+    /// The folders between the directory and what is protected in it. As mounts of their own they cannot be renamed, so
+    /// nothing else can be put where the protected part was.
+    fn pinned(&self) -> Vec<Entry> {
+        let mut between = BTreeSet::new();
+        for path in self.protected.iter().filter(|_| self.writes) {
+            let above = path.ancestors().skip(1).take_while(|above| *above != self.directory);
+            between.extend(above.filter(|above| above.starts_with(self.directory)).map(Path::to_owned));
+        }
+        between.into_iter().map(|path| Entry::Real { path, writes: true }).collect()
     }
 
     fn directory_entry(&self) -> Entry {

@@ -91,6 +91,9 @@ pub struct Keep {
     pub names: Vec<String>,
     /// The vendor's id of the conversation, where it is known.
     pub session: Option<String>,
+    /// The id that the program itself has printed for a new conversation. No existing file is replaced for it.
+    #[serde(default)]
+    pub announced: Option<String>,
 }
 
 impl State {
@@ -150,7 +153,7 @@ impl State {
         for Sessions { folder, names } in &paths.sessions {
             if let Ok(below) = folder.strip_prefix(target) {
                 let (names, session) = (names.clone(), session.map(str::to_owned));
-                self.keep.push(Keep { from: upper.join(below), to: folder.clone(), names, session });
+                self.keep.push(Keep { from: upper.join(below), to: folder.clone(), names, session, announced: None });
             }
         }
         self.layers.push(LayerFolders { lower, upper, work, target: target.to_owned() });
@@ -214,8 +217,9 @@ pub fn keep_sessions(keep: &Keep) {
 /// Files of other conversations stay as they are, and so does everything that is no session file.
 fn is_kept(keep: &Keep, path: &Path) -> bool {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    let session = keep.session.as_deref().or(keep.announced.as_deref());
     let is_session = parts.len() >= keep.names.len()
-        && keep.names.iter().zip(&parts).all(|(name, part)| is_named(name, part, keep.session.as_deref()));
+        && keep.names.iter().zip(&parts).all(|(name, part)| is_named(name, part, session));
     let names_session = keep.names.iter().any(|name| name.contains(SESSION) || name.contains(SESSION_START));
     let is_own = |session: &String| names_session || path.to_string_lossy().contains(session.as_str());
     is_session && (keep.session.as_ref().is_some_and(is_own) || keep.to.join(path).symlink_metadata().is_err())
@@ -273,12 +277,28 @@ mod tests {
             write(to.join(name), "old");
         }
         let names = vec!["*".to_owned(), "{session}*".to_owned()];
-        keep_sessions(&Keep { from, to: to.clone(), names, session: Some("abc-1".to_owned()) });
+        keep_sessions(&Keep { from, to: to.clone(), names, session: Some("abc-1".to_owned()), announced: None });
         let read = |name: &str| fs::read_to_string(to.join(name)).ok();
         assert!(mine.iter().all(|name| read(name).as_deref() == Some("written by the run")));
         assert_eq!(read("a/other.jsonl").as_deref(), Some("old"), "another conversation");
         assert!(not_mine[1..].iter().all(|name| read(name).is_none()));
         assert!(to.join("a/abc-1-link").symlink_metadata().is_err());
+    }
+
+    #[test]
+    fn a_conversation_that_the_program_named_keeps_its_own_new_files_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("upper"), folder.path().join("sessions"));
+        for name in ["p/S2.jsonl", "p/OTHER.jsonl", "settings/hooks.json", "q/S2.jsonl"] {
+            write(from.join(name), "written by the run");
+        }
+        write(to.join("q/S2.jsonl"), "old");
+        let names = vec!["*".to_owned(), "{session}*".to_owned()];
+        keep_sessions(&Keep { from, to: to.clone(), names, session: None, announced: Some("S2".to_owned()) });
+        let read = |name: &str| fs::read_to_string(to.join(name)).ok();
+        assert_eq!(read("p/S2.jsonl").as_deref(), Some("written by the run"));
+        assert_eq!(read("q/S2.jsonl").as_deref(), Some("old"), "it was there before");
+        assert_eq!((read("p/OTHER.jsonl"), read("settings/hooks.json")), (None, None));
     }
 
     #[test]
@@ -290,7 +310,7 @@ mod tests {
         }
         write(to.join("01/roll-old.jsonl"), "old");
         let names = vec!["*".to_owned(), "roll-*{session}.jsonl".to_owned()];
-        keep_sessions(&Keep { from, to: to.clone(), names, session: None });
+        keep_sessions(&Keep { from, to: to.clone(), names, session: None, announced: None });
         let read = |name: &str| fs::read_to_string(to.join(name)).ok();
         assert_eq!(read("01/roll-new.jsonl").as_deref(), Some("written by the run"));
         assert_eq!(read("01/roll-old.jsonl").as_deref(), Some("old"));

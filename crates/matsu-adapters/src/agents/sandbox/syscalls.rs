@@ -1,5 +1,6 @@
-//! Calls of the kernel that a run has no use for and that reach past its files: keys of the user's login session, and
-//! files that run with the rights of their owner, which would outlive the run.
+//! Calls of the kernel that a run has no use for and that reach past its files: keys of the user's login session, files
+//! that run with the rights of their owner, which would outlive the run, and control groups, by which it could end the
+//! daemon. A fenced run shares the processes and the memory of the machine, so more is refused there.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,14 +22,62 @@ const CREATES: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIR
 /// The kernel refused.
 pub fn restrict() -> io::Result<()> {
     apply(refused()?, libc::EPERM)?;
-    apply([libc::SYS_openat2, libc::SYS_io_uring_setup].map(|call| (call, Vec::new())).into(), libc::ENOSYS)
+    apply(whole(&[libc::SYS_openat2, libc::SYS_io_uring_setup, libc::SYS_clone3]), libc::ENOSYS)
+}
+
+/// The same for a fenced run, which has no namespaces of its own.
+///
+/// # Errors
+/// The kernel refused.
+pub fn restrict_fenced() -> io::Result<()> {
+    restrict()?;
+    let mut rules = Rules::new();
+    for (call, argument) in OF_PROCESSES {
+        rules.insert(*call, vec![rule(vec![is_other(*argument)?])?]);
+    }
+    apply(rules, libc::EPERM)?;
+    apply(whole(SHARED_MEMORY), libc::ENOSYS)
+}
+
+/// Calls that change limits or priorities, and the argument that says whose. Zero is the caller itself.
+const OF_PROCESSES: &[(i64, u8)] = &[
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+];
+
+/// Memory and queues that all programs of a user share, by numbers and names that are no files.
+const SHARED_MEMORY: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+fn whole(calls: &[i64]) -> Rules {
+    calls.iter().map(|call| (*call, Vec::new())).collect()
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn refused() -> io::Result<Rules> {
-    let mut rules: Rules =
-        [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key].map(|call| (call, Vec::new())).into();
+    let mut rules = whole(&[libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key]);
+    // Who has a namespace of control groups can mount them.
+    for call in [libc::SYS_unshare, libc::SYS_clone] {
+        rules.insert(call, vec![rule(vec![has(0, libc::CLONE_NEWCGROUP.unsigned_abs().into())?])?]);
+    }
     for (call, mode) in changing() {
         rules.insert(call, set_id(mode, None)?);
     }
@@ -79,6 +128,10 @@ fn rule(conditions: Vec<SeccompCondition>) -> io::Result<SeccompRule> {
 
 fn has(argument: u8, bit: u64) -> io::Result<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit).map_err(io::Error::other)
+}
+
+fn is_other(argument: u8) -> io::Result<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0).map_err(io::Error::other)
 }
 
 fn apply(rules: Rules, errno: i32) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::fence;
 use super::view::{Entry, Network, SYSTEM, View};
 use crate::agents::process;
+use crate::agents::removal::remove_folder;
 use crate::agents::runs_folder::make_private;
 
 /// What was found.
@@ -42,5 +43,8 @@ fn try_sealed(data_dir: &Path, program: &Path, args: &[&str]) -> Result<(), Stri
     let is_system = SYSTEM.iter().any(|name| program.starts_with(Path::new("/").join(name)));
     entries.extend((!is_system).then(|| Entry::Read(program.to_owned())));
     let view = View { root: path("root"), tmp: path("tmp"), entries, network: Network::Shared };
-    process::try_view(view, program, args)
+    let tried = process::try_view(view, program, args);
+    // A layer leaves a folder behind that an ordinary user cannot enter, and that its own removal would stop at.
+    let _ = remove_folder(folder.path());
+    tried
 }

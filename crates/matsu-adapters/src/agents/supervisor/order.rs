@@ -71,6 +71,10 @@ pub enum Word {
     Read {
         position: u64,
     },
+    /// The program has named its conversation.
+    Session {
+        id: String,
+    },
     /// Whether a person is asked; the program's time stands still then.
     Park {
         is_parked: bool,

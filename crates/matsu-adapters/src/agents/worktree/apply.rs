@@ -11,10 +11,11 @@ use matsu_core::run::Changes;
 use serde::{Deserialize, Serialize};
 
 use super::super::confined::{Cell, View};
-use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, copy_index, printed, remove_folder};
+use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, copy_index, printed};
 use super::super::git_paths;
 use super::super::process::{Answered, Input};
 use super::super::runs_folder::{make_private, write_private};
+use crate::agents::removal::remove_folder;
 
 /// Conflicts that are named.
 const NAMES_MAX: usize = 20;

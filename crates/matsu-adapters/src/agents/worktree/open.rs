@@ -14,6 +14,7 @@ use super::accept::{Expected, Quarantine};
 use super::source::{Source, with_flags};
 use super::{BundleLimits, Note, RESULT, Worktree, name, read_note, save_note};
 use crate::agents::confinement::Confiner;
+use crate::agents::removal::remove_folder;
 use matsu_core::run::Changes;
 
 /// A tree as it is wanted.
@@ -88,13 +89,13 @@ impl Git {
             if !unfinished.exists() {
                 return Err(format!("{} is not a tree of this run; move it away and try again", wish.path.display()));
             }
-            super::remove_folder(&wish.path).map_err(|error| format!("{}: {error}", wish.path.display()))?;
+            remove_folder(&wish.path).map_err(|error| format!("{}: {error}", wish.path.display()))?;
         }
         write_private(&unfinished, "").map_err(|error| error.to_string())?;
         let opened = self.make(&cell, &wish).await;
         if opened.is_err() {
-            let _ = super::remove_folder(&wish.path);
-            let _ = super::remove_folder(&cell.scratch);
+            let _ = remove_folder(&wish.path);
+            let _ = remove_folder(&cell.scratch);
         }
         let _ = std::fs::remove_file(&unfinished);
         opened.map(|note| self.worktree(cell, note, &wish))

@@ -7,11 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::confined::{Cell, View};
-use super::super::git::{Call, Git, Whose, copy_index, printed, remove_folder};
+use super::super::git::{Call, Git, Whose, copy_index, printed};
 use super::super::git_paths;
 use super::super::process::Input;
 use super::super::runs_folder::make_private;
 use super::source::Source;
+use crate::agents::removal::remove_folder;
 
 /// Larger files that git does not track are left out.
 const LARGE_BYTES: u64 = 10 * 1024 * 1024;

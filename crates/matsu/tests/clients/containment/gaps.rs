@@ -73,7 +73,7 @@ except OSError as error:
             ))
         ));
         let is_open = std::fs::metadata(&notes).unwrap().permissions().mode() & 0o777 == 0o644;
-        assert_named(yard, &gaps, "modes and times", is_open);
+        assert_named(yard, &gaps, "modes, times", is_open);
         assert_named(yard, &gaps, "the list of processes", printed.contains("serve"));
         assert_named(yard, &gaps, "sockets of other programs in the file system", printed.contains("REACHED path"));
         assert_named(yard, &gaps, "signals", printed.contains("REACHED signal"));

@@ -1,0 +1,171 @@
+//! Removes a folder that a run could write in, whatever rights it has taken from itself and however deep it is.
+//!
+//! Folders may be nested so deep that no path reaches the last one, that one open file for each is too many, and that
+//! recursion has no stack left. So what lies in a folder below the first level is moved up to the first level, until
+//! no folder is left there.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+/// No process of the run is left, so nothing moves under this. What is gone already counts as removed.
+///
+/// # Errors
+/// The disk, or a file that its owner may not remove.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    match rustix::fs::unlink(path) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(error) if is_folder(error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let top = open(CWD, path)?;
+    let mut lifted = 0;
+    while clear_once(top.as_fd(), &mut lifted)? {}
+    Ok(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
+}
+
+/// One pass over the first level. Whether there was anything.
+fn clear_once(top: BorrowedFd<'_>, lifted: &mut u64) -> io::Result<bool> {
+    let mut found = false;
+    for entry in entries(top)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if is_dots(name) {
+            continue;
+        }
+        found = true;
+        if unlink(top, name)? {
+            continue;
+        }
+        let folder = open(top, name)?;
+        lift(folder.as_fd(), top, lifted)?;
+        rustix::fs::unlinkat(top, name, AtFlags::REMOVEDIR)?;
+    }
+    Ok(found)
+}
+
+/// Empties a folder of the first level: files are removed, folders become folders of the first level.
+fn lift(folder: BorrowedFd<'_>, top: BorrowedFd<'_>, lifted: &mut u64) -> io::Result<()> {
+    loop {
+        let mut found = false;
+        for entry in entries(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if is_dots(name) {
+                continue;
+            }
+            found = true;
+            if unlink(folder, name)? {
+                continue;
+            }
+            // To move a folder its own entry for the parent is written.
+            drop(open(folder, name)?);
+            loop {
+                let above = format!(".removed-{lifted}");
+                *lifted += 1;
+                match rustix::fs::renameat_with(folder, name, top, above, rustix::fs::RenameFlags::NOREPLACE) {
+                    Err(Errno::EXIST) => {}
+                    moved => break moved?,
+                }
+            }
+        }
+        if !found {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether the entry was a file, which is removed now.
+fn unlink(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(error) if is_folder(error) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What `unlink` answers for a folder; POSIX allows the second.
+fn is_folder(error: Errno) -> bool {
+    matches!(error, Errno::ISDIR | Errno::PERM)
+}
+
+fn open(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Its owner may have taken the right to enter it from itself.
+    let as_it_is = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::openat(parent, name, as_it_is, Mode::empty())?;
+    let stat = rustix::fs::fstat(&found)?;
+    if stat.st_mode & 0o700 != 0o700 {
+        rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty())?;
+    }
+    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
+}
+
+fn entries(folder: BorrowedFd<'_>) -> io::Result<Dir> {
+    Ok(Dir::read_from(folder)?)
+}
+
+fn is_dots(name: &CStr) -> bool {
+    matches!(name.to_bytes(), b"." | b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Makes folders below each other without a path to the last.
+    fn nest(below: &Path, levels: usize) {
+        let mut at = rustix::fs::open(below, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        for _ in 0..levels {
+            rustix::fs::mkdirat(&at, "d", Mode::RWXU).unwrap();
+            at = rustix::fs::openat(&at, "d", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_folder_is_removed_however_deep_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep");
+        fs::create_dir(&path).unwrap();
+        nest(&path, 30_000);
+        // As little stack as a thread of the daemon may have left.
+        let gone = path.clone();
+        let thread = std::thread::Builder::new().stack_size(128 * 1024).spawn(move || remove_folder(&gone)).unwrap();
+        thread.join().unwrap().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn folders_without_rights_links_and_many_names_are_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, kept) = (folder.path().join("tree"), folder.path().join("kept"));
+        fs::create_dir_all(path.join("a/b/c")).unwrap();
+        fs::create_dir_all(path.join("x/.removed-0")).unwrap();
+        fs::create_dir_all(path.join(".removed-1/y/z")).unwrap();
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join("file"), "stays").unwrap();
+        for number in 0..3_000 {
+            fs::write(path.join(format!("a/b/{number}")), "").unwrap();
+        }
+        std::os::unix::fs::symlink(&kept, path.join("link")).unwrap();
+        std::os::unix::fs::symlink(&kept, path.join("a/b/c/link")).unwrap();
+        for name in ["a/b/c", "a/b", "a", ""] {
+            fs::set_permissions(path.join(name), fs::Permissions::from_mode(0)).unwrap();
+        }
+        remove_folder(&path).unwrap();
+        assert!(!path.exists());
+        assert_eq!(fs::read_to_string(kept.join("file")).unwrap(), "stays");
+        assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o700, 0o700);
+        remove_folder(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        remove_folder(&path).unwrap();
+        assert!(!path.exists());
+    }
+}
