@@ -99,6 +99,9 @@ impl LocalEngine {
     }
 }
 
+/// A first look at many or slow documents goes on after the search.
+const NOT_ALL_READ: &str = "documents that are not read yet; search again in a minute";
+
 /// The folders a search looks into: those it names, else those configured. Links are resolved, each is there once, and
 /// those that do not exist are left out.
 #[must_use]
@@ -142,9 +145,13 @@ impl SearchEngine for LocalEngine {
         }
         self.catch_up(&folders).await?;
         let (index, query, hits_max) = (Arc::clone(&self.index), request.query.clone(), request.hits_max);
-        let asked = tokio::task::spawn_blocking(move || index.search(&query, &folders, hits_max)).await;
-        let found = asked.map_err(|_| EngineError::Failed("the search was cut short".to_owned()))?;
-        found.map(EngineHits::from).map_err(|error| failed(&error))
+        let asked = tokio::task::spawn_blocking(move || {
+            let hits = index.search(&query, &folders, hits_max)?;
+            let missing = index.has_unread(&folders)?.then(|| NOT_ALL_READ.to_owned()).into_iter().collect();
+            Ok(EngineHits { hits, missing })
+        });
+        let found = asked.await.map_err(|_| EngineError::Failed("the search was cut short".to_owned()))?;
+        found.map_err(|error| failed(&error))
     }
 }
 
