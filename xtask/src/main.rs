@@ -1,4 +1,4 @@
-//! Checks and generators for the workspace: `cargo run -p xtask -- tidy`, `cargo run -p xtask -- plugins`.
+//! Checks and generators for the workspace: `cargo run -p xtask -- tidy`, `-- structure`, `-- plugins`.
 
 mod plugins;
 mod tidy;
@@ -9,9 +9,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["plugins"] => plugins::write(),
+        ["structure"] => tidy::write_structure(),
         ["tidy"] => tidy::run(),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy|plugins");
+            eprintln!("usage: cargo run -p xtask -- tidy|structure|plugins");
             ExitCode::from(2)
         }
     }

@@ -15,6 +15,7 @@ mod names;
 mod opening;
 mod size;
 mod source;
+mod structure;
 mod words;
 mod workspace;
 
@@ -54,6 +55,7 @@ checks! {
     names,
     opening,
     size,
+    structure,
     words,
 }
 
@@ -78,6 +80,21 @@ pub fn run() -> ExitCode {
     }
     println!("tidy: {} checks, {count} findings", CHECKS.len());
     if count == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Writes the drawing of the modules.
+pub fn write_structure() -> ExitCode {
+    let written = Workspace::load().and_then(|workspace| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../").to_owned() + structure::PATH;
+        std::fs::write(path, structure::drawing(&workspace))
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", structure::PATH);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,9 +11,14 @@ use super::workspace::Workspace;
 const KNOWN: &[&str] = &["matsu-runtime"];
 
 /// Which modules a module imports.
-type Graph<'a> = BTreeMap<&'a str, BTreeSet<String>>;
+pub type Graph<'a> = BTreeMap<&'a str, BTreeSet<String>>;
 
 pub fn findings(workspace: &Workspace) -> Vec<String> {
+    graphs(workspace).iter().filter_map(|(package, graph)| finding(package, graph)).collect()
+}
+
+/// The modules of each crate.
+pub fn graphs(workspace: &Workspace) -> BTreeMap<&str, Graph<'_>> {
     let mut graphs: BTreeMap<&str, Graph<'_>> = BTreeMap::new();
     for file in workspace.rust_files() {
         let Some((package, path)) = file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
@@ -26,7 +31,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
         let imported = imports(&file.text).into_iter().filter(|name| name != module);
         graphs.entry(package).or_default().entry(module).or_default().extend(imported);
     }
-    graphs.iter().filter_map(|(package, graph)| finding(package, graph)).collect()
+    graphs
 }
 
 fn finding(package: &str, graph: &Graph<'_>) -> Option<String> {

@@ -29,6 +29,11 @@ pub struct File {
 /// Folders that are not ours to check: what a tool made, or what a test reads as data.
 const SKIPPED: &[&str] = &["target", "node_modules", "dist", "testdata", ".git"];
 
+/// Whether the text of a file is looked at.
+fn is_read(folder: &str, name: &str) -> bool {
+    name.ends_with(".rs") || name.ends_with(".md") || folder == "ui/src/text" || name == "structure.svg"
+}
+
 impl Workspace {
     pub fn load() -> io::Result<Workspace> {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
@@ -50,7 +55,7 @@ impl Workspace {
             self.paths.insert(path.clone());
             if is_folder {
                 self.read_folder(root, &path)?;
-            } else if name.ends_with(".rs") || name.ends_with(".md") || folder == "ui/src/text" {
+            } else if is_read(folder, &name) {
                 let text = std::fs::read_to_string(root.join(&path))?;
                 self.files.push(File { path, text });
             }
