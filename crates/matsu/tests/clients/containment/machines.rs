@@ -98,7 +98,9 @@ fn is_sealed_here() -> bool {
 const FENCED_GAPS: &[&str] = &[
     NETWORK,
     "files below /etc that only the user who runs Matsu can read",
-    "modes and times of the user's files (chmod, touch)",
+    "modes, times, attributes and access lists of the user's files (chmod, touch, setfattr)",
+    "names and sizes of the user's files, and when they are used (stat, inotify)",
+    "the processor affinity of other processes of the same user",
     "the settings of the agent's own program",
     "sockets of other programs in the file system",
     "the list of processes",
