@@ -19,6 +19,11 @@ export interface Task {
   updated_at: string;
   finished_at: string | null;
   unread: boolean;
+  agents: string[];
+  /** The last decision about the changes of its runs. */
+  review: 'applied' | 'discarded' | 'sent_back' | null;
+  /** After `sent_back`: the task in which the agent works on. */
+  next_task_id: string | null;
 }
 
 /** Research without any search yet is open for one: nothing of it is queued. */

@@ -44,8 +44,8 @@ test('an agent asks, is answered, and its changes are read and applied, without 
   await page.getByText('completed').first().waitFor({ timeout: 30_000 });
   await page.getByRole('tab', { name: 'Result' }).click();
   await page.getByText('It waits, so that you need not.').waitFor();
-  await page.getByRole('tab', { name: 'Changes' }).click();
-  await page.getByText('+waiting is cheap').waitFor();
+  await page.getByRole('tab', { name: 'Review' }).click();
+  await page.getByRole('row').filter({ hasText: '+added: waiting is cheap' }).waitFor();
   assert.deepEqual(await axeBoth(page), {});
   assert.throws(() => readFileSync(join(repository, 'notes.txt')), 'nothing is in the tree before it is applied');
   await page.getByRole('button', { name: 'Apply' }).click();

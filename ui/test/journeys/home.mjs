@@ -40,7 +40,8 @@ export class Home {
 
   async close() {
     await this.end();
-    rmSync(this.folder, { recursive: true, force: true });
+    // The supervisors of runs may still be putting away what theirs left.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
   async call(method, path, body) {
@@ -76,6 +77,12 @@ export class Home {
     });
   }
 }
+
+/** A telephone, held upright. */
+export const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 };
+
+/** How far the page is wider than its window. */
+export const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
 
 export const sleep = (ms) => ({ kind: 'sleep', slot: 'agent_cli', input: { ms } });
 export const noop = () => ({ kind: 'noop', slot: 'agent_cli' });

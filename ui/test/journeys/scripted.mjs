@@ -90,11 +90,22 @@ const ARTICLE = [
   'In the field test of 2024 the heat pump kept a coefficient of performance above 2 at minus 15 degrees for the whole winter.',
 ];
 
-/** A prompt with `forever` does not end by itself; one with `note` asks before it writes. */
+/**
+ * A prompt with `forever` does not end by itself; one with `note` asks before it writes; one with `greeting` writes a
+ * program with two mistakes, which it mends when both lines are commented on in the same conversation.
+ */
 const SCRIBE = `#!/bin/sh
 prompt=$(cat "$1")
+echo '{"type":"session","id":"notebook"}'
 case "$prompt" in
 *forever*) sleep 600 ;;
+*greeting*)
+  mkdir -p bin
+  printf '#!/bin/sh\\n# Says hello.\\nname="$1"\\necho "helo $name"\\necho "by"\\n' >bin/greet.sh
+  echo 'Draft.' >>README.md ;;
+*bin/greet.sh:4*bin/greet.sh:5*)
+  [ "$2" = resume ] || exit 3
+  sed -i -e 's/helo/hello/' -e 's/by"/bye"/' bin/greet.sh ;;
 *note*)
   echo '{"type":"tool","name":"Read","input":{"path":"README.md"}}'
   echo '{"type":"text","text":"The project says little about waiting. A note would help who comes next."}'
@@ -114,7 +125,7 @@ export function hireScribe(home) {
   chmodSync(program, 0o755);
   const agents = join(home.folder, '.config/matsu/agents');
   mkdirSync(agents, { recursive: true });
-  writeFileSync(join(agents, 'scribe.toml'), `name = "scribe"\ncommand = "${program}"\nargs = ["{prompt_file}"]\nprompt = "file"\noutput = "events"\n`);
+  writeFileSync(join(agents, 'scribe.toml'), `name = "scribe"\ncommand = "${program}"\nargs = ["{prompt_file}"]\nprompt = "file"\noutput = "events"\n[session]\nresume = { args = ["resume", "{session}"] }\n`);
   const repository = join(home.folder, 'repository');
   mkdirSync(repository);
   writeFileSync(join(repository, 'README.md'), '# A project\n');

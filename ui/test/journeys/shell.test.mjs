@@ -105,6 +105,22 @@ test('a server that is killed in mid-stream is found again, and nothing is lost 
   await context.close();
 }));
 
+test('a page that cannot be fetched is not shown under the name of another, and comes when the server is back', withHome(async (home) => {
+  const { context, page } = await signedIn(home, browser);
+  await page.getByRole('link', { name: 'Tasks' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();
+  const port = new URL(home.address).port;
+  await home.end('SIGKILL');
+  await page.getByRole('link', { name: 'Agents' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'The server does not answer.' }).waitFor();
+  assert.equal(await page.getByRole('heading', { level: 1, name: 'Tasks' }).count(), 0);
+  assert.match(await page.title(), /Agents/);
+  await home.serve({ port });
+  await page.getByRole('heading', { name: 'Run an agent' }).waitFor({ timeout: 60_000 });
+  await context.close();
+}));
+
 test('ten tabs share one stream, and another takes over when its holder closes', withHome(async (home) => {
   const { context, page } = await signedIn(home, browser);
   const tabs = [page];

@@ -27,6 +27,27 @@ test('frames are read whole, however they are cut', async () => {
   }
 });
 
+test('a patch is rows with the numbers of their lines, and comments on them are one message', async () => {
+  const { message, rows } = await load('patch.ts');
+  const patch = 'diff --git a/a.sh b/a.sh\nold mode 100644\nnew mode 100755\nindex 1..2\n--- a/a.sh\n+++ b/a.sh\n@@ -3,3 +3,3 @@ fn\n same\n--- x\n+++ y\n last\n\\ No newline at end of file\n';
+  assert.deepEqual(rows(patch).map(({ kind, text, old, now }) => [kind, text, old, now]), [
+    ['note', 'old mode 100644', null, null], ['note', 'new mode 100755', null, null], ['hunk', '@@ -3,3 +3,3 @@ fn', null, null],
+    ['same', 'same', 3, 3], ['removed', '-- x', 4, null], ['added', '++ y', null, 4], ['same', 'last', 5, 5], ['note', 'No newline at end of file', null, null],
+  ]);
+  assert.deepEqual(rows('diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 1\nIc-x\n').map((row) => row.text), ['GIT binary patch']);
+  const remark = { path: 'a.sh', line: 4, removed: false, text: '  ++ y', comment: ' Why? ' };
+  assert.equal(message([remark, { ...remark, line: 3, removed: true, comment: 'Keep it.' }], ' All good but: '), 'All good but:\n\na.sh:3 (removed line)\n> ++ y\nKeep it.\n\na.sh:4\n> ++ y\nWhy?');
+});
+
+test('code is coloured by its language, and no letter of it is lost', async () => {
+  const { tokens } = await load('highlight.ts');
+  const kinds = (text, path) => tokens(text, path).filter((token) => token.kind).map((token) => `${token.kind} ${token.text}`);
+  assert.deepEqual(kinds('let a = "x // y"; // 1', 'a.rs'), ['keyword let', 'string "x // y"', 'comment // 1']);
+  assert.deepEqual(kinds('if a: return 0x1f # "no"', 'a.py'), ['keyword if', 'keyword return', 'number 0x1f', 'comment # "no"']);
+  assert.deepEqual(kinds('if it is a "letter"', 'a.txt'), []);
+  for (const text of ['', '"open', 'a`b', 'x'.repeat(5_000), "it's // 日本"]) assert.equal(tokens(text, 'a.js').map((token) => token.text).join(''), text);
+});
+
 test('what is quoted as code is told apart', async () => {
   const { inline } = await load('chat.ts');
   assert.deepEqual(inline('run `a b` twice, not `c'), [{ text: 'run ', isCode: false }, { text: 'a b', isCode: true }, { text: ' twice, not `c', isCode: false }]);

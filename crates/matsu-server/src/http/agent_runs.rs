@@ -7,7 +7,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::{Answer, Changes};
-use matsu_runtime::agents::{LogWish, OpenQuestion};
+use matsu_runtime::agents::{FilePatch, LogWish, OpenQuestion, files_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,8 @@ pub fn routes() -> Resource {
     let definitions =
         says("list_agent_definitions", "Every agent, and definitions that cannot be read.").query::<CheckQuery>();
     let log = says("read_task_log", "What a run was doing, from a byte on.").query::<LogQuery>();
-    let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<RunQuery>();
+    let diff = says("read_task_diff", "The patch of a run that wrote in a worktree.").query::<DiffQuery>();
+    let files = says("list_task_files", "The files that a run changed, with counts of lines.").query::<RunQuery>();
     let receipt = says("read_task_receipt", "What the check of a run's last commit came to.").query::<RunQuery>();
     let verify = says("verify_task_receipt", "Runs that check again, as a task of its own.").query::<RunQuery>();
     let answer = says("answer_task", "Answers the question of a run.").body::<TaskAnswerBody>();
@@ -34,6 +35,7 @@ pub fn routes() -> Resource {
         .get("/agent-definitions", definitions.answers::<AnyObject>(), list)
         .get("/tasks/{id}/log", log.answers::<AnyObject>(), read_log)
         .get("/tasks/{id}/diff", diff.answers::<AnyObject>(), read_diff)
+        .get("/tasks/{id}/files", files.answers::<FilesBody>(), list_files)
         .get("/tasks/{id}/receipt", receipt.answers::<AnyObject>(), read_receipt)
         .post("/tasks/{id}/verify", verify.answers::<TaskBody>(), verify_receipt)
         .get("/tasks/{id}/questions", questions.answers::<ListBody<QuestionBody>>(), list_questions)
@@ -114,17 +116,72 @@ pub(super) struct RunQuery {
     pub(super) agent: Option<String>,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DiffQuery {
+    /// Of several runs: which agent's.
+    agent: Option<String>,
+    /// Only the part about this file, as the list of files names it.
+    path: Option<String>,
+}
+
 async fn read_diff(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(query): Query<RunQuery>,
+    Query(query): Query<DiffQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let id = TaskId::from_text(id);
-    let changes = app.runtime().changes_of(&caller.principal, &id, query.agent.as_deref()).await?;
+    let (changes, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
+    let Some(path) = &query.path else { return Ok(Json(patch_json(&changes, patch))) };
+    let patch = String::from_utf8_lossy(&patch);
+    let file = files_of(&patch).into_iter().find(|file| file.path == *path);
+    let file = file.ok_or_else(|| {
+        let message = format!("the run did not change {path}; the list of files has the names that it changed");
+        Problem::new(ErrorCode::ResourceNotFound, message)
+    })?;
+    Ok(Json(json!({ "path": path, "patch": file.text })))
+}
+
+async fn patch_of(app: &App, caller: &Caller, id: String, agent: Option<&str>) -> Result<(Changes, Vec<u8>), Problem> {
+    let changes = app.runtime().changes_of(&caller.principal, &TaskId::from_text(id), agent).await?;
     let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
-    Ok(Json(patch_json(&changes, patch)))
+    Ok((changes, patch))
+}
+
+/// What a run changed.
+#[derive(Serialize, JsonSchema)]
+struct FilesBody {
+    files: Vec<FileBody>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FileBody {
+    /// As git writes it; one with unusual characters is quoted.
+    path: String,
+    added: u64,
+    removed: u64,
+    is_binary: bool,
+    /// How many bytes its part of the patch has.
+    patch_bytes: usize,
+}
+
+impl From<&FilePatch<'_>> for FileBody {
+    fn from(file: &FilePatch<'_>) -> Self {
+        let FilePatch { path, text, added, removed, is_binary } = file;
+        Self { path: path.clone(), added: *added, removed: *removed, is_binary: *is_binary, patch_bytes: text.len() }
+    }
+}
+
+async fn list_files(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<RunQuery>,
+) -> Result<Json<FilesBody>, Problem> {
+    let (_, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
+    let patch = String::from_utf8_lossy(&patch);
+    Ok(Json(FilesBody { files: files_of(&patch).iter().map(FileBody::from).collect() }))
 }
 
 /// The patch to read, and where it is no text the bytes themselves beside it.

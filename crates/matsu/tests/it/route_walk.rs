@@ -46,6 +46,7 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("wait_for_task", Gets::Nothing),
     ("read_task_log", Gets::Nothing),
     ("read_task_diff", Gets::Nothing),
+    ("list_task_files", Gets::Nothing),
     ("read_task_receipt", Gets::Nothing),
     ("list_task_questions", Gets::Nothing),
     ("verify_task_receipt", Gets::Nothing),
@@ -131,6 +132,7 @@ const OPERATIONS: &[(&str, Gets)] = &[
 const NOTHING_TO_DO: &[&str] = &[
     "read_task_log",
     "read_task_diff",
+    "list_task_files",
     "read_task_merge",
     "apply_task_diff",
     "undo_task_apply",

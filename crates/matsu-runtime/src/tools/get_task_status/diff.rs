@@ -7,6 +7,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 
+use crate::agents::{FilePatch, files_of};
 use crate::tool::{ToolContext, ToolError};
 
 /// Files that one reply lists.
@@ -47,6 +48,13 @@ struct FileReport {
     binary: Option<bool>,
 }
 
+impl FileReport {
+    fn of(file: &FilePatch<'_>) -> Self {
+        let binary = file.is_binary.then_some(true);
+        Self { path: file.path.clone(), added: file.added, removed: file.removed, binary }
+    }
+}
+
 /// # Errors
 /// The run has no patch, or did not change that file.
 pub async fn read(cx: &ToolContext, id: &TaskId, wish: &DiffWish) -> Result<DiffReport, ToolError> {
@@ -58,7 +66,7 @@ pub async fn read(cx: &ToolContext, id: &TaskId, wish: &DiffWish) -> Result<Diff
 }
 
 fn report(patch: &str, wish: &DiffWish) -> Result<DiffReport, ToolError> {
-    let files = files(patch);
+    let files = files_of(patch);
     let Some(path) = &wish.path else {
         if wish.offset.is_some() {
             return Err(ToolError::param(
@@ -69,10 +77,10 @@ fn report(patch: &str, wish: &DiffWish) -> Result<DiffReport, ToolError> {
             ));
         }
         let more_files = files.len().checked_sub(FILES_MAX).filter(|more| *more > 0);
-        let files = files.iter().take(FILES_MAX).map(|(path, text)| count(path, text)).collect();
+        let files = files.iter().take(FILES_MAX).map(FileReport::of).collect();
         return Ok(DiffReport { files, more_files, ..DiffReport::default() });
     };
-    let Some((_, text)) = files.iter().find(|(name, _)| name == path) else {
+    let Some(FilePatch { text, .. }) = files.iter().find(|file| file.path == *path) else {
         let message = format!("the run did not change {path}; call with diff {{}} for the files that it changed");
         return Err(ToolError::param("diff.path", "a file that the run changed", path, message));
     };
@@ -81,51 +89,6 @@ fn report(patch: &str, wish: &DiffWish) -> Result<DiffReport, ToolError> {
     let end = text.floor_char_boundary(start.saturating_add(RESULT_HEAD_BYTES_MAX).min(text.len()));
     let next_offset = (end < text.len()).then_some(end as u64);
     Ok(DiffReport { patch: Some(text[start..end].to_owned()), next_offset, ..DiffReport::default() })
-}
-
-/// The part of a patch that is about each file. Lines of files have a sign before them, so these begin with nothing else.
-fn files(patch: &str) -> Vec<(String, &str)> {
-    let starts = patch.match_indices("diff --git ").map(|(at, _)| at);
-    let starts: Vec<usize> = starts.filter(|at| *at == 0 || patch.as_bytes()[at - 1] == b'\n').collect();
-    let ends = starts.iter().skip(1).copied().chain([patch.len()]);
-    starts.iter().zip(ends).map(|(start, end)| &patch[*start..end]).map(|text| (path_of(text), text)).collect()
-}
-
-/// As git writes it; one with unusual characters is quoted.
-fn path_of(text: &str) -> String {
-    let head = text.lines().take_while(|line| !line.starts_with("@@") && !line.starts_with("GIT binary patch"));
-    let named =
-        |start: &str| head.clone().find_map(|line| line.strip_prefix(start)).filter(|path| *path != "/dev/null");
-    let strip = |path: &str, side: &str| {
-        let path = path.trim_end_matches('\t');
-        match path.strip_prefix('"') {
-            Some(quoted) => format!("\"{}", quoted.strip_prefix(side).unwrap_or(quoted)),
-            None => path.strip_prefix(side).unwrap_or(path).to_owned(),
-        }
-    };
-    if let Some(path) = named("+++ ") {
-        return strip(path, "b/");
-    }
-    if let Some(path) = named("--- ") {
-        return strip(path, "a/");
-    }
-    if let Some(path) = named("rename to ").or(named("copy to ")) {
-        return path.to_owned();
-    }
-    // Both names are the same: `a/NAME b/NAME`.
-    let names = text.lines().next().unwrap_or_default().trim_start_matches("diff --git ");
-    strip(names.get(..names.len() / 2).unwrap_or(names), "a/")
-}
-
-fn count(path: &str, text: &str) -> FileReport {
-    let (mut added, mut removed, mut is_body) = (0, 0, false);
-    let binary = text.lines().any(|line| line == "GIT binary patch").then_some(true);
-    for line in text.lines().filter(|_| binary.is_none()) {
-        is_body |= line.starts_with("@@");
-        added += u64::from(is_body && line.starts_with('+'));
-        removed += u64::from(is_body && line.starts_with('-'));
-    }
-    FileReport { path: path.to_owned(), added, removed, binary }
 }
 
 #[cfg(test)]

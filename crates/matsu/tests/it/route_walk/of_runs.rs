@@ -80,6 +80,10 @@ fn what_a_run_has_left_is_there_for_its_owner_alone() {
     stage.walk("GET", &task, "log", None);
     let diff = stage.walk("GET", &task, "diff", None);
     assert!(diff.to_string().contains("b.txt"), "{diff}");
+    let files = stage.walk("GET", &task, "files", None);
+    assert_eq!(files["files"][0]["path"], "b.txt", "{files}");
+    let one = stage.walk("GET", &task, "diff?path=b.txt", None);
+    assert!(text(&one["patch"]).contains("+b"), "{one}");
     stage.walk("GET", &task, "receipt", None);
     stage.walk("GET", &task, "questions", None);
     let verified = stage.walk("POST", &task, "verify", None);
