@@ -99,6 +99,7 @@ prompt=$(cat "$1")
 echo '{"type":"session","id":"notebook"}'
 case "$prompt" in
 *forever*) sleep 600 ;;
+*farewell*) echo 'Until then.' >farewell.txt ;;
 *greeting*)
   mkdir -p bin
   printf '#!/bin/sh\\n# Says hello.\\nname="$1"\\necho "helo $name"\\necho "by"\\n' >bin/greet.sh

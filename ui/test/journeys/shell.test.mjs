@@ -181,7 +181,7 @@ test('text of others is never markup, and no address but the web is a link', wit
   await context.close();
 }));
 
-const PAGES = ['/', '/inbox', '/tasks', '/jobs', '/research', '/auth', '/agents', '/chat', '/notifications', '/calibration', '/rules', '/settings', '/doctor'];
+const PAGES = ['/', '/inbox', '/tasks', '/jobs', '/research', '/auth', '/agents', '/chat', '/schedules', '/webhooks', '/usage', '/notifications', '/calibration', '/rules', '/settings', '/doctor'];
 for (const colorScheme of ['light', 'dark']) {
   test(`every page is accessible in the ${colorScheme}`, withHome(async (home) => {
     const { context, page } = await signedIn(home, browser, { colorScheme });
