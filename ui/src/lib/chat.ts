@@ -1,6 +1,6 @@
 /** Chats and their messages, with agents and with models. */
 
-export interface Chat { chat_id: string; title?: string | null; agent_id: string | null; models: string[] | null; state: string; agent_state: string | null; awaiting_reply: boolean; project_id: string; last_seq: number }
+export interface Chat { chat_id: string; title?: string | null; agent_id: string | null; models: string[] | null; state: string; agent_state: string | null; awaiting_reply: boolean; question?: { id: string; text: string }; project_id: string; last_seq: number }
 export interface ToolUse { id?: string; name: string; state?: string; arguments?: unknown; result?: unknown; is_error?: boolean; ms?: number }
 export interface Message {
   id: string; seq: number; sender?: string; sender_id?: string; role?: string; content: string; created_at?: string; model?: string | null; state?: string; error?: string | null;

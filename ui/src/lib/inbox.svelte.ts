@@ -1,6 +1,8 @@
 /** What only a person can clear, from what the page knows anyway. */
-import { live, tasks } from './live.svelte';
-import type { Task } from './types';
+import { get } from './api';
+import type { Chat } from './chat';
+import { live, on, tasks } from './live.svelte';
+import type { Page, Task } from './types';
 
 export type Want = 'question' | 'login' | 'blocked' | 'failed' | 'unread';
 export interface Item { task: Task; want: Want }
@@ -28,8 +30,37 @@ const calling: Item[] = $derived.by(() => {
   return items;
 });
 
+/** Chats whose agent waits for an answer. */
+class Asking {
+  chats = $state.raw<readonly Chat[]>([]);
+}
+const asking = new Asking();
+export const askingChats = (): readonly Chat[] => asking.chats;
+
+const ASKED_EVERY_MS = 500;
+
+/** Keeps the questions of chats up to date. The answer ends it. */
+export function followChats(): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const read = async (): Promise<void> => {
+    timer = null;
+    // While the server is away what is known stays; the stream's next hello reads again.
+    const page = await get<Page<Chat>>('/chats').catch(() => null);
+    if (page) asking.chats = page.items.filter((chat) => chat.question);
+  };
+  const off = on((event) => {
+    if (!['chat', 'agent', 'session', 'hello', 'reset'].includes(event.name) && !event.data.topic?.startsWith('chat/')) return;
+    timer ??= setTimeout(() => void read(), ASKED_EVERY_MS);
+  });
+  void read();
+  return () => {
+    off();
+    if (timer) clearTimeout(timer);
+  };
+}
+
 export const callers = (): readonly Item[] => calling;
-export const attention = (): number => calling.length;
+export const attention = (): number => calling.length + asking.chats.length;
 
 /** Everything, the most urgent first. */
 export function inbox(): Item[] {

@@ -53,3 +53,20 @@ test('an agent that asks in a chat is answered there', async () => {
   assert.deepEqual(page.complaints, []);
   await context.close();
 });
+
+test('an agent that asks in a chat is answered from the inbox, which counts it', async () => {
+  await home.call('POST', '/api/v1/agents', { id: 'polite', name: 'polite', definition: 'scribe' });
+  const { chat_id } = await home.call('POST', '/api/v1/chats', { agent_id: 'polite' });
+  const { context, page } = await signedIn(home, browser);
+  await home.call('POST', `/api/v1/chats/${chat_id}/messages`, { content: 'Take a note.' });
+  await page.getByRole('link', { name: 'Inbox 1' }).first().click({ timeout: 60_000 });
+  const card = page.locator('li.card').filter({ has: page.locator(`a[href="/chat/${chat_id}"]`) });
+  await card.getByText('May I write notes.txt?').waitFor();
+  assert.deepEqual(await axeBoth(page), {});
+  await card.getByRole('button', { name: 'deny' }).click();
+  await card.waitFor({ state: 'detached', timeout: 60_000 });
+  await page.goto(`${home.address}/chat/${chat_id}`);
+  await page.getByRole('log').getByText('It waits, so that you need not.').waitFor({ timeout: 60_000 });
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
