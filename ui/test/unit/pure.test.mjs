@@ -51,6 +51,8 @@ test('code is coloured by its language, and no letter of it is lost', async () =
 test('what is quoted as code is told apart', async () => {
   const { inline } = await load('chat.ts');
   assert.deepEqual(inline('run `a b` twice, not `c'), [{ text: 'run ', isCode: false }, { text: 'a b', isCode: true }, { text: ' twice, not `c', isCode: false }]);
+  const parts = inline('**Bold** [site](https://a.org/x) [bad](javascript:alert(1)) **open');
+  assert.deepEqual(parts.map((part) => [part.text, part.isBold ?? false, part.link?.host ?? null]), [['Bold', true, null], [' ', false, null], ['site', false, 'a.org'], [' [bad](javascript:alert(1)) **open', false, null]]);
 });
 
 test('of a chat what is settled stays, and the rest is replaced', async () => {
@@ -126,6 +128,12 @@ test('a log line is an event where it is one', async () => {
   const read = lines('plain\n{"kind":"tool_use","tool":"Bash","text":"ls"}\n\u001b[31mred\u001b[0m\n{"half');
   assert.deepEqual(read.lines.map(({ kind, text }) => [kind, text]), [['text', 'plain'], ['tool', 'Bash ls'], ['text', 'red']]);
   assert.equal(read.rest, '{"half');
+});
+
+test('a table is one where a rule is below its head', async () => {
+  const { blocks } = await load('chat.ts');
+  assert.deepEqual(blocks('See:\n| a | b |\n|---|:-:|\n| 1 | x\\|y |\nend'), [{ kind: 'text', text: 'See:' }, { kind: 'table', rows: [['a', 'b'], ['1', 'x|y']] }, { kind: 'text', text: 'end' }]);
+  assert.deepEqual(blocks('| a | b |\nno rule'), [{ kind: 'text', text: '| a | b |\nno rule' }]);
 });
 
 test('an answer that is still coming keeps its open fence as code', async () => {
