@@ -24,6 +24,8 @@ class Live {
   linkSince = $state(Date.now());
   paused = $state(false);
   tasksLoaded = $state(false);
+  /** Where older tasks begin that were not read; `null`: there are none. */
+  olderTasks = $state<number | null>(null);
   serverVersion = $state('');
   newBuild = $state(false);
 }
@@ -144,20 +146,30 @@ export async function reload(): Promise<void> {
   const mine = ++generation;
   try {
     live.counts = await get<Counts>('/metrics/summary');
-    let after: number | null = null;
-    let seen = 0;
-    do {
-      const page: Page<Task> = await get(`/tasks?limit=200${after === null ? '' : `&after=${after}`}`);
-      if (mine !== generation) return;
-      page.items.forEach(putTask);
-      seen += page.items.length;
-      live.version++;
-      live.tasksLoaded = true;
-      after = page.next;
-    } while (after !== null && seen < TASKS_MAX);
+    await loadTasks(null, mine);
   } catch {
     // The link state says it; the stream's next hello reads again.
   }
+}
+
+/** Reads as many older tasks as are read at first. */
+export async function loadOlderTasks(): Promise<void> {
+  if (live.olderTasks !== null) await loadTasks(live.olderTasks, generation);
+}
+
+async function loadTasks(from: number | null, mine: number): Promise<void> {
+  let after = from;
+  let seen = 0;
+  do {
+    const page: Page<Task> = await get(`/tasks?limit=200${after === null ? '' : `&after=${after}`}`);
+    if (mine !== generation) return;
+    page.items.forEach(putTask);
+    seen += page.items.length;
+    live.version++;
+    live.tasksLoaded = true;
+    after = page.next;
+  } while (after !== null && seen < TASKS_MAX);
+  live.olderTasks = after;
 }
 
 /** Reads jobs, newest first, window by window; stops when the page has gone. */

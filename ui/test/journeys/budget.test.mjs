@@ -103,3 +103,18 @@ async function staysSmooth(name, home, page) {
 }
 
 const isSmooth = ({ passed, rate }) => passed <= 100 * slowness() && rate >= 20 / slowness();
+
+test('tasks beyond the newest five thousand are named, and read on demand', async (t) => {
+  const home = await new Home().serve();
+  t.after(() => home.close());
+  const oldest = await home.submit([noop()]);
+  for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 51 }, () => home.submit([noop()])));
+  const { context, page } = await signedIn(home, browser);
+  await page.goto(`${home.address}/tasks?q=${oldest}`);
+  const older = page.getByRole('button', { name: 'Load older tasks' });
+  await older.click({ timeout: 60_000 });
+  await page.locator(`a[href="/tasks/${oldest}"]`).waitFor({ timeout: 30_000 });
+  await older.waitFor({ state: 'detached' });
+  await page.getByText('showing 1 of 5,101').waitFor();
+  await context.close();
+});

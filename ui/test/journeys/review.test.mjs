@@ -1,5 +1,5 @@
 // A person reviews the change of a run: reads it with its receipt, comments on two lines, sends it back, and applies the
-// second round. The agent is a program of the test's own; it mends only what it was told in the same conversation.
+// second round. The agent is a program of the test's own; it mends only lines that were commented on in the same conversation.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -119,7 +119,7 @@ test('a failed check shows its output, and a change is discarded, applied all th
 
 test('a question is answered on a telephone, from the inbox, by a tap and in words', withScribe(async (home) => {
   const ask = (message) => home.call('POST', '/api/v1/tools/use_agent', { ...WISH, message });
-  const [{ task_id: tapped }, { task_id: written }] = [await ask('Write a note about a long subject that needs more room than a telephone has in one line'), await ask('Write another note')];
+  const [{ task_id: tapped }, { task_id: written }] = [await ask('Write a note about a long subject that needs more space than a telephone has in one line'), await ask('Write another note')];
   const { context, page } = await signedIn(home, browser, PHONE);
   await page.getByRole('link', { name: 'Inbox' }).first().tap();
   const card = (id) => page.locator('li.card').filter({ has: page.locator(`a[href="/tasks/${id}"]`) });
