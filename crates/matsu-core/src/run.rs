@@ -238,6 +238,16 @@ pub struct LeftWork {
     pub why: String,
 }
 
+/// What is left of a run whose job was over before its tree was closed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptWork {
+    pub agent: String,
+    pub changes: Option<Changes>,
+    pub left_work: Option<LeftWork>,
+    /// Where a run that goes on with it begins.
+    pub place: Option<String>,
+}
+
 /// What the next attempt or the next job of the same run must know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunCheckpoint {

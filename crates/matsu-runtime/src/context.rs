@@ -63,6 +63,11 @@ impl JobContext {
         &self.runtime
     }
 
+    /// What the program of the run had printed when it was taken up is stored.
+    pub(crate) fn caught_up(&self) {
+        self.notes.set_caught_up();
+    }
+
     /// What a body returns that was ordered to stop and did. The cause of the order decides what becomes of the job.
     #[must_use]
     pub fn stopped(&self) -> JobEnd {

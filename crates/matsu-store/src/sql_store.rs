@@ -28,7 +28,7 @@ use matsu_core::ports::store::{
     StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
-use matsu_core::run::Answer;
+use matsu_core::run::{Answer, KeptWork};
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -43,6 +43,7 @@ use crate::transitions::changes::{ChangesSince, CursorNow, Prune};
 use crate::transitions::claim_alone::{ClaimAlone, IsLoneJobWaiting};
 use crate::transitions::expire::{Expire, MarkRead};
 use crate::transitions::guard::Guarded;
+use crate::transitions::kept_work::KeepWork;
 use crate::transitions::left_runs::{AdoptRun, LoseRun, ReadLeftRuns};
 use crate::transitions::nodes::{Beat, ReadNodes, ReadSlots, ReapNode, Register};
 use crate::transitions::park::{ParkForInput, RequeueParked, ResumeFromInput};
@@ -253,6 +254,10 @@ impl RunStore for SqlStore {
 
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
         self.write(AnswerQuestion { job: job.clone(), answer: answer.clone(), now }).await
+    }
+
+    async fn keep_work(&self, job: &JobId, work: &KeptWork, now: Timestamp) -> Result<bool, StoreError> {
+        self.write(KeepWork { job: job.clone(), work: work.clone(), now }).await
     }
 
     async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError> {

@@ -23,6 +23,7 @@ pub mod finish_and_claim;
 pub mod guard;
 pub mod insert_task;
 pub mod interrupts;
+pub mod kept_work;
 pub mod ledger;
 pub mod left_runs;
 pub mod messages;

@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use matsu_core::clock::Clock;
-use matsu_core::id::NodeId;
+use matsu_core::id::{JobId, NodeId};
 use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
 use matsu_runtime::chat::Workforce;
@@ -29,6 +29,7 @@ use tower::ServiceExt;
 use crate::cli::Global;
 use crate::compose::{self, Role, VERSION};
 use crate::config::Config;
+use crate::daemon::announce;
 use crate::daemon::lock::ServeLock;
 use crate::process;
 
@@ -45,8 +46,9 @@ pub enum Client {
     /// There is none; the routes run in this process.
     InProcess {
         router: Router,
+        runtime: Runtime,
         /// Notices what other processes do to the store meanwhile, or does the work; ends with the command.
-        _beside: Beside,
+        beside: Beside,
     },
 }
 
@@ -90,6 +92,23 @@ pub enum Beside {
     Working { _service: Service, _lock: ServeLock },
 }
 
+/// How the next daemon is started.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    pub config: &'a Config,
+    pub global: &'a Global,
+}
+
+/// So many daemons are asked for the same.
+const ASKED_TIMES: u32 = 5;
+
+/// What a process that works beside its command takes from the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claiming {
+    Everything,
+    Nothing,
+}
+
 /// Notices what other processes write to the store, for as long as it is kept.
 pub fn listening(runtime: &Runtime) -> Beside {
     let (mut listening, ears) = (JoinSet::new(), runtime.clone());
@@ -123,8 +142,8 @@ impl Client {
             // With --store the daemon of this data directory may serve another one.
             match Clock::system().within(HUNG_AFTER, daemon.get("/control/info")).await {
                 None => bail!(
-                    "the daemon does not answer within {} s: it is stopped or very busy. `matsu serve` names its process; \
-                     its log is {}",
+                    "the daemon{} does not answer within {} s: it is stopped or very busy. Its log is {}",
+                    process_of(config),
                     HUNG_AFTER.as_secs(),
                     config.paths.daemon_log().display()
                 ),
@@ -141,14 +160,21 @@ impl Client {
                 config.paths.socket().display()
             );
         }
-        Self::here(config, Workers::None).await
+        Self::here(config, Workers::None, Claiming::Nothing).await
     }
 
     /// As [`Client::connect`], for a command whose work must be done: by the daemon, or else by this process, unless
     /// another one holds the store and does it.
     pub async fn at_work(config: &Config) -> Result<Self> {
         let client = Self::connect(config).await?;
-        if client.has_daemon() { Ok(client) } else { Self::here(config, Workers::All).await }
+        if client.has_daemon() { Ok(client) } else { Self::here(config, Workers::All, Claiming::Everything).await }
+    }
+
+    /// As [`Client::at_work`], for a command that ends runs: without a daemon this process takes over those that are
+    /// there, so that what they have printed and how they ended is stored first. It begins nothing that waits.
+    pub async fn to_stop(config: &Config) -> Result<Self> {
+        let client = Self::connect(config).await?;
+        if client.has_daemon() { Ok(client) } else { Self::here(config, Workers::All, Claiming::Nothing).await }
     }
 
     /// The daemon, which is started if none runs. For commands whose work goes on after they have ended.
@@ -160,7 +186,7 @@ impl Client {
         drop(client);
         // A store in memory is this process's own; no daemon could see it.
         if config.store_url().starts_with("memory:") {
-            return Self::here(config, Workers::All).await;
+            return Self::here(config, Workers::All, Claiming::Everything).await;
         }
         if let Some(client) = Self::beside_another(config).await? {
             return Ok(client);
@@ -217,7 +243,7 @@ impl Client {
         }
     }
 
-    async fn here(config: &Config, workers: Workers) -> Result<Self> {
+    async fn here(config: &Config, workers: Workers, claiming: Claiming) -> Result<Self> {
         let lock = match workers {
             Workers::All => ServeLock::try_take(&config.paths.serve_lock(config.store_url()))?,
             Workers::None => None,
@@ -236,19 +262,22 @@ impl Client {
         for dead in opened.store.dead_nodes(&NodeId::from_text("")).await? {
             opened.store.reap_node(&dead, runtime.clock().now()).await?;
         }
+        if claiming == Claiming::Nothing {
+            runtime.pause_claiming();
+        }
         let beside = match lock {
             Some(lock) => Beside::Working { _service: runtime.start(), _lock: lock },
             None => listening(&runtime),
         };
         let app = App::new(AppOptions {
-            runtime,
+            runtime: runtime.clone(),
             version: VERSION.to_owned(),
             store: config.store_name(),
             shutdown: CancellationToken::new(),
             metrics: std::sync::Arc::new(String::new),
             test_jobs: matsu_server::app::TestJobs::Hidden,
         });
-        Ok(Self::InProcess { router: router(&app, Transport::Here), _beside: beside })
+        Ok(Self::InProcess { router: router(&app, Transport::Here), runtime, beside })
     }
 
     /// What the store holds of open tasks is as old as the last daemon.
@@ -256,6 +285,19 @@ impl Client {
         if has_open_tasks && !self.has_daemon() {
             eprintln!("No daemon runs, so this is how things stood when the last one ended. Start one: matsu serve");
         }
+    }
+
+    /// Without a daemon: waits until the runs of jobs that were stopped have ended.
+    pub async fn end_stopped(&self, jobs: &[JobId]) -> Result<()> {
+        match self {
+            Self::Daemon(_) => Ok(()),
+            Self::InProcess { runtime, .. } => Ok(runtime.end_stopped(jobs).await?),
+        }
+    }
+
+    /// Whether the work is done by this process and ends with it.
+    pub fn works_here(&self) -> bool {
+        matches!(self, Self::InProcess { beside: Beside::Working { .. }, .. })
     }
 
     /// Whether a daemon answers.
@@ -283,6 +325,23 @@ impl Client {
 
     pub async fn delete(&self, path: &str) -> Result<Value> {
         self.call(Method::DELETE, path, None).await
+    }
+
+    /// A request that may be made twice. If the daemon ends meanwhile, the next one is asked; it is started, unless a
+    /// person has ended the last one.
+    pub async fn ask(&mut self, next: Next<'_>, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
+        let mut asked = 1;
+        loop {
+            match self.call(method.clone(), path, body.clone()).await {
+                Err(error)
+                    if error.is::<DaemonGone>() && asked < ASKED_TIMES && !next.config.paths.stopped().exists() =>
+                {
+                    *self = Self::with_daemon(next.config, next.global).await?;
+                    asked += 1;
+                }
+                said => return said,
+            }
+        }
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
@@ -351,6 +410,12 @@ pub async fn over_socket(socket: &Path, request: Request<Body>) -> Result<(Statu
             bail!(gone(&format!("closed the connection without a reply{why}")))
         }
     }
+}
+
+/// Names the process of the daemon, if it is known.
+fn process_of(config: &Config) -> String {
+    let server = announce::read_server_json(&config.paths);
+    server.map(|server| format!(" (process {}; to go on: kill -CONT {0})", server.pid)).unwrap_or_default()
 }
 
 /// A daemon that takes longer to answer the first question does not work, also on a busy machine.

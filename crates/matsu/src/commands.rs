@@ -276,7 +276,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Result(args) => result::run(&quiet(&global)?, &args).await,
         Command::Answer(args) => answer::run(&quiet(&global)?, &args).await,
         Command::Watch(args) => watch::run(&quiet(&global)?, &args).await,
-        Command::Stop(args) => stop::run(&quiet(&global)?, args).await,
+        Command::Stop(args) => stop::run(&quiet(&global)?, &global, args).await,
         Command::Shutdown(args) => shutdown::run(&quiet(&global)?, &args).await,
         Command::Service(what) => service::run(&quiet(&global)?, &global, &what),
         Command::Retry(args) => retry::run(&quiet(&global)?, &global, args).await,
@@ -325,7 +325,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Usage(args) => usage::run(&quiet(&global)?, &args).await,
         Command::Branches(args) => branches::run(&quiet(&global)?, &args).await,
         Command::Allow(args) => allow::run(&quiet(&global)?, &args),
-        Command::Receipt(args) => receipt::run(&quiet(&global)?, &args).await,
+        Command::Receipt(args) => receipt::run(&quiet(&global)?, &global, &args).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }

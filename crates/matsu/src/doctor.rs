@@ -171,7 +171,11 @@ async fn daemon(config: &Config) -> Finding {
             Err(error) => bad("daemon", format!("{error:#}"), "end it and start `matsu serve` again"),
         },
         Ok(_) => note("daemon", "none is running", "start one with `matsu serve`"),
-        Err(error) => bad("daemon", format!("{error:#}"), "see the store above"),
+        Err(error) => bad(
+            "daemon",
+            format!("{error:#}"),
+            "end its process if it hangs, then start `matsu serve`; see also the store above",
+        ),
     }
 }
 

@@ -7,7 +7,8 @@ use matsu_core::clock::Clock;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::RunId;
 use matsu_core::job::Lease;
-use matsu_core::ports::agent::StartError;
+use matsu_core::ports::agent::{LiveRun, StartError};
+use matsu_core::run::KeptWork;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
@@ -57,6 +58,8 @@ pub async fn adopt(host: &CliHost, lease: &Lease, run: &RunId, stored: u64) -> R
     let worktree = tree_of(host, &record).map_err(lost)?;
     let mut followed = host.follow(&definition, RunRecord::clone(&record), folder, worktree, way);
     followed.replay(stored).map_err(|error| lost(format!("the output of run {run} cannot be read: {error}")))?;
+    // A question that is still open is asked again, and stops its time again.
+    followed.set_parked(false);
     Ok(followed)
 }
 
@@ -99,16 +102,24 @@ fn tree_of(host: &CliHost, record: &RunRecord) -> Result<Option<Worktree>, Strin
 }
 
 /// Ends a run whose job is over, keeps what it has written as its branch, and removes its folder.
-pub async fn give_up(host: &CliHost, folder: &RunFolder, record: &RunRecord) {
+pub async fn give_up(host: &CliHost, folder: &RunFolder, record: &RunRecord) -> Option<KeptWork> {
     end(folder, record, host.options().clock).await;
+    let mut kept = None;
     if folder.begun().exists()
         && let Ok(Some(tree)) = tree_of(host, record)
     {
         let closed = tree.close(&format!("{} ({})", record.agent, record.run_id)).await;
-        let branch = closed.changes.map(|changes| changes.branch).unwrap_or_default();
-        tracing::info!(run = %record.run_id, branch, "a run whose job is over was ended; its work is kept");
+        let mut place = record.place.clone();
+        if let Some(changes) = &closed.changes {
+            tracing::info!(run = %record.run_id, changes.branch, "a run whose job is over was ended; its work is kept");
+            place.ended_with(changes);
+        }
+        let place = serde_json::to_string(&place).ok();
+        let (agent, changes, left_work) = (record.agent.clone(), closed.changes, closed.left);
+        kept = Some(KeptWork { agent, changes, left_work, place });
     }
     folder.remove();
+    kept
 }
 
 /// Becomes the daemon of a supervisor, if no later attempt is.

@@ -22,7 +22,7 @@ use matsu_core::ports::agent::{
     Supports, TraceState,
 };
 use matsu_core::receipt::Consent;
-use matsu_core::run::{Changes, Mode, RunInput};
+use matsu_core::run::{Changes, KeptWork, Mode, RunInput};
 use matsu_core::secret::Token;
 
 use super::confined::Cell;
@@ -346,12 +346,15 @@ impl AgentHost for CliHost {
         drop(orphans::end(run.to_string(), self.options.clock).await);
     }
 
-    async fn give_up(&self, job: &JobId, before: Option<i64>) {
+    async fn give_up(&self, job: &JobId, before: Option<i64>) -> Option<KeptWork> {
+        let mut newest = None;
         for (folder, record) in self.runs.of_job(job) {
             if before.is_none_or(|attempt| record.attempt < attempt) {
-                adoption::give_up(self, &folder, &record).await;
+                let kept = adoption::give_up(self, &folder, &record).await;
+                newest = newest.or(kept);
             }
         }
+        newest
     }
 
     fn can_take(&self, input: &RunInput) -> bool {
@@ -361,6 +364,12 @@ impl AgentHost for CliHost {
                 && self.program(definition).is_some()
                 && input.directory.as_ref().is_none_or(is_there)
         })
+    }
+
+    async fn recover(&self) {
+        if let Err(error) = self.roll_back_unfinished().await {
+            tracing::warn!(%error, "an apply was interrupted, and what it had written could not be taken back");
+        }
     }
 
     async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String> {

@@ -156,7 +156,12 @@ impl CliRun {
     fn send(&mut self, word: &Word) {
         let Ok(mut line) = serde_json::to_vec(word) else { return };
         line.push(b'\n');
-        let sent = self.control.as_ref().map(|control| control.try_write(&line));
+        // Past the runtime, which learns only in its next turn that a new connection can be written to: a word that it
+        // takes for refused would end the connection, and the answer to a question would never arrive.
+        let sent = self.control.as_ref().map(|control| {
+            let stream: &UnixStream = control.as_ref();
+            rustix::io::write(stream, &line)
+        });
         if !matches!(sent, Some(Ok(bytes)) if bytes == line.len()) {
             self.control = None;
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use matsu_core::run::Changes;
 use matsu_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,14 @@ impl Place {
     #[must_use]
     pub fn plain(directory: PathBuf) -> Self {
         Self { directory, worktree: None, branch: None, base: None, head: None, usage: None }
+    }
+
+    /// What goes on from here begins where the run ended.
+    pub fn ended_with(&mut self, changes: &Changes) {
+        self.head = Some(changes.head.clone());
+        if !changes.branch.is_empty() {
+            self.branch = Some(changes.branch.clone());
+        }
     }
 }
 

@@ -27,6 +27,13 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// Why the file that is named like this agent could not be read.
+    pub fn why_broken(&self, name: &str) -> Option<String> {
+        let is_its = |file: &str| Path::new(file).file_stem().is_some_and(|stem| stem == name);
+        let broken = self.broken.iter().find(|broken| is_its(&broken.file))?;
+        Some(format!("{}: {}", broken.file, broken.error))
+    }
+
     /// Reads everything. A broken file is reported by name, and the others load.
     #[must_use]
     pub fn load(folder: Option<&Path>) -> Self {

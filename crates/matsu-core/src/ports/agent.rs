@@ -18,7 +18,7 @@ use crate::id::{JobId, RunId, SessionId, TaskId};
 use crate::job::Lease;
 use crate::merge::{MergeOrder, MergeStep, MergeTarget};
 use crate::receipt::{Check, Consent};
-use crate::run::{Changes, Isolation, Mode, RunInput, RunPresence};
+use crate::run::{Changes, Isolation, KeptWork, Mode, RunInput, RunPresence};
 use crate::secret::Token;
 use crate::words::words;
 
@@ -99,8 +99,10 @@ pub trait AgentHost: Send + Sync {
     async fn forget(&self, _job: &JobId) {}
 
     /// Ends runs whose job is over or goes on elsewhere, keeps their work as their branch, and removes the rest. With
-    /// `before` only those that an earlier attempt has started.
-    async fn give_up(&self, _job: &JobId, _before: Option<i64>) {}
+    /// `before` only those that an earlier attempt has started. Returns what is left of the newest one that wrote.
+    async fn give_up(&self, _job: &JobId, _before: Option<i64>) -> Option<KeptWork> {
+        None
+    }
 
     /// Ends what is left of a run that cannot be followed any more.
     async fn end_processes(&self, _run: &RunId) {}
@@ -109,6 +111,9 @@ pub trait AgentHost: Send + Sync {
     fn can_take(&self, _input: &RunInput) -> bool {
         false
     }
+
+    /// Takes back what a process had written into a user's tree that was killed before it had written everything.
+    async fn recover(&self) {}
 
     /// The patch of a run in a worktree. Bytes: files need not be text.
     ///

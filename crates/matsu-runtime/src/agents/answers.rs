@@ -4,6 +4,7 @@ use matsu_core::change::Topic;
 use matsu_core::id::{ChatId, JobId, TaskId};
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
+use matsu_core::ports::agent::TraceState;
 use matsu_core::ports::store::ChatCall;
 use matsu_core::principal::Principal;
 use matsu_core::receipt::CONSENT_QUESTION;
@@ -95,7 +96,19 @@ impl Runtime {
         // The answer to a question that was answered before is for the store to compare.
         let job = asking.first().copied().or_else(|| jobs.iter().rfind(is_meant));
         let job = job.ok_or_else(|| TaskError::Invalid("no job of this task asks anything".to_owned()))?;
+        if question_of(job).is_some() && self.has_ended(&job.id) {
+            return Err(TaskError::Invalid(format!(
+                "the run that asked has ended and cannot be answered any more. See how it ended: matsu status {task} \
+                 --wait (without a daemon: matsu serve first)"
+            )));
+        }
         Ok(self.store().answer_question(&job.id, answer, self.clock().now()).await?)
+    }
+
+    /// Whether the program of a job's run is over, although that need not be stored yet.
+    fn has_ended(&self, job: &JobId) -> bool {
+        let trace = self.agents().and_then(|host| host.trace(job));
+        trace.is_some_and(|trace| trace.state == TraceState::Ended)
     }
 
     /// Answers what the agent of a chat has asked.

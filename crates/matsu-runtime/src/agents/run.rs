@@ -71,6 +71,8 @@ pub struct Run {
     is_left: bool,
     /// Where it can go on is written down.
     is_remembered: bool,
+    /// What it had printed before this process came is stored.
+    is_caught_up: bool,
     /// A question with its answer, until the program has shown by its next words that it got it.
     answered: Option<String>,
 }
@@ -139,6 +141,7 @@ impl Run {
             is_ending: false,
             is_left: false,
             is_remembered: false,
+            is_caught_up: false,
             answered: None,
         }
     }
@@ -170,6 +173,11 @@ impl Run {
                     continue;
                 }
                 event = next(&mut self.backlog, &mut self.live) => event,
+                // Only while there is nothing to read.
+                () = std::future::ready(()), if !self.is_caught_up => {
+                    self.caught_up().await;
+                    continue;
+                }
                 () = until(clock, flush_at) => {
                     self.flush().await;
                     continue;
@@ -213,6 +221,12 @@ impl Run {
             self.stored_to = self.reached;
             self.live.stored(self.reached);
         }
+    }
+
+    async fn caught_up(&mut self) {
+        self.flush().await;
+        self.is_caught_up = true;
+        self.cx.caught_up();
     }
 
     fn end(&mut self) {
@@ -304,11 +318,14 @@ impl Run {
     /// Parks until a person has answered, the program has ended by itself, or it must stop: by a word, or by the
     /// end of its session. Until then the question counts as unread, so that the next owner asks it again.
     async fn asked(&mut self, question: Question, position: u64) {
-        self.flush().await;
+        self.caught_up().await;
         let Ok(text) = serde_json::to_string(&question) else { return };
         self.live.set_parked(true);
         let answered = self.answered(&question, &text).await;
-        self.live.set_parked(false);
+        // The time of a run that is left and still asks goes on standing still.
+        if !matches!(answered, Ok(ParkEnd::Leave)) {
+            self.live.set_parked(false);
+        }
         match answered {
             Ok(ParkEnd::Answer(answer)) => {
                 // A call of its own chat that waits for this answer is decided here: the run itself may not.

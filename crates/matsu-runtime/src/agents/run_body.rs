@@ -10,7 +10,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, StartError, TraceState};
 use matsu_core::ports::store::{OutputPosition, StoreError};
-use matsu_core::run::{Continues, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::run::{Continues, KeptWork, RunCheckpoint, RunInput, RunOutput};
 
 use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
@@ -90,8 +90,8 @@ impl AgentRuns {
                 StopWord::Shutdown => return Err(JobEnd::StillRuns),
                 // Without its definition it is never followed, so it is ended here, if this process still owns it.
                 StopWord::EndSoon | StopWord::Abort if self.is_undefined(cx) && is_owner(cx).await => {
-                    self.host.give_up(&cx.lease.job_id, None).await;
-                    return Err(JobEnd::Cancelled { code: None, output_json: None });
+                    let work = self.host.give_up(&cx.lease.job_id, None).await;
+                    return Err(JobEnd::Cancelled { code: None, output_json: keep(cx, work).await });
                 }
                 // Any other word is obeyed once it is followed: only then can its program be ended.
                 _ => {}
@@ -280,6 +280,16 @@ async fn is_owner(cx: &JobContext) -> bool {
         },
         None => cx.checkpoint(&serde_json::json!(RunCheckpoint::default())).await.is_ok(),
     }
+}
+
+/// The output of a run that was given up. Where what goes on from it begins is written down.
+async fn keep(cx: &JobContext, work: Option<KeptWork>) -> Option<String> {
+    let KeptWork { agent, changes, left_work, place } = work?;
+    let (_, checkpoint) = read(cx).ok()?;
+    if let Err(error) = cx.checkpoint(&serde_json::json!(RunCheckpoint { place, ..checkpoint })).await {
+        tracing::warn!(job.id = %cx.lease.job_id, %error, "where the work of a run is could not be written down");
+    }
+    serde_json::to_string(&RunOutput { agent, changes, left_work, ..RunOutput::default() }).ok()
 }
 
 fn removed(cx: &JobContext) -> JobEnd {

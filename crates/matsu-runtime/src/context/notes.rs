@@ -24,6 +24,8 @@ struct Inner {
     /// Waits for descendants that are open; they may be nested.
     lent: u32,
     is_parked: bool,
+    /// A run: what its program had printed when it was taken up is stored.
+    is_caught_up: bool,
     /// What dropped parts of the body could not undo themselves. An ended job needs none: its end frees everything.
     mends: Vec<Mend>,
 }
@@ -127,6 +129,15 @@ impl Notes {
     #[must_use]
     pub fn is_parked(&self) -> bool {
         self.lock().is_parked
+    }
+
+    pub fn set_caught_up(&self) {
+        self.lock().is_caught_up = true;
+    }
+
+    #[must_use]
+    pub fn is_caught_up(&self) -> bool {
+        self.lock().is_caught_up
     }
 
     #[must_use]

@@ -15,6 +15,8 @@ use crate::runtime::Runtime;
 pub struct Adoptions {
     slots: Mutex<HashSet<Slot>>,
     look: Notify,
+    /// Held while what is left of a run is removed: two that close one tree would be in each other's way.
+    giving_up: tokio::sync::Mutex<()>,
 }
 
 impl Adoptions {
@@ -25,6 +27,10 @@ impl Adoptions {
 
     pub async fn asked_to_look(&self) {
         self.look.notified().await;
+    }
+
+    pub async fn giving_up(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.giving_up.lock().await
     }
 
     pub fn add(&self, slot: Slot) {

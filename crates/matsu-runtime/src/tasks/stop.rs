@@ -10,14 +10,16 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
 use matsu_core::clock::Clock;
-use matsu_core::id::TaskId;
-use matsu_core::job::{Job, Lease};
+use matsu_core::id::{JobId, TaskId};
+use matsu_core::job::{Job, JobKind, Lease};
 use matsu_core::limits::{ABORT_GRACE, GRACE, TICK};
-use matsu_core::ports::agent::TraceState;
-use matsu_core::ports::store::{StopTask, StoppedTask};
+use matsu_core::ports::agent::{AgentHost, Program, TraceState};
+use matsu_core::ports::store::{StopTask, StoppedTask, StoreError};
 use matsu_core::principal::Principal;
+use matsu_core::run::RunInput;
 use matsu_core::task::{StopMode, StopReason, Task};
 
+use crate::options::Workers;
 use crate::queue::adoptions::held_jobs;
 use crate::runtime::Runtime;
 use crate::snapshots::{Seen, SharedReader};
@@ -63,6 +65,7 @@ impl Runtime {
     ) -> Result<StopReport, TaskError> {
         self.read_own(owner, id).await?;
         let began = self.clock().instant();
+        self.catch_up(Some(id)).await?;
         let stopped = self.ask_to_stop(id, mode, reason).await?;
         let mut report = StopReport {
             cancelled_queued: stopped.cancelled_queued,
@@ -98,17 +101,18 @@ impl Runtime {
         Ok(self.jobs_of_runs().await?.into_iter().filter_map(|job| job.task_id).collect())
     }
 
-    /// Those of [`Runtime::runs_here`] whose programs are there. The others have ended, and their ends are not stored.
+    /// Those of [`Runtime::runs_here`] whose program, or its check, is in this state. Those that are in none wait for
+    /// their next program.
     ///
     /// # Errors
     /// A store that is away.
-    pub async fn runs_alive(&self) -> Result<BTreeSet<TaskId>, TaskError> {
-        let is_alive = |job: &Job| {
+    pub async fn runs_that_are(&self, state: TraceState) -> Result<BTreeSet<TaskId>, TaskError> {
+        let is_so = |job: &Job| {
             let trace = self.agents().and_then(|host| host.trace(&job.id));
-            trace.is_some_and(|trace| trace.state == TraceState::Alive)
+            trace.is_some_and(|trace| trace.state == state)
         };
         let jobs = self.jobs_of_runs().await?.into_iter();
-        Ok(jobs.filter(is_alive).filter_map(|job| job.task_id).collect())
+        Ok(jobs.filter(is_so).filter_map(|job| job.task_id).collect())
     }
 
     async fn jobs_of_runs(&self) -> Result<Vec<Job>, TaskError> {
@@ -129,20 +133,22 @@ impl Runtime {
     /// # Errors
     /// A store that is away.
     pub async fn end_runs(&self) -> Result<BTreeSet<TaskId>, TaskError> {
-        let mut tasks = self.runs_here().await?;
         let deadline = self.clock().instant() + STOP_MAX;
         // What another daemon has left is taken over first: only an owner can end it.
         while !self.follows_all_runs().await? && self.clock().instant() < deadline {
             self.adoptions().look_now();
             self.clock().sleep(LOOK_EVERY).await;
         }
-        tasks.extend(self.runs_here().await?);
+        self.catch_up(None).await?;
         self.running().end_chats();
-        for id in &tasks {
-            self.ask_to_stop(id, StopMode::Immediate, StopReason::UserCancelled).await?;
+        let mut stopped = BTreeSet::new();
+        for id in self.runs_here().await? {
+            if !self.ask_to_stop(&id, StopMode::Immediate, StopReason::UserCancelled).await?.was_terminal {
+                stopped.insert(id);
+            }
         }
         let mut ended = BTreeSet::new();
-        for id in tasks {
+        for id in stopped {
             if let Waited::Ready(_) = self.wait_for_end(&id, &CancellationToken::new()).await {
                 ended.insert(id);
             }
@@ -154,6 +160,100 @@ impl Runtime {
             self.clock().sleep(LOOK_EVERY).await;
         }
         Ok(ended)
+    }
+
+    /// Waits until the store has what runs on this machine had printed before this process came, and how those ended
+    /// that are over: a stop takes their jobs away, and nothing can be stored after it. `of`: only runs of this task and
+    /// of those below it.
+    async fn catch_up(&self, of: Option<&TaskId>) -> Result<(), TaskError> {
+        let Some(host) = self.agents().filter(|_| self.workers() == Workers::All) else { return Ok(()) };
+        let deadline = self.clock().instant() + STOP_MAX;
+        while self.is_behind(host.as_ref(), of).await? {
+            if self.clock().instant() > deadline {
+                tracing::warn!("a stop does not wait any longer for the output of a run");
+                return Ok(());
+            }
+            self.adoptions().look_now();
+            self.clock().sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    async fn is_behind(&self, host: &dyn AgentHost, of: Option<&TaskId>) -> Result<bool, TaskError> {
+        let jobs = host.jobs_with_runs();
+        if jobs.is_empty() {
+            return Ok(false);
+        }
+        let left = self.store().left_runs().await?;
+        for id in jobs {
+            let job = match self.store().job(&id).await {
+                Ok(job) => job,
+                Err(StoreError::NotFound { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
+            let is_left = left.iter().any(|left| left.lease == lease);
+            let is_held = job.owner_node.as_ref() == Some(&self.node()) && !job.state.is_finished();
+            if job.kind != JobKind::AgentRun || !(is_left || is_held) || !self.is_below(&job, of).await? {
+                continue;
+            }
+            let is_read = || self.running().notes(&lease).is_some_and(|notes| notes.is_caught_up());
+            let is_behind = match host.trace(&id) {
+                Some(trace) if trace.program == Program::Agent => match trace.state {
+                    TraceState::Alive => is_left || !is_read(),
+                    TraceState::Ended | TraceState::Lost | TraceState::MachineRestarted => true,
+                    TraceState::NotBegun => false,
+                },
+                _ => false,
+            };
+            // Without its definition it cannot be followed.
+            if is_behind && is_defined(host, &job) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a job belongs to this task or to one below it.
+    async fn is_below(&self, job: &Job, of: Option<&TaskId>) -> Result<bool, TaskError> {
+        let Some(of) = of else { return Ok(true) };
+        let mut task = job.task_id.clone();
+        while let Some(id) = task {
+            if id == *of {
+                return Ok(true);
+            }
+            task = self.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
+        }
+        Ok(false)
+    }
+
+    /// For a process that ends with its command: waits until it has ended the runs of jobs that were stopped, and ends
+    /// those that it does not follow.
+    ///
+    /// # Errors
+    /// A store that is away.
+    pub async fn end_stopped(&self, jobs: &[JobId]) -> Result<(), TaskError> {
+        let deadline = self.clock().instant() + STOP_MAX;
+        let is_running = || self.running().leases().iter().any(|lease| jobs.contains(&lease.job_id));
+        while is_running() && self.clock().instant() < deadline {
+            self.clock().sleep(LOOK_EVERY).await;
+        }
+        let Some(host) = self.agents() else { return Ok(()) };
+        for id in jobs {
+            if self.store().job(id).await?.state.is_finished() {
+                self.give_up_runs(host.as_ref(), id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is left of the runs of a job that is over, and adds to the job what they have changed.
+    pub(crate) async fn give_up_runs(&self, host: &dyn AgentHost, job: &JobId) -> Result<(), StoreError> {
+        let _alone = self.adoptions().giving_up().await;
+        if let Some(work) = host.give_up(job, None).await {
+            self.store().keep_work(job, &work, self.clock().now()).await?;
+        }
+        Ok(())
     }
 
     /// Whether every run on this machine has a body in this process: a job that is cancelled before its body begins
@@ -185,6 +285,11 @@ impl Runtime {
         let deadline = after(self.clock(), STOP_MAX);
         wait_until(self.hub(), self.clock(), &[Topic::task(id)], Some(deadline), caller, &mut ended).await
     }
+}
+
+fn is_defined(host: &dyn AgentHost, job: &Job) -> bool {
+    let input: Option<RunInput> = serde_json::from_str(&job.input_json).ok();
+    input.is_some_and(|input| host.agents().iter().any(|agent| agent.name == input.agent))
 }
 
 /// The task has ended.

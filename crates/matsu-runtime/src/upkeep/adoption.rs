@@ -36,14 +36,18 @@ pub async fn run(runtime: &Runtime) {
     let Some(host) = runtime.agents().filter(|_| runtime.workers() == Workers::All) else {
         return std::future::pending().await;
     };
+    tokio::join!(host.recover(), take_over(runtime, host.as_ref()));
+}
+
+async fn take_over(runtime: &Runtime, host: &dyn AgentHost) {
     let mut outage = Outage::new("adoption");
     let mut ticks = 0_u32;
     let mut waiting = Waiting::new();
     loop {
-        let adopted = look(runtime, host.as_ref(), &mut waiting).await;
+        let adopted = look(runtime, host, &mut waiting).await;
         let _pause = outage.note(&adopted);
         if adopted.is_ok() && ticks.is_multiple_of(FORGET_EVERY_TICKS) {
-            let _pause = outage.note(&forget(runtime, host.as_ref()).await);
+            let _pause = outage.note(&forget(runtime, host).await);
         }
         ticks = ticks.wrapping_add(1);
         tokio::select! {
@@ -191,10 +195,10 @@ async fn forget(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreErro
                     host.give_up(&id, Some(relocated.attempt)).await;
                 }
                 if job.state.is_finished() && !runtime.running().contains(&lease) {
-                    host.give_up(&id, None).await;
+                    runtime.give_up_runs(host, &id).await?;
                 }
             }
-            Err(StoreError::NotFound { .. }) => host.give_up(&id, None).await,
+            Err(StoreError::NotFound { .. }) => drop(host.give_up(&id, None).await),
             Err(error) => return Err(error),
         }
     }

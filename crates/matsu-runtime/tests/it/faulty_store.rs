@@ -31,7 +31,7 @@ use matsu_core::ports::store::{
     StoreError, StoreInfo, Summary, TaskFilter, TaskLookup, TaskStore, TokenStore, UpkeepStore,
 };
 use matsu_core::principal::Principal;
-use matsu_core::run::Answer;
+use matsu_core::run::{Answer, KeptWork};
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, Task};
 use matsu_core::token::{NewToken, Token};
@@ -307,6 +307,10 @@ impl RunStore for FaultyStore {
 
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError> {
         self.pass("answer_question", self.inner.answer_question(job, answer, now)).await
+    }
+
+    async fn keep_work(&self, job: &JobId, work: &KeptWork, now: Timestamp) -> Result<bool, StoreError> {
+        self.pass("keep_work", self.inner.keep_work(job, work, now)).await
     }
 
     async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use matsu_core::ports::agent::TraceState;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,11 +41,21 @@ struct ShutdownBody {
 /// A person ends this process. Runs of agents go on without it, unless they are to end.
 async fn shutdown(State(app): State<App>, Json(body): Json<ShutdownBody>) -> Result<Json<Value>, Problem> {
     let ended = if body.runs { app.runtime().end_runs().await? } else { BTreeSet::new() };
-    let (here, alive) = (app.runtime().runs_here().await?, app.runtime().runs_alive().await?);
-    let count = |alive_too: bool| here.difference(&ended).filter(|task| alive.contains(*task) == alive_too).count();
+    let runtime = app.runtime();
+    let (here, alive) = (runtime.runs_here().await?, runtime.runs_that_are(TraceState::Alive).await?);
+    let over = runtime.runs_that_are(TraceState::Ended).await?;
+    let here: BTreeSet<_> = here.difference(&ended).collect();
     app.end().cancel();
-    let (left, over) = (count(true), count(false));
-    Ok(Json(json!({ "pid": std::process::id(), "runs_ended": ended.len(), "runs_left": left, "runs_over": over })))
+    let left = here.iter().filter(|task| alive.contains(**task)).count();
+    let over = here.iter().filter(|task| !alive.contains(**task) && over.contains(**task)).count();
+    Ok(Json(json!({
+        "pid": std::process::id(),
+        "runs_ended": ended.len(),
+        "runs_left": left,
+        "runs_over": over,
+        // Between two programs, as before a check.
+        "runs_waiting": here.len() - left - over,
+    })))
 }
 
 /// A code that signs a page in, once. A process that may open the socket may open the page.

@@ -137,6 +137,7 @@ on_every_backend! {
         a_late_part_of_output_is_refused,
         a_conversation_belongs_to_one_agent_and_one_task_at_a_time,
         a_question_is_answered_once,
+        the_work_of_a_run_whose_job_is_over_is_added_to_it_once,
         a_late_note_does_not_cover_a_question,
         what_a_run_said_goes_with_its_task,
     }

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use hyper::Method;
 use matsu_runtime::tool::ToolEntry;
 use matsu_runtime::tools::TOOLS;
 use serde_json::{Value, json};
 
 use super::{Context, print_json};
 use crate::cli::Global;
-use crate::client::{Client, segment};
+use crate::client::{Client, Next, segment};
 
 #[derive(Args)]
 pub struct Call {
@@ -46,12 +47,18 @@ pub async fn run(cx: &Context, global: &Global, args: Call) -> Result<ExitCode> 
     let arguments: Value = serde_json::from_str(&text(&args.arguments)?)
         .with_context(|| format!("{} is not JSON; pass an object such as '{{}}'", args.arguments))?;
     // Work that goes on after the call needs a process that outlives this one.
-    let client = if tool.annotations.open_world && !tool.annotations.read_only {
+    let mut client = if tool.annotations.open_world && !tool.annotations.read_only {
         Client::with_daemon(&cx.config, global).await?
     } else {
         Client::connect(&cx.config).await?
     };
-    let answer = client.post(&format!("/api/v1/tools/{}", segment(name)), arguments).await?;
+    let path = format!("/api/v1/tools/{}", segment(name));
+    let answer = if tool.annotations.read_only {
+        let next = Next { config: &cx.config, global };
+        client.ask(next, Method::POST, &path, Some(arguments)).await?
+    } else {
+        client.post(&path, arguments).await?
+    };
     print_json(&answer);
     Ok(if answer["ok"] == true { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

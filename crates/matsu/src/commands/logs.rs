@@ -10,7 +10,7 @@ use super::{Context, field};
 use crate::cli::Global;
 use crate::client::{Client, segment};
 use crate::terminal::ending;
-use crate::terminal::follow::{Follow, Log};
+use crate::terminal::follow::{Follow, Followed, Log};
 
 #[derive(Args)]
 pub struct Logs {
@@ -34,8 +34,9 @@ pub async fn run(cx: &Context, global: &Global, args: &Logs) -> Result<ExitCode>
     let follow = Follow { cx, client: &client, task: &args.task, agent, log, until: None };
     if args.follow {
         let followed = follow.run().await?;
-        super::run::end(cx, &client, &args.task, &followed).await?;
-        return Ok(ExitCode::SUCCESS);
+        let code = super::run::end(cx, &client, &args.task, &followed).await?;
+        // The log was shown to its end, whatever the task came to.
+        return Ok(if matches!(followed, Followed::Ended(_)) { ExitCode::SUCCESS } else { code });
     }
     let shown = follow.everything_so_far().await?;
     let report = ending::report(&client, &args.task).await?;
@@ -46,6 +47,7 @@ pub async fn run(cx: &Context, global: &Global, args: &Logs) -> Result<ExitCode>
     if task["finished_at"].is_null() && report["question"].is_null() {
         eprintln!("{} is {}; matsu logs -f follows it", args.task, field(&report, "status"));
     }
+    client.say_if_alone(task["finished_at"].is_null());
     ending::show(&client, &args.task, &report, shown).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,12 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use hyper::Method;
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json, print_table};
 use crate::cli::Global;
-use crate::client::{Client, segment};
+use crate::client::{Client, DaemonGone, Next, segment};
 use crate::terminal::ending;
+use crate::terminal::follow::Followed;
 use crate::terminal::plain_text::plain_line;
 
 #[derive(Args)]
@@ -32,7 +34,7 @@ pub struct Merge {
 }
 
 pub async fn run(cx: &Context, global: &Global, args: Merge) -> Result<ExitCode> {
-    let client = Client::with_daemon(&cx.config, global).await?;
+    let mut client = Client::with_daemon(&cx.config, global).await?;
     let wish = json!({ "tasks": args.tasks, "into": args.into, "check": args.check, "fix": args.fix });
     let started = client.post("/api/v1/merges", wish).await?;
     let task = field(&started, "task_id");
@@ -50,7 +52,13 @@ pub async fn run(cx: &Context, global: &Global, args: Merge) -> Result<ExitCode>
     let mut shown = String::new();
     let status = loop {
         let wait = json!({ "task_id": task, "timeout": 20 });
-        let report = client.post("/api/v1/tools/get_task_status", wait).await?;
+        let next = Next { config: &cx.config, global };
+        let said = client.ask(next, Method::POST, "/api/v1/tools/get_task_status", Some(wait)).await;
+        if said.as_ref().is_err_and(anyhow::Error::is::<DaemonGone>) {
+            Followed::Alone.say_what_goes_on(&client, &task);
+            return Ok(ExitCode::from(ending::NOT_ENDED));
+        }
+        let report = said?;
         let progress = field(&report, "progress");
         if !cx.json && progress != shown && !progress.is_empty() {
             eprintln!("{}", plain_line(&progress));

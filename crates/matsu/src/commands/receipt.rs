@@ -4,10 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use hyper::Method;
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
-use crate::client::{Client, segment};
+use crate::cli::Global;
+use crate::client::{Client, DaemonGone, Next, segment};
+use crate::terminal::ending;
+use crate::terminal::follow::Followed;
 use crate::terminal::plain_text::plain;
 
 #[derive(Args)]
@@ -25,8 +29,8 @@ pub struct ReceiptArgs {
 /// One call waits this long at most; the server may hold it shorter.
 const ONE_WAIT_SECONDS: u64 = 50;
 
-pub async fn run(cx: &Context, args: &ReceiptArgs) -> Result<ExitCode> {
-    let client = if args.verify { Client::at_work(&cx.config).await? } else { Client::connect(&cx.config).await? };
+pub async fn run(cx: &Context, global: &Global, args: &ReceiptArgs) -> Result<ExitCode> {
+    let mut client = if args.verify { Client::at_work(&cx.config).await? } else { Client::connect(&cx.config).await? };
     let agent = args.agent.as_deref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
     let task = segment(&args.task);
     let first = client.get(&format!("/api/v1/tasks/{task}/receipt{agent}")).await?;
@@ -41,7 +45,14 @@ pub async fn run(cx: &Context, args: &ReceiptArgs) -> Result<ExitCode> {
     }
     let again = client.post(&format!("/api/v1/tasks/{task}/verify{agent}"), json!({})).await?;
     let again = field(&again, "task_id");
-    wait(&client, &again).await?;
+    let next = Next { config: &cx.config, global };
+    if let Err(error) = wait(&mut client, next, &again).await {
+        if error.is::<DaemonGone>() {
+            Followed::Alone.say_what_goes_on(&client, &again);
+            return Ok(ExitCode::from(ending::NOT_ENDED));
+        }
+        return Err(error);
+    }
     let said = client.post("/api/v1/tools/get_task_status", json!({ "task_id": again })).await?;
     let Ok(second) = client.get(&format!("/api/v1/tasks/{}/receipt", segment(&again))).await else {
         bail!("the check could not be run again: {}", field(&said, "error"));
@@ -50,12 +61,12 @@ pub async fn run(cx: &Context, args: &ReceiptArgs) -> Result<ExitCode> {
 }
 
 /// Until the task has ended.
-async fn wait(client: &Client, task: &str) -> Result<()> {
+async fn wait(client: &mut Client, next: Next<'_>, task: &str) -> Result<()> {
     let mut since = 0;
     loop {
         let task = segment(task);
         let path = format!("/api/v1/tasks/{task}/wait?timeout={ONE_WAIT_SECONDS}&since={since}&wait_for=all");
-        let reply = client.get(&path).await?;
+        let reply = client.ask(next, Method::GET, &path, None).await?;
         since = reply["next"]["since"].as_i64().unwrap_or(since);
         if matches!(reply["task"]["status"].as_str(), Some("completed" | "finished" | "failed" | "cancelled")) {
             return Ok(());

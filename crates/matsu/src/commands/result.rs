@@ -29,6 +29,7 @@ pub async fn run(cx: &Context, args: &Show) -> Result<ExitCode> {
         say!("{}", narrative(&client, &args.task).await?.trim_end());
         return Ok(ending::exit_code(&status));
     }
+    client.say_if_alone(task["finished_at"].is_null());
     if task["finished_at"].is_null() && status != "input_required" {
         bail!("{} has no result yet, it is {status}; wait for it with: matsu status {} --wait", args.task, args.task);
     }

@@ -82,7 +82,7 @@ pub async fn run(cx: &Context, global: &Global, args: Run) -> Result<ExitCode> {
         .filter(|_| begins_now)
         .map(|seconds| clock.instant() + Duration::from_secs(seconds.into()) + AFTER_TIME);
     let client = Client::with_daemon(&cx.config, global).await?;
-    if detach && !client.has_daemon() {
+    if detach && client.works_here() {
         bail!("a task in a store in memory ends with this command; leave --detach out, or use another --store");
     }
     let started = client.post_from_here("/api/v1/tasks", Value::Object(wish(args)?)).await?;

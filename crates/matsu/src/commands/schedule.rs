@@ -162,6 +162,9 @@ async fn list(cx: &Context, client: &Client) -> Result<()> {
     };
     let rows: Vec<Vec<String>> = page["items"].as_array().into_iter().flatten().map(row).collect();
     print_table(&["SCHEDULE", "WHEN", "NEXT", "STARTS"], &rows);
+    if !rows.is_empty() && !client.has_daemon() {
+        eprintln!("No daemon runs, so nothing is started. Start one: matsu serve");
+    }
     Ok(())
 }
 

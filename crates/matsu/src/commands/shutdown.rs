@@ -38,7 +38,7 @@ pub async fn run(cx: &Context, args: &Shutdown) -> Result<ExitCode> {
 pub async fn end(cx: &Context, runs: bool) -> Result<Value> {
     let paths = &cx.config.paths;
     if !paths.data_dir.exists() {
-        return Ok(json!({ "daemon": false, "runs_ended": 0, "runs_left": 0, "runs_over": 0 }));
+        return Ok(json!({ "daemon": false, "runs_ended": 0, "runs_left": 0, "runs_over": 0, "runs_waiting": 0 }));
     }
     // Before anything ends: a supervisor that is left alone starts no daemon while this file is there.
     private_files::write_private(&paths.stopped(), "")?;
@@ -47,7 +47,7 @@ pub async fn end(cx: &Context, runs: bool) -> Result<Value> {
     if !has_daemon && runs {
         // Without a daemon this command takes the runs over itself, to end them.
         drop(client);
-        client = Client::at_work(&cx.config).await?;
+        client = Client::to_stop(&cx.config).await?;
     }
     let mut said = client.post("/control/shutdown", json!({ "runs": runs })).await?;
     said["daemon"] = json!(has_daemon);
@@ -90,5 +90,9 @@ pub fn show(said: &Value) {
         runs => say!(
             "Runs that have ended and whose results are not stored yet: {runs}. The next `matsu serve` stores them."
         ),
+    }
+    match count("runs_waiting") {
+        0 => {}
+        runs => say!("Runs that wait for their next step, such as a check: {runs}. The next `matsu serve` goes on."),
     }
 }

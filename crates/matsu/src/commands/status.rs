@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use console::style;
 use matsu_core::clock::Clock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
 use crate::cli::Global;
@@ -69,6 +69,7 @@ async fn show(cx: &Context, client: &Client, mut task: Value) -> Result<()> {
     let report = ending::report(client, &id).await?;
     if cx.json {
         add(&mut task, report);
+        task["daemon"] = json!(client.has_daemon());
         print_json(&task);
         return Ok(());
     }

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use hyper::Method;
 use matsu_core::id::JobId;
 use serde_json::json;
 
 use super::{Context, field, print_json};
-use crate::client::{Client, segment};
-use crate::compose;
+use crate::cli::Global;
+use crate::client::{Client, Next, segment};
 
 #[derive(Args)]
 pub struct Stop {
@@ -20,22 +21,21 @@ pub struct Stop {
     pub now: bool,
 }
 
-pub async fn run(cx: &Context, args: Stop) -> Result<ExitCode> {
-    let client = Client::connect(&cx.config).await?;
+pub async fn run(cx: &Context, global: &Global, args: Stop) -> Result<ExitCode> {
+    let mut client = Client::to_stop(&cx.config).await?;
     let mode = if args.now { "immediate" } else { "graceful" };
-    if !args.now && !cx.json && client.has_daemon() {
+    if !args.now && !cx.json {
         eprintln!("Running jobs may end within 30 seconds and keep their results; --now ends them at once.");
     }
     let body = json!({ "status": "cancelled", "mode": mode });
     let path = format!("/api/v1/tasks/{}", segment(&args.task));
-    let report = client.patch(&path, body).await?;
+    let next = Next { config: &cx.config, global };
+    let report = client.ask(next, Method::PATCH, &path, Some(body)).await?;
     if !client.has_daemon() {
         // No daemon is there that would end them.
         let jobs = client.get(&format!("{path}/jobs?limit=100")).await?;
-        let host = compose::agents(&cx.config);
-        for job in jobs["items"].as_array().into_iter().flatten().filter_map(|job| job["id"].as_str()) {
-            host.give_up(&JobId::from_text(job), None).await;
-        }
+        let ids = jobs["items"].as_array().into_iter().flatten().filter_map(|job| job["id"].as_str());
+        client.end_stopped(&ids.map(JobId::from_text).collect::<Vec<_>>()).await?;
     }
     if cx.json {
         print_json(&report);

@@ -53,7 +53,7 @@ pub async fn run(cx: &Context, args: Tasks) -> Result<ExitCode> {
         }
     }
     if cx.json {
-        print_json(&json!({ "items": items, "next": after }));
+        print_json(&json!({ "items": items, "next": after, "daemon": client.has_daemon() }));
         return Ok(ExitCode::SUCCESS);
     }
     if items.is_empty() {

@@ -109,7 +109,7 @@ impl Follow<'_> {
     async fn over_daemons(&self, progress: &mut Progress) -> Result<Followed> {
         loop {
             match self.to_its_end(progress).await {
-                Err(error) if error.is::<DaemonGone>() => {
+                Err(error) if error.is::<DaemonGone>() || self.is_ending(&error) => {
                     if !self.another_comes().await {
                         return Ok(Followed::Alone);
                     }
@@ -117,6 +117,11 @@ impl Follow<'_> {
                 followed => return followed,
             }
         }
+    }
+
+    /// Whether a daemon has said this that a person is just ending: it has closed its store.
+    fn is_ending(&self, error: &anyhow::Error) -> bool {
+        self.cx.config.paths.stopped().exists() && error.to_string().ends_with("(STORE_UNAVAILABLE)")
     }
 
     /// A run without a daemon starts one itself, unless a person has ended the last one.
@@ -252,7 +257,7 @@ impl Followed {
             }
             Self::Ended(_) | Self::Asks(_) => return,
         };
-        if client.has_daemon() {
+        if !client.works_here() {
             eprintln!("\n{why}; {task} goes on. Come back: matsu status {task} --wait. Stop it: matsu stop {task}");
         } else {
             eprintln!("\n{why}. {task} ends with this command: its store is in memory");

@@ -46,7 +46,8 @@ fn waits_for(task: &Value) -> String {
         Some("input_required") if count("awaiting_auth") > 0 && count("awaiting_input") == 0 => "a login".to_owned(),
         Some("input_required") => "your answer".to_owned(),
         Some("paused" | "blocked") => plain_line(&field(task, "status_message")),
-        Some("queued") if queued > 0 => "a free slot".to_owned(),
+        // For a free slot, for other tasks or for its time: `matsu status` says which.
+        Some("queued") if queued > 0 => "its turn".to_owned(),
         Some("running") if count("awaiting_auth") > 0 && running + queued == 0 => "a login".to_owned(),
         Some("running") if running + queued > 1 => format!("{} jobs", running + queued),
         Some(_) if task["review"].is_string() => field(task, "review"),

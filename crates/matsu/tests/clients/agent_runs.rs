@@ -30,6 +30,7 @@ mod schedules;
 mod secrets;
 mod sessions;
 mod starting;
+mod stopping;
 mod surroundings;
 mod survival;
 pub mod suspend;

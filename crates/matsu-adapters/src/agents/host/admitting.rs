@@ -18,7 +18,10 @@ impl CliHost {
     pub(super) fn check_one(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
         let Some(definition) = self.find(&wish.agent) else {
             let names = self.registry.definitions.keys().cloned().collect::<Vec<_>>().join(", ");
-            let message = format!("there is no agent {}; there are {names}", wish.agent);
+            let message = match self.registry.why_broken(&wish.agent) {
+                Some(broken) => format!("the definition of agent {} cannot be read: {broken}", wish.agent),
+                None => format!("there is no agent {}; there are {names}", wish.agent),
+            };
             let received = matsu_core::job::end::clip(&wish.agent, 80);
             let param = RefusedParam { name: "cli_name".to_owned(), expected: names, received };
             return Err(RunRefusal { code: ErrorCode::AgentNotFound, message, param: Some(param) });

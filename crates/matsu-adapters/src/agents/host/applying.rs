@@ -36,6 +36,7 @@ impl CliHost {
     ) -> Result<Applied, ApplyError> {
         let _alone = self.alone().await?;
         let git = Git::find(&self.options.environment)?;
+        self.roll_back(&git).await?;
         let applied = git.apply(self.cell(job.as_str())?, &self.kept(job), changes, keep_conflicts).await?;
         // The files are written; a branch that stays is no reason to call that a failure.
         if let Err(why) = git.remove_branch(changes).await {
@@ -47,9 +48,30 @@ impl CliHost {
     pub(super) async fn undo_changes(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError> {
         let _alone = self.alone().await?;
         let git = Git::find(&self.options.environment)?;
+        self.roll_back(&git).await?;
         git.undo_apply(self.cell(job.as_str())?, &self.kept(job), changes).await?;
         if let Err(why) = git.restore_branch(changes).await {
             tracing::info!(why, "the branch of changes that were taken back could not be restored");
+        }
+        Ok(())
+    }
+
+    /// Takes back what a process had written that was killed while it applied changes: all or nothing.
+    pub(super) async fn roll_back_unfinished(&self) -> Result<(), ApplyError> {
+        if !self.options.data_dir.join(FOLDER).exists() {
+            return Ok(());
+        }
+        let _alone = self.alone().await?;
+        self.roll_back(&Git::find(&self.options.environment)?).await
+    }
+
+    async fn roll_back(&self, git: &Git) -> Result<(), ApplyError> {
+        for entry in fs::read_dir(self.options.data_dir.join(FOLDER)).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if Git::was_interrupted(&entry.path()) {
+                git.roll_back(self.cell(&name)?, &entry.path()).await?;
+                tracing::warn!(job.id = name, "an apply was interrupted; what it had written was taken back");
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use matsu_core::ports::agent::{RunEnd, RunEvent, Verdict};
 
 use super::super::decoders::Outcome;
 use super::super::supervisor::exit_record::ExitRecord;
+use super::super::supervisor::order::RunOrder;
 use super::super::verdict::{self, Exit};
 use super::super::worktree::Closed;
 use super::{CliRun, End, Reading};
@@ -29,10 +30,7 @@ impl CliRun {
 
     fn ended(&mut self, Closed { changes, left, is_lost }: Closed) -> RunEvent {
         if let Some(changes) = &changes {
-            self.place.head = Some(changes.head.clone());
-            if !changes.branch.is_empty() {
-                self.place.branch = Some(changes.branch.clone());
-            }
+            self.place.ended_with(changes);
         }
         let (exit, processes) = match &self.end {
             Some(End::Recorded(record)) => (Exit { code: record.code, signal: record.signal }, record.processes),
@@ -76,6 +74,12 @@ impl CliRun {
         }
     }
 
+    /// How long the supervisor let the program run.
+    fn seconds_max(&self) -> Option<u32> {
+        let order = std::fs::read(self.folder.order()).ok()?;
+        serde_json::from_slice::<RunOrder>(&order).ok()?.seconds_max
+    }
+
     fn verdict(&self, outcome: Option<&Outcome>, exit: Exit, stderr_tail: &str) -> Verdict {
         let name = &self.definition.name;
         let failure = |code, message| Verdict::Failure { code, message, retryable: false };
@@ -84,7 +88,9 @@ impl CliRun {
                 failure(ErrorCode::AgentStartFailed, format!("{name} could not be started: {error}"))
             }
             Some(End::Recorded(ExitRecord { timed_out: true, .. })) => {
-                failure(ErrorCode::JobTimeout, format!("timeout: {name} ran longer than it may while no daemon ran"))
+                let limit = self.seconds_max().map(|seconds| format!("{seconds} s")).unwrap_or_default();
+                let message = format!("timeout: {name} ran longer than its limit {limit} while no daemon ran");
+                failure(ErrorCode::JobTimeout, message)
             }
             Some(End::Recorded(ExitRecord { stalled: Some(seconds), .. })) => {
                 let message = format!(

@@ -4,6 +4,9 @@
 //! Three trees are merged: the base, the user's tree as it is now, and the run's. The user's index is only copied.
 //! If two changes touch the same lines, nothing is written, or the lines with conflict markers.
 
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use matsu_core::ports::agent::{Applied, ApplyError};
@@ -87,6 +90,26 @@ impl Git {
         merged
     }
 
+    /// Whether a process was killed while it applied the changes of this folder.
+    pub fn was_interrupted(kept: &Path) -> bool {
+        kept.join(WRITING).exists()
+    }
+
+    /// Takes back what such a process had written.
+    ///
+    /// # Errors
+    /// Why not; the next call tries again.
+    pub async fn roll_back(&self, cell: Cell, kept: &Path) -> Result<(), String> {
+        let text = std::fs::read_to_string(kept.join(WRITING)).map_err(|error| error.to_string())?;
+        let changes: Changes = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let scratch = cell.scratch.clone();
+        let mut merge = Merge::new(self, cell, &changes).await?;
+        kept.clone_into(&mut merge.scratch);
+        let rolled_back = merge.roll_back(kept).await;
+        let _ = remove_folder(&scratch);
+        rolled_back
+    }
+
     /// Takes back what was applied: the same merge with the two trees exchanged.
     ///
     /// # Errors
@@ -113,6 +136,14 @@ impl Git {
 
 /// In the folder of what was applied.
 const RECORD: &str = "record.json";
+
+/// Beside it while files are written: the changes. One that is found has not come to its end.
+const WRITING: &str = "writing.json";
+
+fn write_synced(path: &Path, text: &str) -> std::io::Result<()> {
+    write_private(path, text)?;
+    File::open(path)?.sync_all()
+}
 
 /// The user's tree before and after, as commits that lie beside this.
 #[derive(Serialize, Deserialize)]
@@ -216,8 +247,10 @@ impl<'a> Merge<'a> {
         let written = self.bytes(self.call(&["read-tree", "-m", "-u", &our_tree, &tree])).await;
         if let Some(kept) = kept {
             let _ = std::fs::remove_file(kept.join("index"));
-            if written.is_err() {
-                let _ = remove_folder(kept);
+            if written.is_ok() {
+                std::fs::remove_file(kept.join(WRITING)).map_err(|error| error.to_string())?;
+            } else if let Err(why) = self.roll_back(kept).await {
+                return Err(ApplyError::Failed(format!("only a part could be written, and not be taken back: {why}")));
             }
         }
         written.map_err(|error| {
@@ -229,13 +262,73 @@ impl<'a> Merge<'a> {
     /// Before the first file is written: a process that ends in between leaves what takes it back.
     fn keep(&mut self, kept: &Path, record: &Kept) -> Result<(), String> {
         let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
+        let changes = serde_json::to_string(self.changes).map_err(|error| error.to_string())?;
+        let folder = kept.parent().unwrap_or(kept);
         let moved = remove_folder(kept)
-            .and_then(|()| make_private(kept.parent().unwrap_or(kept)))
-            .and_then(|()| write_private(&self.scratch.join(RECORD), &text))
-            .and_then(|()| std::fs::rename(&self.scratch, kept));
+            .and_then(|()| make_private(folder))
+            .and_then(|()| write_synced(&self.scratch.join(RECORD), &text))
+            .and_then(|()| write_synced(&self.scratch.join(WRITING), &changes))
+            .and_then(|()| std::fs::rename(&self.scratch, kept))
+            .and_then(|()| File::open(folder)?.sync_all());
         moved.map_err(|error| format!("what takes it back cannot be kept: {error}"))?;
         kept.clone_into(&mut self.scratch);
         Ok(())
+    }
+
+    /// Puts every path back that was written, or was just being written. What the user has changed since stays.
+    async fn roll_back(&self, kept: &Path) -> Result<(), String> {
+        let text = std::fs::read_to_string(kept.join(RECORD)).map_err(|error| error.to_string())?;
+        let Kept { before, after } = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", &before, &after];
+        let touched = paths(&self.bytes(self.call(&args)).await?);
+        let args = ["ls-tree", "-r", "-z", "--name-only", &before];
+        let were_there = paths(&self.bytes(self.call(&args)).await?);
+        let unlike = self.unlike(&after).await?;
+        let mut written = HashSet::new();
+        for path in touched {
+            if !unlike.contains(&path) || self.is_torn(&path, &after).await {
+                written.insert(path);
+            }
+        }
+        // By git and confined like everything that is done in the tree: a folder may have become a link.
+        let new = listed_paths(written.difference(&were_there));
+        if !new.is_empty() {
+            let args =
+                ["rm", "--force", "--quiet", "--ignore-unmatch", "--pathspec-from-file=-", "--pathspec-file-nul"];
+            let call = self.call(&args).env("GIT_LITERAL_PATHSPECS", "1");
+            self.bytes(call.stdin(Input::Bytes(new))).await?;
+        }
+        let unlike = self.unlike(&before).await?;
+        let old = listed_paths(written.intersection(&unlike));
+        if !old.is_empty() {
+            let args = ["checkout-index", "--force", "-z", "--stdin"];
+            self.bytes(self.call(&args).stdin(Input::Bytes(old))).await?;
+        }
+        remove_folder(kept).map_err(|error| error.to_string())
+    }
+
+    /// Paths of a tree that the user's files differ from. The index holds that tree afterwards.
+    async fn unlike(&self, tree: &str) -> Result<HashSet<Vec<u8>>, String> {
+        self.bytes(self.call(&["read-tree", "--reset", tree])).await?;
+        // Says with its exit code that files differ.
+        self.ask(self.call(&["update-index", "-q", "--refresh"])).await?;
+        let differ = self.bytes(self.call(&["diff-files", "-z", "--name-only", "--no-renames"])).await?;
+        Ok(paths(&differ))
+    }
+
+    /// Whether a file was just being written: it is gone, or there is only a beginning of it.
+    async fn is_torn(&self, path: &[u8], after: &str) -> bool {
+        let file = self.top.join(std::ffi::OsStr::from_bytes(path));
+        match file.symlink_metadata() {
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            Ok(there) if there.is_file() => {
+                let name = format!("{after}:{}", String::from_utf8_lossy(path));
+                let whole = self.bytes(self.call(&["cat-file", "--filters", &name])).await;
+                let there = std::fs::read(file);
+                matches!((whole, there), (Ok(whole), Ok(there)) if whole.starts_with(&there))
+            }
+            Ok(_) => false,
+        }
     }
 
     /// The user's tree as it is now, as a commit on the base: what git tracks, every path that the run touched, and
@@ -264,6 +357,14 @@ impl<'a> Merge<'a> {
         }
         self.line(call).await
     }
+}
+
+fn paths(listed: &[u8]) -> HashSet<Vec<u8>> {
+    listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+fn listed_paths<'b>(paths: impl Iterator<Item = &'b Vec<u8>>) -> Vec<u8> {
+    paths.flat_map(|path| path.iter().copied().chain([0])).collect()
 }
 
 /// Of conflicts; of many only some.

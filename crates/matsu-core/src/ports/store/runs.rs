@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::id::{JobId, TaskId};
 use crate::job::Lease;
 use crate::principal::Principal;
-use crate::run::Answer;
+use crate::run::{Answer, KeptWork};
 use crate::task::NewTask;
 use crate::usage::Spent;
 use crate::words::words;
@@ -41,6 +41,10 @@ pub trait RunStore {
     /// Answers the question that the job is parked for; wakes those who wait for it. No such question, or one that was
     /// answered before with other words, is `Refused`.
     async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Adds to the output of a job that is over what its run has changed, and to its checkpoint where that is. `false`:
+    /// the job is not over, or has its changes already; nothing was written.
+    async fn keep_work(&self, job: &JobId, work: &KeptWork, now: Timestamp) -> Result<bool, StoreError>;
 
     /// Remembers what a run has cost, for the sums. A later note about the same run replaces it.
     async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError>;

@@ -10,6 +10,7 @@ use matsu_core::limits::{QUOTA_PAUSE, QUOTA_PAUSE_MAX, QUOTA_WAITS_MAX, RUN_REST
 use matsu_core::notify::NoticeEvent;
 use matsu_core::ports::agent::{OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::OutputStream;
+use matsu_core::run::KeptWork;
 use matsu_core::session::{Outcome, Said};
 use matsu_core::usage::Spent;
 
@@ -37,6 +38,12 @@ impl Run {
         self.known.stdout_tail = end.stdout_tail;
         self.known.stderr_tail = end.stderr_tail;
         self.remember().await;
+        if let Some(work) = self.kept_work().filter(|_| self.is_ending) {
+            // A job that was cancelled at once is over before its run: what the run has changed is added to it.
+            let now = self.cx.runtime().clock().now();
+            let kept = store.keep_work(&self.cx.lease.job_id, &work, now).await;
+            super::note(&self.cx, kept.map(drop));
+        }
         if let Some(said) = said {
             return self.reported(said).await;
         }
@@ -51,6 +58,13 @@ impl Run {
             Verdict::Quota { until, message } => self.out_of_quota(until, message).await,
             Verdict::Failure { code, message, retryable } => self.failed(code, message, retryable).await,
         }
+    }
+
+    fn kept_work(&self) -> Option<KeptWork> {
+        let (agent, place) = (self.known.agent.clone(), self.live.place());
+        let (changes, left_work) = (self.known.changes.clone(), self.known.left_work.clone());
+        let has_work = changes.is_some() || left_work.is_some();
+        has_work.then_some(KeptWork { agent, changes, left_work, place })
     }
 
     /// What this run goes into the sums of `matsu usage` with. One that is taken over has the same id, and is counted

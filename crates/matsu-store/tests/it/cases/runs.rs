@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{JobKind, JobState};
+use matsu_core::job::{JobEnd, JobKind, JobState};
 use matsu_core::limits::{RUN_OUTPUT_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::ports::store::{
     ExpiryRule, JobUpdate, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream,
     ProgressNote, SessionClaim, SessionNote, StoreError,
 };
 use matsu_core::principal::Principal;
-use matsu_core::run::Answer;
+use matsu_core::run::{Answer, Changes, KeptWork, RunCheckpoint, RunOutput};
 use matsu_core::task::{NewTask, TaskKind, TaskStatus};
 
 use crate::harness::{TestStore, completed, lease};
@@ -170,6 +170,28 @@ pub async fn a_question_is_answered_once(t: TestStore) {
     assert!(matches!(other, Err(StoreError::Refused { .. })), "{other:?}");
     assert_eq!(t.store.answer_to(&job.id, "q").await.unwrap(), Some(answer("yes")));
     assert_eq!(t.job(&job.id).await.state, JobState::AwaitingInput);
+}
+
+pub async fn the_work_of_a_run_whose_job_is_over_is_added_to_it_once(t: TestStore) {
+    let task = t.insert(run(&t)).await.id;
+    let job = t.claim_one().await;
+    let work = |head: &str| KeptWork {
+        agent: "script".to_owned(),
+        changes: Some(Changes { head: head.to_owned(), ..Changes::default() }),
+        left_work: None,
+        place: Some(head.to_owned()),
+    };
+    assert!(!t.store.keep_work(&job.id, &work("early"), t.now()).await.unwrap(), "its own end says what it changed");
+    t.finish(&lease(&job), JobEnd::Cancelled { code: None, output_json: None }).await.unwrap();
+    let before = t.store.tasks(std::slice::from_ref(&task)).await.unwrap().remove(0).revision;
+    assert!(t.store.keep_work(&job.id, &work("first"), t.now()).await.unwrap());
+    assert!(!t.store.keep_work(&job.id, &work("second"), t.now()).await.unwrap(), "once");
+    let job = t.job(&job.id).await;
+    let output: RunOutput = serde_json::from_str(&job.output_json.unwrap()).unwrap();
+    assert_eq!((output.agent.as_str(), output.changes.unwrap().head.as_str()), ("script", "first"));
+    let checkpoint: RunCheckpoint = serde_json::from_str(&job.checkpoint_json.unwrap()).unwrap();
+    assert_eq!(checkpoint.place.as_deref(), Some("first"));
+    assert!(t.store.tasks(&[task]).await.unwrap()[0].revision > before, "those who follow it see it");
 }
 
 pub async fn a_late_note_does_not_cover_a_question(t: TestStore) {

@@ -1,11 +1,13 @@
 //! What a person does with the changes of a run: apply, take back, discard, list. Each decision is stored and shown.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use super::worktrees::{git, repository};
-use super::{Bench, end_of, start_with};
+use super::{Bench, SOON, end_of, processes, start_with, unique_sleep};
+use crate::home::{kill, until};
 use crate::stdio::Client;
 
 const WRITING: &str = "[agents]\nmode_max = \"workspace-write\"\n";
@@ -143,6 +145,37 @@ fn a_file_that_changes_while_it_is_merged_stops_the_apply() {
     assert_eq!(review(&mut client, &task), Value::Null);
 }
 
+/// The user's own filter, which git runs while it writes, does not come to its end.
+#[test]
+fn an_apply_whose_daemon_is_killed_is_taken_back_whole() {
+    let (bench, mut client) = bench();
+    std::fs::write(bench.root.join(".gitattributes"), "z.txt filter=slow\n").unwrap();
+    std::fs::write(bench.root.join("z.txt"), "z\n").unwrap();
+    git(&bench.root, &["add", "."]);
+    git(&bench.root, &["commit", "-qm", "more"]);
+    let (task, _) = write(&mut client, "echo more >> a.txt; echo new > new.txt; rm b.txt; echo zz > z.txt");
+    let nap = unique_sleep();
+    git(&bench.root, &["config", "filter.slow.smudge", &format!("sleep {nap}; cat")]);
+    let mut command = bench.home.command(&["apply", &task]);
+    let mut applying = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("it is writing", SOON, || (processes(&nap) > 0).then_some(()));
+    assert!(read(&bench.root, "a.txt") == "a\nmore\n" && bench.root.join("new.txt").exists(), "a part is written");
+    kill(bench.home.relayed().0);
+    assert!(!applying.wait().unwrap().success());
+    until("its git has ended", SOON, || (processes(&nap) == 0).then_some(()));
+    git(&bench.root, &["config", "filter.slow.smudge", "cat"]);
+    let mut client = bench.client();
+    until("everything is as it was", SOON, || {
+        let is_back = git(&bench.root, &["status", "--porcelain"]).is_empty();
+        (is_back && read(&bench.root, "z.txt") == "z\n").then_some(())
+    });
+    assert_eq!(review(&mut client, &task), Value::Null);
+    bench.home.run(&["apply", &task]);
+    assert_eq!(git(&bench.root, &["status", "--porcelain"]), " M a.txt\n D b.txt\n M z.txt\n?? new.txt\n");
+    bench.home.run(&["apply", &task, "--undo"]);
+    assert_eq!(git(&bench.root, &["status", "--porcelain"]), "");
+}
+
 #[test]
 fn two_applies_at_once_write_once() {
     let (bench, mut client) = bench();
@@ -150,7 +183,7 @@ fn two_applies_at_once_write_once() {
     let mut started: Vec<_> = (0..3)
         .map(|_| {
             let mut command = bench.home.command(&["apply", &task]);
-            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
         })
         .collect();
     let good = started.iter_mut().filter_map(|child| child.wait().ok()).filter(|status| status.success()).count();

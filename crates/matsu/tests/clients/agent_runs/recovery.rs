@@ -177,6 +177,10 @@ fn a_run_ends_at_its_time_limit_although_no_daemon_lives() {
     let mut client = bench.client();
     let end = end_of(&mut client, &task);
     assert_eq!((end["status"].as_str(), end["error_code"].as_str()), (Some("failed"), Some("JOB_TIMEOUT")), "{end}");
+    assert!(end["error"].as_str().unwrap().contains("its limit 6 s"), "{end}");
+    let shown = bench.home.command(&["status", &task]).output().unwrap();
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(said.contains(&format!("matsu retry --continue {task}")), "{said}");
 }
 
 #[test]

@@ -297,3 +297,54 @@ fn a_watch_prints_one_line_per_piece_of_news_and_outlives_the_daemon() {
     assert!(lines.recv_timeout(Duration::from_millis(100)).is_err(), "everything is printed once");
     until("the list has them", SOON, || bench.run(&["tasks"]).out.contains(&last).then_some(()));
 }
+
+#[test]
+fn a_log_that_is_followed_ends_with_the_exit_code_of_what_happened() {
+    let bench = Bench::new();
+    let task = bench.detached("events", ASKS);
+    let asked = bench.run(&["logs", "-f", &task]);
+    assert!(asked.code == 6 && asked.err.contains("Go on?"), "{asked:?}");
+    let task = bench.detached("script", "echo line 1; sleep 60");
+    let following = bench.shell(&["logs", "-f", &task]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("it runs", SOON, || bench.run(&["logs", &task]).out.contains("line 1").then_some(()));
+    bench.run(&["shutdown"]);
+    let left = ran(following.wait_with_output().unwrap());
+    assert!(left.code == 5 && left.err.contains(&format!("matsu status {task} --wait")), "{left:?}");
+    // Without a daemon nothing says more than is known.
+    for command in ["result", "logs"] {
+        assert!(bench.run(&[command, &task]).err.contains("No daemon runs"), "{command}");
+    }
+    let status: Value = serde_json::from_str(&bench.run(&["status", &task, "--json"]).out).unwrap();
+    let tasks: Value = serde_json::from_str(&bench.run(&["tasks", "--json"]).out).unwrap();
+    assert_eq!((&status["daemon"], &tasks["daemon"]), (&json!(false), &json!(false)), "{status}");
+    bench.run(&["stop", "--now", &task]);
+}
+
+#[test]
+fn a_tool_call_and_a_stop_that_wait_outlive_their_daemon() {
+    let bench = Bench::new();
+    let go_on = bench.home.signal("go_on");
+    let script =
+        format!("trap '' TERM; echo line 1; while [ ! -e {} ]; do sleep 0.05; done; echo done", go_on.display());
+    let (waited, stopped) = (bench.detached("script", &script), bench.detached("script", &script));
+    let wait = json!({ "task_id": waited, "timeout": 40, "wait_for": "all", "since": 99 }).to_string();
+    let piped = |words: &[&str]| bench.shell(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (call, stop) = (piped(&["call", "get_task_status", &wait]), piped(&["stop", &stopped]));
+    until("both run", SOON, || (super::survival::supervisors(&bench) == 2).then_some(()));
+    std::thread::sleep(Duration::from_secs(1));
+    kill(bench.home.relayed().0);
+    std::thread::sleep(Duration::from_secs(1));
+    std::fs::write(&go_on, "").unwrap();
+    let (call, stop) = (ran(call.wait_with_output().unwrap()), ran(stop.wait_with_output().unwrap()));
+    let report: Value = serde_json::from_str(&call.out).unwrap_or_else(|_| panic!("{call:?}"));
+    assert_eq!((call.code, report["status"].as_str()), (0, Some("completed")), "{call:?}");
+    assert_eq!(stop.code, 0, "{stop:?}");
+}
+
+#[test]
+fn an_agent_whose_definition_cannot_be_read_is_refused_with_the_reason() {
+    let bench = Bench::new();
+    std::fs::write(bench.home.path(".config/matsu/agents/odd.toml"), "name = 5\n").unwrap();
+    let ran = bench.run(&["run", "odd", "x"]);
+    assert!(ran.code != 0 && ran.err.contains("cannot be read") && ran.err.contains("odd.toml"), "{ran:?}");
+}
