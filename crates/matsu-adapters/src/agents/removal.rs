@@ -157,7 +157,7 @@ mod tests {
         std::os::unix::fs::symlink(&kept, path.join("link")).unwrap();
         std::os::unix::fs::symlink(&kept, path.join("a/b/c/link")).unwrap();
         for name in ["a/b/c", "a/b", "a", ""] {
-            fs::set_permissions(path.join(name), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path.join(name), fs::Permissions::from_mode(0o000)).unwrap();
         }
         remove_folder(&path).unwrap();
         assert!(!path.exists());
