@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::confinement::Confinement;
 use crate::id::{AgentId, ProjectId, RunId, TaskId};
-use crate::receipt::{Check, Consent, Receipt};
-use crate::usage::Usage;
+use crate::receipt::{Check, CheckCommand, Consent, Receipt};
+use crate::usage::{Usage, UsageLimit};
 use crate::words::words;
 
 words! {
@@ -83,6 +83,16 @@ pub struct RunInput {
     /// How often a failed check goes back into the conversation.
     #[serde(default)]
     pub retries: u32,
+    /// What its task may cost, with everything that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<UsageLimit>,
+    /// How its tree is prepared, by the repository's own file.
+    #[serde(default, skip_serializing_if = "TreeSetup::is_plain")]
+    pub tree: TreeSetup,
+    /// What an earlier run of the same conversation changed, and what conflicts with the user's files. This one begins
+    /// with both merged, with conflict markers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolves: Option<Changes>,
     /// The same run with other agents, in the order in which they are tried when one cannot do it. Their message is this
     /// one's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -111,6 +121,7 @@ impl RunInput {
             message: self.message,
             session: self.session,
             continues: self.continues,
+            resolves: self.resolves,
             presence: self.presence,
             consent: self.consent,
             depends_on: self.depends_on,
@@ -121,11 +132,46 @@ impl RunInput {
     }
 }
 
+/// How the tree of a run, and the checkout of its check, is prepared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeSetup {
+    /// Ignored files and folders of the user's tree that are there as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<String>,
+    /// Runs in the tree before anything else does, with the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<CheckCommand>,
+    #[serde(default)]
+    pub base: TreeBase,
+}
+
+impl TreeSetup {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a run begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TreeBase {
+    /// The user's files as they are.
+    #[default]
+    #[serde(rename = "working-tree")]
+    WorkingTree,
+    /// The last commit alone.
+    #[serde(rename = "HEAD")]
+    Head,
+}
+
 /// An agent that could not do the work, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
     pub agent: String,
     pub why: String,
+    /// Milliseconds since 1970: it was out of quota until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_until: Option<i64>,
 }
 
 /// What an earlier run has left for the next one.
@@ -170,6 +216,12 @@ pub struct RunOutput {
     pub stderr_tail: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Dollars by the user's prices, of programs that do not say what they cost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub estimated_usd: f64,
+    /// Milliseconds since 1970: its agent is out of quota until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_until: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
     /// How it was confined.
@@ -197,6 +249,11 @@ pub struct RunOutput {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(value: &f64) -> bool {
+    *value <= 0.0
 }
 
 /// What a run in a repository of its own has changed.
@@ -298,6 +355,9 @@ pub struct RunCheckpoint {
     /// What earlier attempts have cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Usage>,
+    /// Dollars of it by the user's prices.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub estimated_usd: f64,
     /// Checks that were begun again because their supervisor was lost.
     #[serde(default)]
     pub check_restarts: u32,

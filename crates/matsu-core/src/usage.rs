@@ -32,6 +32,39 @@ impl Usage {
     }
 }
 
+/// What may be spent. At least one of them is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsageLimit {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Dollars.
+    #[serde(default, rename = "cost", skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl UsageLimit {
+    /// Whether it can be a limit: something is bounded, by more than nothing.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let cost = |cost: f64| cost.is_finite() && cost > 0.0;
+        (self.tokens.is_some() || self.cost_usd.is_some())
+            && self.tokens.is_none_or(|tokens| tokens > 0)
+            && self.cost_usd.is_none_or(cost)
+    }
+
+    /// Which part is used up, in words.
+    #[must_use]
+    pub fn used_up_by(&self, used: Usage) -> Option<String> {
+        let tokens = used.input_tokens.saturating_add(used.output_tokens);
+        if let Some(limit) = self.tokens.filter(|limit| tokens >= *limit) {
+            return Some(format!("{tokens} of {limit} tokens"));
+        }
+        let cost = used.cost_usd.unwrap_or(0.0);
+        self.cost_usd.filter(|limit| cost >= *limit).map(|limit| format!("${cost:.2} of ${limit:.2}"))
+    }
+}
+
 /// What one run has cost. It outlives its task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spent {
@@ -71,5 +104,23 @@ words! {
         Agent = "agent",
         Model = "model",
         Project = "project",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_used_up_when_it_is_reached() {
+        let used = Usage { input_tokens: 90, output_tokens: 10, cost_usd: Some(0.5) };
+        let limit = |tokens, cost_usd| UsageLimit { tokens, cost_usd };
+        assert_eq!(limit(Some(100), None).used_up_by(used).as_deref(), Some("100 of 100 tokens"));
+        assert_eq!(limit(Some(101), Some(0.51)).used_up_by(used), None);
+        assert_eq!(limit(None, Some(0.25)).used_up_by(used).as_deref(), Some("$0.50 of $0.25"));
+        assert!(limit(Some(1), None).is_valid() && limit(None, Some(0.01)).is_valid());
+        for wrong in [limit(None, None), limit(Some(0), None), limit(Some(1), Some(0.0)), limit(None, Some(f64::NAN))] {
+            assert!(!wrong.is_valid(), "{wrong:?}");
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! Runs of agents: submitting them, running them as jobs, reading what they said, answering what they ask.
 
 mod answers;
+mod budget;
 mod chat_body;
 mod chat_lines;
 mod chat_outcome;
 mod checking;
+mod choice;
 mod consent;
 mod dependencies;
 mod fallback;
@@ -26,12 +28,13 @@ mod usage;
 pub use answers::OpenQuestion;
 pub use chat_body::ChatRuns;
 pub(crate) use chat_lines::failed as could_not_answer;
+pub use choice::AUTO;
 pub use live_runs::{LiveRuns, RunHandle};
 pub use merge::MergeWish;
 pub use merge_body::MergeRuns;
 pub use patch::{FilePatch, files_of};
 pub use reading::{LogWish, RunLog};
-pub use review::{AppliedChanges, RunBranch};
+pub use review::{AppliedChanges, AppliedOrSent, RunBranch};
 pub use run::go_on_command;
 pub use run_body::AgentRuns;
 pub use submit::{RunError, RunOptions, StartedRuns};

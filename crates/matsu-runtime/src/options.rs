@@ -12,7 +12,7 @@ use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
-use matsu_core::usage::Price;
+use matsu_core::usage::{Price, UsageLimit};
 
 use crate::body::Bodies;
 use crate::research::ResearchKit;
@@ -42,6 +42,8 @@ pub struct RuntimeOptions {
     pub results_kept: Duration,
     /// What a million tokens cost, by model or agent; for programs that do not say what they cost.
     pub prices: BTreeMap<String, Price>,
+    /// What all runs of one person may cost in a day.
+    pub day_limit: Option<UsageLimit>,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -67,6 +69,7 @@ impl RuntimeOptions {
             host_grace: HOST_GRACE,
             results_kept: RESULT_KEPT,
             prices: BTreeMap::new(),
+            day_limit: None,
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),

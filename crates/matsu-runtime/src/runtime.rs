@@ -336,6 +336,12 @@ impl Runtime {
         &self.inner.options.prices
     }
 
+    /// What all runs of one person may cost in a day.
+    #[must_use]
+    pub fn day_limit(&self) -> Option<matsu_core::usage::UsageLimit> {
+        self.inner.options.day_limit
+    }
+
     /// How long finished agent tasks are kept.
     #[must_use]
     pub fn results_kept(&self) -> Duration {

@@ -71,6 +71,7 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> 
     options.host_grace = config.host_grace();
     options.results_kept = config.results_kept();
     options.prices = config.prices();
+    options.day_limit = config.day_limit();
     options.version = role.version;
     options.research = Some(Arc::new(research::kit(config)?));
     Ok(Runtime::new(options))

@@ -20,6 +20,7 @@ use matsu_core::language::Language;
 use matsu_core::redaction;
 use matsu_core::run::Mode;
 use matsu_core::slot::SlotLimits;
+use matsu_core::usage::UsageLimit;
 use matsu_runtime::SessionOptions;
 use matsu_runtime::agentic_loop::{LoopLimits, SpendingMax};
 use matsu_server::auth::origin::{Addresses, PublicUrl};
@@ -331,6 +332,14 @@ impl Config {
     /// How long a run waits for its machine to come back.
     pub fn host_grace(&self) -> Duration {
         Duration::from_secs(self.layers.number("agents.host_grace"))
+    }
+
+    /// What all runs of one user may cost in a day.
+    #[expect(clippy::cast_precision_loss, reason = "bounded by the kind of the setting")]
+    pub fn day_limit(&self) -> Option<UsageLimit> {
+        let of = |name: &str| Some(self.layers.number(name)).filter(|limit| *limit > 0);
+        let cost_usd = of("agents.day_cost").map(|cost| cost as f64);
+        Some(UsageLimit { tokens: of("agents.day_tokens"), cost_usd }).filter(UsageLimit::is_valid)
     }
 
     /// How long results of agents are kept.

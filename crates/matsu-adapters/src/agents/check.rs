@@ -7,7 +7,7 @@ use matsu_core::limits::{
 };
 use matsu_core::ports::agent::{CheckedRun, RefusedParam, RunRefusal, RunWish};
 use matsu_core::receipt::Consent;
-use matsu_core::run::{Isolation, Mode, RunInput};
+use matsu_core::run::{Isolation, Mode, RunInput, TreeBase, TreeSetup};
 
 use std::path::Path;
 
@@ -26,18 +26,13 @@ pub struct Rules<'a> {
     pub mode_max: Mode,
 }
 
-pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> Result<CheckedRun, RunRefusal> {
-    let timeout_seconds = wish.timeout_seconds.unwrap_or(RUN_SECONDS);
-    if !(1..=RUN_SECONDS_MAX).contains(&timeout_seconds) {
-        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
-        let message = format!("timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {timeout_seconds}");
-        return Err(param("timeout", &expected, &timeout_seconds.to_string(), message));
-    }
-    if let Some(seconds) = wish.stall_seconds.filter(|seconds| !(1..=RUN_SECONDS_MAX).contains(seconds)) {
-        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
-        let message = format!("stall_timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {seconds}");
-        return Err(param("stall_timeout", &expected, &seconds.to_string(), message));
-    }
+/// A run that may be queued, and who is asked when its agent cannot do it.
+pub struct Admitted {
+    pub checked: CheckedRun,
+    pub fallback: Vec<String>,
+}
+
+pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> Result<Admitted, RunRefusal> {
     check_texts(definition, &wish)?;
     check_session(definition, &wish)?;
     if let Some((name, value)) = wish.env.iter().find(|(_, value)| value.contains('\0') || value.len() > ENV_BYTES_MAX)
@@ -55,7 +50,18 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
     let bounds = Bounds { mode, directory: place.directory.as_deref(), roots: &roots };
     let args = allowed_args(definition, &wish.args, &bounds)?;
     let isolation = isolation(mode, place.directory.as_deref(), &wish)?;
-    let consent = take_project_file(rules, mode, isolation, place.directory.as_deref(), &mut wish)?;
+    let (consent, tree) =
+        take_project_file(definition, rules, (mode, isolation), place.directory.as_deref(), &mut wish)?;
+    let timeout_seconds = check_times(&wish)?;
+    if let Some(budget) = wish.budget.filter(|budget| !budget.is_valid()) {
+        let expected = "tokens, cost in dollars or both, each more than 0";
+        return Err(param(
+            "budget",
+            expected,
+            &serde_json::to_string(&budget).unwrap_or_default(),
+            format!("budget must have {expected}"),
+        ));
+    }
     check_check(definition, mode, isolation, &wish)?;
     let input = RunInput {
         agent: definition.name.clone(),
@@ -75,29 +81,58 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
         continues: None,
         presence: wish.presence,
         check: wish.check,
-        retries: wish.retries,
+        retries: wish.retries.unwrap_or(0),
+        budget: wish.budget,
+        resolves: None,
+        tree,
         fallback: Vec::new(),
         consent,
         depends_on: Vec::new(),
         not_before: None,
         verifies: None,
     };
+    let own = (isolation == Isolation::Worktree).then(|| begins_with(&input, rules).to_owned());
+    let note = place.note.or(own);
+    let fallback = wish.fallback.unwrap_or_default();
+    let checked = CheckedRun { input, shown_directory: place.shown, note, confinement: None, not_covered: Vec::new() };
+    Ok(Admitted { checked, fallback })
+}
+
+/// What a run in a repository of its own begins with.
+fn begins_with(input: &RunInput, rules: &Rules<'_>) -> &'static str {
     let is_runs =
         input.directory.as_deref().is_some_and(|directory| Path::new(directory).starts_with(&rules.machine.data_dir));
-    let own = if is_runs {
+    if is_runs {
         "It works on the last commit of this run's tree, in a repository of its own; what is not committed is not seen."
+    } else if input.tree.base == TreeBase::Head {
+        "It starts from your last commit, in a repository of its own (worktree.base in .matsu.toml); what is not \
+         committed is not there."
     } else {
         "It starts from your working tree, with files that are not committed, in a repository of its own; ignored \
          files are not there."
-    };
-    let note = place.note.or((isolation == Isolation::Worktree).then(|| own.to_owned()));
-    Ok(CheckedRun { input, shown_directory: place.shown, note, confinement: None, not_covered: Vec::new() })
+    }
 }
 
 fn param(name: &str, expected: &str, received: &str, message: impl Into<String>) -> RunRefusal {
     let received = matsu_core::job::end::clip(received, 80);
     let param = RefusedParam { name: name.to_owned(), expected: expected.to_owned(), received };
     RunRefusal { code: ErrorCode::InvalidParams, message: message.into(), param: Some(param) }
+}
+
+/// How long it may take.
+fn check_times(wish: &RunWish) -> Result<u32, RunRefusal> {
+    let timeout_seconds = wish.timeout_seconds.unwrap_or(RUN_SECONDS);
+    if !(1..=RUN_SECONDS_MAX).contains(&timeout_seconds) {
+        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
+        let message = format!("timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {timeout_seconds}");
+        return Err(param("timeout", &expected, &timeout_seconds.to_string(), message));
+    }
+    if let Some(seconds) = wish.stall_seconds.filter(|seconds| !(1..=RUN_SECONDS_MAX).contains(seconds)) {
+        let expected = format!("integer 1..{RUN_SECONDS_MAX}");
+        let message = format!("stall_timeout must be a whole number from 1 to {RUN_SECONDS_MAX}, got {seconds}");
+        return Err(param("stall_timeout", &expected, &seconds.to_string(), message));
+    }
+    Ok(timeout_seconds)
 }
 
 fn check_texts(definition: &Definition, wish: &RunWish) -> Result<(), RunRefusal> {
@@ -171,38 +206,49 @@ fn check_session(definition: &Definition, wish: &RunWish) -> Result<(), RunRefus
     Ok(())
 }
 
-/// The check of the repository's own file, for a run that names none. It is read from the user's tree and stored with
-/// the task, so a run that changes the file changes nothing about its own check.
+/// What the repository's own file says, as far as the wish does not. It is read from the user's tree and stored with the
+/// task, so a run that changes the file changes nothing about its own check.
 fn take_project_file(
+    definition: &Definition,
     rules: &Rules<'_>,
-    mode: Mode,
-    isolation: Isolation,
+    (mode, isolation): (Mode, Isolation),
     directory: Option<&std::path::Path>,
     wish: &mut RunWish,
-) -> Result<Option<Consent>, RunRefusal> {
-    let Some(directory) = directory.filter(|directory| !directory.starts_with(&rules.machine.data_dir)) else {
-        return Ok(None);
+) -> Result<(Option<Consent>, TreeSetup), RunRefusal> {
+    let directory = directory.filter(|directory| !directory.starts_with(&rules.machine.data_dir));
+    let Some(directory) = directory.filter(|_| mode.writes() && isolation == Isolation::Worktree) else {
+        return Ok((None, TreeSetup::default()));
     };
-    if wish.check.is_some() || !mode.writes() || isolation != Isolation::Worktree {
-        return Ok(None);
-    }
     let found = project_file::read(directory).map_err(|message| RunRefusal {
         code: ErrorCode::InvalidParams,
         message,
         param: None,
     })?;
-    Ok(found.map(|found| {
-        wish.check = Some(found.check);
-        found.consent
-    }))
+    let Some(found) = found else { return Ok((None, TreeSetup::default())) };
+    let names_check = found.check.is_some() && wish.check.is_none();
+    if names_check {
+        wish.check = found.check;
+    }
+    let is_used = names_check || !found.tree.is_plain() || found.defaults.is_some();
+    if let Some(defaults) = found.defaults {
+        wish.timeout_seconds = wish.timeout_seconds.or(defaults.timeout);
+        wish.stall_seconds = wish.stall_seconds.or(defaults.stall_timeout);
+        wish.budget = wish.budget.or(defaults.budget);
+        wish.fallback = wish.fallback.take().or(defaults.fallback);
+        // Where they cannot be, the file does not ask for them.
+        let retries = defaults.retries.filter(|_| definition.session.is_some() && wish.check.is_some());
+        wish.retries = wish.retries.or(retries);
+    }
+    Ok((is_used.then_some(found.consent), found.tree))
 }
 
 /// A check needs a commit of the run's own, and retries need a conversation that goes on.
 fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: &RunWish) -> Result<(), RunRefusal> {
+    let retries = wish.retries.unwrap_or(0);
     let Some(check) = &wish.check else {
-        if wish.retries > 0 {
+        if retries > 0 {
             let message = "retries needs a check: without one nothing can fail and be tried again";
-            return Err(param("retries", "0, or a check beside it", &wish.retries.to_string(), message));
+            return Err(param("retries", "0, or a check beside it", &retries.to_string(), message));
         }
         return Ok(());
     };
@@ -222,13 +268,13 @@ fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: 
                        repository, with isolation worktree";
         return Err(param("check", "mode workspace-write and isolation worktree", &shown, message));
     }
-    if wish.retries > CHECK_RETRIES_MAX {
-        let message = format!("retries must be a whole number from 0 to {CHECK_RETRIES_MAX}, got {}", wish.retries);
-        return Err(param("retries", &format!("integer 0..{CHECK_RETRIES_MAX}"), &wish.retries.to_string(), message));
+    if retries > CHECK_RETRIES_MAX {
+        let message = format!("retries must be a whole number from 0 to {CHECK_RETRIES_MAX}, got {retries}");
+        return Err(param("retries", &format!("integer 0..{CHECK_RETRIES_MAX}"), &retries.to_string(), message));
     }
-    if wish.retries > 0 && definition.session.is_none() {
+    if retries > 0 && definition.session.is_none() {
         let message = format!("{} cannot resume a conversation, so a failed check cannot go back", definition.name);
-        return Err(param("retries", "0 for this agent", &wish.retries.to_string(), message));
+        return Err(param("retries", "0 for this agent", &retries.to_string(), message));
     }
     Ok(())
 }

@@ -76,10 +76,24 @@ pub async fn confined(cell: &Cell, work: Work<'_>, view: View) -> Result<Done, S
         socket: None,
         stop_signal: EndWord::Term,
     };
+    run(cell, &order, work.within, work.bytes_max, work.into).await
+}
+
+/// Runs a command whose confinement is made already, and is over when its last process is.
+///
+/// # Errors
+/// As [`confined`].
+pub async fn run(
+    cell: &Cell,
+    order: &Order,
+    within: Duration,
+    bytes_max: u64,
+    into: Option<&Path>,
+) -> Result<Done, String> {
     let shim = process::start_shim((MARKER, &cell.marker)).map_err(|error| error.to_string())?;
     let Shim { mut child, control, stdout, stderr } = shim;
     let (reader, mut writer) = control.into_split();
-    let mut line = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
+    let mut line = serde_json::to_vec(order).map_err(|error| error.to_string())?;
     line.push(b'\n');
     writer.write_all(&line).await.map_err(|error| error.to_string())?;
     let reports = async {
@@ -94,7 +108,7 @@ pub async fn confined(cell: &Cell, work: Work<'_>, view: View) -> Result<Done, S
         Err("its supervisor was ended".to_owned())
     };
     let output = async {
-        let out = keep(stdout, work.bytes_max, work.into).await;
+        let out = keep(stdout, bytes_max, into).await;
         match out {
             Ok(out) => {
                 let ((err, _), code) = tokio::join!(process::read_some(Some(stderr), ERROR_BYTES_MAX), reports);
@@ -104,11 +118,11 @@ pub async fn confined(cell: &Cell, work: Work<'_>, view: View) -> Result<Done, S
             Err(why) => Err(why),
         }
     };
-    let done = Clock::system().within(work.within, output).await;
+    let done = Clock::system().within(within, output).await;
     // Hanging up makes the supervisor end whatever is left.
     drop(writer);
     let _ = child.wait().await;
-    done.unwrap_or_else(|| Err(format!("it took longer than {} seconds", work.within.as_secs())))
+    done.unwrap_or_else(|| Err(format!("it took longer than {} seconds", within.as_secs())))
 }
 
 /// The output, in a file or in memory.

@@ -298,20 +298,22 @@ impl Confiner {
         StatePaths { state, originals: originals.collect(), sessions: sessions.collect() }
     }
 
-    /// The sandbox of a check: it writes in its own checkout, reads what runs read, and has no login and no socket.
+    /// The sandbox of a check, and of setup: it writes in its own checkout and in `more`, reads what runs read, and has no
+    /// login and no socket.
     ///
     /// # Errors
     /// This machine cannot confine it, or the disk.
     pub fn check(
         &self,
-        folder: &RunFolder,
+        folders: &Folders,
         tree: &Path,
         borrowed: &[PathBuf],
+        more: &[PathBuf],
         network: Network,
     ) -> Result<Confined, String> {
         let level = self.level(Mode::ReadOnly)?;
-        let mut env = BTreeMap::from([("TMPDIR".to_owned(), folder.tmp().display().to_string())]);
-        let (keep, data_dir) = (Vec::new(), folder.inside());
+        let mut env = BTreeMap::from([("TMPDIR".to_owned(), folders.tmp.display().to_string())]);
+        let (keep, data_dir) = (Vec::new(), folders.tmp.clone());
         if level == Confinement::Open {
             return Ok(Confined { level, sandbox: Sandbox::Open, keep, env, data_dir });
         }
@@ -322,10 +324,10 @@ impl Confiner {
             program: Path::new("/bin/sh"),
             directory: tree,
             writes: true,
-            own: vec![tree.to_owned()],
+            own: more.iter().cloned().chain([tree.to_owned()]).collect(),
             protected: borrowed.to_vec(),
             state: &state,
-            folders: &Folders { root: folder.root(), tmp: folder.tmp(), home: folder.home() },
+            folders,
             network,
         };
         let sandbox = match level {

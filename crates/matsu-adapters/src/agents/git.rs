@@ -115,6 +115,14 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// What is committed is Matsu's own.
+    pub fn by_matsu(self) -> Self {
+        self.env("GIT_AUTHOR_NAME", "Matsu")
+            .env("GIT_AUTHOR_EMAIL", "matsu@localhost")
+            .env("GIT_COMMITTER_NAME", "Matsu")
+            .env("GIT_COMMITTER_EMAIL", "matsu@localhost")
+    }
+
     pub fn stdin(mut self, stdin: Input) -> Self {
         self.stdin = stdin;
         self

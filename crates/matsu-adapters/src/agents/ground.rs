@@ -43,6 +43,7 @@ impl Ground {
             (Isolation::Worktree, Some(wished)) => {
                 let path = earlier.as_ref().and_then(|place| place.worktree.clone());
                 let path = path.unwrap_or_else(|| options.data_dir.join("worktrees").join(job));
+                let resolves = order.input.resolves.as_ref().filter(|_| order.say == Say::Message);
                 let earlier = earlier
                     .and_then(|place| Some(Earlier { branch: place.branch?, base: place.base, head: place.head }));
                 let wish = OpenWish {
@@ -53,6 +54,8 @@ impl Ground {
                     message: &order.input.message,
                     earlier,
                     onto: &order.onto,
+                    resolves,
+                    setup: &order.input.tree,
                     marker: marker.to_owned(),
                     confiner: Arc::clone(confiner),
                     bytes_max: options.bundle_bytes_max,

@@ -3,6 +3,7 @@
 mod admitting;
 mod applying;
 mod checking;
+mod preparing;
 mod starting;
 
 use std::collections::BTreeMap;
@@ -262,7 +263,7 @@ impl AgentHost for CliHost {
     }
 
     fn check(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
-        if wish.fallback.is_empty() { self.check_one(wish) } else { self.check_list(wish) }
+        self.check_wish(wish)
     }
 
     async fn probe(&self, agent: &str, depth: ProbeDepth) -> Probe {

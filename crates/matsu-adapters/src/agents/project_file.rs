@@ -1,13 +1,15 @@
-//! `.matsu.toml` at the top of a repository: the check of runs that name none. It names a command, so it is used only
-//! after a person has allowed this file with this content (`matsu allow`). What is allowed lies in Matsu's own folder,
-//! which runs cannot write.
+//! `.matsu.toml` at the top of a repository: the check of runs that name none, how their trees are prepared, and what
+//! holds for runs that say nothing about it. It names commands and files, so it is used only after a person has allowed
+//! this file with this content (`matsu allow`). What is allowed lies in Matsu's own folder, which runs cannot write.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use matsu_core::limits::CHECK_SECONDS;
 use matsu_core::receipt::{Check, CheckCommand, Consent};
+use matsu_core::run::{TreeBase, TreeSetup};
+use matsu_core::usage::UsageLimit;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -18,12 +20,36 @@ pub const NAME: &str = ".matsu.toml";
 
 const BYTES_MAX: u64 = 64 * 1024;
 const PATTERNS_MAX: usize = 100;
+const COPIES_MAX: usize = 100;
 
 /// Unknown keys are errors: a key that is not read is worse than none.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProjectFile {
     check: Option<CheckPart>,
+    worktree: Option<WorktreePart>,
+    agents: Option<Defaults>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorktreePart {
+    #[serde(default)]
+    copy: Vec<String>,
+    setup: Option<CheckCommand>,
+    #[serde(default)]
+    base: TreeBase,
+}
+
+/// What holds for runs that write here and say nothing about it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {
+    pub retries: Option<u32>,
+    pub fallback: Option<Vec<String>>,
+    pub timeout: Option<u32>,
+    pub stall_timeout: Option<u32>,
+    pub budget: Option<UsageLimit>,
 }
 
 #[derive(Deserialize)]
@@ -40,12 +66,14 @@ struct CheckPart {
 /// What a file asks for.
 #[derive(Debug)]
 pub struct Found {
-    pub check: Check,
+    pub check: Option<Check>,
+    pub tree: TreeSetup,
+    pub defaults: Option<Defaults>,
     pub consent: Consent,
     pub text: String,
 }
 
-/// The file of the repository around a directory. `None`: there is none, or it names no check.
+/// The file of the repository around a directory. `None`: there is none, or it asks for nothing.
 ///
 /// # Errors
 /// What is wrong with it, and in which file.
@@ -59,19 +87,50 @@ pub fn read(directory: &Path) -> Result<Option<Found>, String> {
         Err(error) => return Err(refused(&error.to_string())),
     };
     let parsed: ProjectFile = toml::from_str(&text).map_err(|error| refused(&where_and_why(&text, &error)))?;
-    let Some(part) = parsed.check else { return Ok(None) };
-    if part.protect.len() > PATTERNS_MAX || part.protect.iter().any(|pattern| pattern.trim().is_empty()) {
+    let ProjectFile { check, worktree, agents: defaults } = parsed;
+    if check.is_none() && worktree.is_none() && defaults.is_none() {
+        return Ok(None);
+    }
+    let protect = check.as_ref().map_or(&[][..], |part| part.protect.as_slice());
+    if protect.len() > PATTERNS_MAX || protect.iter().any(|pattern| pattern.trim().is_empty()) {
         return Err(refused(&format!("check.protect takes at most {PATTERNS_MAX} patterns, and no empty one")));
     }
+    let tree = worktree.map_or_else(TreeSetup::default, |part| TreeSetup {
+        copy: part.copy.iter().map(|name| name.trim_end_matches('/').to_owned()).collect(),
+        setup: part.setup,
+        base: part.base,
+    });
+    if tree.copy.len() > COPIES_MAX || !tree.copy.iter().all(|name| is_inside(name)) {
+        let why = format!("worktree.copy takes at most {COPIES_MAX} paths inside the repository, such as .env");
+        return Err(refused(&why));
+    }
+    if tree.setup.as_ref().is_some_and(CheckCommand::is_empty) {
+        return Err(refused("worktree.setup must be a command, such as \"npm ci\""));
+    }
+    if defaults.as_ref().and_then(|defaults| defaults.budget).is_some_and(|budget| !budget.is_valid()) {
+        return Err(refused("agents.budget takes tokens, cost in dollars or both, each more than 0"));
+    }
+    let commands = [tree.setup.as_ref(), check.as_ref().map(|part| &part.command)];
+    let command = commands.into_iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let digest = Sha256::digest(text.as_bytes());
     let consent = Consent {
         file: path.display().to_string(),
         sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-        command: part.command.to_string(),
+        command,
     };
-    let timeout_seconds = part.timeout.unwrap_or(CHECK_SECONDS);
-    let check = Check { command: part.command, timeout_seconds, network: part.network, protect: part.protect };
-    Ok(Some(Found { check, consent, text }))
+    let check = check.map(|part| Check {
+        command: part.command,
+        timeout_seconds: part.timeout.unwrap_or(CHECK_SECONDS),
+        network: part.network,
+        protect: part.protect,
+    });
+    Ok(Some(Found { check, tree, defaults, consent, text }))
+}
+
+/// Whether a path leads to something inside the tree, and not into its `.git`.
+fn is_inside(name: &str) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(part) if part != ".git");
+    !name.trim().is_empty() && !name.contains(['\0', '\n']) && Path::new(name).components().all(plain)
 }
 
 /// Where the file is wrong and why, without its lines: the reader of the refusal may not be allowed to read the file.
@@ -126,14 +185,31 @@ mod tests {
         let write = |text: &str| std::fs::write(top.join(NAME), text).unwrap();
         write("[check]\ncommand = \"make test\"\ntimeout = 60\nprotect = [\"tests/**\"]\n");
         let found = read(&top.join("sub")).unwrap().unwrap();
-        assert_eq!((found.check.timeout_seconds, found.check.network), (60, false));
-        assert_eq!((found.consent.command.as_str(), found.check.protect.len()), ("make test", 1));
+        let check = found.check.unwrap();
+        assert_eq!((check.timeout_seconds, check.network, check.protect.len()), (60, false, 1));
+        assert_eq!(found.consent.command, "make test");
+        write(
+            "[worktree]\ncopy = [\".env\", \"config/keys/\"]\nsetup = \"npm ci\"\nbase = \"HEAD\"\n[agents]\nretries = 2\n",
+        );
+        let prepared = read(top).unwrap().unwrap();
+        assert_eq!(
+            (prepared.tree.copy.as_slice(), prepared.tree.base),
+            (&[".env".to_owned(), "config/keys".to_owned()][..], TreeBase::Head)
+        );
+        assert_eq!((prepared.consent.command.as_str(), prepared.defaults.unwrap().retries), ("npm ci", Some(2)));
         for bad in [
             "[check]\ncomand = \"x\"\n",
             "[chek]\n",
             "[check]\ncommand = 7\n",
             "x",
             "[check]\ncommand = \"x\"\nprotect = [\"\"]\n",
+            "[worktree]\ncopy = [\"../x\"]\n",
+            "[worktree]\ncopy = [\"/etc/passwd\"]\n",
+            "[worktree]\ncopy = [\".git/config\"]\n",
+            "[worktree]\nsetup = \" \"\n",
+            "[worktree]\nbase = \"main\"\n",
+            "[agents]\nmode = \"full\"\n",
+            "[agents]\nbudget = { tokens = 0 }\n",
         ] {
             write(bad);
             assert!(read(top).unwrap_err().contains(NAME), "{bad}");

@@ -13,6 +13,7 @@ mod combine;
 mod fresh;
 mod harvest;
 mod join;
+mod known;
 mod name;
 mod open;
 mod snapshot;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use matsu_core::run::{Changes, LeftWork};
 use serde::{Deserialize, Serialize};
 
-use super::confined::{Cell, View};
+use super::confined::{Cell, View, confined};
 use super::git::{Call, Format, Git, Whose, printed};
 use super::git_paths;
 use super::process::Input;
@@ -79,6 +80,15 @@ pub struct Note {
     /// The tree of the run that asked for this one; it gets the branch as well.
     #[serde(default)]
     pub caller: Option<PathBuf>,
+    /// Nothing in it was the work of a run when it was made.
+    #[serde(default)]
+    pub is_users: bool,
+    /// Copies and setup are still to be made there.
+    #[serde(default)]
+    pub is_unprepared: bool,
+    /// Ignored files that were there before the program.
+    #[serde(default)]
+    pub ignored_before: Vec<String>,
 }
 
 impl Note {
@@ -110,6 +120,9 @@ impl Note {
             settings: String::new(),
             excludes: String::new(),
             caller: None,
+            is_users: false,
+            is_unprepared: false,
+            ignored_before: Vec::new(),
         }
     }
 }
@@ -160,6 +173,30 @@ impl Worktree {
     /// The user's objects, which the run reads and cannot write.
     pub fn borrowed(&self) -> Vec<PathBuf> {
         self.note.lenders()
+    }
+
+    /// The top of the user's tree.
+    pub fn repository(&self) -> &Path {
+        &self.note.repository
+    }
+
+    pub fn is_prepared(&self) -> bool {
+        !self.note.is_unprepared
+    }
+
+    /// Nothing in it is the work of a run.
+    pub fn is_users(&self) -> bool {
+        self.note.is_users
+    }
+
+    /// Copies and setup are made. What is ignored by now is not the run's.
+    ///
+    /// # Errors
+    /// Git, or the disk.
+    pub async fn set_prepared(&mut self) -> Result<(), String> {
+        self.note.ignored_before = self.git.ignored(&self.cell, &self.path, self.note.lenders()).await?;
+        self.note.is_unprepared = false;
+        save_note(&self.path, &self.note)
     }
 
     pub fn branch(&self) -> &str {
@@ -352,6 +389,20 @@ impl Worktree {
         if let Err(error) = given {
             tracing::info!(error, branch, "a run's branch is in the user's repository, not in its caller's");
         }
+    }
+}
+
+impl Git {
+    /// Ignored files and folders of a tree of ours.
+    ///
+    /// # Errors
+    /// Git failed, or cannot be confined.
+    pub async fn ignored(&self, cell: &Cell, tree: &Path, borrowed: Vec<PathBuf>) -> Result<Vec<String>, String> {
+        let script = "git ls-files --others --ignored --exclude-standard --directory -z | head -c 100000";
+        let work = open::sh(script, open::script_env(self, &[]), tree, 200_000, None);
+        let done = confined(cell, work, View { read: borrowed, write: vec![tree.to_owned()] }).await?;
+        let names = done.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(harvest::shown).collect())
     }
 }
 

@@ -20,6 +20,7 @@ use crate::merge::{MergeOrder, MergeStep, MergeTarget};
 use crate::receipt::{Check, Consent};
 use crate::run::{Changes, Isolation, KeptWork, Mode, RunInput, RunPresence};
 use crate::secret::Token;
+use crate::usage::UsageLimit;
 use crate::words::words;
 
 pub use apply::{Applied, ApplyError};
@@ -321,9 +322,11 @@ pub struct RunWish {
     /// What must pass before the run counts as done.
     pub check: Option<Check>,
     /// How often a failed check goes back into the conversation.
-    pub retries: u32,
+    pub retries: Option<u32>,
     /// Agents to try when one cannot do it, in this order.
-    pub fallback: Vec<String>,
+    pub fallback: Option<Vec<String>>,
+    /// What the task may cost.
+    pub budget: Option<UsageLimit>,
     pub presence: Option<RunPresence>,
 }
 

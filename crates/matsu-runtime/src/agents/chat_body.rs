@@ -26,6 +26,7 @@ use crate::body::JobBody;
 use crate::context::{JobContext, Taken};
 use crate::stop_signal::StopWord;
 
+use super::budget::Limits;
 use super::chat_outcome;
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
@@ -116,7 +117,9 @@ impl ChatRuns {
         handle.works_in(live.directory());
         let (checkpoint, session, outlives) = (RunCheckpoint::default(), own.session().clone(), outlives(cx));
         let (cx, host, stored) = (cx.clone(), Arc::clone(&self.host), OutputPosition::default());
-        let begin = Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives, stored, host };
+        let limits = Limits::default();
+        let begin =
+            Beginning { cx, agent, input, checkpoint, resume, own, handle, live, limits, outlives, stored, host };
         let run = Run::new(begin);
         Ok(Begun { run, session, delivery })
     }
@@ -140,7 +143,9 @@ impl ChatRuns {
         handle.works_in(live.directory());
         let (checkpoint, session) = (RunCheckpoint::default(), own.session().clone());
         let (cx, host) = (cx.clone(), Arc::clone(&self.host));
-        let begin = Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives: true, stored, host };
+        let (limits, outlives) = (Limits::default(), true);
+        let begin =
+            Beginning { cx, agent, input, checkpoint, resume, own, handle, live, limits, outlives, stored, host };
         Ok(Begun { run: Run::new(begin), session, delivery })
     }
 

@@ -63,7 +63,7 @@ impl AgentRuns {
         check: Check,
         known: RunOutput,
     ) -> JobEnd {
-        let started = match self.begin_check(cx, &checkpoint, &check, &known).await {
+        let started = match self.begin_check(cx, &input, &checkpoint, &check, &known).await {
             Ok(started) => started,
             Err(error) => {
                 let message = format!("the check could not be started: {error}");
@@ -95,6 +95,7 @@ impl AgentRuns {
     async fn begin_check(
         &self,
         cx: &JobContext,
+        input: &RunInput,
         checkpoint: &RunCheckpoint,
         check: &Check,
         known: &RunOutput,
@@ -118,6 +119,7 @@ impl AgentRuns {
             outlives: outlives(cx),
             changes: known.changes.clone().unwrap_or_default(),
             check: check.clone(),
+            tree: input.tree.clone(),
         };
         cx.progress(&format!("check: {}", check.command)).await;
         self.host.start_check(order).await

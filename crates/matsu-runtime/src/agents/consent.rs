@@ -30,9 +30,10 @@ impl AgentRuns {
         let question = Question {
             id: CONSENT_QUESTION.to_owned(),
             text: format!(
-                "{} is new or has changed, and names a command that runs after this work: {}. A person allows it in a \
-                 terminal, in that repository: matsu allow",
-                consent.file, consent.command
+                "{} is new or has changed, and asks for something{}. A person allows it in a terminal, in that \
+                 repository: matsu allow",
+                consent.file,
+                if consent.command.is_empty() { String::new() } else { format!(" that runs: {}", consent.command) }
             ),
             options: Vec::new(),
         };

@@ -35,11 +35,13 @@ pub fn hand_over(input: &RunInput, checkpoint: &mut RunCheckpoint, known: &RunOu
         return false;
     }
     let mut tried = std::mem::take(&mut checkpoint.tried);
-    tried.push(Tried { agent: input.agent.clone(), why: clip(why, WHY_CHARS_MAX) });
+    let (agent, quota_until) = (input.agent.clone(), known.quota_until);
+    tried.push(Tried { agent, why: clip(why, WHY_CHARS_MAX), quota_until });
     *checkpoint = RunCheckpoint {
         place: checkpoint.place.take(),
         relocated: checkpoint.relocated.take(),
         spent: known.usage.or(checkpoint.spent),
+        estimated_usd: known.estimated_usd.max(checkpoint.estimated_usd),
         rounds_before: checkpoint.rounds_before + checks,
         feedback: Some(words(input, known, why)),
         tried,

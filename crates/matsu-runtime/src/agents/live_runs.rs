@@ -14,6 +14,7 @@ use matsu_core::ports::store::{StoreError, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Mode, RunInput};
 use matsu_core::secret::Token;
+use matsu_core::usage::Usage;
 
 use crate::context::JobContext;
 use crate::runtime::Runtime;
@@ -40,6 +41,10 @@ pub struct RunHandle {
     pub token: Token,
     /// Toolsets and tools beyond `sessions`.
     pub grants: Arc<str>,
+    /// What its job has cost so far.
+    used: Option<Usage>,
+    /// What this run alone has cost so far.
+    run_used: Option<Usage>,
     ended: watch::Receiver<Option<u32>>,
 }
 
@@ -90,6 +95,8 @@ impl LiveRuns {
             places,
             token: own.token().clone(),
             grants: back.grants.as_str().into(),
+            used: None,
+            run_used: None,
             ended: listener,
         };
         self.lock().push((lease.clone(), handle));
@@ -117,6 +124,21 @@ impl LiveRuns {
     pub fn by_id(&self, run: &RunId) -> Option<RunHandle> {
         let handles = self.lock();
         handles.iter().find(|(_, handle)| handle.run_id == *run).map(|(_, handle)| handle.clone())
+    }
+
+    /// What a job whose run is here has cost so far.
+    #[must_use]
+    pub fn used(&self, job: &JobId) -> Option<Usage> {
+        let handles = self.lock();
+        handles.iter().find(|(lease, _)| lease.job_id == *job).and_then(|(_, handle)| handle.used)
+    }
+
+    /// What the runs of one person that are here have cost so far.
+    #[must_use]
+    pub fn used_by(&self, owner: &Principal) -> Usage {
+        let handles = self.lock();
+        let of_owner = handles.iter().filter(|(_, handle)| handle.owner == *owner);
+        of_owner.filter_map(|(_, handle)| handle.run_used).fold(Usage::default(), Usage::plus)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Lease, RunHandle)>> {
@@ -164,6 +186,13 @@ impl RunGuard {
             (directory, handles.iter_mut().find(|(lease, _)| *lease == self.lease))
         {
             handle.places = Places { roots: vec![directory.clone()], cwd: Some(directory) };
+        }
+    }
+
+    /// What the job, and this run alone, has cost so far.
+    pub fn set_used(&self, job: Usage, run: Usage) {
+        if let Some((_, handle)) = self.runs.lock().iter_mut().find(|(lease, _)| *lease == self.lease) {
+            (handle.used, handle.run_used) = (Some(job), Some(run));
         }
     }
 

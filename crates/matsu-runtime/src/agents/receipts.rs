@@ -80,6 +80,7 @@ impl Runtime {
             retries: 0,
             resume: false,
             continues: None,
+            resolves: None,
             presence: None,
             consent: None,
             fallback: Vec::new(),

@@ -21,6 +21,17 @@ pub struct AppliedChanges {
     pub conflicts: Vec<String>,
 }
 
+/// What became of changes that were to be applied or to go back to their agent.
+#[derive(Debug)]
+pub enum AppliedOrSent {
+    Applied(AppliedChanges),
+    /// The task that resolves the conflicts in these files.
+    Sent {
+        task: Task,
+        conflicts: Vec<String>,
+    },
+}
+
 /// A run with changes, in a list.
 #[derive(Debug)]
 pub struct RunBranch {
@@ -57,27 +68,55 @@ impl Runtime {
         keep_conflicts: bool,
     ) -> Result<AppliedChanges, TaskError> {
         let run = self.reviewed(owner, id, agent).await?;
-        let Reviewed { job, changes, .. } = &run;
+        match self.apply_reviewed(run, keep_conflicts).await? {
+            Ok(applied) => Ok(applied),
+            Err((_, files)) => Err(refused(&format!(
+                "you and the run changed the same lines; nothing was written. Files: {}. Next: matsu apply {id} \
+                 --merge writes them with conflict markers; matsu apply {id} --send-back lets the agent resolve them; or \
+                 undo yours in these files and apply again",
+                files.join(", ")
+            ))),
+        }
+    }
+
+    /// The changes, or the files that conflict.
+    async fn apply_reviewed(
+        &self,
+        run: Reviewed,
+        keep_conflicts: bool,
+    ) -> Result<Result<AppliedChanges, (Reviewed, Vec<String>)>, TaskError> {
         if run.state() == Some(ReviewState::Applied) {
+            let id = &run.task.id;
             return Err(refused(&format!("they were applied already. Take them back with: matsu apply {id} --undo")));
         }
-        match self.agent_host()?.apply(&job.id, changes, keep_conflicts).await {
+        match self.agent_host()?.apply(&run.job.id, &run.changes, keep_conflicts).await {
             Ok(applied) => {
                 let task = self.decide(&run, Some(ReviewState::Applied), None).await?;
-                Ok(AppliedChanges { task, changes: run.changes, conflicts: applied.conflicts })
+                Ok(Ok(AppliedChanges { task, changes: run.changes, conflicts: applied.conflicts }))
             }
             Err(ApplyError::AlreadyThere) => {
                 self.decide(&run, Some(ReviewState::Applied), None).await?;
                 Err(refused("they are in your tree already; nothing was written"))
             }
-            Err(ApplyError::Conflicts(files)) => Err(refused(&format!(
-                "you and the run changed the same lines; nothing was written. Files: {}. Next: matsu apply {id} \
-                 --merge writes them with conflict markers; or undo yours in these files and apply again; or send the work \
-                 back: matsu review {id} --send-back COMMENT",
-                files.join(", ")
-            ))),
+            Err(ApplyError::Conflicts(files)) => Ok(Err((run, files))),
             Err(ApplyError::Failed(why)) => Err(refused(&why)),
         }
+    }
+
+    /// As [`Runtime::apply_changes`]; changes that conflict go back to their agent, which resolves the conflicts in the
+    /// same conversation, on the user's tree as it is now.
+    ///
+    /// # Errors
+    /// `Invalid` with the reason; nothing was written or sent.
+    pub async fn apply_or_send_back(&self, owner: &Principal, id: &TaskId) -> Result<AppliedOrSent, TaskError> {
+        let run = self.reviewed(owner, id, None).await?;
+        let (run, conflicts) = match self.apply_reviewed(run, false).await? {
+            Ok(applied) => return Ok(AppliedOrSent::Applied(applied)),
+            Err(conflict) => conflict,
+        };
+        let started = self.send_back(owner, id, &to_resolve(&conflicts), Some(run.changes.clone())).await?;
+        self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
+        Ok(AppliedOrSent::Sent { task: started.task, conflicts })
     }
 
     /// Takes changes back that were applied, and keeps what was changed since.
@@ -144,7 +183,7 @@ impl Runtime {
         if let Some(state @ (ReviewState::Applied | ReviewState::Discarded)) = run.state() {
             return Err(TaskError::Invalid(format!("the comment was not sent back: the changes are {state}")));
         }
-        let started = self.send_back(owner, id, comment).await?;
+        let started = self.send_back(owner, id, comment, None).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
         Ok(started.task)
     }
@@ -193,6 +232,17 @@ impl Runtime {
         let request = SetReview { task_id: run.task.id.clone(), job_id: run.job.id.clone(), review, now };
         Ok(self.store().set_review(request).await?)
     }
+}
+
+/// What the agent reads.
+fn to_resolve(files: &[String]) -> String {
+    format!(
+        "The user's files have changed since you began, and your changes conflict with them. Your working tree now has the \
+         user's files as they are, with your changes merged into them. There are conflict markers (<<<<<<<, =======, \
+         >>>>>>>) in: {}. The part above ======= is the user's, the part below is yours. Resolve each so that what the user \
+         wrote stays and your work is done, remove the markers, test it, then end.",
+        files.join(", ")
+    )
 }
 
 fn refused(why: &str) -> TaskError {

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use matsu_core::clock::Clock;
 use matsu_core::job::JobEnd;
 use matsu_core::job::end::clip;
+use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, LiveRun, Resume, RunEvent};
 use matsu_core::ports::store::{OutputPosition, OutputStream, SessionNote, StoreError};
 use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
@@ -26,10 +27,12 @@ use crate::context::JobContext;
 use crate::stop_signal::StopWord;
 
 use super::answers::answer_to;
+use super::budget::{Limits, UsedUp, with_estimate};
 use super::live_runs::RunGuard;
 use super::output::OutputWriter;
 use super::own_session::OwnSession;
 use super::redacted::Redacted;
+use super::usage::price;
 
 /// Characters of the last line that progress shows.
 const PROGRESS_CHARS_MAX: usize = 200;
@@ -51,6 +54,13 @@ pub struct Run {
     /// What this run alone has cost by its own account.
     used: Option<Usage>,
     handle: RunGuard,
+    /// What it may cost.
+    limits: Limits,
+    /// When they are looked at next.
+    limits_at: Option<Instant>,
+    limits_seen: Option<Instant>,
+    /// Which of them is used up; it is ended for that.
+    used_up: Option<UsedUp>,
     own: OwnSession,
     /// The session is over; what that means has been seen to.
     is_session_over: bool,
@@ -98,6 +108,7 @@ pub struct Beginning {
     pub own: OwnSession,
     pub handle: RunGuard,
     pub live: Box<dyn LiveRun>,
+    pub limits: Limits,
     /// Whether the run goes on without this process.
     pub outlives: bool,
     /// What is stored of its output already.
@@ -107,7 +118,8 @@ pub struct Beginning {
 
 impl Run {
     pub fn new(begin: Beginning) -> Self {
-        let Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives, stored, host } = begin;
+        let Beginning { cx, agent, input, checkpoint, resume, own, handle, live, limits, outlives, stored, host } =
+            begin;
         // The result of a stream comes whole at the end; another process may have begun to write it.
         let result = if agent.supports.stream { 0 } else { stored.result };
         let output = OutputWriter::new(cx.runtime().clone(), cx.lease.clone(), [result, stored.log]);
@@ -118,7 +130,16 @@ impl Run {
         let session_id = vendor_session.is_some().then(|| input.session.clone());
         let (agent_name, usage) = (input.agent.clone(), checkpoint.spent);
         let tried = checkpoint.tried.clone();
-        let known = RunOutput { agent: agent_name, session_id, vendor_session, usage, tried, ..RunOutput::default() };
+        let estimated_usd = checkpoint.estimated_usd;
+        let known = RunOutput {
+            agent: agent_name,
+            session_id,
+            vendor_session,
+            usage,
+            estimated_usd,
+            tried,
+            ..RunOutput::default()
+        };
         Self {
             cx,
             agent,
@@ -129,6 +150,10 @@ impl Run {
             known,
             used: None,
             handle,
+            limits,
+            limits_at: None,
+            limits_seen: None,
+            used_up: None,
             own,
             is_session_over: false,
             end_at: None,
@@ -154,7 +179,7 @@ impl Run {
             self.remember().await;
         }
         loop {
-            let (flush_at, end_at) = (self.output.flush_at(), self.end_at);
+            let (flush_at, end_at, limits_at) = (self.output.flush_at(), self.end_at, self.limits_at);
             let (event, position) = tokio::select! {
                 biased;
                 word = self.cx.stop.at_least(self.listens_for), if !self.is_ending => {
@@ -170,6 +195,10 @@ impl Run {
                 }
                 () = until(clock, end_at) => {
                     self.end();
+                    continue;
+                }
+                () = until(clock, limits_at) => {
+                    self.look_at_limits().await;
                     continue;
                 }
                 event = next(&mut self.backlog, &mut self.live) => event,
@@ -265,6 +294,7 @@ impl Run {
                 let spent = self.checkpoint.spent.unwrap_or_default();
                 self.known.usage = Some(spent.plus(usage));
                 self.used = Some(usage);
+                self.spent_more();
             }
             RunEvent::Passed | RunEvent::Question(_) | RunEvent::Ended(_) => {}
         }
@@ -272,6 +302,37 @@ impl Run {
         // The supervisor lets the program wait when too much of its output is not known to be stored.
         if self.output.is_full() || self.reached - self.stored_to >= STORED_AT_LEAST_EVERY {
             self.flush().await;
+        }
+    }
+
+    /// Its program has said what it has cost so far.
+    fn spent_more(&mut self) {
+        let used = self.used.unwrap_or_default();
+        let estimated = self.estimate(self.input.model.as_deref());
+        let of_job = with_estimate(self.known.usage.unwrap_or_default(), self.checkpoint.estimated_usd + estimated);
+        self.handle.set_used(of_job, with_estimate(used, estimated));
+        if !self.limits.is_empty() && self.limits_at.is_none() && !self.is_ending {
+            let now = self.cx.runtime().clock().instant();
+            self.limits_at = Some(self.limits_seen.map_or(now, |seen| now.max(seen + TICK)));
+        }
+    }
+
+    /// What this run has cost by the user's prices, if its program does not say.
+    fn estimate(&self, model: Option<&str>) -> f64 {
+        let used = self.used.filter(|used| used.cost_usd.is_none());
+        let price = price(self.cx.runtime().prices(), &self.input.agent, model);
+        used.zip(price).map_or(0.0, |(used, price)| price.of(used))
+    }
+
+    async fn look_at_limits(&mut self) {
+        (self.limits_at, self.limits_seen) = (None, Some(self.cx.runtime().clock().instant()));
+        match self.limits.used_up(self.cx.runtime()).await {
+            Ok(Some(used_up)) if !self.is_ending => {
+                self.used_up = Some(used_up);
+                self.end();
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(job.id = %self.cx.lease.job_id, %error, "limits could not be looked at"),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::context::{JobContext, Taken};
 use crate::options::Expiry;
 use crate::stop_signal::StopWord;
 
+use super::budget::{Limits, may_spend};
 use super::dependencies::{may_begin, take_results};
 use super::fallback::{hand_over, moves_on};
 use super::own_session::OwnSession;
@@ -113,6 +114,7 @@ impl AgentRuns {
             cx.progress(&waits).await;
             return Err(JobEnd::Requeue { run_at: None });
         };
+        let limits = Limits::of(cx).await.map_err(|error| away(&error))?;
         let store = cx.runtime().store();
         let mut stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
         if stored.log == 0 {
@@ -134,8 +136,20 @@ impl AgentRuns {
                 tracing::info!(job.id = %cx.lease.job_id, run = %trace.run_id, "a run is followed again");
                 handle.works_in(live.directory());
                 let (cx, host) = (cx.clone(), Arc::clone(&self.host));
-                let begin =
-                    Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives: true, stored, host };
+                let begin = Beginning {
+                    cx,
+                    agent,
+                    input,
+                    checkpoint,
+                    resume,
+                    own,
+                    handle,
+                    live,
+                    limits,
+                    outlives: true,
+                    stored,
+                    host,
+                };
                 Ok(Run::new(begin))
             }
             Err(error) => {
@@ -163,6 +177,7 @@ impl AgentRuns {
             // Put off by more than a job can be at once: it is looked at in between.
             return Err(JobEnd::Requeue { run_at: Some(until) });
         }
+        let limits = may_spend(cx).await?;
         let (resume, say) = conversation(cx, &mut input, &checkpoint).await?;
         let onto = take_results(cx, &mut input).await?;
         let agent = self.agent(&input)?;
@@ -189,8 +204,20 @@ impl AgentRuns {
                 handle.works_in(live.directory());
                 let (host, outlives) = (Arc::clone(&self.host), outlives(cx));
                 let cx = cx.clone();
-                let begin =
-                    Beginning { cx, agent, input, checkpoint, resume, own, handle, live, outlives, stored, host };
+                let begin = Beginning {
+                    cx,
+                    agent,
+                    input,
+                    checkpoint,
+                    resume,
+                    own,
+                    handle,
+                    live,
+                    limits,
+                    outlives,
+                    stored,
+                    host,
+                };
                 Ok(Run::new(begin))
             }
             Err(error) => {

@@ -95,11 +95,15 @@ fn add(sum: &mut UsageSum, usage: Option<Usage>, is_estimate: bool) {
 }
 
 /// What a run has cost; by the user's prices, if its program does not say. `true`: by the prices.
-fn priced(run: &Spent, prices: &BTreeMap<String, Price>) -> (Option<Usage>, bool) {
+pub(super) fn priced(run: &Spent, prices: &BTreeMap<String, Price>) -> (Option<Usage>, bool) {
     let Some(usage) = run.usage.filter(|usage| usage.cost_usd.is_none()) else { return (run.usage, false) };
-    let price = run.model.as_ref().and_then(|model| prices.get(model)).or_else(|| prices.get(&run.agent));
-    let cost_usd = price.map(|price| price.of(usage));
+    let cost_usd = price(prices, &run.agent, run.model.as_deref()).map(|price| price.of(usage));
     (Some(Usage { cost_usd, ..usage }), cost_usd.is_some())
+}
+
+/// That of the model, or of the agent.
+pub(super) fn price<'a>(prices: &'a BTreeMap<String, Price>, agent: &str, model: Option<&str>) -> Option<&'a Price> {
+    model.and_then(|model| prices.get(model)).or_else(|| prices.get(agent))
 }
 
 fn day(at: Timestamp, zone: &TimeZone) -> String {

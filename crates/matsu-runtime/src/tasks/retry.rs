@@ -9,7 +9,7 @@ use matsu_core::job::{Job, JobKind, JobState, NewJob};
 use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
 use matsu_core::research::search::ResearchConfig;
-use matsu_core::run::{Continues, RunCheckpoint, RunInput, RunOutput};
+use matsu_core::run::{Changes, Continues, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::task::{NewTask, Task, TaskKind, TaskStatus};
 
 use crate::runtime::Runtime;
@@ -70,6 +70,7 @@ impl Runtime {
         owner: &Principal,
         id: &TaskId,
         comment: &str,
+        resolves: Option<Changes>,
     ) -> Result<InsertedTask, TaskError> {
         let (old, jobs) = self.ended(owner, id).await?;
         let no = |why: &str| TaskError::Invalid(format!("the comment was not sent back: {why}"));
@@ -88,6 +89,7 @@ impl Runtime {
         }
         comment.clone_into(&mut input.message);
         (input.resume, input.continues, input.verifies) = (true, None, None);
+        input.resolves = resolves;
         // Its branch has what they changed, and its conversation what they came to.
         (input.depends_on, input.not_before) = (Vec::new(), None);
         let claim = SessionClaim {

@@ -15,9 +15,10 @@ use matsu_core::ports::agent::{RunRefusal, RunWish};
 use matsu_core::receipt::{Check, CheckCommand};
 use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
+use matsu_core::usage::UsageLimit;
 
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
-use crate::agents::{RunError, RunOptions, StartedRuns};
+use crate::agents::{AUTO, RunError, RunOptions, StartedRuns};
 use crate::status::{WaitFor, WaitRequest};
 use crate::tool::{Answer, NativeTasks, ToolContext, ToolError, folders};
 
@@ -93,6 +94,23 @@ impl From<CheckWish> for Check {
     }
 }
 
+/// What a task may cost, as a caller names it.
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetWish {
+    /// Input and output together.
+    #[schemars(range(min = 1))]
+    tokens: Option<u64>,
+    /// Dollars.
+    cost: Option<f64>,
+}
+
+impl From<BudgetWish> for UsageLimit {
+    fn from(wish: BudgetWish) -> Self {
+        Self { tokens: wish.tokens, cost_usd: wish.cost }
+    }
+}
+
 /// What both tools say about the task itself.
 pub struct Shared {
     pub tool: &'static str,
@@ -102,6 +120,8 @@ pub struct Shared {
     pub body: String,
     pub depends_on: Vec<String>,
     pub run_at: Option<String>,
+    /// Why an agent was chosen, if the choice was left to Matsu.
+    pub chosen: Option<String>,
 }
 
 /// When a run that is put off begins.
@@ -172,6 +192,18 @@ fn softer(one: Option<Mode>, other: Option<Mode>) -> Option<Mode> {
     }
 }
 
+/// The wish with the name of an agent, and why it is this one if the caller left that open.
+///
+/// # Errors
+/// None can do it.
+pub async fn with_agent(cx: &ToolContext, wish: RunWish) -> Result<(RunWish, Option<String>), ToolError> {
+    if wish.agent != AUTO {
+        return Ok((wish, None));
+    }
+    let (agent, why) = cx.runtime.choose_agent(&cx.principal, &wish).await?;
+    Ok((RunWish { agent, ..wish }, Some(why)))
+}
+
 pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Result<Answer<Started>, ToolError> {
     let priority = match shared.priority {
         Some(PriorityWord::High) => Priority::High,
@@ -187,7 +219,10 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
     };
-    let checked = cx.runtime.check_runs(wishes)?;
+    let mut checked = cx.runtime.check_runs(wishes)?;
+    if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {
+        first.note = Some(first.note.take().map_or_else(|| why.clone(), |note| format!("{why} {note}")));
+    }
     for run in &checked {
         folders::check_directory(cx, run.input.directory.as_deref())?;
     }

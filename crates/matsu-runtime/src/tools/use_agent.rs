@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::ports::agent::RunWish;
 
-use super::run_start::{self, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
+use super::run_start::{self, BudgetWish, CheckWish, IsolationWord, ModeWord, PriorityWord, Shared, Started};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct UseAgent;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Input {
-    /// Name of the agent, from list_agents.
+    /// Name of the agent, from list_agents, or auto.
     #[schemars(length(min = 1, max = 64))]
     cli_name: String,
     /// The complete prompt; the agent sees nothing else.
@@ -58,6 +58,8 @@ pub struct Input {
     /// Agents to try in order if this one is not available, out of quota or fails its check.
     #[schemars(length(max = 9))]
     fallback: Option<Vec<String>>,
+    /// End it when so much is spent, with all that it starts.
+    budget: Option<BudgetWish>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
     /// Task ids: starts when all have completed, with their results and changes.
@@ -96,6 +98,7 @@ impl Tool for UseAgent {
             body: serde_json::to_string(&input).unwrap_or_default(),
             depends_on: input.depends_on.clone().unwrap_or_default(),
             run_at: input.run_at.clone(),
+            chosen: None,
         };
         let wish = RunWish {
             agent: input.cli_name,
@@ -114,10 +117,12 @@ impl Tool for UseAgent {
             resume: input.resume.unwrap_or(false),
             must_isolate: false,
             check: input.check.map(Into::into),
-            retries: input.retries.unwrap_or(0),
-            fallback: input.fallback.unwrap_or_default(),
+            retries: input.retries,
+            fallback: input.fallback,
+            budget: input.budget.map(Into::into),
             ..run_start::wish_of(cx)?
         };
-        run_start::start(cx, vec![wish], shared).await
+        let (wish, chosen) = run_start::with_agent(cx, wish).await?;
+        run_start::start(cx, vec![wish], Shared { chosen, ..shared }).await
     }
 }

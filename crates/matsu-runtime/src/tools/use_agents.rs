@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{ProbeDepth, RunWish};
 
-use super::run_start::{self, CheckWish, ModeWord, PriorityWord, Shared, Started};
+use super::run_start::{self, BudgetWish, CheckWish, ModeWord, PriorityWord, Shared, Started};
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct UseAgents;
@@ -41,6 +41,11 @@ pub struct Input {
     /// How often a failed check goes back to its agent (default 0).
     #[schemars(range(max = 5))]
     retries: Option<u32>,
+    /// Agents to try in order if one is not available, out of quota or fails its check.
+    #[schemars(length(max = 9))]
+    fallback: Option<Vec<String>>,
+    /// End the agents when so much is spent by all of them, with all that they start.
+    budget: Option<BudgetWish>,
     /// Task ids: starts when all have completed, with their results and changes.
     #[schemars(length(max = 20))]
     depends_on: Option<Vec<String>>,
@@ -75,6 +80,7 @@ impl Tool for UseAgents {
             body: serde_json::to_string(&input).unwrap_or_default(),
             depends_on: input.depends_on.clone().unwrap_or_default(),
             run_at: input.run_at.clone(),
+            chosen: None,
         };
         let wish = run_start::wish_of(cx)?;
         let wishes = names.into_iter().map(|agent| RunWish {
@@ -87,7 +93,9 @@ impl Tool for UseAgents {
             stall_seconds: input.stall_timeout,
             must_isolate: true,
             check: input.check.clone().map(Into::into),
-            retries: input.retries.unwrap_or(0),
+            retries: input.retries,
+            fallback: input.fallback.clone(),
+            budget: input.budget.clone().map(Into::into),
             ..wish.clone()
         });
         run_start::start(cx, wishes.collect(), shared).await

@@ -2,10 +2,11 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::page::PageRequest;
 use matsu_core::task::ReviewState;
-use matsu_runtime::agents::RunBranch;
+use matsu_runtime::agents::{AppliedChanges, AppliedOrSent, RunBranch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -41,6 +42,9 @@ struct ApplyQuery {
     /// Write files that both have changed with conflict markers.
     #[serde(default)]
     merge: bool,
+    /// Let the agent resolve conflicts, in a new task on your tree as it is now.
+    #[serde(default)]
+    send_back: bool,
 }
 
 async fn apply_diff(
@@ -50,9 +54,24 @@ async fn apply_diff(
     Query(query): Query<ApplyQuery>,
 ) -> Result<Json<Value>, Problem> {
     let (id, agent) = (TaskId::from_text(id), query.agent.as_deref());
+    if query.send_back {
+        if query.merge || agent.is_some() {
+            return Err(Problem::new(ErrorCode::InvalidParams, "send_back goes alone, without merge and agent"));
+        }
+        return Ok(Json(match app.runtime().apply_or_send_back(&caller.principal, &id).await? {
+            AppliedOrSent::Applied(applied) => applied_body(&applied),
+            AppliedOrSent::Sent { task, conflicts } => {
+                json!({ "ok": true, "sent_back": TaskBody::from(&task), "conflicts": conflicts })
+            }
+        }));
+    }
     let applied = app.runtime().apply_changes(&caller.principal, &id, agent, query.merge).await?;
+    Ok(Json(applied_body(&applied)))
+}
+
+fn applied_body(applied: &AppliedChanges) -> Value {
     let task = TaskBody::from(&applied.task);
-    Ok(Json(json!({ "ok": true, "changes": applied.changes, "conflicts": applied.conflicts, "task": task })))
+    json!({ "ok": true, "changes": applied.changes, "conflicts": applied.conflicts, "task": task })
 }
 
 async fn undo_apply(

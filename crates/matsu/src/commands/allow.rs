@@ -28,7 +28,11 @@ pub fn run(cx: &Context, args: &Allow) -> Result<ExitCode> {
     let directory = &args.directory;
     let directory = directory.canonicalize().with_context(|| format!("cannot open {}", directory.display()))?;
     let Some(found) = project_file::read(&directory).map_err(anyhow::Error::msg)? else {
-        bail!("there is no {} with a check in the repository of {}", project_file::NAME, directory.display());
+        bail!(
+            "there is no {} that asks for something in the repository of {}",
+            project_file::NAME,
+            directory.display()
+        );
     };
     if !args.yes && !asked(&found)? {
         say!("Nothing was changed.");
@@ -38,7 +42,7 @@ pub fn run(cx: &Context, args: &Allow) -> Result<ExitCode> {
     if cx.json {
         print_json(&json!({ "ok": true, "file": found.consent.file, "command": found.consent.command }));
     } else {
-        say!("Allowed: {} ({}). Ask again only after the file has changed.", found.consent.file, found.consent.command);
+        say!("Allowed: {}. Ask again only after the file has changed.", found.consent.file);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -51,7 +55,7 @@ fn asked(found: &project_file::Found) -> Result<bool> {
     let shown: String = found.text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
     say!("{}\n\n{}\n", found.consent.file, shown.trim_end());
     let mut out = std::io::stdout();
-    write!(out, "Allow Matsu to run this command after runs in this repository? [y/N] ")?;
+    write!(out, "Allow Matsu to do this for runs in this repository? [y/N] ")?;
     out.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
+use crate::cli::Global;
 use crate::client::{Client, segment};
 use crate::terminal::ending::size_of_changes;
 use crate::terminal::plain_text::plain_line;
@@ -25,13 +26,20 @@ pub struct Apply {
     /// Write files that you and the run both changed with conflict markers
     #[arg(long, conflicts_with_all = ["show", "undo"])]
     pub merge: bool,
+    /// If you and the run changed the same lines, let the agent resolve that on your files as they are now
+    #[arg(long, conflicts_with_all = ["show", "undo", "merge", "agent"])]
+    pub send_back: bool,
     /// Take back what was applied
     #[arg(long, conflicts_with = "show")]
     pub undo: bool,
 }
 
-pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
-    let client = Client::connect(&cx.config).await?;
+pub async fn run(cx: &Context, global: &Global, args: &Apply) -> Result<ExitCode> {
+    let client = if args.send_back {
+        Client::with_daemon(&cx.config, global).await?
+    } else {
+        Client::connect(&cx.config).await?
+    };
     let agent = args.agent.as_deref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
     let task = segment(&args.task);
     if args.show {
@@ -49,11 +57,17 @@ pub async fn run(cx: &Context, args: &Apply) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let how = match (args.merge, agent.is_empty()) {
+        (false, _) if args.send_back => "?send_back=true".to_owned(),
         (false, _) => agent,
         (true, true) => "?merge=true".to_owned(),
         (true, false) => format!("{agent}&merge=true"),
     };
     let said = client.post(&format!("/api/v1/tasks/{task}/apply{how}"), json!({})).await?;
+    if said["sent_back"].is_object() && !cx.json {
+        let next = field(&said["sent_back"], "task_id");
+        say!("Not applied: you and the run changed the same lines. {next} resolves that; then: matsu apply {next}");
+        return Ok(ExitCode::SUCCESS);
+    }
     show_done(cx, &said, "applied");
     let conflicts: Vec<&str> = said["conflicts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !cx.json && !conflicts.is_empty() {

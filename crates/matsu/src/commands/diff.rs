@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{Context, apply};
+use crate::cli::Global;
 
 #[derive(Args)]
 pub struct Diff {
@@ -16,7 +17,8 @@ pub struct Diff {
     pub agent: Option<String>,
 }
 
-pub async fn run(cx: &Context, args: Diff) -> Result<ExitCode> {
-    let show = apply::Apply { task: args.task, agent: args.agent, show: true, merge: false, undo: false };
-    apply::run(cx, &show).await
+pub async fn run(cx: &Context, global: &Global, args: Diff) -> Result<ExitCode> {
+    let Diff { task, agent } = args;
+    let show = apply::Apply { task, agent, show: true, merge: false, send_back: false, undo: false };
+    apply::run(cx, global, &show).await
 }

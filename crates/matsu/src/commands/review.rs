@@ -59,7 +59,10 @@ pub async fn run(cx: &Context, global: &Global, args: Review) -> Result<ExitCode
     }
     let (task, agent) = (args.task, args.agent);
     match choose().await {
-        Choice::Apply => apply::run(cx, &apply::Apply { task, agent, show: false, merge: false, undo: false }).await,
+        Choice::Apply => {
+            let args = apply::Apply { task, agent, show: false, merge: false, send_back: false, undo: false };
+            apply::run(cx, global, &args).await
+        }
         Choice::Discard => discard::run(cx, &discard::Discard { task, agent }).await,
         Choice::SendBack => {
             let Some(comment) = prompt::line("Comment: ").await else { return Ok(ExitCode::SUCCESS) };

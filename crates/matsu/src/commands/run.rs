@@ -19,7 +19,7 @@ use crate::terminal::{ending, question};
 
 #[derive(Args)]
 pub struct Run {
-    /// The agent's name; see `matsu agents`
+    /// The agent's name; see `matsu agents`. `auto` chooses one
     pub agent: String,
     /// What it shall do; `-` reads it from stdin
     pub message: String,
@@ -59,6 +59,12 @@ pub struct Run {
     /// Agents to try in order if this one is not available, out of quota or fails its check; separated by commas
     #[arg(long, value_name = "AGENTS", value_delimiter = ',')]
     pub fallback: Vec<String>,
+    /// Tokens that it may use, with retries, other agents and all that it starts
+    #[arg(long, value_name = "TOKENS")]
+    pub budget_tokens: Option<u64>,
+    /// Dollars that it may cost, counted in the same way
+    #[arg(long, value_name = "DOLLARS")]
+    pub budget_cost: Option<f64>,
     /// Start when these tasks have completed, with their results and changes; separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',')]
     pub after: Vec<String>,
@@ -165,6 +171,9 @@ pub fn wish(args: Run) -> Result<Map<String, Value>> {
     }
     if !args.fallback.is_empty() {
         wish.insert("fallback".to_owned(), json!(args.fallback));
+    }
+    if args.budget_tokens.is_some() || args.budget_cost.is_some() {
+        wish.insert("budget".to_owned(), json!({ "tokens": args.budget_tokens, "cost": args.budget_cost }));
     }
     if let Some(command) = args.check {
         let check = json!({ "command": command, "timeout": args.check_timeout, "network": args.check_network });

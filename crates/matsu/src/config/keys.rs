@@ -176,6 +176,18 @@ pub const KEYS: &[Key] = &[
         meaning: "days that finished tasks of agents are kept with their results, read or not; branches stay until you delete them",
     },
     Key {
+        name: "agents.day_tokens",
+        kind: Kind::Number { min: 0, max: 1_000_000_000_000 },
+        default: |_| "0".to_owned(),
+        meaning: "tokens that all runs of one user may use in a day; runs are ended and later ones wait for the next day; 0: no limit",
+    },
+    Key {
+        name: "agents.day_cost",
+        kind: Kind::Number { min: 0, max: 1_000_000 },
+        default: |_| "0".to_owned(),
+        meaning: "the same in dollars, as far as programs or [prices] say what runs cost; 0: no limit",
+    },
+    Key {
         name: "agents.host_grace",
         kind: Kind::Number { min: 1, max: 604_800 },
         default: |_| matsu_core::limits::HOST_GRACE.as_secs().to_string(),

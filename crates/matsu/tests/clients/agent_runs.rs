@@ -2,6 +2,7 @@
 
 mod applying;
 mod arguments;
+mod budgets;
 mod built_in;
 mod chaos;
 pub mod connect_back;
@@ -20,6 +21,7 @@ pub mod memory;
 mod merging;
 mod outage;
 mod output;
+mod prepared;
 mod questions;
 mod receipts;
 mod recovery;
@@ -38,7 +40,7 @@ mod terminal;
 mod trees;
 mod truth;
 mod waits;
-mod worktrees;
+pub mod worktrees;
 mod zoo;
 
 use std::io::Write;

@@ -6,7 +6,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::AGENTS_PER_CALL_MAX;
 use matsu_core::ports::agent::{AgentHost, CheckedRun, RefusedParam, RunRefusal, RunWish, StartError};
 
-use super::super::check::{self, Rules};
+use super::super::check::{self, Admitted, Rules};
 use super::{CliHost, not_installed};
 
 impl CliHost {
@@ -15,7 +15,17 @@ impl CliHost {
         Rules { machine, roots: &self.options.roots, mode_max: self.options.mode_max }
     }
 
-    pub(super) fn check_one(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
+    /// One agent, or a list that the caller or the repository's own file names.
+    pub(super) fn check_wish(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
+        let is_list = |fallback: &Vec<String>| !fallback.is_empty();
+        if wish.fallback.as_ref().is_some_and(is_list) {
+            return self.check_list(wish);
+        }
+        let Admitted { checked, fallback } = self.check_one(wish.clone())?;
+        if is_list(&fallback) { self.check_list(RunWish { fallback: Some(fallback), ..wish }) } else { Ok(checked) }
+    }
+
+    fn check_one(&self, wish: RunWish) -> Result<Admitted, RunRefusal> {
         let Some(definition) = self.find(&wish.agent) else {
             let names = self.registry.definitions.keys().cloned().collect::<Vec<_>>().join(", ");
             let message = match self.registry.why_broken(&wish.agent) {
@@ -30,7 +40,7 @@ impl CliHost {
             let StartError { code, message } = not_installed(definition);
             return Err(RunRefusal { code, message, param: None });
         }
-        let checked = check::check(definition, &self.rules(), wish)?;
+        let Admitted { checked, fallback } = check::check(definition, &self.rules(), wish)?;
         let directory = checked.input.directory.as_deref().map(Path::new);
         let level = self.confiner.admit(checked.input.mode, directory).map_err(|message| RunRefusal {
             code: ErrorCode::ConfinementUnavailable,
@@ -40,22 +50,23 @@ impl CliHost {
         let not_covered = self.confiner.not_covered(level, Some(definition));
         let waits = checked.input.consent.as_ref().filter(|consent| !self.is_allowed(consent)).map(|consent| {
             format!(
-                "It waits until a person allows {}, which runs `{}` after it: matsu allow",
-                consent.file, consent.command
+                "It waits until a person allows {}{}: matsu allow",
+                consent.file,
+                if consent.command.is_empty() { String::new() } else { format!(", which runs `{}`", consent.command) }
             )
         });
         let note = match (checked.note.clone(), waits) {
             (Some(note), Some(waits)) => Some(format!("{note} {waits}")),
             (note, waits) => note.or(waits),
         };
-        Ok(CheckedRun { confinement: Some(level), not_covered, note, ..checked })
+        Ok(Admitted { checked: CheckedRun { confinement: Some(level), not_covered, note, ..checked }, fallback })
     }
 
     /// Each agent of the list is checked; one that is not installed is left out. What only the first agent knows (model,
     /// effort, flags, environment, conversation) is not asked of the others.
-    pub(super) fn check_list(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
+    fn check_list(&self, wish: RunWish) -> Result<CheckedRun, RunRefusal> {
         let mut names = vec![wish.agent.clone()];
-        for name in &wish.fallback {
+        for name in wish.fallback.iter().flatten() {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -66,7 +77,7 @@ impl CliHost {
         }
         let (mut found, mut missing, mut refusal) = (Vec::new(), Vec::new(), None);
         for (place, agent) in names.into_iter().enumerate() {
-            let one = RunWish { agent: agent.clone(), fallback: Vec::new(), ..wish.clone() };
+            let one = RunWish { agent: agent.clone(), fallback: Some(Vec::new()), ..wish.clone() };
             let has_system = self.find(&agent).is_some_and(|definition| definition.system_prompt.is_some());
             let one = match place {
                 0 => one,
@@ -82,7 +93,7 @@ impl CliHost {
                 },
             };
             match self.check_one(one) {
-                Ok(checked) => found.push(checked),
+                Ok(admitted) => found.push(admitted.checked),
                 Err(refused) if refused.code == ErrorCode::AgentNotInstalled => {
                     missing.push(agent);
                     refusal.get_or_insert(refused);

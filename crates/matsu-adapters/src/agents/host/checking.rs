@@ -23,11 +23,13 @@ use super::super::git::{Git, SCRATCH};
 use super::super::place::Place;
 use super::super::process;
 use super::super::runs_folder::{self, RunFolder, RunRecord};
+use super::super::sandbox::reach::Folders;
 use super::super::sandbox::view::Network;
 use super::super::shim::order::{EndWord, Order, Stdin};
 use super::super::supervisor::order as orders;
 use super::super::worktree::Fresh;
 use super::CliHost;
+use super::preparing::Preparing;
 use super::starting::Way;
 use crate::agents::removal::remove_folder;
 
@@ -61,7 +63,17 @@ impl CliHost {
         let definition = check_definition().ok_or_else(|| cannot("the definition of checks cannot be read"))?;
         let fresh = self.fresh(order, folder).await.map_err(|error| cannot(&error))?;
         let network = if order.check.network { Network::Shared } else { Network::None };
-        let confined = self.confiner.check(folder, &folder.tree(), &fresh.borrowed, network);
+        let preparing = Preparing {
+            setup: &order.tree,
+            from: Path::new(&order.changes.repository),
+            tree: &folder.tree(),
+            borrowed: &fresh.borrowed,
+            marker: order.run_id.as_str(),
+            is_users: false,
+        };
+        self.prepare(&preparing).await.map_err(|error| cannot(&error))?;
+        let folders = Folders { root: folder.root(), tmp: folder.tmp(), home: folder.home() };
+        let confined = self.confiner.check(&folders, &folder.tree(), &fresh.borrowed, &[], network);
         let confined = confined.map_err(|error| cannot(&error))?;
         let level = confined.level;
         let facts = CheckFacts {

@@ -20,6 +20,7 @@ use super::super::shim::order::{EndWord, Order, RunSocket, Stdin};
 use super::super::supervisor::order as orders;
 use super::super::worktree::Worktree;
 use super::super::{decoders, git_paths, process};
+use super::preparing::Preparing;
 use super::{CliHost, cannot, not_installed, uuid};
 
 /// The way to a supervisor.
@@ -129,6 +130,19 @@ impl CliHost {
         Ok((shim, chosen, confined.level))
     }
 
+    async fn prepare_worktree(&self, order: &RunOrder, worktree: &mut Worktree) -> Result<(), String> {
+        let preparing = Preparing {
+            setup: &order.input.tree,
+            from: worktree.repository(),
+            tree: &worktree.path,
+            borrowed: &worktree.borrowed(),
+            marker: order.run_id.as_str(),
+            is_users: worktree.is_users(),
+        };
+        self.prepare(&preparing).await?;
+        worktree.set_prepared().await
+    }
+
     /// Prepares everything, then starts the supervisor. From then on the run is found by its record.
     pub(super) async fn start_in(
         &self,
@@ -137,7 +151,13 @@ impl CliHost {
         folder: &RunFolder,
     ) -> Result<CliRun, StartError> {
         let error = |error: std::io::Error| cannot(&error.to_string());
-        let ground = Ground::find(&self.options, &self.confiner, order, order.run_id.as_str()).await?;
+        let mut ground = Ground::find(&self.options, &self.confiner, order, order.run_id.as_str()).await?;
+        if let Some(worktree) = ground.worktree.as_mut().filter(|worktree| !worktree.is_prepared())
+            && let Err(error) = self.prepare_worktree(order, worktree).await
+        {
+            ground.leave().await;
+            return Err(cannot(&error));
+        }
         let (shim_order, chosen, level) = match self.order(definition, order, &ground, folder) {
             Ok(made) => made,
             Err(error) => {

@@ -348,14 +348,8 @@ impl<'a> Merge<'a> {
     }
 
     async fn commit(&self, tree: &str, parent: &str) -> Result<String, String> {
-        let mut call = self.call(&["commit-tree", tree, "-p", parent, "-m", "the tree as it is"]);
-        for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
-            call = call.env(name, "Matsu");
-        }
-        for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
-            call = call.env(name, "matsu@localhost");
-        }
-        self.line(call).await
+        let call = self.call(&["commit-tree", tree, "-p", parent, "-m", "the tree as it is"]);
+        self.line(call.by_matsu()).await
     }
 }
 

@@ -7,9 +7,9 @@ use matsu_core::merge::{MergeOrder, MergeStep, MergeTarget};
 use matsu_core::run::Changes;
 
 use super::super::confined::Cell;
-use super::super::git::{Call, Format, Git, Skeleton, Whose};
-use super::super::git_paths;
+use super::super::git::{Call, Git, Skeleton, Whose};
 use super::super::process::Input;
+use super::known::Known;
 
 /// Files of a conflict that are known.
 const NAMES_MAX: usize = 1_000;
@@ -26,16 +26,6 @@ impl Beside {
         let call = Call::new(Whose::Ours, &self.folder, args);
         call.env("GIT_OBJECT_DIRECTORY", self.objects.display().to_string())
     }
-}
-
-fn by_matsu(mut call: Call<'_>) -> Call<'_> {
-    for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
-        call = call.env(name, "Matsu");
-    }
-    for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
-        call = call.env(name, "matsu@localhost");
-    }
-    call
 }
 
 impl Git {
@@ -136,7 +126,7 @@ impl Git {
             args.extend(["-p", &changes.head]);
         }
         args.extend(["-m", order.message]);
-        let commit = self.line(by_matsu(beside.call(&args))).await?;
+        let commit = self.line(beside.call(&args).by_matsu()).await?;
         // Kept from being removed as garbage while it is checked.
         let name = format!("refs/matsu/{}/merge", order.task_id);
         self.run(Call::new(Whose::Users, &beside.common, &["update-ref", "--no-deref", &name, &commit])).await?;
@@ -162,28 +152,11 @@ impl Git {
         }
         self.run(call(&["update-index", "-z", "--index-info"]).stdin(Input::Bytes(entries))).await?;
         let tree = self.line(call(&["write-tree"])).await?;
-        self.line(by_matsu(beside.call(&["commit-tree", &tree, "-p", &base, "-m", "what was taken over"]))).await
+        self.line(beside.call(&["commit-tree", &tree, "-p", &base, "-m", "what was taken over"]).by_matsu()).await
     }
 
     async fn beside(&self, cell: &Cell, changes: &Changes) -> Result<Beside, String> {
-        let top = PathBuf::from(&changes.repository);
-        let found = self.places(&top).await?;
-        let lines: Vec<&str> = found.lines().collect();
-        let [_, common, objects] = lines.as_slice() else {
-            return Err(format!("{} is not a git repository any more", top.display()));
-        };
-        let (common, objects) = (PathBuf::from(common), PathBuf::from(objects));
-        let machine = cell.confiner.layout();
-        if !git_paths::repository_of(&top, machine)?.contains(&common) {
-            return Err(format!("the repository of {} is another one now: {}", top.display(), common.display()));
-        }
-        let around = [top.as_path(), common.parent().unwrap_or(&common)];
-        let borrows = git_paths::own_lenders(&objects, &around, machine)?;
-        let format = if changes.head.len() == 64 { Format::Sha256 } else { Format::Sha1 };
-        if ![&changes.base, &changes.head].into_iter().all(|commit| format.is_object(commit)) {
-            return Err("the commits of the run are not named as its repository names objects".to_owned());
-        }
-        let shallow = std::fs::read_to_string(common.join("shallow")).ok();
+        let Known { common, objects, borrows, format, shallow } = self.known(cell, changes).await?;
         let skeleton = Skeleton { format, is_bare: true, borrows: &borrows, shallow: shallow.as_deref(), settings: "" };
         let folder = cell.scratch.join("beside.git");
         skeleton.write(&folder).map_err(|error| error.to_string())?;

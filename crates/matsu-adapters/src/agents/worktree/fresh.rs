@@ -7,10 +7,10 @@ use matsu_core::receipt::{is_protected, is_test};
 use matsu_core::run::Changes;
 
 use super::super::confined::Cell;
-use super::super::git::{Call, Format, Git, Skeleton, Whose};
-use super::super::git_paths;
+use super::super::git::{Call, Git, Skeleton, Whose};
 use super::super::runs_folder::make_private;
 use super::Note;
+use super::known::Known;
 use super::open::enter;
 use super::source::settings;
 
@@ -35,24 +35,7 @@ impl Git {
     /// # Errors
     /// Why not; the caller removes what was written.
     pub async fn fresh(&self, cell: &Cell, changes: &Changes, path: &Path) -> Result<Fresh, String> {
-        let top = PathBuf::from(&changes.repository);
-        let found = self.places(&top).await?;
-        let lines: Vec<&str> = found.lines().collect();
-        let [_, common, objects] = lines.as_slice() else {
-            return Err(format!("{} is not a git repository any more", top.display()));
-        };
-        let (common, objects) = (PathBuf::from(common), PathBuf::from(objects));
-        let machine = cell.confiner.layout();
-        let known = git_paths::repository_of(&top, machine)?;
-        if !known.contains(&common) {
-            return Err(format!("the repository of {} is another one now: {}", top.display(), common.display()));
-        }
-        let around = [top.as_path(), common.parent().unwrap_or(&common)];
-        let borrows = git_paths::own_lenders(&objects, &around, machine)?;
-        let format = if changes.head.len() == 64 { Format::Sha256 } else { Format::Sha1 };
-        if ![&changes.base, &changes.head].into_iter().all(|commit| format.is_object(commit)) {
-            return Err("the commits of the run are not named as its repository names objects".to_owned());
-        }
+        let Known { common, objects, borrows, format, shallow } = self.known(cell, changes).await?;
         let tree_of = format!("{}^{{tree}}", changes.head);
         let tree = ["rev-parse", "--verify", "--quiet", "--end-of-options", &tree_of];
         let names = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", &changes.base, &changes.head];
@@ -60,14 +43,14 @@ impl Git {
         let call = |args: &[&str]| Call::new(Whose::Users, &common, args);
         let (tree, names, config) =
             tokio::join!(self.line(call(&tree)), self.run(call(&names)), self.run(call(&config)));
-        let gone = || format!("commit {} is not in {} any more", changes.head, top.display());
+        let gone = || format!("commit {} is not in {} any more", changes.head, changes.repository);
         let tree = tree.ok().filter(|tree| format.is_object(tree)).ok_or_else(gone)?;
         let note = Note {
             common: common.clone(),
             objects,
             lends: borrows.clone(),
             format,
-            shallow: std::fs::read_to_string(common.join("shallow")).ok(),
+            shallow,
             settings: settings(&config.unwrap_or_default()),
             ..Note::default()
         };

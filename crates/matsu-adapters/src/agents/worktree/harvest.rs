@@ -212,7 +212,8 @@ fn read_names(bytes: &[u8], note: &Note) -> (Vec<String>, Vec<u8>, Vec<String>) 
         restore.extend(path);
         restore.push(0);
     }
-    let ignored = sections[2].iter().map(|name| shown(name)).collect();
+    let ignored =
+        sections[2].iter().map(|name| shown(name)).filter(|name| !note.ignored_before.contains(name)).collect();
     (few(left_out), restore, few(ignored))
 }
 
@@ -226,7 +227,7 @@ fn few(mut names: Vec<String>) -> Vec<String> {
 }
 
 /// A name that a run chose, for people to read.
-fn shown(path: &[u8]) -> String {
+pub fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(200).collect()
 }
 
@@ -248,5 +249,7 @@ mod tests {
         let zero = "0".repeat(40);
         assert_eq!(restore, format!("160000 {one} 0\tmoved\x000 {zero} 0\tnew\nline\x00160000 {one} 0\tgone\0"));
         assert_eq!(ignored, ["target/"]);
+        let before = Note { ignored_before: vec!["target/".to_owned()], ..note };
+        assert!(read_names(said.as_bytes(), &before).2.is_empty(), "it was there before the run");
     }
 }

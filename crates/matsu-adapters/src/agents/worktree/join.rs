@@ -23,6 +23,10 @@ for pair in $PAIRS; do
   fi
   code=0
   tree=$(git merge-tree --write-tree --name-only --no-messages --merge-base="$base" "$start" "$head") || code=$?
+  if [ "$code" = 1 ] && [ -n "$KEEP" ]; then
+    tree=$(printf '%s\n' "$tree" | head -n 1)
+    code=0
+  fi
   if [ "$code" = 1 ]; then
     printf '%s\n%s\n' "$head" "$tree"
     exit 3
@@ -36,6 +40,14 @@ printf '%s' "$start"
 /// Files of a conflict that are named.
 const NAMES_MAX: usize = 10;
 
+/// What becomes of lines that two have changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Conflicts {
+    Refused,
+    /// They are there with conflict markers.
+    Kept,
+}
+
 impl Git {
     /// The commit with these changes on the start. `None`: there are none for this repository.
     ///
@@ -47,7 +59,7 @@ impl Git {
         tree: &Path,
         note: &Note,
         start: Option<&str>,
-        onto: &[Changes],
+        (onto, conflicts): (&[Changes], Conflicts),
     ) -> Result<Option<String>, String> {
         let here: Vec<&Changes> =
             onto.iter().filter(|changes| Path::new(&changes.repository) == note.repository).collect();
@@ -65,7 +77,9 @@ impl Git {
             }
         }
         let pairs: Vec<String> = here.iter().map(|changes| format!("{}:{}", changes.base, changes.head)).collect();
-        let mut env = script_env(self, &[("START", start.unwrap_or_default()), ("PAIRS", &pairs.join(" "))]);
+        let keep = if conflicts == Conflicts::Kept { "yes" } else { "" };
+        let settings = [("START", start.unwrap_or_default()), ("PAIRS", &pairs.join(" ")), ("KEEP", keep)];
+        let mut env = script_env(self, &settings);
         for who in ["AUTHOR", "COMMITTER"] {
             env.insert(format!("GIT_{who}_NAME"), "Matsu".to_owned());
             env.insert(format!("GIT_{who}_EMAIL"), "matsu@localhost".to_owned());

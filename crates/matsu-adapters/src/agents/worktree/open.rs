@@ -11,11 +11,12 @@ use super::super::git_paths;
 use super::super::runs_folder::{make_private, write_private};
 use super::super::shim::order::Stdin;
 use super::accept::{Expected, Quarantine};
+use super::join::Conflicts;
 use super::source::{Source, with_flags};
 use super::{BundleLimits, Note, RESULT, Worktree, name, read_note, save_note};
 use crate::agents::confinement::Confiner;
 use crate::agents::removal::remove_folder;
-use matsu_core::run::Changes;
+use matsu_core::run::{Changes, TreeBase, TreeSetup};
 
 /// A tree as it is wanted.
 pub struct OpenWish<'a> {
@@ -29,6 +30,10 @@ pub struct OpenWish<'a> {
     pub earlier: Option<Earlier>,
     /// What other runs have changed and this one begins with.
     pub onto: &'a [Changes],
+    /// What the conversation's last run changed, to be merged anew with the user's files.
+    pub resolves: Option<&'a Changes>,
+    /// What it begins with, and how it is prepared.
+    pub setup: &'a TreeSetup,
     pub marker: String,
     /// Git works on the tree inside a confinement only.
     pub confiner: Arc<Confiner>,
@@ -138,7 +143,11 @@ impl Git {
             None => from_source(&source, inside, wish)?,
             Some((tree, theirs)) => from_caller(theirs, tree, &source, inside, wish)?,
         };
-        let earlier = self.earlier_with_work(&note, wish.earlier.as_ref()).await;
+        let earlier = self.earlier_with_work(&note, wish.earlier.as_ref()).await.filter(|_| wish.resolves.is_none());
+        if let (Some(last), Some(changes)) = (&wish.earlier, wish.resolves) {
+            // The same branch, on another base.
+            (note.branch, note.earlier) = (last.branch.clone(), Some(changes.head.clone()));
+        }
         let mut start = match (earlier, &source.head) {
             (Some(earlier), _) => {
                 let (base, head, branch) = self.go_on(&note, earlier).await?;
@@ -148,6 +157,8 @@ impl Git {
             }
             (None, head) => head.clone(),
         };
+        // Copies are no change of the run, also where no rule of the repository ignores them.
+        note.excludes.extend(wish.setup.copy.iter().map(|name| format!("\n{}\n", exactly(name))));
         let git_dir = wish.path.join(".git");
         let borrows = [note.objects.clone()];
         let (format, shallow) = (note.format, note.shallow.as_deref());
@@ -160,16 +171,19 @@ impl Git {
         if let Some((tree, theirs)) = &caller {
             self.take_start(cell, tree, theirs, &git_dir, wish.bytes_max).await?;
         }
+        note.is_users = earlier.is_none() && caller.is_none() && wish.onto.is_empty() && wish.resolves.is_none();
+        note.is_unprepared = !wish.setup.is_plain();
         if earlier.is_none() && caller.is_none() {
-            let taken = self.snapshot(cell, &source, &git_dir).await?;
-            note.not_in_base = taken.left_out;
-            if let Some(commit) = taken.commit {
-                (note.base, note.has_uncommitted) = (commit.clone(), true);
-                start = Some(commit);
-            }
+            start = self.take_users(cell, wish, &source, &git_dir, &mut note).await?.or(start);
+        }
+        if let Some(changes) = wish.resolves {
+            let onto = std::slice::from_ref(changes);
+            let joined = self.join(cell, &wish.path, &note, start.as_deref(), (onto, Conflicts::Kept)).await?;
+            start = joined.or(start);
         }
         if earlier.is_none()
-            && let Some(joined) = self.join(cell, &wish.path, &note, start.as_deref(), wish.onto).await?
+            && let Some(joined) =
+                self.join(cell, &wish.path, &note, start.as_deref(), (wish.onto, Conflicts::Refused)).await?
         {
             note.base.clone_from(&joined);
             start = Some(joined);
@@ -182,6 +196,28 @@ impl Git {
         self.keep_base(cell, &mut note, wish).await?;
         save_note(&wish.path, &note)?;
         Ok(note)
+    }
+
+    /// A commit of the user's files as they are now. `None`: the last commit is what the run begins with.
+    async fn take_users(
+        &self,
+        cell: &Cell,
+        wish: &OpenWish<'_>,
+        source: &Source,
+        git_dir: &Path,
+        note: &mut Note,
+    ) -> Result<Option<String>, String> {
+        if wish.setup.base == TreeBase::Head && source.head.is_some() && wish.resolves.is_none() {
+            let left_out = source.uncommitted.filter(|count| *count > 0);
+            note.not_in_base.extend(left_out.map(|count| format!("{count} uncommitted files (worktree.base is HEAD)")));
+            return Ok(None);
+        }
+        let taken = self.snapshot(cell, source, git_dir).await?;
+        note.not_in_base = taken.left_out;
+        if let Some(commit) = &taken.commit {
+            (note.base, note.has_uncommitted) = (commit.clone(), true);
+        }
+        Ok(taken.commit)
     }
 
     /// An earlier run without changes has left nothing to go on from: its base may be a commit that only its own
@@ -371,6 +407,12 @@ pub(super) fn enter(tree: &Path, inside: &Path) -> Result<(), String> {
     std::fs::create_dir_all(&directory).map_err(|error| refused(&error.to_string()))?;
     let real = |path: &Path| path.canonicalize().map_err(|error| refused(&error.to_string()));
     if real(&directory)?.starts_with(real(tree)?) { Ok(()) } else { Err(refused("it is a link out of the tree there")) }
+}
+
+/// The rule that ignores one path.
+fn exactly(name: &str) -> String {
+    let escaped = name.chars().flat_map(|c| r"\*?[]! ".contains(c).then_some('\\').into_iter().chain([c]));
+    std::iter::once('/').chain(escaped).collect()
 }
 
 fn refs_of(wish: &OpenWish<'_>) -> String {

@@ -152,14 +152,8 @@ impl Taking<'_> {
         let message = "Uncommitted files when the run began";
         let mut args = vec!["commit-tree", tree, "-m", message];
         args.extend(parent.into_iter().flat_map(|parent| ["-p", parent]));
-        let mut call = self.call(&args);
-        for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
-            call = call.env(name, "Matsu");
-        }
-        for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
-            call = call.env(name, "matsu@localhost");
-        }
-        self.line(call).await
+        let call = self.call(&args);
+        self.line(call.by_matsu()).await
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::id::RunId;
 use crate::job::Lease;
 use crate::receipt::{Check, CheckFacts};
-use crate::run::Changes;
+use crate::run::{Changes, TreeSetup};
 
 use super::LiveRun;
 
@@ -16,6 +16,8 @@ pub struct CheckOrder {
     pub outlives: bool,
     pub changes: Changes,
     pub check: Check,
+    /// How the checkout is prepared, as the run's tree was.
+    pub tree: TreeSetup,
 }
 
 /// A check under way. It is followed like a run; what it prints comes as output.

@@ -30,6 +30,8 @@ impl Run {
         (self.checkpoint.begun, self.checkpoint.is_restarted) = (None, false);
         self.handle.set_processes_ended(end.processes_ended);
         self.known.exit_code = end.exit_code;
+        let model = end.model.as_deref().or(self.input.model.as_deref());
+        self.known.estimated_usd = self.checkpoint.estimated_usd + self.estimate(model);
         self.known.processes_ended = end.processes_ended;
         self.known.confinement = end.confinement;
         self.known.changes = end.changes;
@@ -48,6 +50,12 @@ impl Run {
             return self.reported(said).await;
         }
         let streams = self.agent.supports.stream;
+        if let Some(used_up) = self.used_up.take()
+            && !(streams && end.verdict == Verdict::Success)
+        {
+            let message = used_up.ended(self.cx.job.task_id.as_ref());
+            return self.failed(ErrorCode::BudgetExhausted, message, false).await;
+        }
         // A program of plain text that is asked to end may well exit with 0; that is no result.
         if self.is_ending && !(streams && end.verdict == Verdict::Success) {
             return JobEnd::Cancelled { code: None, output_json: Some(self.output_json()) };
@@ -128,7 +136,7 @@ impl Run {
             }
         }
         self.checkpoint.to_check = Some(Box::new(self.known.clone()));
-        self.checkpoint.spent = self.known.usage;
+        self.keep_spent();
         self.checkpoint.done_attempt = self.cx.lease.attempt;
         self.checkpoint.feedback = None;
         if let Err(error) = self.cx.keep(&self.checkpoint, &self.known).await {
@@ -159,7 +167,14 @@ impl Run {
         kept.is_ok()
     }
 
+    /// What comes next counts from here.
+    fn keep_spent(&mut self) {
+        (self.checkpoint.spent, self.checkpoint.estimated_usd) = (self.known.usage, self.known.estimated_usd);
+    }
+
     async fn out_of_quota(mut self, until: Option<Timestamp>, message: String) -> JobEnd {
+        let known_until = until.unwrap_or_else(|| self.cx.runtime().clock().now().plus(QUOTA_PAUSE_MAX));
+        self.known.quota_until = Some(known_until.as_millis());
         if self.moved_on(&message, self.checkpoint.rounds).await {
             return JobEnd::Requeue { run_at: None };
         }
@@ -180,7 +195,7 @@ impl Run {
             }
         };
         self.checkpoint.quota_until = Some(until.as_millis());
-        self.checkpoint.spent = self.known.usage;
+        self.keep_spent();
         let checkpoint = serde_json::json!(self.checkpoint);
         if self.cx.checkpoint(&checkpoint).await.is_err() {
             return self.failed(ErrorCode::AgentQuota, message, true).await;
@@ -192,6 +207,9 @@ impl Run {
     }
 
     async fn failed(mut self, code: ErrorCode, message: String, retryable: bool) -> JobEnd {
+        if code == ErrorCode::AgentQuota && self.known.quota_until.is_none() {
+            self.known.quota_until = Some(self.cx.runtime().clock().now().plus(QUOTA_PAUSE_MAX).as_millis());
+        }
         if code == ErrorCode::MachineRestarted && self.can_resume() {
             self.checkpoint.machine_restarts += 1;
             self.checkpoint.is_restarted = true;
@@ -201,7 +219,7 @@ impl Run {
                 );
                 self.checkpoint.feedback = Some(feedback);
             }
-            self.checkpoint.spent = self.known.usage;
+            self.keep_spent();
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {
                 self.host.forget(&self.cx.lease.job_id).await;
@@ -210,7 +228,7 @@ impl Run {
         }
         if retryable && self.checkpoint.transient_failures < self.agent.retries {
             self.checkpoint.transient_failures += 1;
-            self.checkpoint.spent = self.known.usage;
+            self.keep_spent();
             let pause = pause_before_retry(self.checkpoint.transient_failures);
             let checkpoint = serde_json::json!(self.checkpoint);
             if self.cx.checkpoint(&checkpoint).await.is_ok() {

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use super::receipts::write_agent;
 use super::worktrees::{git, repository};
 use super::{Bench, SOON, end_of, processes, start_with, unique_sleep};
 use crate::home::{kill, until};
@@ -234,4 +235,32 @@ fn a_comment_goes_back_into_the_same_conversation_and_branch() {
     bench.home.run(&["apply", &next]);
     assert_eq!((read(&bench.root, "one.txt").as_str(), read(&bench.root, "two.txt").as_str()), ("one\n", "two\n"));
     assert!(refused(&bench, &["review", &next, "--send-back", "true"]).contains("applied"));
+}
+
+#[test]
+fn changes_that_conflict_go_back_to_their_agent_which_resolves_them_on_the_tree_as_it_is() {
+    let bench = Bench::with(WRITING);
+    repository(&bench.root);
+    let resolve = "grep -q '^=======' a.txt || exit 1; sed -i '/^[<=>]\\{7\\}/d' a.txt; cat mine.txt";
+    write_agent(&bench, "solver", &["echo the run > a.txt; echo new > new.txt", resolve]);
+    let mut client = bench.client();
+    let task = start_with(&mut client, "Greet", json!({ "cli_name": "solver", "mode": "workspace-write" }));
+    let end = end_of(&mut client, &task);
+    assert_eq!(end["status"], "completed", "{end}");
+    let (branch, root) = (end["changes"]["branch"].as_str().unwrap(), &bench.root);
+    std::fs::write(root.join("a.txt"), "the user\n").unwrap();
+    std::fs::write(root.join("mine.txt"), "mine\n").unwrap();
+    assert!(refused(&bench, &["apply", &task]).contains("--send-back"));
+    let said = bench.home.run(&["apply", &task, "--send-back"]);
+    assert_eq!(said["conflicts"], json!(["a.txt"]), "{said}");
+    let next = said["sent_back"]["task_id"].as_str().unwrap().to_owned();
+    assert_eq!(review(&mut client, &task), "sent_back");
+    let end = end_of(&mut client, &next);
+    assert_eq!((&end["status"], &end["result"]), (&json!("completed"), &json!("mine\n")), "{end}");
+    assert_eq!(end["changes"]["branch"], branch, "the same branch: {end}");
+    assert_eq!(read(root, "a.txt"), "the user\n", "nothing was written yet");
+    let said = bench.home.run(&["apply", &next, "--send-back"]);
+    assert_eq!(said["task"]["review"], "applied", "without a conflict it is applied: {said}");
+    assert_eq!((read(root, "a.txt").as_str(), read(root, "new.txt").as_str()), ("the user\nthe run\n", "new\n"));
+    assert_eq!(read(root, "mine.txt"), "mine\n");
 }

@@ -10,7 +10,7 @@ use crate::home::{kill, until};
 const PRICED: &str = "[agents]\nmode_max = \"workspace-write\"\n[prices.\"m1\"]\ninput = 1000\noutput = 0\n";
 
 /// An agent that streams, counts its conversation from the beginning if asked to, and does something else each turn.
-fn write_streaming(bench: &Bench, name: &str, scope: &str, turns: &[&str]) {
+pub fn write_streaming(bench: &Bench, name: &str, scope: &str, turns: &[&str]) {
     let path = bench.home.path(name);
     let cases: String = turns.iter().enumerate().map(|(turn, script)| format!("{}) {script};;\n", turn + 1)).collect();
     let script = format!(
@@ -21,13 +21,13 @@ fn write_streaming(bench: &Bench, name: &str, scope: &str, turns: &[&str]) {
     program(&path, &script);
     let definition = format!(
         "name = \"{name}\"\ncommand = \"{}\"\nprompt = \"stdin\"\noutput = \"events\"\n\
-         [session]\nusage = \"{scope}\"\nresume = {{ args = [\"resume\", \"{{session}}\"] }}\n",
+         [session]\nusage = \"{scope}\"\nresume = {{ args = [\"resume\", \"{{session}}\"] }}\n[quota]\npatterns = [\"usage limit\"]\n",
         path.display()
     );
     std::fs::write(bench.home.path(".config/matsu/agents").join(format!("{name}.toml")), definition).unwrap();
 }
 
-fn usage(input: u32, output: u32, more: &str) -> String {
+pub fn usage(input: u32, output: u32, more: &str) -> String {
     format!("say '{{\"type\":\"usage\",\"input_tokens\":{input},\"output_tokens\":{output}{more}}}'")
 }
 

@@ -38,7 +38,7 @@ fn assert_failed(end: &Value, code: &str) {
 }
 
 /// An agent that answers each turn of its conversation with the next of its scripts, and keeps its messages.
-fn write_agent(bench: &Bench, name: &str, turns: &[&str]) {
+pub fn write_agent(bench: &Bench, name: &str, turns: &[&str]) {
     let folder = bench.home.path(".config/matsu/agents");
     let path = bench.home.path(name);
     let cases: String = turns.iter().enumerate().map(|(turn, script)| format!("{}) {script};;\n", turn + 1)).collect();
