@@ -24,10 +24,10 @@ pub struct AppliedChanges {
 /// What became of changes that were to be applied or to go back to their agent.
 #[derive(Debug)]
 pub enum AppliedOrSent {
-    Applied(AppliedChanges),
+    Applied(Box<AppliedChanges>),
     /// The task that resolves the conflicts in these files.
     Sent {
-        task: Task,
+        task: Box<Task>,
         conflicts: Vec<String>,
     },
 }
@@ -111,12 +111,12 @@ impl Runtime {
     pub async fn apply_or_send_back(&self, owner: &Principal, id: &TaskId) -> Result<AppliedOrSent, TaskError> {
         let run = self.reviewed(owner, id, None).await?;
         let (run, conflicts) = match self.apply_reviewed(run, false).await? {
-            Ok(applied) => return Ok(AppliedOrSent::Applied(applied)),
+            Ok(applied) => return Ok(AppliedOrSent::Applied(Box::new(applied))),
             Err(conflict) => conflict,
         };
         let started = self.send_back(owner, id, &to_resolve(&conflicts), Some(run.changes.clone())).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
-        Ok(AppliedOrSent::Sent { task: started.task, conflicts })
+        Ok(AppliedOrSent::Sent { task: Box::new(started.task), conflicts })
     }
 
     /// Takes changes back that were applied, and keeps what was changed since.

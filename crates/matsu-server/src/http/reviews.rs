@@ -61,7 +61,7 @@ async fn apply_diff(
         return Ok(Json(match app.runtime().apply_or_send_back(&caller.principal, &id).await? {
             AppliedOrSent::Applied(applied) => applied_body(&applied),
             AppliedOrSent::Sent { task, conflicts } => {
-                json!({ "ok": true, "sent_back": TaskBody::from(&task), "conflicts": conflicts })
+                json!({ "ok": true, "sent_back": TaskBody::from(&*task), "conflicts": conflicts })
             }
         }));
     }
