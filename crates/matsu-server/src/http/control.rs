@@ -43,7 +43,10 @@ async fn shutdown(State(app): State<App>, Json(body): Json<ShutdownBody>) -> Res
     let ended = if body.runs { app.runtime().end_runs().await? } else { BTreeSet::new() };
     let runtime = app.runtime();
     let (here, alive) = (runtime.runs_here().await?, runtime.runs_that_are(TraceState::Alive).await?);
-    let over = runtime.runs_that_are(TraceState::Ended).await?;
+    let mut over = BTreeSet::new();
+    for state in [TraceState::Ended, TraceState::Lost, TraceState::MachineRestarted] {
+        over.extend(runtime.runs_that_are(state).await?);
+    }
     let here: BTreeSet<_> = here.difference(&ended).collect();
     app.end().cancel();
     let left = here.iter().filter(|task| alive.contains(**task)).count();

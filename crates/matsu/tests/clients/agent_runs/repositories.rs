@@ -202,7 +202,7 @@ fn a_conflict_changes_nothing_and_names_the_next_step() {
     let (task, _) = write(&mut client, "echo theirs > a.txt; echo new > new.txt; rm b.txt", json!({}));
     std::fs::write(bench.root.join("a.txt"), "mine\n").unwrap();
     let said = refused(&bench, &task);
-    for step in [format!("matsu apply {task} --merge"), format!("matsu review {task} --send-back")] {
+    for step in [format!("matsu apply {task} --merge"), format!("matsu apply {task} --send-back")] {
         assert!(said.contains("a.txt") && said.contains(&step), "{said}");
     }
     assert_eq!(std::fs::read_to_string(bench.root.join("a.txt")).unwrap(), "mine\n");

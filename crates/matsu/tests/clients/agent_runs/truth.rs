@@ -13,7 +13,7 @@ const CLAIMS: &[&str] = &["go on", "goes on", "going on", "still running", "keep
 
 /// What offers a command says nothing about what happens now.
 const OFFERS: &[&str] =
-    &["to go on from there", "to go on, create a new task", "retry --continue", "matsu shutdown --runs"];
+    &["to go on from there", "to go on from where its runs were stopped", "retry --continue", "matsu shutdown --runs"];
 
 fn claims_to_go_on(text: &str) -> bool {
     let text = OFFERS.iter().fold(text.to_lowercase(), |text, offer| text.replace(offer, ""));
