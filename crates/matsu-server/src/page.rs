@@ -45,14 +45,19 @@ const PLACES: &[&str] = &[
     "login",
 ];
 
+/// Files of the page that lie at the top: its icons, and what makes it installable.
+const TOP_FILES: &[&str] = &["favicon.svg", "icon-192.png", "icon-512.png", "manifest.webmanifest"];
+
 /// Text of others is shown as text: no foreign script, no frame, no image from elsewhere, no markup made of strings.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-    connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
+    connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types svelte-trusted-html matsu-worker";
 
 pub fn routes() -> Router<App> {
     let mut routes = Router::new().route("/", get(index)).route("/assets/{*path}", get(asset));
-    routes = routes.route("/favicon.svg", get(|| async { found("favicon.svg", &HeaderMap::new()) }));
+    for file in TOP_FILES {
+        routes = routes.route(&format!("/{file}"), get(|| async { found(file, &HeaderMap::new()) }));
+    }
     for place in PLACES {
         routes = routes.route(&format!("/{place}"), get(index)).route(&format!("/{place}/{{*rest}}"), get(index));
     }
@@ -62,7 +67,8 @@ pub fn routes() -> Router<App> {
 /// Whether a path shows the page or a part of it, which every user of this machine may see.
 pub fn is_page(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or("");
-    matches!(first, "" | "assets" | "favicon.svg") && !path.starts_with("//") || PLACES.contains(&first)
+    let is_file = TOP_FILES.contains(&first) && path.len() == first.len() + 1;
+    matches!(first, "" | "assets") && !path.starts_with("//") || is_file || PLACES.contains(&first)
 }
 
 /// Tells a page that another one was built meanwhile. Empty where none was built.
@@ -116,11 +122,21 @@ mod tests {
 
     #[test]
     fn only_places_of_the_page_are_open() {
-        for page in ["/", "/inbox", "/tasks/task_1", "/assets/index-1.js", "/login", "/favicon.svg"] {
+        for page in
+            ["/", "/inbox", "/tasks/task_1", "/assets/index-1.js", "/login", "/favicon.svg", "/manifest.webmanifest"]
+        {
             assert!(is_page(page), "{page}");
         }
-        for other in ["/api/v1/tasks", "/mcp", "/metrics", "//api/v1/tasks", "/control/info", "/test/tasks", "/tasksx"]
-        {
+        for other in [
+            "/api/v1/tasks",
+            "/mcp",
+            "/metrics",
+            "//api/v1/tasks",
+            "/control/info",
+            "/test/tasks",
+            "/tasksx",
+            "//icon-192.png",
+        ] {
             assert!(!is_page(other), "{other}");
         }
     }

@@ -58,6 +58,24 @@ export const post = <T>(path: string, body: unknown): Promise<T> => send<T>('POS
 export const patch = <T>(path: string, body: unknown): Promise<T> => send<T>('PATCH', path, body);
 export const remove = <T>(path: string): Promise<T> => send<T>('DELETE', path);
 
+/** Every item of a list that is answered in pages. */
+export async function all<T>(path: string): Promise<T[]> {
+  const found: T[] = [];
+  let after: number | null = null;
+  do {
+    const page: { items: T[]; next: number | null } = await get(`${path}?limit=200${after === null ? '' : `&after=${after}`}`);
+    found.push(...page.items);
+    after = page.next;
+  } while (after !== null);
+  return found;
+}
+
+/** The names of the agents that are installed here. */
+export async function installedAgents(): Promise<string[]> {
+  const { agents } = await tool<{ agents: { name: string; installed: boolean }[] }>('list_agents', { probe: false });
+  return agents.filter((agent) => agent.installed).map((agent) => agent.name);
+}
+
 /** A tool as a client calls it; a refusal inside the answer becomes one here. */
 export async function tool<T>(name: string, args: unknown): Promise<T> {
   const answer = await post<{ ok: boolean; error_code?: string; error?: string; error_id?: string }>(`/tools/${name}`, args);

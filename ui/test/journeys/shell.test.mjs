@@ -121,6 +121,23 @@ test('a page that cannot be fetched is not shown under the name of another, and 
   await context.close();
 }));
 
+test('the page can be installed', withHome(async (home) => {
+  const { context, page } = await signedIn(home, browser);
+  const client = await context.newCDPSession(page);
+  const { url, errors, data } = await client.send('Page.getAppManifest');
+  assert.equal(url, `${home.address}/manifest.webmanifest`);
+  assert.deepEqual(errors, []);
+  for (const { src, sizes } of JSON.parse(data).icons) {
+    const size = await page.evaluate(async (address) => { const image = new Image(); image.src = address; await image.decode(); return `${image.width}x${image.height}`; }, src);
+    assert.equal(size, sizes, src);
+  }
+  const { installabilityErrors } = await client.send('Page.getInstallabilityErrors');
+  // A window that leaves no traces installs nothing; it must be all that is in the way.
+  assert.deepEqual(installabilityErrors.map((error) => error.errorId).filter((id) => id !== 'in-incognito'), []);
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+}));
+
 test('ten tabs share one stream, and another takes over when its holder closes', withHome(async (home) => {
   const { context, page } = await signedIn(home, browser);
   const tabs = [page];
