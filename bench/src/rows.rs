@@ -2,6 +2,7 @@
 
 mod agent_runs;
 mod answers;
+mod checked_runs;
 mod claim_complete_postgres;
 mod claim_complete_sqlite;
 mod dispatch_overhead;
@@ -44,6 +45,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "queue-searches", run: queue_searches::run },
     Row { name: "agent-runs", run: agent_runs::run },
     Row { name: "run-starts", run: run_starts::run },
+    Row { name: "checked-runs", run: checked_runs::run },
     Row { name: "dispatch-overhead", run: dispatch_overhead::run },
     Row { name: "tool-call-cpu", run: tool_call_cpu::run },
     Row { name: "first-token", run: first_token::run },

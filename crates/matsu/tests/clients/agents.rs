@@ -13,6 +13,7 @@ mod own_sandbox;
 mod own_state;
 mod places;
 mod questions;
+mod receipts;
 mod refresh;
 mod survival;
 pub mod terminal;
