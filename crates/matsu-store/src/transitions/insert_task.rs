@@ -22,7 +22,11 @@ const REMEMBER_KEY: Sql = Sql::both(
 );
 const FORGET_KEY: Sql =
     Sql::both("DELETE FROM idempotency WHERE principal = $1 AND tool = $2 AND name = $3 AND task_id = $4");
-const CHILDREN: Sql = Sql::both("SELECT count(*) FROM tasks WHERE parent_id = $1");
+/// Those of a merge are not counted: it starts one check for each change, and is bounded by its own list.
+const CHILDREN: Sql = Sql::both(
+    "SELECT count(*) FROM tasks WHERE parent_id = $1 \
+     AND NOT EXISTS (SELECT 1 FROM jobs WHERE task_id = $1 AND kind = 'merge')",
+);
 const INSERT: Sql = Sql::both(
     "INSERT INTO tasks (id, kind, owner, project_id, title, status, revision, finished_revision, \
      attention_revision, config_json, assignee, parent_id, depth, n_queued, n_running, n_awaiting_auth, \

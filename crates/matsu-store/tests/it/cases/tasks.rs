@@ -116,6 +116,12 @@ pub async fn a_child_is_one_deeper_and_bounded(t: TestStore) {
     }
     let too_many = t.store.insert_task(child_of(&wide.id)).await.unwrap_err();
     assert_eq!(too_many.code(), ErrorCode::LimitExceeded);
+    let mut merge = t.new_task(TaskKind::Agent);
+    merge.jobs = vec![t.new_job(JobKind::Merge)];
+    let merge = t.insert(merge).await;
+    for _ in 0..=CHILDREN_MAX {
+        t.insert(child_of(&merge.id)).await;
+    }
 }
 
 fn key(body: &str) -> Option<IdempotencyKey> {
