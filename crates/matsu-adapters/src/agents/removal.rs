@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 /// No process of the run is left, so nothing moves under this. What is gone already counts as removed.
@@ -24,57 +24,46 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     }
     let top = open(CWD, path)?;
     let mut lifted = 0;
-    while clear_once(top.as_fd(), &mut lifted)? {}
+    clear(top.as_fd(), &mut |name| {
+        let folder = open(top.as_fd(), name)?;
+        clear(folder.as_fd(), &mut |name| lift(folder.as_fd(), name, top.as_fd(), &mut lifted))?;
+        Ok(rustix::fs::unlinkat(&top, name, AtFlags::REMOVEDIR)?)
+    })?;
     Ok(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
 }
 
-/// One pass over the first level. Whether there was anything.
-fn clear_once(top: BorrowedFd<'_>, lifted: &mut u64) -> io::Result<bool> {
-    let mut found = false;
-    for entry in entries(top)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if is_dots(name) {
-            continue;
-        }
-        found = true;
-        if unlink(top, name)? {
-            continue;
-        }
-        let folder = open(top, name)?;
-        lift(folder.as_fd(), top, lifted)?;
-        rustix::fs::unlinkat(top, name, AtFlags::REMOVEDIR)?;
-    }
-    Ok(found)
-}
-
-/// Empties a folder of the first level: files are removed, folders become folders of the first level.
-fn lift(folder: BorrowedFd<'_>, top: BorrowedFd<'_>, lifted: &mut u64) -> io::Result<()> {
+/// Empties a folder: removes its files, and gives away its folders until none is left.
+fn clear(folder: BorrowedFd<'_>, give_away: &mut dyn FnMut(&CStr) -> io::Result<()>) -> io::Result<()> {
     loop {
         let mut found = false;
-        for entry in entries(folder)? {
+        // What is removed or added while a folder is read may be missed; then it is read again.
+        for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let name = entry.file_name();
             if is_dots(name) {
                 continue;
             }
             found = true;
-            if unlink(folder, name)? {
-                continue;
-            }
-            // To move a folder its own entry for the parent is written.
-            drop(open(folder, name)?);
-            loop {
-                let above = format!(".removed-{lifted}");
-                *lifted += 1;
-                match rustix::fs::renameat_with(folder, name, top, above, rustix::fs::RenameFlags::NOREPLACE) {
-                    Err(Errno::EXIST) => {}
-                    moved => break moved?,
-                }
+            if !unlink(folder, name)? {
+                give_away(name)?;
             }
         }
         if !found {
             return Ok(());
+        }
+    }
+}
+
+/// Makes a folder one of the first level.
+fn lift(folder: BorrowedFd<'_>, name: &CStr, top: BorrowedFd<'_>, lifted: &mut u64) -> io::Result<()> {
+    // To move a folder its own entry for the parent is written.
+    drop(open(folder, name)?);
+    loop {
+        let above = format!(".removed-{lifted}");
+        *lifted += 1;
+        match rustix::fs::renameat_with(folder, name, top, above, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            moved => return Ok(moved?),
         }
     }
 }
@@ -103,10 +92,6 @@ fn open(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> io::Resu
         rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty())?;
     }
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
-}
-
-fn entries(folder: BorrowedFd<'_>) -> io::Result<Dir> {
-    Ok(Dir::read_from(folder)?)
 }
 
 fn is_dots(name: &CStr) -> bool {
