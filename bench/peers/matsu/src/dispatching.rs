@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::house::House;
+use crate::queue_runtime::QueueRuntime;
 
 const WARM_UP: usize = 1_000;
 
@@ -37,9 +37,11 @@ struct Output {
 
 impl Tool for Nothing {
     const NAME: &'static str = "nothing";
-    const DESCRIPTION: &'static str = "Agent: nothing.";
+    const TITLE: &'static str = "Nothing";
+    const DESCRIPTION: &'static str = "Does nothing.";
     const TOOLSET: Toolset = Toolset::Agents;
-    const ANNOTATIONS: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true, open_world: false };
     type Input = Input;
     type Output = Output;
 
@@ -55,9 +57,9 @@ fn arguments() -> Map<String, Value> {
     }
 }
 
-pub async fn sample(house: &House, samples: usize) -> Result<Vec<u64>> {
+pub async fn sample(queue_runtime: &QueueRuntime, samples: usize) -> Result<Vec<u64>> {
     let entry = ToolEntry::of::<Nothing>();
-    let cx = ToolContext::new(house.runtime.clone(), house.owner.clone());
+    let cx = ToolContext::new(queue_runtime.runtime.clone(), queue_runtime.owner.clone());
     let mut latencies = Vec::with_capacity(samples);
     for call in 0..WARM_UP + samples {
         let arguments = arguments();

@@ -14,7 +14,7 @@ use matsu_core::ports::store::{Claim, Finish, FinishAndClaim, NewNode};
 use matsu_core::task::TaskKind;
 use rusqlite::{Connection, params};
 
-use crate::house::{House, JOBS_PER_CALL, SLOT};
+use crate::queue_runtime::{JOBS_PER_CALL, QueueRuntime, SLOT};
 
 /// Ids begin with their time, so those of the past sort before all that are made now.
 const PAST: &str = "0";
@@ -27,12 +27,12 @@ pub async fn fill(
     payload_bytes: usize,
     finished: usize,
 ) -> Result<usize> {
-    let house = House::open(url, durability, payload_bytes, 2).await?;
-    let template = house.submit(TaskKind::Agent, house.jobs(JOBS_PER_CALL)).await?;
-    let service = house.runtime.start();
-    house.wait_for_all(vec![template.clone()]).await?;
+    let queue_runtime = QueueRuntime::open(url, durability, payload_bytes, 2).await?;
+    let template = queue_runtime.submit(TaskKind::Agent, queue_runtime.jobs(JOBS_PER_CALL)).await?;
+    let service = queue_runtime.runtime.start();
+    queue_runtime.wait_for_all(vec![template.clone()]).await?;
     service.stop().await;
-    drop(house);
+    drop(queue_runtime);
     // The writer closes its file on a thread of its own.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let path = path.to_owned();
@@ -85,8 +85,8 @@ fn past_task(number: usize) -> String {
 }
 
 /// One job claimed and settled at a time, as a dispatcher would, and one look after each: at its task, or an old one.
-pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample> {
-    let clock = *house.runtime.clock();
+pub async fn sample(queue_runtime: &QueueRuntime, past: usize, samples: usize) -> Result<Sample> {
+    let clock = *queue_runtime.runtime.clock();
     let node = NodeId::mint(clock.now());
     let new = NewNode {
         id: node.clone(),
@@ -97,11 +97,11 @@ pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample
         started_at: clock.now(),
         limits: None,
     };
-    house.store().register_node(new).await?;
+    queue_runtime.store().register_node(new).await?;
     let mut left = samples;
     while left > 0 {
         let batch = left.min(JOBS_PER_CALL);
-        house.submit(TaskKind::Agent, house.jobs(batch)).await?;
+        queue_runtime.submit(TaskKind::Agent, queue_runtime.jobs(batch)).await?;
         left -= batch;
     }
     let mut sample = Sample { count: samples, ..Sample::default() };
@@ -110,21 +110,21 @@ pub async fn sample(house: &House, past: usize, samples: usize) -> Result<Sample
         let claim = Claim { node, slot: SLOT, kinds, jobs_max: 1, permits_max: 2, wakes_due: true };
         let request = FinishAndClaim { finishes: Vec::new(), claim: Some(claim), now: clock.now() };
         let started = Instant::now();
-        let claimed = house.store().finish_and_claim(request).await?.claimed;
+        let claimed = queue_runtime.store().finish_and_claim(request).await?.claimed;
         sample.latencies_ns.push(started.elapsed().as_nanos() as u64);
         let job = claimed.into_iter().next().context("the queue ran dry")?;
         let own = job.task_id.context("a job of no task")?;
         let lease = Lease { job_id: job.id, attempt: job.attempt };
         let finish = Finish { lease, end: JobEnd::Completed { output_json: "{}".to_owned() } };
         let request = FinishAndClaim { finishes: vec![finish], claim: None, now: clock.now() };
-        house.store().finish_and_claim(request).await?;
+        queue_runtime.store().finish_and_claim(request).await?;
         let (id, times) = if step % 2 == 0 {
             (own, &mut sample.status_ns)
         } else {
             (TaskId::from_text(past_task(step * 7919 % past)), &mut sample.old_status_ns)
         };
         let started = Instant::now();
-        house.status(&id).await?;
+        queue_runtime.status(&id).await?;
         times.push(started.elapsed().as_nanos() as u64);
     }
     Ok(sample)

@@ -1,9 +1,9 @@
 //! Matsu as a peer process: its runtime in process, on the store the order names, with no tuning but the workers.
 
 mod dispatching;
-mod house;
 mod long_history;
 mod matsu_queue;
+mod queue_runtime;
 mod scratch_database;
 
 fn main() -> anyhow::Result<()> {

@@ -15,8 +15,8 @@ use matsu_core::task::TaskKind;
 use tokio::runtime::Runtime;
 
 use crate::dispatching;
-use crate::house::{House, JOBS_PER_CALL};
 use crate::long_history;
+use crate::queue_runtime::{JOBS_PER_CALL, QueueRuntime};
 use crate::scratch_database::ScratchDatabase;
 
 enum Place {
@@ -78,8 +78,8 @@ impl Queue for MatsuQueue {
     fn enqueue(&mut self, jobs: usize, how: How) -> Result<Answer> {
         let (durability, payload_bytes) = (self.durability, self.payload_bytes);
         let elapsed = self.on_fresh(|url| async move {
-            let house = Arc::new(House::open(&url, durability, payload_bytes, 2).await?);
-            enqueue(&house, jobs, how).await
+            let queue_runtime = Arc::new(QueueRuntime::open(&url, durability, payload_bytes, 2).await?);
+            enqueue(&queue_runtime, jobs, how).await
         })?;
         Ok(Answer::Done(Sample::timed(jobs, elapsed)))
     }
@@ -87,8 +87,8 @@ impl Queue for MatsuQueue {
     fn drain(&mut self, jobs: usize, workers: usize) -> Result<Answer> {
         let (durability, payload_bytes) = (self.durability, self.payload_bytes);
         let elapsed = self.on_fresh(|url| async move {
-            let house = House::open(&url, durability, payload_bytes, workers).await?;
-            drain(&house, jobs).await
+            let queue_runtime = QueueRuntime::open(&url, durability, payload_bytes, workers).await?;
+            drain(&queue_runtime, jobs).await
         })?;
         Ok(Answer::Done(Sample::timed(jobs, elapsed).noted("finished jobs, their tasks and their changes are kept")))
     }
@@ -97,8 +97,8 @@ impl Queue for MatsuQueue {
         let (durability, payload_bytes) = (self.durability, self.payload_bytes);
         let latencies = self.on_fresh(|url| async move {
             let log = LatencyLog::new();
-            let house = House::reporting(&url, durability, payload_bytes, workers, log.sender()).await?;
-            latency(&house, log, samples).await
+            let queue_runtime = QueueRuntime::reporting(&url, durability, payload_bytes, workers, log.sender()).await?;
+            latency(&queue_runtime, log, samples).await
         })?;
         Ok(Answer::Done(Sample::latencies(latencies)))
     }
@@ -110,8 +110,8 @@ impl Queue for MatsuQueue {
         let (path, durability, payload_bytes) = (path.clone(), self.durability, self.payload_bytes);
         let sample = self.on_fresh(|url| async move {
             let past = long_history::fill(&url, &path, durability, payload_bytes, finished).await?;
-            let house = House::open(&url, durability, payload_bytes, 2).await?;
-            long_history::sample(&house, past, samples).await
+            let queue_runtime = QueueRuntime::open(&url, durability, payload_bytes, 2).await?;
+            long_history::sample(&queue_runtime, past, samples).await
         })?;
         Ok(Answer::Done(sample))
     }
@@ -119,14 +119,14 @@ impl Queue for MatsuQueue {
     fn dispatch(&mut self, samples: usize) -> Result<Answer> {
         let (durability, payload_bytes) = (self.durability, self.payload_bytes);
         let latencies = self.on_fresh(|url| async move {
-            let house = House::open(&url, durability, payload_bytes, 2).await?;
-            dispatching::sample(&house, samples).await
+            let queue_runtime = QueueRuntime::open(&url, durability, payload_bytes, 2).await?;
+            dispatching::sample(&queue_runtime, samples).await
         })?;
         Ok(Answer::Done(Sample::latencies(latencies)))
     }
 }
 
-async fn enqueue(house: &Arc<House>, jobs: usize, how: How) -> Result<Duration> {
+async fn enqueue(queue_runtime: &Arc<QueueRuntime>, jobs: usize, how: How) -> Result<Duration> {
     let (callers, size) = match how {
         How::Single => (1, 1),
         How::Batched { size } => (1, size),
@@ -136,14 +136,14 @@ async fn enqueue(house: &Arc<House>, jobs: usize, how: How) -> Result<Duration> 
     // A research task takes jobs for as long as it lives; every caller has its own.
     let mut tasks = Vec::with_capacity(callers);
     for _ in 0..callers {
-        tasks.push(house.submit(TaskKind::Research, Vec::new()).await?);
+        tasks.push(queue_runtime.submit(TaskKind::Research, Vec::new()).await?);
     }
     let started = Instant::now();
     let mut working = Vec::with_capacity(callers);
     for (caller, task) in tasks.into_iter().enumerate() {
         let share = jobs / callers + usize::from(caller < jobs % callers);
-        let house = Arc::clone(house);
-        working.push(tokio::spawn(async move { enqueue_share(&house, &task, share, size).await }));
+        let queue_runtime = Arc::clone(queue_runtime);
+        working.push(tokio::spawn(async move { enqueue_share(&queue_runtime, &task, share, size).await }));
     }
     for caller in working {
         caller.await??;
@@ -151,48 +151,48 @@ async fn enqueue(house: &Arc<House>, jobs: usize, how: How) -> Result<Duration> 
     Ok(started.elapsed())
 }
 
-async fn enqueue_share(house: &House, task: &TaskId, share: usize, size: usize) -> Result<()> {
+async fn enqueue_share(queue_runtime: &QueueRuntime, task: &TaskId, share: usize, size: usize) -> Result<()> {
     let mut left = share;
     while left > 0 {
         let batch = left.min(size);
-        house.runtime.enqueue(&house.owner, task, house.jobs(batch)).await?;
+        queue_runtime.runtime.enqueue(&queue_runtime.owner, task, queue_runtime.jobs(batch)).await?;
         left -= batch;
     }
     Ok(())
 }
 
-async fn drain(house: &House, jobs: usize) -> Result<Duration> {
+async fn drain(queue_runtime: &QueueRuntime, jobs: usize) -> Result<Duration> {
     let mut tasks = Vec::new();
     let mut left = jobs - 1;
     while left > 0 {
         let batch = left.min(JOBS_PER_CALL);
-        tasks.push(house.submit(TaskKind::Agent, house.jobs(batch)).await?);
+        tasks.push(queue_runtime.submit(TaskKind::Agent, queue_runtime.jobs(batch)).await?);
         left -= batch;
     }
     // Claimed last, so that a wait for it sleeps until the end.
-    let mut last = house.job();
+    let mut last = queue_runtime.job();
     last.priority = Priority::Low;
-    let last = house.submit(TaskKind::Agent, vec![last]).await?;
+    let last = queue_runtime.submit(TaskKind::Agent, vec![last]).await?;
     let started = Instant::now();
-    let service = house.runtime.start();
-    house.wait_for_all(vec![last]).await?;
+    let service = queue_runtime.runtime.start();
+    queue_runtime.wait_for_all(vec![last]).await?;
     // Others may have been running beside it.
     let before_it = tasks.split_off(tasks.len().saturating_sub(2));
     if !before_it.is_empty() {
-        house.wait_for_all(before_it).await?;
+        queue_runtime.wait_for_all(before_it).await?;
     }
     let elapsed = started.elapsed();
-    ensure!(house.store().unfinished_jobs().await? == 0, "jobs were left when the last one had ended");
+    ensure!(queue_runtime.store().unfinished_jobs().await? == 0, "jobs were left when the last one had ended");
     service.stop().await;
     Ok(elapsed)
 }
 
-async fn latency(house: &House, mut log: LatencyLog, samples: usize) -> Result<Vec<u64>> {
-    let task = house.submit(TaskKind::Research, Vec::new()).await?;
-    let service = house.runtime.start();
+async fn latency(queue_runtime: &QueueRuntime, mut log: LatencyLog, samples: usize) -> Result<Vec<u64>> {
+    let task = queue_runtime.submit(TaskKind::Research, Vec::new()).await?;
+    let service = queue_runtime.runtime.start();
     tokio::time::sleep(Duration::from_millis(300)).await;
     for _ in 0..samples {
-        house.runtime.enqueue(&house.owner, &task, house.jobs(1)).await?;
+        queue_runtime.runtime.enqueue(&queue_runtime.owner, &task, queue_runtime.jobs(1)).await?;
         let waiting = tokio::task::spawn_blocking(move || {
             log.wait_one(Duration::from_secs(60))?;
             anyhow::Ok(log)

@@ -24,13 +24,13 @@ pub const SLOT: Slot = Slot::NetworkClient;
 pub const JOBS_PER_CALL: usize = 100;
 const FOREVER: Duration = Duration::from_secs(3_600);
 
-pub struct House {
+pub struct QueueRuntime {
     pub runtime: Runtime,
     pub owner: Principal,
     payload_bytes: usize,
 }
 
-impl House {
+impl QueueRuntime {
     pub async fn open(url: &str, durability: Durability, payload_bytes: usize, workers: usize) -> Result<Self> {
         Self::with_bodies(url, durability, payload_bytes, workers, Bodies::default().with(Noop)).await
     }
@@ -100,6 +100,7 @@ impl House {
             budget: Vec::new(),
             assignee: None,
             parent_id: None,
+            depends_on: Vec::new(),
             jobs,
             idempotency: None,
             created_at: now,
