@@ -14,7 +14,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use matsu_core::limits::LINGER;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,11 @@ pub async fn serve_tcp_with(app: App, listener: TcpListener, router: axum::Route
 }
 
 /// Serves the Unix socket until the app's shutdown: HTTP for commands, MCP for relays.
-pub async fn serve_socket(app: App, listener: UnixListener) {
+pub async fn serve_socket<L>(app: App, listener: L)
+where
+    L: Listener<Io = UnixStream>,
+    L::Addr: Send,
+{
     let router = router(&app, Transport::Socket);
     let watching = revocation::watch(app.clone());
     // Only processes of this user can connect, and they are counted as what they start.

@@ -32,11 +32,11 @@ use super::definition::Definition;
 use super::git::Git;
 use super::probe::Asked;
 use super::registry::Registry;
+use super::removal::{self, remove_folder};
 use super::runs_folder::{RunFolder, RunRecord, RunsFolder, make_private};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::Restart;
 use super::{adoption, environment, git, orphans, probe, process, project_file};
-use crate::agents::removal::remove_folder;
 
 pub use checking::check_definition;
 pub use starting::Way;
@@ -102,6 +102,7 @@ impl CliHost {
         let runs = RunsFolder::new(&options.data_dir, &options.store);
         runs.sweep();
         git::sweep_scratch(&options.data_dir);
+        removal::sweep(&options.data_dir);
         applying::sweep(&options.data_dir);
         let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
         Self { registry, runs, confiner: Arc::new(confiner), options }

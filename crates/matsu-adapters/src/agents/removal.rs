@@ -5,12 +5,16 @@
 //! no folder is left there.
 
 use std::ffi::CStr;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
+
+/// The folder below the data directory for what is taken out of its place and not yet removed.
+const REMOVED: &str = "removed";
 
 /// No process of the run is left, so nothing moves under this. What is gone already counts as removed.
 ///
@@ -30,6 +34,52 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&top, name, AtFlags::REMOVEDIR)?)
     })?;
     Ok(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
+}
+
+/// Takes a folder out of its place at once and removes it in a thread of its own, because a large one takes minutes on a
+/// slow disk and its task need not wait for that. What is left when the daemon ends is for [`sweep`].
+///
+/// # Errors
+/// As of [`remove_folder`], which is used where the folder cannot be moved.
+pub fn remove_later(path: &Path, data_dir: &Path) -> io::Result<()> {
+    match open(CWD, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Ok(_) => {}
+        // Perhaps it is a file or a link.
+        Err(_) => return remove_folder(path),
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let time = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+    let removed = data_dir.join(REMOVED);
+    let moved = removed.join(format!("{name}-{time}"));
+    if fs::create_dir_all(removed).and_then(|()| fs::rename(path, &moved)).is_err() {
+        return remove_folder(path);
+    }
+    remove_in_thread(vec![moved]);
+    Ok(())
+}
+
+/// Removes what [`remove_later`] of an earlier daemon had no time for.
+pub fn sweep(data_dir: &Path) {
+    let left = fs::read_dir(data_dir.join(REMOVED)).into_iter().flatten().flatten();
+    remove_in_thread(left.map(|entry| entry.path()).collect());
+}
+
+fn remove_in_thread(folders: Vec<PathBuf>) {
+    if folders.is_empty() {
+        return;
+    }
+    std::thread::spawn(move || {
+        for folder in folders {
+            match remove_folder(&folder) {
+                // Another daemon on this data directory may remove it at the same time.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(%error, folder = %folder.display(), "a folder cannot be removed; the next start tries again");
+                }
+                _ => {}
+            }
+        }
+    });
 }
 
 /// Empties a folder: removes its files, and gives away its folders until none is left.
@@ -100,10 +150,30 @@ fn is_dots(name: &CStr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_folder_is_out_of_its_place_at_once_and_what_is_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, data_dir) = (folder.path().join("tree"), folder.path().join("data"));
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o500)).unwrap();
+        remove_later(&path, &data_dir).unwrap();
+        assert!(!path.exists());
+        remove_later(&path, &data_dir).unwrap();
+
+        fs::create_dir_all(data_dir.join("removed/of-a-daemon-that-ended/deep")).unwrap();
+        fs::create_dir(data_dir.join("in-use")).unwrap();
+        sweep(&data_dir);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while fs::read_dir(data_dir.join("removed")).unwrap().next().is_some() {
+            assert!(std::time::Instant::now() < end, "something is left");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(data_dir.join("in-use").exists());
+    }
 
     /// Makes folders below each other without a path to the last.
     fn nest(below: &Path, levels: usize) {
@@ -119,7 +189,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep");
         fs::create_dir(&path).unwrap();
-        nest(&path, 30_000);
+        nest(&path, 6_000);
         // As little stack as a thread of the daemon may have left.
         let gone = path.clone();
         let thread = std::thread::Builder::new().stack_size(128 * 1024).spawn(move || remove_folder(&gone)).unwrap();

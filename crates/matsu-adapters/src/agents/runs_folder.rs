@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::UnixListener;
 
 use super::place::Place;
-use crate::agents::removal::remove_folder;
+use crate::agents::removal::remove_later;
 
 /// A folder without a record that is younger than this may belong to a run that is just starting.
 const LEFT_FOR: Duration = Duration::from_secs(600);
@@ -263,7 +263,8 @@ impl RunFolder {
 
     pub fn remove(&self) {
         // The layers of an ordinary user hold a folder that its owner must open first.
-        let _ = remove_folder(&self.path);
+        let data_dir = self.path.parent().and_then(Path::parent).unwrap_or(&self.path);
+        let _ = remove_later(&self.path, data_dir);
     }
 }
 

@@ -30,7 +30,7 @@ use super::git::{Call, Format, Git, Whose, printed};
 use super::git_paths;
 use super::process::Input;
 use super::runs_folder::write_private;
-use crate::agents::removal::remove_folder;
+use crate::agents::removal::{remove_folder, remove_later};
 use accept::{Expected, Header, Quarantine};
 pub use fresh::Fresh;
 use harvest::{By, Harvest, Harvester, RESULT};
@@ -252,7 +252,7 @@ impl Worktree {
     }
 
     fn remove(&self) -> std::io::Result<()> {
-        remove_folder(&self.path)?;
+        remove_later(&self.path, &self.cell.confiner.layout().data_dir)?;
         std::fs::remove_file(note_of(&self.path))
     }
 

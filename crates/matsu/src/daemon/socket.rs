@@ -3,13 +3,15 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::keys::LOOPBACK_NAMES;
 use crate::private_files::make_private_folder;
 use anyhow::{Context, Result, bail};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
 
 /// How many ports after the wished one are tried.
 const PORTS_TRIED: u16 = 20;
@@ -18,16 +20,64 @@ const PORTS_TRIED: u16 = 20;
 /// the backlog full waits a second before it tries again.
 const KNOCKING_MAX: u32 = 4_096;
 
+/// How often the daemon looks whether the file of its socket is there.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// The Unix socket, bound again when its file was removed: without the file no client finds this daemon, and because this
+/// one holds the lock no other can take its place.
+#[derive(Debug)]
+pub struct SocketListener {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Listener for SocketListener {
+    type Io = UnixStream;
+    type Addr = tokio::net::unix::SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            tokio::select! {
+                accepted = Listener::accept(&mut self.listener) => return accepted,
+                () = tokio::time::sleep(LOOK_EVERY) => self.look(),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+impl SocketListener {
+    fn look(&mut self) {
+        if self.path.symlink_metadata().is_ok() {
+            return;
+        }
+        match bind(&self.path) {
+            Ok(listener) => {
+                tracing::warn!(socket = %self.path.display(), "the socket's file was removed; it is made again");
+                self.listener = listener;
+            }
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "the socket's file was removed and cannot be made"),
+        }
+    }
+}
+
 /// Binds the Unix socket. Call only while holding the serve lock: then whatever lies there is stale, or the socket of
 /// a daemon that serves another store from the same data directory.
-pub fn bind_unix(path: &Path) -> Result<UnixListener> {
-    if let Some(folder) = path.parent() {
-        make_private_folder(folder)?;
-    }
+pub fn bind_unix(path: &Path) -> Result<SocketListener> {
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         bail!("a daemon of another store listens on {}; pass another --data-dir", path.display());
     }
     let _ = fs::remove_file(path);
+    Ok(SocketListener { path: path.to_owned(), listener: bind(path)? })
+}
+
+fn bind(path: &Path) -> Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        make_private_folder(folder)?;
+    }
     let listener = UnixListener::bind(path).with_context(|| format!("cannot bind {}", path.display()))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
         .with_context(|| format!("cannot protect {}", path.display()))?;

@@ -194,6 +194,16 @@ fn without_http_only_the_socket_is_served() {
 }
 
 #[test]
+fn a_removed_socket_is_made_again() {
+    let home = Home::sqlite();
+    let _daemon = home.serve();
+    let socket = home.data("matsu.sock");
+    std::fs::remove_file(&socket).unwrap();
+    until("the socket is made again", START_MAX, || over_socket(&socket, "GET", "/healthz", None).ok());
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
 fn a_daemon_of_another_store_is_left_alone() {
     let home = Home::sqlite();
     let first = home.serve();
