@@ -61,7 +61,7 @@ impl Bench {
             size,
             rounds: rounds.unwrap_or(size.pick(1, 3)),
             postgres: std::env::var("MATSU_TEST_POSTGRES").ok(),
-            processes: Processes::build()?,
+            processes: Processes::prepare()?,
             load_at_start: load_average(),
             charts,
             scratch: scratch.context("no scratch directory")?,

@@ -9,31 +9,23 @@ use bench_peer::{Answer, Order};
 
 use crate::matsu_side;
 
+/// Each program is built when a row first asks for it.
 pub struct Processes {
     own: PathBuf,
-    matsu: PathBuf,
-    honker: PathBuf,
-    sqlx: PathBuf,
-    /// Built when a row first asks for it.
-    reader: OnceLock<PathBuf>,
     target: PathBuf,
-    /// The product's own program, for the rows that go over HTTP.
-    pub server: PathBuf,
+    matsu: OnceLock<PathBuf>,
+    honker: OnceLock<PathBuf>,
+    sqlx: OnceLock<PathBuf>,
+    reader: OnceLock<PathBuf>,
+    server: OnceLock<PathBuf>,
 }
 
 impl Processes {
-    pub fn build() -> Result<Self> {
+    pub fn prepare() -> Result<Self> {
         let own = std::env::current_exe()?;
         let target = own.ancestors().nth(2).context("the binary is not in a target directory")?.join("peers");
-        Ok(Self {
-            matsu: build("matsu", &target)?,
-            server: build_server(&target)?,
-            honker: build("honker", &target)?,
-            sqlx: build("sqlx", &target)?,
-            reader: OnceLock::new(),
-            own,
-            target,
-        })
+        let (matsu, honker, sqlx, reader, server) = Default::default();
+        Ok(Self { own, target, matsu, honker, sqlx, reader, server })
     }
 
     /// Where what the harness builds and installs is kept.
@@ -43,10 +35,12 @@ impl Processes {
 
     /// Reads pages, judges pairs and searches documents, with Matsu's code and with the crates beside it.
     pub fn reader(&self) -> Result<&Path> {
-        if self.reader.get().is_none() {
-            let _ = self.reader.set(build("reader", &self.target)?);
-        }
-        self.reader.get().map(PathBuf::as_path).context("no reader")
+        built(&self.reader, || build("reader", &self.target))
+    }
+
+    /// The product's own program, for the rows that go over HTTP.
+    pub fn server(&self) -> Result<&Path> {
+        built(&self.server, || build_server(&self.target))
     }
 
     /// Never fails the run: a peer that breaks is a line in the report.
@@ -66,7 +60,7 @@ impl Processes {
 
     fn command(&self, peer: &str) -> Result<Command> {
         if matsu_side::is_matsu(peer) {
-            return Ok(Command::new(&self.matsu));
+            return Ok(Command::new(built(&self.matsu, || build("matsu", &self.target))?));
         }
         match peer.split(['-', '_', ' ']).next() {
             Some("bare") => {
@@ -74,11 +68,18 @@ impl Processes {
                 command.arg("__order");
                 Ok(command)
             }
-            Some("honker") => Ok(Command::new(&self.honker)),
-            Some("apalis" | "graphile") => Ok(Command::new(&self.sqlx)),
+            Some("honker") => Ok(Command::new(built(&self.honker, || build("honker", &self.target))?)),
+            Some("apalis" | "graphile") => Ok(Command::new(built(&self.sqlx, || build("sqlx", &self.target))?)),
             _ => bail!("no process answers for {peer}"),
         }
     }
+}
+
+fn built(program: &OnceLock<PathBuf>, build: impl FnOnce() -> Result<PathBuf>) -> Result<&Path> {
+    if program.get().is_none() {
+        let _ = program.set(build()?);
+    }
+    program.get().map(PathBuf::as_path).context("no program")
 }
 
 fn build(name: &str, target: &Path) -> Result<PathBuf> {

@@ -89,7 +89,7 @@ impl Server {
             }
             Self::Matsu(durability) => {
                 let folder: PathBuf = bench.fresh_folder()?;
-                Ok(Target::Matsu(MatsuServer::launch(&bench.processes.server, folder, durability).await?))
+                Ok(Target::Matsu(MatsuServer::launch(bench.processes.server()?, folder, durability).await?))
             }
         }
     }

@@ -131,7 +131,7 @@ impl Daemon {
             std::fs::create_dir(home.join("agents"))?;
             std::fs::write(home.join("agents").join(format!("{name}.toml")), definition)?;
         }
-        let mut command = Command::new(&bench.processes.server);
+        let mut command = Command::new(bench.processes.server()?);
         command.arg("--data-dir").arg(&data).arg("--config").arg(&file);
         command.args(["serve", "--test-jobs", "--port", "0"]);
         let process = Running::start_silent(command)?;
@@ -170,7 +170,7 @@ fn wait_for_file(path: &Path) -> Result<String> {
 
 /// A server on pipes, not asked anything yet.
 pub fn start_stdio(bench: &Bench, contender: Contender, data: &Path) -> Result<(Running, StdioClient)> {
-    let mut command = bench.mcp_peers()?.command(contender, &bench.processes.server, data);
+    let mut command = bench.mcp_peers()?.command(contender, bench.processes.server()?, data);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut running = Running::start(command)?;
     let (input, output) = running.pipes()?;

@@ -29,7 +29,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let bars = "start p99 ≤ 20 ms with all places taken; the end of a run reaches a waiting call within 50 ms, p99";
     let mut section = Section::new("Runs of agents", bars);
     let started = starts(bench, bench.size.pick(50, 500))?;
-    add(&mut section, "start", "use_agent(run_async) with all places taken: from the request to its answer", started, 20)?;
+    add(
+        &mut section,
+        "start",
+        "use_agent(run_async) with all places taken: from the request to its answer",
+        started,
+        20,
+    )?;
     let ended = ends(bench, bench.size.pick(20, 200))?;
     let caption = "get_task_status(timeout): from the end of the program's input to the answer";
     add(&mut section, "end", caption, ended, 50)?;

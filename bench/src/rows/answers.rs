@@ -39,7 +39,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     for (name, weights) in [("unseen documents", Some(&weights)), ("shipped weights", None)] {
         let out = folder.join(name.replace(' ', "-"));
         let mut ask = Command::new(&python);
-        ask.arg(script("measure-answers.py")).arg("--binary").arg(&bench.processes.server).arg("--data");
+        ask.arg(script("measure-answers.py")).arg("--binary").arg(bench.processes.server()?).arg("--data");
         ask.arg(data.path("")).arg("--out").arg(&out);
         if let Some(weights) = weights {
             ask.arg("--weights").arg(weights);
@@ -80,7 +80,9 @@ fn figure(row: &Value, system: &str, name: &str) -> Result<f64> {
 fn line(weights: &str, row: &Value) -> Result<Vec<String>> {
     let mut cells = vec![weights.to_owned(), row["language"].as_str().unwrap_or_default().to_owned()];
     cells.push(row["wrap"].to_string());
-    for (system, name) in [("matsu", "hit@1"), ("matsu", "hit@5"), ("matsu", "whole"), ("bm25", "hit@1"), ("bm25", "hit@5")] {
+    for (system, name) in
+        [("matsu", "hit@1"), ("matsu", "hit@5"), ("matsu", "whole"), ("bm25", "hit@1"), ("bm25", "hit@5")]
+    {
         cells.push(format!("{:.3}", figure(row, system, name)?));
     }
     cells.push(row["questions"].to_string());

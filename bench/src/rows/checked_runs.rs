@@ -23,7 +23,8 @@ const CHECK_MAX_NS: f64 = 100e6;
 const WARM_UP: usize = 1;
 
 pub fn run(bench: &Bench) -> Result<Section> {
-    let bars = "a check that does nothing adds at most 100 ms to a run; the start in 50,000 files beside git worktree add";
+    let bars =
+        "a check that does nothing adds at most 100 ms to a run; the start in 50,000 files beside git worktree add";
     let mut section = Section::new("Runs in a repository of their own", bars);
     let (plain, checked) = ends(bench, bench.size.pick(10, 100))?;
     let p50 = |latencies: &[u64]| -> Result<Option<f64>> {
@@ -121,7 +122,8 @@ fn git(root: &Path, args: &[&str]) -> Result<()> {
 
 fn daemon(bench: &Bench, root: &Path) -> Result<Daemon> {
     let above = root.parent().context("the repository has no folder")?;
-    let config = format!("[agents]\nmode_max = \"workspace-write\"\nroots = \"{0}\"\nread = \"{0}\"\n", above.display());
+    let config =
+        format!("[agents]\nmode_max = \"workspace-write\"\nroots = \"{0}\"\nread = \"{0}\"\n", above.display());
     Daemon::launch_with_agent(bench, &config, Some(("shell", SHELL)))
 }
 

@@ -51,7 +51,8 @@ pub fn add(section: &mut Section, bench: &Bench) -> Result<()> {
         ],
     });
     let seen = visible_after(bench, bench.size.pick(20, 100))?;
-    section.add_latencies("A single line: from the program's pipe to a reader of the task", &[("Matsu".to_owned(), seen)])
+    section
+        .add_latencies("A single line: from the program's pipe to a reader of the task", &[("Matsu".to_owned(), seen)])
 }
 
 /// A run that prints all lines when its first pipe is opened, and ends when its second one is.
@@ -136,7 +137,8 @@ fn pipe(folder: &Path, name: &str) -> Result<PathBuf> {
 /// The supervisor of the one run of this daemon.
 fn supervisor(daemon: &Daemon) -> Result<u32> {
     let folder = daemon.data.display().to_string();
-    let pids = std::fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let pids =
+        std::fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_it = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);
