@@ -18,7 +18,7 @@ use super::live::CliRun;
 use super::orphans;
 use super::runs_folder::{RunFolder, RunRecord, connect_in};
 use super::supervisor::order::{Hello, Notice, VERSION, Word};
-use super::worktree::{BundleLimits, Worktree};
+use super::worktree::{BundleLimits, Closed, Worktree};
 
 /// A supervisor answers at once, unless the machine is very busy.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
@@ -105,10 +105,15 @@ fn tree_of(host: &CliHost, record: &RunRecord) -> Result<Option<Worktree>, Strin
 pub async fn give_up(host: &CliHost, folder: &RunFolder, record: &RunRecord) -> Option<KeptWork> {
     end(folder, record, host.options().clock).await;
     let mut kept = None;
-    if folder.begun().exists()
-        && let Ok(Some(tree)) = tree_of(host, record)
-    {
-        let closed = tree.close(&format!("{} ({})", record.agent, record.run_id)).await;
+    let closed = match tree_of(host, record) {
+        _ if !folder.begun().exists() => None,
+        Ok(Some(tree)) => {
+            Some(tree.close(&format!("{} ({})", record.agent, record.run_id), &folder.closed()).await)
+        }
+        // An earlier daemon may have closed it.
+        _ => Closed::read(&folder.closed()),
+    };
+    if let Some(closed) = closed {
         let mut place = record.place.clone();
         if let Some(changes) = &closed.changes {
             tracing::info!(run = %record.run_id, changes.branch, "a run whose job is over was ended; its work is kept");

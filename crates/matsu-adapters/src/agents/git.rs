@@ -403,9 +403,13 @@ pub fn quoted(value: &str) -> String {
 /// Copies an index, with its time: git looks into a file whose time is not before that of the index, and would take an
 /// edit of the same second for none if the copy were newer. No index yet is none afterwards.
 pub fn copy_index(git_dir: &Path, to: &Path) -> Result<(), String> {
-    let from = git_dir.join("index");
-    let copied = fs::copy(&from, to).and_then(|_| {
-        let at = fs::metadata(&from)?.modified()?;
+    copy_index_file(&git_dir.join("index"), to)
+}
+
+/// The same for an index that has another name.
+pub fn copy_index_file(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = fs::copy(from, to).and_then(|_| {
+        let at = fs::metadata(from)?.modified()?;
         File::options().write(true).open(to)?.set_modified(at)
     });
     match copied {

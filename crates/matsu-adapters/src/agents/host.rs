@@ -36,6 +36,7 @@ use super::removal::{self, remove_folder};
 use super::runs_folder::{RunFolder, RunRecord, RunsFolder, make_private};
 use super::supervisor::exit_record::ExitRecord;
 use super::supervisor::order::Restart;
+use super::worktree::kept;
 use super::{adoption, environment, git, orphans, probe, process, project_file};
 
 pub use checking::check_definition;
@@ -103,6 +104,7 @@ impl CliHost {
         runs.sweep();
         git::sweep_scratch(&options.data_dir);
         removal::sweep(&options.data_dir);
+        kept::sweep(&options.data_dir);
         applying::sweep(&options.data_dir);
         let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
         Self { registry, runs, confiner: Arc::new(confiner), options }

@@ -142,6 +142,15 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Such a file that is there whole or not at all, also after a loss of power.
+pub fn write_durably(path: &Path, text: &str) -> io::Result<()> {
+    let unfinished = path.with_added_extension("new");
+    write_private(&unfinished, text)?;
+    File::open(&unfinished)?.sync_all()?;
+    fs::rename(unfinished, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
 /// A file for its user alone, with the folders above it.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
@@ -220,6 +229,11 @@ impl RunFolder {
         self.outside().join("stream.json")
     }
 
+    /// What was taken over of the run's tree.
+    pub fn closed(&self) -> PathBuf {
+        self.outside().join("closed.json")
+    }
+
     pub fn spool(&self) -> PathBuf {
         self.outside().join("spool")
     }
@@ -248,13 +262,8 @@ impl RunFolder {
 
     pub fn write_record(&self, record: &RunRecord) -> io::Result<()> {
         let text = serde_json::to_string(record).map_err(io::Error::other)?;
-        let path = self.outside().join("run.json");
-        let unfinished = path.with_added_extension("new");
-        write_private(&unfinished, &text)?;
         // A machine that loses power must find it again: without a record the run would count as never begun.
-        File::open(&unfinished)?.sync_all()?;
-        fs::rename(unfinished, path)?;
-        File::open(self.outside())?.sync_all()
+        write_durably(&self.outside().join("run.json"), &text)
     }
 
     pub fn record(&self) -> Option<RunRecord> {

@@ -13,12 +13,14 @@ mod combine;
 mod fresh;
 mod harvest;
 mod join;
+pub mod kept;
 mod known;
 mod name;
 mod open;
 mod snapshot;
 mod source;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,13 +29,13 @@ use serde::{Deserialize, Serialize};
 
 use super::confined::{Cell, View, confined};
 use super::git::{Call, Format, Git, Whose, printed};
-use super::git_paths;
 use super::process::Input;
-use super::runs_folder::write_private;
+use super::runs_folder::{write_durably, write_private};
+use super::{git_paths, gitlinks};
 use crate::agents::removal::{remove_folder, remove_later};
 use accept::{Expected, Header, Quarantine};
 pub use fresh::Fresh;
-use harvest::{By, Harvest, Harvester, RESULT};
+use harvest::{Harvest, Harvester, RESULT};
 pub use open::{Earlier, OpenWish};
 
 /// What must be known about a tree and must not come from it.
@@ -89,6 +91,9 @@ pub struct Note {
     /// Ignored files that were there before the program.
     #[serde(default)]
     pub ignored_before: Vec<String>,
+    /// Submodules whose folders were not empty before the program.
+    #[serde(default)]
+    pub filled_before: Vec<String>,
 }
 
 impl Note {
@@ -123,8 +128,14 @@ impl Note {
             is_users: false,
             is_unprepared: false,
             ignored_before: Vec::new(),
+            filled_before: Vec::new(),
         }
     }
+}
+
+/// The index as the checkout left it, beside the tree and out of the run's reach.
+fn index_of(tree: &Path) -> PathBuf {
+    tree.with_added_extension("index")
 }
 
 /// Beside the tree of the same name.
@@ -161,12 +172,23 @@ fn is_gone(tree: &Path) -> bool {
 }
 
 /// What a run leaves behind.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Closed {
     pub changes: Option<Changes>,
     pub left: Option<LeftWork>,
     /// The folder was removed or emptied while the run used it, so what it did cannot be known.
     pub is_lost: bool,
+}
+
+impl Closed {
+    pub fn read(record: &Path) -> Option<Self> {
+        serde_json::from_str(&std::fs::read_to_string(record).ok()?).ok()
+    }
+
+    /// It is there whole, also when the machine loses power next, or not at all.
+    fn write(&self, record: &Path) -> std::io::Result<()> {
+        write_durably(record, &serde_json::to_string(self).map_err(std::io::Error::other)?)
+    }
 }
 
 impl Worktree {
@@ -195,6 +217,9 @@ impl Worktree {
     /// Git, or the disk.
     pub async fn set_prepared(&mut self) -> Result<(), String> {
         self.note.ignored_before = self.git.ignored(&self.cell, &self.path, self.note.lenders()).await?;
+        let submodules = gitlinks::submodules(&self.path.join(".git"))?;
+        let filled = submodules.iter().filter(|path| harvest::is_filled(&self.path.join(path)));
+        self.note.filled_before = filled.map(|path| harvest::shown(path.as_os_str().as_bytes())).collect();
         self.note.is_unprepared = false;
         save_note(&self.path, &self.note)
     }
@@ -212,8 +237,13 @@ impl Worktree {
         Some(self.note.earlier.as_deref().unwrap_or(&self.note.base)).filter(|start| !start.is_empty())
     }
 
-    /// Takes over what the run has changed and removes the folder, or says where the folder stays and why.
-    pub async fn close(self, message: &str) -> Closed {
+    /// Takes over what the run has changed and removes the folder, or says where the folder stays and why. What was taken
+    /// over is written to `record` before the folder goes: a daemon that ends in between leaves it to the next, and no
+    /// folder is taken over twice.
+    pub async fn close(self, message: &str, record: &Path) -> Closed {
+        if let Some(closed) = Closed::read(record) {
+            return self.clear(closed);
+        }
         if is_gone(&self.path) {
             tracing::warn!(folder = %self.path.display(), "the folder of a run was removed while the run used it");
             self.discard().await;
@@ -222,16 +252,9 @@ impl Worktree {
         let taken = self.take_over(message).await;
         let _ = remove_folder(&self.cell.scratch);
         let folder = self.path.display().to_string();
-        match taken {
-            Ok((changes, None)) => {
-                let left = match self.remove() {
-                    Ok(()) => None,
-                    Err(error) => Some(LeftWork { folder, why: format!("the folder could not be removed: {error}") }),
-                };
-                Closed { changes: Some(changes), left, is_lost: false }
-            }
-            Ok((changes, Some(why))) => {
-                Closed { changes: Some(changes), left: Some(LeftWork { folder, why }), is_lost: false }
+        let closed = match taken {
+            Ok((changes, why)) => {
+                Closed { changes: Some(changes), left: why.map(|why| self.kept(&why)), is_lost: false }
             }
             Err(error) => {
                 tracing::warn!(error, folder, "the changes of a run could not be taken over; its folder stays");
@@ -239,7 +262,42 @@ impl Worktree {
                     "the changes could not be taken over: {error}. The .git in there is the run's own and may start \
                      programs: copy the files out, and do not use git in that folder"
                 );
-                Closed { changes: None, left: Some(LeftWork { folder, why }), is_lost: false }
+                return Closed { changes: None, left: Some(LeftWork { folder, why }), is_lost: false };
+            }
+        };
+        if let Err(error) = closed.write(record) {
+            tracing::warn!(%error, folder = %self.path.display(), "what a run has changed cannot be recorded; its folder stays");
+            let why = format!("what was taken over cannot be recorded: {error}");
+            let left = Some(LeftWork { folder: self.path.display().to_string(), why });
+            return Closed { left, ..closed };
+        }
+        self.clear(closed)
+    }
+
+    /// What was taken over is in the branch; the rest of the tree is kept for some time.
+    fn kept(&self, why: &str) -> LeftWork {
+        let (days, gigabytes) = (kept::DAYS, kept::GIGABYTES);
+        let folder = kept::place(&self.path, &self.cell.confiner.layout().data_dir).display().to_string();
+        let why = format!("{why}. The folder is kept for {days} days, or until kept folders take {gigabytes} GB");
+        LeftWork { folder, why }
+    }
+
+    /// Removes the tree, or moves it to where it is kept.
+    fn clear(&self, closed: Closed) -> Closed {
+        let cleared = match &closed.left {
+            Some(left) if self.path.exists() => kept::keep(&self.path, Path::new(&left.folder)),
+            _ => Ok(()),
+        };
+        match cleared.and_then(|()| self.remove()) {
+            Ok(()) => {
+                kept::sweep(&self.cell.confiner.layout().data_dir);
+                closed
+            }
+            Err(error) => {
+                let folder = self.path.display().to_string();
+                let why = closed.left.as_ref().map_or_else(String::new, |left| format!("{}; ", left.why));
+                let left = LeftWork { folder, why: format!("{why}the folder could not be moved or removed: {error}") };
+                Closed { left: Some(left), ..closed }
             }
         }
     }
@@ -253,37 +311,32 @@ impl Worktree {
 
     fn remove(&self) -> std::io::Result<()> {
         remove_later(&self.path, &self.cell.confiner.layout().data_dir)?;
-        std::fs::remove_file(note_of(&self.path))
+        for beside in [note_of(&self.path), index_of(&self.path)] {
+            remove_folder(&beside)?;
+        }
+        Ok(())
     }
 
     /// What was changed, and why the folder must stay nevertheless.
     async fn take_over(&self, message: &str) -> Result<(Changes, Option<String>), String> {
-        let first = self.try_by(message, By::TheRuns).await;
-        let (harvest, changes) = match first {
-            Ok(done) => done,
-            Err(why) => {
-                tracing::info!(why, "a run's own repository cannot be used; its files are taken over as one commit");
-                let second = self.try_by(message, By::AFreshOne).await;
-                second.map_err(|error| if error == why { error } else { format!("{why}; then: {error}") })?
-            }
-        };
-        let why = (!harvest.left_out.is_empty()).then(|| {
-            let names = harvest.left_out.join(", ");
-            format!("submodules and repositories inside the tree are not taken over: {names}")
-        });
-        let lfs = self.path.join(".git/lfs/objects").symlink_metadata().is_ok();
-        let why = why.or(lfs.then(|| "files of git-lfs are not taken over; they lie in .git/lfs".to_owned()));
-        Ok((changes, why))
-    }
-
-    async fn try_by(&self, message: &str, by: By) -> Result<(Harvest, Changes), String> {
         let (git, cell, tree, note, limits) = (&self.git, &self.cell, &self.path, &self.note, self.limits);
-        let harvest = Harvester { git, cell, tree, note, message, limits }.harvest(by).await?;
+        let harvest = Harvester { git, cell, tree, note, message, limits }.harvest().await?;
         let changes = match &harvest.bundle {
             None => self.unchanged(&harvest).await,
             Some(bundle) => self.accept(bundle, &harvest).await?,
         };
-        Ok((harvest, changes))
+        let mut left = Vec::new();
+        if !harvest.left_out.is_empty() {
+            left.push(format!("submodules and repositories inside the tree: {}", harvest.left_out.join(", ")));
+        }
+        if self.path.join(".git/lfs/objects").symlink_metadata().is_ok() {
+            left.push("files of git-lfs, in .git/lfs".to_owned());
+        }
+        if !harvest.ignored.is_empty() {
+            left.push(format!("ignored files: {}", harvest.ignored.join(", ")));
+        }
+        let why = (!left.is_empty()).then(|| format!("not taken over are {}", left.join("; ")));
+        Ok((changes, why))
     }
 
     fn changes(&self, head: &str, branch: String, counted: (u64, u64, u64), harvest: &Harvest) -> Changes {

@@ -22,9 +22,13 @@ impl CliRun {
                     return self.ended(closed);
                 }
             }
-            let Some(worktree) = self.worktree.take() else { return self.ended(Closed::default()) };
+            let record = self.folder.closed();
+            let Some(worktree) = self.worktree.take() else {
+                // An earlier daemon may have closed the tree.
+                return self.ended(Closed::read(&record).unwrap_or_default());
+            };
             let message = format!("{} ({})", self.definition.name, self.marker);
-            self.last_step = Some(Box::pin(async move { worktree.close(&message).await }));
+            self.last_step = Some(Box::pin(async move { worktree.close(&message, &record).await }));
         }
     }
 

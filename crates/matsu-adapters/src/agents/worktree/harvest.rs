@@ -1,16 +1,26 @@
 //! What a run has left in its tree becomes one bundle. Everything in the tree may be hostile, its `.git` most of all, so
 //! git works on it from inside a confinement that sees the tree and the borrowed objects and nothing else of ours, has
 //! no network, and is ended when it is late. What comes out is bytes that [`super::accept`] believes nothing of.
+//!
+//! The files as they lie there count, whatever the run did to its index, its settings or its list of ignored files: all
+//! of these are ours. Of the run's own repository only its commits are used, and if they cannot be read its files are one
+//! commit.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::confined::{Cell, Done, View, Work, confined};
-use super::super::git::{Git, Skeleton, Whose};
+use super::super::git::{Git, Skeleton, Whose, copy_index_file};
+use super::super::removal::remove_folder;
 use super::super::runs_folder::write_private;
 use super::super::shim::order::Stdin;
 use super::source::with_flags;
-use super::{BundleLimits, Note};
+use super::{BundleLimits, Note, index_of};
+
+/// The repository that the files are put into.
+const REPOSITORY: &str = "harvest.git";
 
 /// The one reference that leaves.
 pub const RESULT: &str = "refs/matsu/result";
@@ -25,7 +35,7 @@ const UNCHANGED: i32 = 10;
 /// Everything into the index; then the repositories inside the tree, as they are and as they were, and what is ignored.
 const SETTLE: &str = r#"
 set -eu
-if [ -n "$FRESH" ]; then git read-tree "$BASE"; fi
+if [ ! -e "$GIT_DIR/index" ]; then git read-tree "$BASE"; fi
 git add --all
 git ls-files --stage -z | grep -az '^160000' || true
 printf '\0'
@@ -41,7 +51,7 @@ set -eu
 if [ -n "$RESTORE" ]; then git update-index --replace -z --index-info < "$RESTORE"; fi
 tree=$(git write-tree)
 if [ "$tree" = "$(git rev-parse --verify "$BASE^{tree}")" ]; then exit 10; fi
-head=$(git rev-parse --verify --quiet 'HEAD^{commit}') || head=
+head=$(git --git-dir=.git rev-parse --verify --quiet 'HEAD^{commit}' 2>/dev/null) || head=
 parent=$BASE
 if [ -n "$head" ] && git merge-base --is-ancestor "$BASE" "$head"; then
   if ! git rev-list "$BASE..$head" | git diff-tree --stdin -r -m --root --raw --no-renames --no-commit-id |
@@ -64,15 +74,6 @@ pub struct Harvest {
     pub ignored: Vec<String>,
 }
 
-/// Which `.git` is used.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The one in the tree, as the run left it.
-    TheRuns,
-    /// A new one of ours: the run's own does not work any more. Its commits are lost, its files are not.
-    AFreshOne,
-}
-
 pub struct Harvester<'a> {
     pub git: &'a Git,
     pub cell: &'a Cell,
@@ -85,17 +86,16 @@ pub struct Harvester<'a> {
 impl Harvester<'_> {
     /// # Errors
     /// Why no bundle could be made. The tree is as it was, but for its index.
-    pub async fn harvest(&self, by: By) -> Result<Harvest, String> {
-        let fresh = self.cell.scratch.join("fresh.git");
-        if by == By::AFreshOne {
-            self.write_fresh(&fresh)?;
-        }
-        let env = self.env(by, &fresh);
-        let settled = self.sh(SETTLE, env.clone(), NAMES_BYTES_MAX, None, by).await?;
+    pub async fn harvest(&self) -> Result<Harvest, String> {
+        let repository = self.cell.scratch.join(REPOSITORY);
+        let _ = remove_folder(&repository);
+        self.write_repository(&repository)?;
+        let env = self.env(&repository);
+        let settled = self.sh(SETTLE, env.clone(), NAMES_BYTES_MAX, None).await?;
         if settled.code != Some(0) {
             return Err(words(&settled));
         }
-        let (left_out, restore, ignored) = read_names(&settled.stdout, self.note);
+        let (left_out, restore, ignored) = read_names(&settled.stdout, self.note, self.tree);
         let mut env = env;
         if !restore.is_empty() {
             let path = self.cell.scratch.join("restore");
@@ -103,7 +103,7 @@ impl Harvester<'_> {
             env.insert("RESTORE".to_owned(), path.display().to_string());
         }
         let path = self.cell.scratch.join("bundle");
-        let done = self.sh(BUNDLE, env, self.limits.bytes_max, Some(&path), by).await?;
+        let done = self.sh(BUNDLE, env, self.limits.bytes_max, Some(&path)).await?;
         match done.code {
             Some(0) => Ok(Harvest { bundle: Some(path), left_out, ignored }),
             Some(UNCHANGED) => Ok(Harvest { bundle: None, left_out, ignored }),
@@ -117,12 +117,8 @@ impl Harvester<'_> {
         env: BTreeMap<String, String>,
         bytes_max: u64,
         into: Option<&Path>,
-        by: By,
     ) -> Result<Done, String> {
-        let mut write = vec![self.tree.to_owned()];
-        if by == By::AFreshOne {
-            write.push(self.cell.scratch.join("fresh.git"));
-        }
+        let write = vec![self.tree.to_owned(), self.cell.scratch.join(REPOSITORY)];
         let mut read = self.note.lenders();
         read.push(self.cell.scratch.clone());
         let args = vec!["-c".to_owned(), script.to_owned()];
@@ -132,11 +128,10 @@ impl Harvester<'_> {
         confined(self.cell, work, View { read, write }).await
     }
 
-    fn env(&self, by: By, fresh: &Path) -> BTreeMap<String, String> {
+    fn env(&self, repository: &Path) -> BTreeMap<String, String> {
         let mut env = self.git.environment(Whose::Ours);
         env.extend(with_flags());
         let note = self.note;
-        let is_fresh = by == By::AFreshOne;
         let above = self.tree.parent().unwrap_or(self.tree).display().to_string();
         let more = [
             ("BASE", note.base.clone()),
@@ -144,7 +139,8 @@ impl Harvester<'_> {
             ("RESTORE", String::new()),
             ("RESULT", RESULT.to_owned()),
             ("MESSAGE", self.message.to_owned()),
-            ("FRESH", if is_fresh { "yes".to_owned() } else { String::new() }),
+            ("GIT_DIR", repository.display().to_string()),
+            ("GIT_WORK_TREE", self.tree.display().to_string()),
             ("GIT_CEILING_DIRECTORIES", above),
             ("GIT_AUTHOR_NAME", "Matsu".to_owned()),
             ("GIT_AUTHOR_EMAIL", "matsu@localhost".to_owned()),
@@ -152,22 +148,20 @@ impl Harvester<'_> {
             ("GIT_COMMITTER_EMAIL", "matsu@localhost".to_owned()),
         ];
         env.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        if is_fresh {
-            env.insert("GIT_DIR".to_owned(), fresh.display().to_string());
-            env.insert("GIT_WORK_TREE".to_owned(), self.tree.display().to_string());
-        }
         env
     }
 
-    /// Borrows from the tree's own objects as well: a base that only the run's repository has lies there.
-    fn write_fresh(&self, fresh: &Path) -> Result<(), String> {
+    /// Borrows from the tree's own objects as well: the run's commits and a base that only its repository has lie there.
+    /// The index is the one that the checkout made, so that only files whose times differ are read.
+    fn write_repository(&self, repository: &Path) -> Result<(), String> {
         let mut borrows = self.note.lenders();
         borrows.push(self.tree.join(".git/objects"));
         let note = self.note;
         let (format, shallow) = (note.format, note.shallow.as_deref());
         let skeleton = Skeleton { format, is_bare: false, borrows: &borrows, shallow, settings: &note.settings };
-        skeleton.write(fresh).map_err(|error| error.to_string())?;
-        write_private(&fresh.join("info/exclude"), &note.excludes).map_err(|error| error.to_string())
+        skeleton.write(repository).map_err(|error| error.to_string())?;
+        write_private(&repository.join("info/exclude"), &note.excludes).map_err(|error| error.to_string())?;
+        copy_index_file(&index_of(self.tree), &repository.join("index"))
     }
 }
 
@@ -178,7 +172,7 @@ fn words(done: &Done) -> String {
 
 /// Repositories inside the tree that are not as in the base, what puts the index back to the base there, and what is
 /// ignored.
-fn read_names(bytes: &[u8], note: &Note) -> (Vec<String>, Vec<u8>, Vec<String>) {
+fn read_names(bytes: &[u8], note: &Note, tree: &Path) -> (Vec<String>, Vec<u8>, Vec<String>) {
     // Sections are parted by an empty entry.
     let mut sections: Vec<Vec<&[u8]>> = vec![Vec::new()];
     for entry in bytes.split(|byte| *byte == 0) {
@@ -201,6 +195,10 @@ fn read_names(bytes: &[u8], note: &Note) -> (Vec<String>, Vec<u8>, Vec<String>) 
     let (mut left_out, mut restore) = (Vec::new(), Vec::new());
     for path in now.keys().chain(then.keys().filter(|path| !now.contains_key(*path))) {
         if now.get(path) == then.get(path) {
+            // Git does not look into the folder of a submodule that it knows.
+            if is_filled(&tree.join(OsStr::from_bytes(path))) && !note.filled_before.contains(&shown(path)) {
+                left_out.push(shown(path));
+            }
             continue;
         }
         left_out.push(shown(path));
@@ -215,6 +213,11 @@ fn read_names(bytes: &[u8], note: &Note) -> (Vec<String>, Vec<u8>, Vec<String>) 
     let ignored =
         sections[2].iter().map(|name| shown(name)).filter(|name| !note.ignored_before.contains(name)).collect();
     (few(left_out), restore, few(ignored))
+}
+
+/// A folder with something in it.
+pub fn is_filled(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn few(mut names: Vec<String>) -> Vec<String> {
@@ -243,13 +246,13 @@ mod tests {
             "160000 {one} 0\tsame\x00160000 {two} 0\tmoved\x00160000 {two} 0\tnew\nline\0\0\
              160000 commit {one}\tsame\x00160000 commit {one}\tmoved\x00160000 commit {one}\tgone\0\0target/\0"
         );
-        let (left_out, restore, ignored) = read_names(said.as_bytes(), &note);
+        let (left_out, restore, ignored) = read_names(said.as_bytes(), &note, Path::new("/none"));
         assert_eq!(left_out, ["moved", "new\u{fffd}line", "gone"]);
         let restore = String::from_utf8(restore).unwrap();
         let zero = "0".repeat(40);
         assert_eq!(restore, format!("160000 {one} 0\tmoved\x000 {zero} 0\tnew\nline\x00160000 {one} 0\tgone\0"));
         assert_eq!(ignored, ["target/"]);
         let before = Note { ignored_before: vec!["target/".to_owned()], ..note };
-        assert!(read_names(said.as_bytes(), &before).2.is_empty(), "it was there before the run");
+        assert!(read_names(said.as_bytes(), &before, Path::new("/none")).2.is_empty(), "it was there before the run");
     }
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::confined::{Cell, Done, View, Work, confined};
-use super::super::git::{Call, GIT_MAX, Git, SCRATCH, Skeleton, Whose};
+use super::super::git::{Call, GIT_MAX, Git, SCRATCH, Skeleton, Whose, copy_index};
 use super::super::git_paths;
 use super::super::runs_folder::{make_private, write_private};
 use super::super::shim::order::Stdin;
 use super::accept::{Expected, Quarantine};
 use super::join::Conflicts;
 use super::source::{Source, with_flags};
-use super::{BundleLimits, Note, RESULT, Worktree, name, read_note, save_note};
+use super::{BundleLimits, Note, RESULT, Worktree, index_of, name, read_note, save_note};
 use crate::agents::confinement::Confiner;
 use crate::agents::removal::remove_folder;
 use matsu_core::run::{Changes, TreeBase, TreeSetup};
@@ -194,6 +194,7 @@ impl Git {
         }
         enter(&wish.path, &note.inside)?;
         self.keep_base(cell, &mut note, wish).await?;
+        copy_index(&git_dir, &index_of(&wish.path))?;
         save_note(&wish.path, &note)?;
         Ok(note)
     }

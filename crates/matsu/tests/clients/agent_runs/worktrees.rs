@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Bench, SOON, end_of, start_with};
-use crate::home::until;
+use crate::home::{send, until};
 
 pub fn git(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git").current_dir(directory).args(args).output().unwrap();
@@ -104,4 +105,57 @@ fn several_agents_that_write_must_be_isolated() {
     let said = client.call("use_agents", &arguments);
     assert_eq!(said["error_code"], "INVALID_PARAMS", "{said}");
     assert!(said["error"].as_str().unwrap().contains("worktree"), "{said}");
+}
+
+/// The files that a run changed, as `git diff --name-status` shows them.
+fn changed(root: &Path, end: &Value) -> String {
+    let commit = |name: &str| end["changes"][name].as_str().unwrap_or_else(|| panic!("{end}")).to_owned();
+    git(root, &["diff", "--name-status", "--no-renames", &commit("base"), &commit("branch")])
+}
+
+#[test]
+fn files_count_as_they_lie_there_whatever_a_run_does_to_its_own_git() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    repository(&bench.root);
+    let mut client = bench.client();
+    let cases = [
+        ("git update-index --skip-worktree a.txt; echo new >> a.txt", "M\ta.txt\n"),
+        ("git update-index --assume-unchanged a.txt; echo new >> a.txt", "M\ta.txt\n"),
+        ("git config core.fileMode false; chmod +x a.txt", "M\ta.txt\n"),
+        ("git config core.ignoreCase true; echo other > A.TXT", "A\tA.TXT\n"),
+        ("echo '*' > .git/info/exclude; git config core.worktree /tmp; echo new > b.txt", "M\tb.txt\n"),
+        ("rm -rf .git; echo new > b.txt", "M\tb.txt\n"),
+        ("echo rubbish > .git/index; echo new > b.txt", "M\tb.txt\n"),
+    ];
+    for (script, expected) in cases {
+        let task = start_with(&mut client, script, json!({ "mode": "workspace-write" }));
+        let end = end_of(&mut client, &task);
+        assert_eq!(end["status"], "completed", "{script}: {end}");
+        assert_eq!(changed(&bench.root, &end), expected, "{script}: {end}");
+    }
+}
+
+#[test]
+fn a_daemon_killed_when_a_run_is_taken_over_changes_nothing_in_the_result() {
+    let bench = Bench::with("[agents]\nmode_max = \"workspace-write\"\n");
+    repository(&bench.root);
+    std::fs::create_dir(bench.root.join("many")).unwrap();
+    for number in 0..3_000 {
+        std::fs::write(bench.root.join(format!("many/{number}")), "text\n").unwrap();
+    }
+    git(&bench.root, &["add", "."]);
+    git(&bench.root, &["commit", "--quiet", "-m", "many"]);
+    for signal in [Signal::KILL, Signal::TERM] {
+        let mut client = bench.client();
+        let wish = json!({ "mode": "workspace-write", "check": "test -f many/1" });
+        let task = start_with(&mut client, "echo new >> many/1", wish);
+        let head = bench.root.join(format!(".git/refs/matsu/{task}/head"));
+        until("the commit is taken over", SOON, || head.exists().then_some(()));
+        send(bench.home.relayed().0, signal);
+        // A client whose daemon a person has ended does not start another.
+        let mut client = if signal == Signal::TERM { bench.client() } else { client };
+        let end = end_of(&mut client, &task);
+        assert_eq!(end["status"], "completed", "{end}");
+        assert_eq!(changed(&bench.root, &end), "M\tmany/1\n", "{end}");
+    }
 }

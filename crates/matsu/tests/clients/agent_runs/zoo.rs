@@ -120,6 +120,10 @@ fn a_submodule_is_named_as_missing_and_stays_as_it_is() {
     assert_eq!(end["changes"]["not_in_base"], json!(["sub (a submodule)"]), "{end}");
     review_and_apply(&bench, &task);
     assert_eq!((read(&bench.root, "a.txt").as_str(), read(&bench.root, "sub/a.txt").as_str()), ("a\nmore\n", "a\n"));
+    let (_, end) = write(&mut client, "echo lost > sub/only.txt; echo more >> b.txt");
+    assert_eq!(end["changes"]["left_out"], json!(["sub"]), "{end}");
+    let folder = Path::new(end["left_work"]["folder"].as_str().unwrap());
+    assert_eq!(read(folder, "sub/only.txt"), "lost\n", "the folder stays");
 }
 
 #[test]
