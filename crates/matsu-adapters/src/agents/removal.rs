@@ -7,6 +7,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use std::time::UNIX_EPOCH;
 use std::{fs, io};
 
@@ -61,14 +62,18 @@ pub fn remove_later(path: &Path, data_dir: &Path) -> io::Result<()> {
 
 /// Removes what [`remove_later`] of an earlier daemon had no time for.
 pub fn sweep(data_dir: &Path) {
-    let left = fs::read_dir(data_dir.join(REMOVED)).into_iter().flatten().flatten();
-    remove_in_thread(left.map(|entry| entry.path()).collect());
+    let folders = left(data_dir);
+    if !folders.is_empty() {
+        remove_in_thread(folders);
+    }
 }
 
-fn remove_in_thread(folders: Vec<PathBuf>) {
-    if folders.is_empty() {
-        return;
-    }
+fn left(data_dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data_dir.join(REMOVED)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn remove_in_thread(folders: Vec<PathBuf>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for folder in folders {
             match remove_folder(&folder) {
@@ -79,7 +84,7 @@ fn remove_in_thread(folders: Vec<PathBuf>) {
                 _ => {}
             }
         }
-    });
+    })
 }
 
 /// Empties a folder: removes its files, and gives away its folders until none is left.
@@ -166,12 +171,8 @@ mod tests {
 
         fs::create_dir_all(data_dir.join("removed/of-a-daemon-that-ended/deep")).unwrap();
         fs::create_dir(data_dir.join("in-use")).unwrap();
-        sweep(&data_dir);
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while fs::read_dir(data_dir.join("removed")).unwrap().next().is_some() {
-            assert!(std::time::Instant::now() < end, "something is left");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        remove_in_thread(left(&data_dir)).join().unwrap();
+        assert!(!data_dir.join("removed/of-a-daemon-that-ended").exists());
         assert!(data_dir.join("in-use").exists());
     }
 
