@@ -190,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep");
         fs::create_dir(&path).unwrap();
-        nest(&path, 6_000);
+        nest(&path, 2_500);
         // As little stack as a thread of the daemon may have left.
         let gone = path.clone();
         let thread = std::thread::Builder::new().stack_size(128 * 1024).spawn(move || remove_folder(&gone)).unwrap();

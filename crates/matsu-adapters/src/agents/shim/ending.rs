@@ -12,7 +12,9 @@ use super::order::{EndWord, Report};
 use super::program::{Exit, Program};
 use super::tree::{self, Children};
 
-/// How often the tree is looked at while it ends.
+/// How soon the tree is looked at again while it ends, first and at most: mostly only the processes that set up the
+/// sandbox are left, and they end within a few milliseconds.
+const LOOK_FIRST: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Ends every descendant of this process. `exit` is set if the program has ended by itself.
@@ -26,6 +28,7 @@ pub async fn end_tree(program: &mut Program, exit: Option<Exit>, word: EndWord) 
     };
     let mut exit = exit;
     let mut asked = HashSet::new();
+    let mut pause = LOOK_FIRST;
     loop {
         tree::reap_adopted(program.id());
         if exit.is_some() && tree::children() == Children::None {
@@ -57,7 +60,7 @@ pub async fn end_tree(program: &mut Program, exit: Option<Exit>, word: EndWord) 
         }
         tokio::select! {
             ended = program.ended(), if exit.is_none() => exit = Some(ended),
-            () = clock.sleep(LOOK_EVERY) => {}
+            () = clock.sleep(pause) => pause = LOOK_EVERY.min(pause * 2),
         }
     }
     let Exit { code, signal } = exit.unwrap_or_default();

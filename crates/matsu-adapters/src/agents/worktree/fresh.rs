@@ -41,10 +41,7 @@ impl Git {
         let names = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", &changes.base, &changes.head];
         let config = ["config", "--list", "-z"];
         let call = |args: &[&str]| Call::new(Whose::Users, &common, args);
-        let (tree, names, config) =
-            tokio::join!(self.line(call(&tree)), self.run(call(&names)), self.run(call(&config)));
-        let gone = || format!("commit {} is not in {} any more", changes.head, changes.repository);
-        let tree = tree.ok().filter(|tree| format.is_object(tree)).ok_or_else(gone)?;
+        let config = self.run(call(&config)).await;
         let note = Note {
             common: common.clone(),
             objects,
@@ -57,7 +54,14 @@ impl Git {
         let (shallow, settings) = (note.shallow.as_deref(), note.settings.as_str());
         let skeleton = Skeleton { format, is_bare: false, borrows: &borrows, shallow, settings };
         make_private(path).and_then(|()| skeleton.write(&path.join(".git"))).map_err(|error| error.to_string())?;
-        self.check_out(cell, path, &note, Some(&changes.head)).await?;
+        let (tree, names, checked_out) = tokio::join!(
+            self.line(call(&tree)),
+            self.run(call(&names)),
+            self.check_out(cell, path, &note, Some(&changes.head))
+        );
+        let gone = || format!("commit {} is not in {} any more", changes.head, changes.repository);
+        let tree = tree.ok().filter(|tree| format.is_object(tree)).ok_or_else(gone)?;
+        checked_out?;
         enter(path, Path::new(&changes.directory))?;
         Ok(Fresh { tree, directory: path.join(&changes.directory), borrowed: borrows, changed: names_of(&names?) })
     }
