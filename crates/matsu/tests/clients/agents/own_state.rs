@@ -87,6 +87,11 @@ fn plants(case: &'static Case, place: &Place, is_logged_in: bool) {
     until("the folder of the run is removed", SOON, || {
         std::fs::read_dir(bed.home.data_dir().join("runs")).unwrap().next().is_none().then_some(())
     });
+    // And its files a little later.
+    until("its files are removed", SOON, || {
+        let removed = std::fs::read_dir(bed.home.data_dir().join("removed"));
+        removed.map_or(true, |mut entries| entries.next().is_none()).then_some(())
+    });
     let mut left = files_with(bed.home.folder(), PLANTED);
     // Codex reads its instructions again while it runs, and they are then a part of its own conversation.
     left.retain(|path| !path.contains("/rollout-"));
