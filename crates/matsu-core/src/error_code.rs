@@ -57,6 +57,7 @@ words! {
         AgentNoReport = "AGENT_NO_REPORT",
         CheckFailed = "CHECK_FAILED",
         NoChange = "NO_CHANGE",
+        ConflictsLeft = "CONFLICTS_LEFT",
         MergeIncomplete = "MERGE_INCOMPLETE",
         DependencyFailed = "DEPENDENCY_FAILED",
         SessionConflict = "SESSION_CONFLICT",

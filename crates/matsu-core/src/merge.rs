@@ -1,7 +1,5 @@
 //! Bringing the changes of several runs together in one branch: what is asked for, and where it stands.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
@@ -57,9 +55,9 @@ pub struct MergeEntry {
     /// Another one is with its agent, and touches the same lines; this one waits for it.
     #[serde(default)]
     pub deferred: bool,
-    /// Files that conflicted, each with the commit that its agent was asked to take over.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sent: BTreeMap<String, String>,
+    /// What it had changed when it went back because of a conflict: what its agent leaves must differ from that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolves: Option<Changes>,
     /// The task whose changes are taken: the last one that its agent worked in.
     pub from: TaskId,
     /// The merged commit that is checked, or was taken.
@@ -82,6 +80,9 @@ pub struct MergeProgress {
     /// The branch is there.
     #[serde(default)]
     pub has_branch: bool,
+    /// The command that each merged commit must pass. Absent: nothing is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
     pub tasks: Vec<MergeEntry>,
 }
 
@@ -109,8 +110,8 @@ pub struct MergeOrder<'a> {
     /// What is merged already.
     pub tip: &'a str,
     pub changes: &'a Changes,
-    /// Files in which the run has taken over what this commit has.
-    pub sent: &'a BTreeMap<String, String>,
+    /// The run was given a conflict: these changes, merged with the commit that its own count from.
+    pub resolves: Option<&'a Changes>,
     pub message: &'a str,
 }
 
@@ -122,4 +123,6 @@ pub enum MergeStep {
     Contained,
     /// Files that both have changed.
     Conflict(Vec<String>),
+    /// Files in which the run has left the conflict that it was given; none: it changed nothing.
+    Unresolved(Vec<String>),
 }

@@ -93,6 +93,9 @@ pub struct RunInput {
     /// with both merged, with conflict markers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolves: Option<Changes>,
+    /// What those changes are merged with instead of the user's files: a commit of the user's repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolves_on: Option<String>,
     /// The same run with other agents, in the order in which they are tried when one cannot do it. Their message is this
     /// one's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -122,6 +125,7 @@ impl RunInput {
             session: self.session,
             continues: self.continues,
             resolves: self.resolves,
+            resolves_on: self.resolves_on,
             presence: self.presence,
             consent: self.consent,
             depends_on: self.depends_on,

@@ -24,6 +24,7 @@ use matsu_core::task::{NewTask, Task};
 use crate::runtime::Runtime;
 
 pub(crate) use open_tasks::OpenTasks;
+pub(crate) use retry::Resolves;
 pub use stop::StopReport;
 
 /// Why a verb was refused.

@@ -95,6 +95,7 @@ impl Problem {
             | ErrorCode::AgentNoReport
             | ErrorCode::CheckFailed
             | ErrorCode::NoChange
+            | ErrorCode::ConflictsLeft
             | ErrorCode::MergeIncomplete
             | ErrorCode::DependencyFailed
             | ErrorCode::AllEnginesBlocked

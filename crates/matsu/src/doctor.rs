@@ -127,6 +127,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         folders,
         browser,
     ];
+    findings.extend(applies(config));
     findings.extend(notify::channels(config).await);
     Findings(findings)
 }
@@ -254,6 +255,13 @@ fn runs(config: &Config) -> Finding {
         (_, Some(why)) => note("runs", detail, why),
         (_, None) => good("runs", detail),
     }
+}
+
+/// Only if there is one that has not ended.
+fn applies(config: &Config) -> Option<Finding> {
+    let unfinished = compose::agents(config).unfinished_applies();
+    let next = "wait; if it stays, start `matsu serve` and read its log";
+    (!unfinished.is_empty()).then(|| note("applies", unfinished.join("; "), next))
 }
 
 /// What others must not read.

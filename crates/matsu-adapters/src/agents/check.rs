@@ -84,6 +84,7 @@ pub fn check(definition: &Definition, rules: &Rules<'_>, mut wish: RunWish) -> R
         retries: wish.retries.unwrap_or(0),
         budget: wish.budget,
         resolves: None,
+        resolves_on: None,
         tree,
         fallback: Vec::new(),
         consent,

@@ -55,6 +55,7 @@ impl Ground {
                     earlier,
                     onto: &order.onto,
                     resolves,
+                    resolves_on: order.input.resolves_on.as_deref().filter(|_| resolves.is_some()),
                     setup: &order.input.tree,
                     marker: marker.to_owned(),
                     confiner: Arc::clone(confiner),

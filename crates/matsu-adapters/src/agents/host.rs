@@ -371,9 +371,11 @@ impl AgentHost for CliHost {
     }
 
     async fn recover(&self) {
-        if let Err(error) = self.roll_back_unfinished().await {
-            tracing::warn!(%error, "an apply was interrupted, and what it had written could not be taken back");
-        }
+        self.roll_back_unfinished().await;
+    }
+
+    fn unfinished_applies(&self) -> Vec<String> {
+        self.unfinished_in_words()
     }
 
     async fn diff(&self, changes: &Changes) -> Result<Vec<u8>, String> {
@@ -401,11 +403,20 @@ impl AgentHost for CliHost {
         merged
     }
 
+    async fn conflicts_left(&self, changes: &Changes) -> Result<Vec<String>, String> {
+        let cell = self.cell("conflicts")?;
+        let left = Git::find(&self.options.environment)?.conflicts_left(&cell, changes).await;
+        let _ = remove_folder(&cell.scratch);
+        left
+    }
+
     async fn move_branch(&self, repository: &str, branch: &str, from: Option<&str>, to: &str) -> Result<(), String> {
         Git::find(&self.options.environment)?.move_branch(std::path::Path::new(repository), branch, from, to).await
     }
 
-    async fn discard(&self, changes: &Changes) -> Result<(), String> {
-        Git::find(&self.options.environment)?.remove_branch(changes).await
+    async fn discard(&self, changes: &Changes) -> Result<Option<String>, String> {
+        let git = Git::find(&self.options.environment)?;
+        git.remove_branch(changes).await?;
+        git.kept_by(changes).await
     }
 }

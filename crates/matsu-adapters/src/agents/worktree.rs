@@ -10,13 +10,16 @@ mod accept;
 pub mod apply;
 mod branch;
 mod combine;
+mod conflicts;
 mod fresh;
 mod harvest;
 mod join;
 pub mod kept;
 mod known;
+mod markers;
 mod name;
 mod open;
+mod roll_back;
 mod snapshot;
 mod source;
 

@@ -23,7 +23,7 @@ use crate::secret::Token;
 use crate::usage::UsageLimit;
 use crate::words::words;
 
-pub use apply::{Applied, ApplyError};
+pub use apply::{Applied, ApplyError, Conflict, ConflictKind, conflict_words};
 pub use checks::{CheckOrder, Program, StartedCheck};
 pub use events::{RunEnd, RunEvent, Verdict};
 
@@ -129,6 +129,11 @@ pub trait AgentHost: Send + Sync {
     /// Why not; nothing was written.
     async fn apply(&self, job: &JobId, changes: &Changes, keep_conflicts: bool) -> Result<Applied, ApplyError>;
 
+    /// Applies that have not ended, each in words: they are under way, or were interrupted and are not taken back yet.
+    fn unfinished_applies(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Takes back what [`AgentHost::apply`] wrote, keeps what the user has changed since, and restores the branch.
     ///
     /// # Errors
@@ -141,6 +146,14 @@ pub trait AgentHost: Send + Sync {
     /// It cannot be the name of a branch, is checked out, or the repository has no commit.
     async fn merge_target(&self, _repository: &str, _branch: &str) -> Result<MergeTarget, String> {
         Err("this process cannot merge".to_owned())
+    }
+
+    /// Files of a run with conflict markers that were not in the base.
+    ///
+    /// # Errors
+    /// The commits are gone, or git failed.
+    async fn conflicts_left(&self, _changes: &Changes) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
     }
 
     /// Merges the changes of a run with what is merged already, in the user's repository but in none of its trees.
@@ -166,11 +179,11 @@ pub trait AgentHost: Send + Sync {
         Err("this process cannot merge".to_owned())
     }
 
-    /// Removes the branch of a run. Its commits stay under the task's own references.
+    /// Removes the branch of a run. Returns the reference of ours that still has its commits; `None`: it was removed.
     ///
     /// # Errors
     /// The branch was moved, is checked out, or its repository is gone.
-    async fn discard(&self, changes: &Changes) -> Result<(), String>;
+    async fn discard(&self, changes: &Changes) -> Result<Option<String>, String>;
 }
 
 /// How a machine confines runs.

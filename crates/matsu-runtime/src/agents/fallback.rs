@@ -25,6 +25,7 @@ pub fn moves_on(code: ErrorCode) -> bool {
             | ErrorCode::AgentNotInstalled
             | ErrorCode::CheckFailed
             | ErrorCode::NoChange
+            | ErrorCode::ConflictsLeft
     )
 }
 

@@ -4,7 +4,6 @@
 //! Every step is in the checkpoint before the next begins, and checks and agents are tasks of their own: a process that
 //! ends in the middle leaves a job that the next one goes on with.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,6 +25,7 @@ use matsu_core::task::{IdempotencyKey, ReviewState, Task, TaskStatus};
 use crate::body::JobBody;
 use crate::context::JobContext;
 use crate::stop_signal::StopWord;
+use crate::tasks::Resolves;
 
 use super::receipts::CheckAgain;
 use super::run_body::{away, failed};
@@ -100,6 +100,7 @@ impl Merging {
                     base: target.commit.clone(),
                     head: target.commit,
                     has_branch: target.exists,
+                    check: input.check.as_ref().map(|check| check.command.to_string()),
                     tasks: input.tasks.iter().map(|id| waiting(id, &tasks)).collect(),
                 }
             }
@@ -151,7 +152,8 @@ impl Merging {
         let entry = &self.progress.tasks[at];
         let message = format!("Merge {}: {}\n\nTask: {}", changes.branch, entry.title, entry.from);
         let (task_id, tip) = (&self.task, self.progress.head.as_str());
-        let order = MergeOrder { task_id, tip, changes: &changes, sent: &entry.sent, message: &message };
+        let order =
+            MergeOrder { task_id, tip, changes: &changes, resolves: entry.resolves.as_ref(), message: &message };
         match self.host.merge(order).await {
             Ok(MergeStep::Commit(commit)) => {
                 let entry = &mut self.progress.tasks[at];
@@ -163,12 +165,22 @@ impl Merging {
             Ok(MergeStep::Conflict(files)) => {
                 let shown = files.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
                 let why = format!("other changes touch the same lines of {shown}");
-                let comment = conflict_words(&self.progress.head, &changes, &files);
-                if self.send_back(at, MergeState::Conflict, &why, &comment).await {
-                    let tip = self.progress.head.clone();
-                    let sent = &mut self.progress.tasks[at].sent;
-                    sent.extend(files.into_iter().map(|file| (file, tip.clone())));
+                let comment = conflict_words(&self.progress.head, &files);
+                self.send_back(at, MergeState::Conflict, &why, &comment, changes).await;
+            }
+            Ok(MergeStep::Unresolved(files)) => {
+                let shown = files.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+                let why = match files.as_slice() {
+                    [] => "its agent changed nothing when the conflict was sent back".to_owned(),
+                    _ => format!("its agent left conflict markers in {shown}"),
+                };
+                if changes.base == changes.head {
+                    // There is nothing of its own that could be merged anew.
+                    self.give_up(at, MergeState::Conflict, &why);
+                    return;
                 }
+                let comment = conflict_words(&self.progress.head, &files);
+                self.send_back(at, MergeState::Conflict, &why, &comment, changes).await;
             }
             Err(why) => self.give_up(at, MergeState::Failed, &why),
         }
@@ -197,7 +209,10 @@ impl Merging {
         let why = output.receipt.as_ref().and_then(|receipt| receipt.why.clone());
         let why = why.unwrap_or_else(|| format!("the check is {}", task.status));
         let comment = check_words(&self.progress.head, &check, &why, &output.check_output);
-        self.send_back(at, MergeState::CheckFailed, &why, &comment).await;
+        match self.changes(at).await {
+            Ok(changes) => self.send_back(at, MergeState::CheckFailed, &why, &comment, changes).await,
+            Err(error) => self.give_up(at, MergeState::Failed, &error),
+        }
         Ok(())
     }
 
@@ -244,37 +259,36 @@ impl Merging {
         (entry.state, entry.why, entry.waits_for) = (state, Some(clip(why, WHY_CHARS_MAX)), None);
     }
 
-    /// Its agent works on it in the same conversation, while that is allowed. Returns whether it does.
-    async fn send_back(&mut self, at: usize, state: MergeState, why: &str, comment: &str) -> bool {
+    /// Its agent works on it in the same conversation, while that is allowed: on what is merged so far, with its own
+    /// changes merged into that. So the work of the others is there, and stays unless the agent changes it.
+    async fn send_back(&mut self, at: usize, state: MergeState, why: &str, comment: &str, changes: Changes) {
         self.give_up(at, state, why);
         let entry = &self.progress.tasks[at];
         if entry.sent_back >= self.input.fixes {
-            return false;
+            return;
         }
-        let sent = self.sent(&entry.from.clone(), comment).await;
+        let resolves = Resolves { changes: changes.clone(), on: Some(self.progress.head.clone()) };
+        let sent = self.sent(&entry.from.clone(), comment, resolves).await;
         match sent {
             Ok(next) => {
                 let entry = &mut self.progress.tasks[at];
                 entry.sent_back += 1;
+                entry.resolves = (state == MergeState::Conflict).then_some(changes);
                 (entry.state, entry.waits_for) = (MergeState::SentBack, Some(next));
-                true
             }
-            Err(error) => {
-                self.give_up(at, state, &format!("{why}; it was not sent back: {error}"));
-                false
-            }
+            Err(error) => self.give_up(at, state, &format!("{why}; it was not sent back: {error}")),
         }
     }
 
     /// The task in which its agent works on. One that was started before this process came is taken.
-    async fn sent(&self, from: &TaskId, comment: &str) -> Result<TaskId, String> {
+    async fn sent(&self, from: &TaskId, comment: &str, resolves: Resolves) -> Result<TaskId, String> {
         let runtime = self.cx.runtime();
         let task = runtime.read_own(&self.owner, from).await.map_err(|error| error.to_string())?;
         let before = task.reviews.iter().find(|review| review.state == ReviewState::SentBack);
         if let Some(next) = before.and_then(|review| review.next_task.clone()) {
             return Ok(next);
         }
-        let sent = runtime.send_changes_back(&self.owner, from, comment).await;
+        let sent = runtime.send_changes_back_with(&self.owner, from, comment, Some(resolves)).await;
         sent.map(|task| task.id).map_err(|error| error.to_string())
     }
 
@@ -294,7 +308,8 @@ impl Merging {
         for task in over {
             let at = self.progress.tasks.iter().position(|entry| waits(entry).as_ref() == Some(&task.id));
             let Some(at) = at else { continue };
-            if task.status == TaskStatus::Completed {
+            // What it left in conflict is looked at again, and named.
+            if task.status == TaskStatus::Completed || self.has_left_conflicts(&task.id).await {
                 let entry = &mut self.progress.tasks[at];
                 (entry.state, entry.from, entry.waits_for) = (MergeState::Waiting, task.id.clone(), None);
             } else {
@@ -340,6 +355,12 @@ impl Merging {
         self.cx.runtime().changes_of(&self.owner, from, None).await.map_err(|error| error.to_string())
     }
 
+    async fn has_left_conflicts(&self, id: &TaskId) -> bool {
+        let jobs = self.cx.runtime().jobs_of(id).await.unwrap_or_default();
+        let code = jobs.into_iter().next_back().and_then(|job| job.error_code);
+        code.as_deref() == Some(ErrorCode::ConflictsLeft.as_str())
+    }
+
     async fn output(&self, id: &TaskId) -> RunOutput {
         let jobs = self.cx.runtime().jobs_of(id).await.unwrap_or_default();
         let text = jobs.into_iter().next_back().and_then(|job| job.output_json).unwrap_or_default();
@@ -374,22 +395,26 @@ fn waiting(id: &TaskId, tasks: &[Task]) -> MergeEntry {
         why: None,
         sent_back: 0,
         deferred: false,
-        sent: BTreeMap::new(),
+        resolves: None,
         from: id.clone(),
         commit: None,
         waits_for: None,
     }
 }
 
-/// What the agent of changes that conflict reads.
-fn conflict_words(tip: &str, changes: &Changes, files: &[String]) -> String {
+/// What the agent of changes that conflict reads. No file: it has changed nothing, and nothing was marked.
+fn conflict_words(tip: &str, files: &[String]) -> String {
+    let named = match files {
+        [] => "a file that one side deleted and the other changed, or that is no text".to_owned(),
+        _ => format!("these files:\n\n{}", files.join("\n")),
+    };
     format!(
-        "Your changes are to be merged with those of other tasks, and conflict with them in these files:\n\n{}\n\nThe \
-         other changes are in commit {tip}, which can be read here: git diff {} {tip} shows them, git show {tip}:FILE \
-         shows a file. Change the files here so that they have both: what that commit has in them, and your own work. Keep \
-         what the others did. Then end.",
-        files.join("\n"),
-        changes.base
+        "Your changes are to be merged with those of other tasks, and conflict with them in {named}\n\nThe other changes are \
+         in commit {tip}. Your working tree now has the files of that commit, with your changes merged into them. Conflicts \
+         are between markers (<<<<<<<, =======, >>>>>>>): the part above ======= is the others', the part below is yours. \
+         Files without markers that conflict were deleted by one side, or are no text: keep or remove them, and put \
+         together what they need. Resolve each conflict so that the work of the others stays and yours is done, remove the \
+         markers, test it, then end. A conflict that is left as it is counts as not resolved."
     )
 }
 
@@ -397,8 +422,9 @@ fn conflict_words(tip: &str, changes: &Changes, files: &[String]) -> String {
 fn check_words(tip: &str, check: &Check, why: &str, output: &str) -> String {
     format!(
         "Your changes were merged with those of other tasks, and the check failed on the result ({why}).\nCommand: \
-         {}\nThe end of its output:\n\n{}\n\nWithout your changes it passes. The other changes are in commit {tip}, which \
-         can be read here (git show {tip}:FILE). Find the cause and fix it in the files here, then end.",
+         {}\nThe end of its output:\n\n{}\n\nWithout your changes it passes. The other changes are in commit {tip}. Your \
+         working tree now has the files of that commit, with your changes merged into them. Find the cause and fix it in \
+         the files here, then end. Keep what the others did.",
         check.command,
         output.trim_end()
     )

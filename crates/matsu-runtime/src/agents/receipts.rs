@@ -81,6 +81,7 @@ impl Runtime {
             resume: false,
             continues: None,
             resolves: None,
+            resolves_on: None,
             presence: None,
             consent: None,
             fallback: Vec::new(),

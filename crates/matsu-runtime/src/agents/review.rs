@@ -3,22 +3,24 @@
 use matsu_core::id::TaskId;
 use matsu_core::job::Job;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::agent::{AgentHost, ApplyError};
+use matsu_core::ports::agent::{AgentHost, ApplyError, Conflict, ConflictKind, conflict_words};
 use matsu_core::ports::store::{SetReview, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Review, ReviewState, Task, TaskKind};
 
 use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::tasks::{Resolves, TaskError};
 
 /// Changes that were written into the user's tree.
 #[derive(Debug)]
 pub struct AppliedChanges {
     pub task: Task,
     pub changes: Changes,
-    /// Files with conflict markers.
-    pub conflicts: Vec<String>,
+    /// Files that both have changed; with conflict markers where they can have them.
+    pub conflicts: Vec<Conflict>,
+    /// Tasks whose changes the run began with, and which were not applied.
+    pub missing: Vec<TaskId>,
 }
 
 /// What became of changes that were to be applied or to go back to their agent.
@@ -39,6 +41,44 @@ pub struct RunBranch {
     pub agent: String,
     pub changes: Changes,
     pub state: Option<ReviewState>,
+}
+
+/// Why changes cannot be written as they are.
+enum Unmerged {
+    Conflicts(Vec<Conflict>),
+    /// The run itself left conflict markers in these files.
+    Markers(Vec<String>),
+}
+
+impl Unmerged {
+    fn files(&self) -> Vec<String> {
+        match self {
+            Self::Conflicts(conflicts) => conflicts.iter().map(|conflict| conflict.path.clone()).collect(),
+            Self::Markers(files) => files.clone(),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Conflicts(conflicts) => format!("conflicts in {}", conflict_words(conflicts)),
+            Self::Markers(files) => format!("the run left conflict markers in {}", files.join(", ")),
+        }
+    }
+
+    /// What a person can do.
+    fn next(&self, id: &TaskId) -> String {
+        let has = |kind: ConflictKind| matches!(self, Self::Conflicts(all) if all.iter().any(|one| one.kind == kind));
+        if has(ConflictKind::Folder) {
+            return format!(
+                "Next: move yours away where one side has a file and the other a folder, then apply again; or matsu apply \
+                 {id} --send-back lets the agent resolve it"
+            );
+        }
+        format!(
+            "Next: matsu apply {id} --merge writes texts with conflict markers, and of other files the one that is left; \
+             matsu apply {id} --send-back lets the agent resolve them; or undo yours in these files and apply again"
+        )
+    }
 }
 
 /// A run whose changes are decided about.
@@ -70,21 +110,18 @@ impl Runtime {
         let run = self.reviewed(owner, id, agent).await?;
         match self.apply_reviewed(run, keep_conflicts).await? {
             Ok(applied) => Ok(applied),
-            Err((_, files)) => Err(refused(&format!(
-                "you and the run changed the same lines; nothing was written. Files: {}. Next: matsu apply {id} \
-                 --merge writes them with conflict markers; matsu apply {id} --send-back lets the agent resolve them; or \
-                 undo yours in these files and apply again",
-                files.join(", ")
-            ))),
+            Err((_, conflict)) => {
+                Err(refused(&format!("{}. Nothing was written. {}", conflict.words(), conflict.next(id))))
+            }
         }
     }
 
-    /// The changes, or the files that conflict.
+    /// The changes, or what conflicts.
     async fn apply_reviewed(
         &self,
         run: Reviewed,
         keep_conflicts: bool,
-    ) -> Result<Result<AppliedChanges, (Reviewed, Vec<String>)>, TaskError> {
+    ) -> Result<Result<AppliedChanges, (Reviewed, Unmerged)>, TaskError> {
         if run.state() == Some(ReviewState::Applied) {
             let id = &run.task.id;
             return Err(refused(&format!("they were applied already. Take them back with: matsu apply {id} --undo")));
@@ -92,13 +129,15 @@ impl Runtime {
         match self.agent_host()?.apply(&run.job.id, &run.changes, keep_conflicts).await {
             Ok(applied) => {
                 let task = self.decide(&run, Some(ReviewState::Applied), None).await?;
-                Ok(Ok(AppliedChanges { task, changes: run.changes, conflicts: applied.conflicts }))
+                let missing = self.missing_before(&run).await?;
+                Ok(Ok(AppliedChanges { task, changes: run.changes, conflicts: applied.conflicts, missing }))
             }
             Err(ApplyError::AlreadyThere) => {
                 self.decide(&run, Some(ReviewState::Applied), None).await?;
                 Err(refused("they are in your tree already; nothing was written"))
             }
-            Err(ApplyError::Conflicts(files)) => Ok(Err((run, files))),
+            Err(ApplyError::Conflicts(files)) => Ok(Err((run, Unmerged::Conflicts(files)))),
+            Err(ApplyError::Markers(files)) => Ok(Err((run, Unmerged::Markers(files)))),
             Err(ApplyError::Failed(why)) => Err(refused(&why)),
         }
     }
@@ -110,13 +149,14 @@ impl Runtime {
     /// `Invalid` with the reason; nothing was written or sent.
     pub async fn apply_or_send_back(&self, owner: &Principal, id: &TaskId) -> Result<AppliedOrSent, TaskError> {
         let run = self.reviewed(owner, id, None).await?;
-        let (run, conflicts) = match self.apply_reviewed(run, false).await? {
+        let (run, conflict) = match self.apply_reviewed(run, false).await? {
             Ok(applied) => return Ok(AppliedOrSent::Applied(Box::new(applied))),
             Err(conflict) => conflict,
         };
-        let started = self.send_back(owner, id, &to_resolve(&conflicts), Some(run.changes.clone())).await?;
+        let resolves = Resolves { changes: run.changes.clone(), on: None };
+        let started = self.send_back(owner, id, &to_resolve(&conflict), Some(resolves)).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
-        Ok(AppliedOrSent::Sent { task: Box::new(started.task), conflicts })
+        Ok(AppliedOrSent::Sent { task: Box::new(started.task), conflicts: conflict.files() })
     }
 
     /// Takes changes back that were applied, and keeps what was changed since.
@@ -138,18 +178,18 @@ impl Runtime {
             // A person has done it by hand.
             Ok(()) | Err(ApplyError::AlreadyThere) => {}
             Err(ApplyError::Conflicts(files)) => {
-                let files = files.join(", ");
+                let files = Unmerged::Conflicts(files).files().join(", ");
                 return Err(no(&format!(
                     "the same lines were changed since; nothing was written. Files: {files}. Change them back by hand"
                 )));
             }
-            Err(ApplyError::Failed(why)) => return Err(no(&why)),
+            Err(error @ (ApplyError::Markers(_) | ApplyError::Failed(_))) => return Err(no(&error.to_string())),
         }
         let task = self.decide(&run, None, None).await?;
         Ok((task, run.changes))
     }
 
-    /// Removes the branch of a run. Its commits stay under `refs/matsu/TASK`.
+    /// Removes the branch of a run. Returns the reference under `refs/matsu` that still has its commits, if there is one.
     ///
     /// # Errors
     /// `Invalid` for changes that were applied, and for a branch that cannot be removed.
@@ -158,7 +198,7 @@ impl Runtime {
         owner: &Principal,
         id: &TaskId,
         agent: Option<&str>,
-    ) -> Result<(Task, Changes), TaskError> {
+    ) -> Result<(Task, Changes, Option<String>), TaskError> {
         let run = self.reviewed(owner, id, agent).await?;
         let no = |why: &str| TaskError::Invalid(format!("the changes were not discarded: {why}"));
         match run.state() {
@@ -168,9 +208,9 @@ impl Runtime {
             Some(ReviewState::Discarded) => return Err(no("they were discarded already")),
             Some(ReviewState::SentBack) | None => {}
         }
-        self.agent_host()?.discard(&run.changes).await.map_err(|why| no(&why))?;
+        let kept_by = self.agent_host()?.discard(&run.changes).await.map_err(|why| no(&why))?;
         let task = self.decide(&run, Some(ReviewState::Discarded), None).await?;
-        Ok((task, run.changes))
+        Ok((task, run.changes, kept_by))
     }
 
     /// Sends a comment on the changes back to the agent, which works on in the same conversation, on the same branch and
@@ -179,11 +219,22 @@ impl Runtime {
     /// # Errors
     /// `Invalid` for changes that were applied or discarded, and for a conversation that cannot be resumed.
     pub async fn send_changes_back(&self, owner: &Principal, id: &TaskId, comment: &str) -> Result<Task, TaskError> {
+        self.send_changes_back_with(owner, id, comment, None).await
+    }
+
+    /// The same; the agent begins with its changes merged into something else.
+    pub(super) async fn send_changes_back_with(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        comment: &str,
+        resolves: Option<Resolves>,
+    ) -> Result<Task, TaskError> {
         let run = self.reviewed(owner, id, None).await?;
         if let Some(state @ (ReviewState::Applied | ReviewState::Discarded)) = run.state() {
             return Err(TaskError::Invalid(format!("the comment was not sent back: the changes are {state}")));
         }
-        let started = self.send_back(owner, id, comment, None).await?;
+        let started = self.send_back(owner, id, comment, resolves).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
         Ok(started.task)
     }
@@ -220,6 +271,21 @@ impl Runtime {
         Ok(Reviewed { task, job, agent: input.agent, changes })
     }
 
+    /// Tasks before this one whose changes its run began with and whose changes are not in the user's tree by an apply.
+    async fn missing_before(&self, run: &Reviewed) -> Result<Vec<TaskId>, TaskError> {
+        let mut missing = Vec::new();
+        for (id, task) in self.all_before(&run.task.depends_on()).await? {
+            let is_missing = |job: &Job| {
+                let state = task.review_of(&job.id).map(|review| review.state);
+                changed(job).is_some() && state != Some(ReviewState::Applied)
+            };
+            if self.jobs_of(&id).await?.iter().any(is_missing) {
+                missing.push(id);
+            }
+        }
+        Ok(missing)
+    }
+
     async fn decide(
         &self,
         run: &Reviewed,
@@ -235,13 +301,16 @@ impl Runtime {
 }
 
 /// What the agent reads.
-fn to_resolve(files: &[String]) -> String {
+fn to_resolve(conflict: &Unmerged) -> String {
+    let named = match conflict {
+        Unmerged::Conflicts(conflicts) => conflict_words(conflicts).replace("you and the run", "the user and you"),
+        Unmerged::Markers(files) => files.join(", "),
+    };
     format!(
         "The user's files have changed since you began, and your changes conflict with them. Your working tree now has the \
          user's files as they are, with your changes merged into them. There are conflict markers (<<<<<<<, =======, \
-         >>>>>>>) in: {}. The part above ======= is the user's, the part below is yours. Resolve each so that what the user \
-         wrote stays and your work is done, remove the markers, test it, then end.",
-        files.join(", ")
+         >>>>>>>) in these files, unless they are no text or one side deleted them: {named}. The part above ======= is the user's, the part below is yours. Resolve each so that what the user \
+         wrote stays and your work is done, remove the markers, test it, then end."
     )
 }
 

@@ -16,6 +16,13 @@ use crate::runtime::Runtime;
 
 use super::TaskError;
 
+/// Changes that conflict, and what the agent gets them merged with.
+pub(crate) struct Resolves {
+    pub changes: Changes,
+    /// A commit. Absent: the user's files as they are.
+    pub on: Option<String>,
+}
+
 impl Runtime {
     /// Starts a finished task again: same kind, settings, budget and jobs, new ids. The first one stays as it is.
     ///
@@ -70,7 +77,7 @@ impl Runtime {
         owner: &Principal,
         id: &TaskId,
         comment: &str,
-        resolves: Option<Changes>,
+        resolves: Option<Resolves>,
     ) -> Result<InsertedTask, TaskError> {
         let (old, jobs) = self.ended(owner, id).await?;
         let no = |why: &str| TaskError::Invalid(format!("the comment was not sent back: {why}"));
@@ -89,7 +96,7 @@ impl Runtime {
         }
         comment.clone_into(&mut input.message);
         (input.resume, input.continues, input.verifies) = (true, None, None);
-        input.resolves = resolves;
+        (input.resolves, input.resolves_on) = resolves.map_or((None, None), |it| (Some(it.changes), it.on));
         // Its branch has what they changed, and its conversation what they came to.
         (input.depends_on, input.not_before) = (Vec::new(), None);
         let claim = SessionClaim {

@@ -264,9 +264,7 @@ impl TaskReport {
             self.tried = run.tried.iter().map(TriedReport::of).collect();
             self.receipt = run.receipt.as_deref().map(ReceiptReport::of);
             self.check_output = Some(run.check_output.clone()).filter(|output| !output.is_empty());
-            let task = job.task_id.clone().unwrap_or_else(|| TaskId::from_text(""));
-            self.changes =
-                run.changes.as_ref().map(|changes| ChangesReport::of(&task, changes, job.state.is_finished()));
+            self.changes = run.changes.as_ref().map(|changes| ChangesReport::of(job, changes));
             self.left_work = run.left_work.as_ref().map(LeftWorkReport::of);
             self.empty = run.empty.then_some(true);
         }
@@ -443,9 +441,7 @@ impl JobReport {
             left_work: run.as_ref().and_then(|run| run.left_work.as_ref().map(LeftWorkReport::of)),
             receipt: run.as_ref().and_then(|run| run.receipt.as_deref().map(ReceiptReport::of)),
             check_output: run.as_ref().map(|run| run.check_output.clone()).filter(|output| !output.is_empty()),
-            changes: run.and_then(|run| {
-                run.changes.map(|changes| ChangesReport::of(&task.id, &changes, job.state.is_finished()))
-            }),
+            changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(job, &changes))),
         })
     }
 }

@@ -71,7 +71,18 @@ async fn apply_diff(
 
 fn applied_body(applied: &AppliedChanges) -> Value {
     let task = TaskBody::from(&applied.task);
-    json!({ "ok": true, "changes": applied.changes, "conflicts": applied.conflicts, "task": task })
+    let conflicts: Vec<&str> = applied.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+    let unmarked = applied.conflicts.iter().filter(|conflict| !conflict.kind.has_markers());
+    let unmarked: Vec<Value> =
+        unmarked.map(|conflict| json!({ "path": conflict.path, "why": conflict.kind.why() })).collect();
+    let mut body = json!({ "ok": true, "changes": applied.changes, "conflicts": conflicts, "task": task });
+    if !unmarked.is_empty() {
+        body["without_markers"] = json!(unmarked);
+    }
+    if !applied.missing.is_empty() {
+        body["missing"] = json!(applied.missing);
+    }
+    body
 }
 
 async fn undo_apply(
@@ -92,8 +103,9 @@ async fn discard_diff(
     Query(query): Query<RunQuery>,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let (task, changes) = app.runtime().discard_changes(&caller.principal, &id, query.agent.as_deref()).await?;
-    Ok(Json(json!({ "ok": true, "changes": changes, "task": TaskBody::from(&task) })))
+    let (task, changes, kept_by) =
+        app.runtime().discard_changes(&caller.principal, &id, query.agent.as_deref()).await?;
+    Ok(Json(json!({ "ok": true, "changes": changes, "kept_by": kept_by, "task": TaskBody::from(&task) })))
 }
 
 #[derive(Deserialize, JsonSchema)]

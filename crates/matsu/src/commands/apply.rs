@@ -65,15 +65,39 @@ pub async fn run(cx: &Context, global: &Global, args: &Apply) -> Result<ExitCode
     let said = client.post(&format!("/api/v1/tasks/{task}/apply{how}"), json!({})).await?;
     if said["sent_back"].is_object() && !cx.json {
         let next = field(&said["sent_back"], "task_id");
-        say!("Not applied: you and the run changed the same lines. {next} resolves that; then: matsu apply {next}");
+        let files: Vec<&str> = said["conflicts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let files = plain_line(&files.join(", "));
+        say!("Not applied: conflicts in {files}. {next} resolves them; then: matsu apply {next}");
         return Ok(ExitCode::SUCCESS);
     }
     show_done(cx, &said, "applied");
-    let conflicts: Vec<&str> = said["conflicts"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if !cx.json && !conflicts.is_empty() {
-        say!("Conflict markers are in: {}", plain_line(&conflicts.join(", ")));
+    if !cx.json {
+        show_rest(&said);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a person has to do after the files were written.
+fn show_rest(said: &Value) {
+    let list = |name: &str| said[name].as_array().cloned().unwrap_or_default();
+    let unmarked = list("without_markers");
+    let is_unmarked = |path: &Value| unmarked.iter().any(|entry| entry["path"] == *path);
+    let marked: Vec<Value> = list("conflicts").into_iter().filter(|path| !is_unmarked(path)).collect();
+    let names = |values: &[Value]| values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+    if !marked.is_empty() {
+        say!("Conflict markers are in: {}", plain_line(&names(&marked)));
+    }
+    for entry in &unmarked {
+        let (path, why) = (plain_line(&field(entry, "path")), field(entry, "why"));
+        say!("Without markers, look at it yourself: {path} ({why})");
+    }
+    let missing = list("missing");
+    if !missing.is_empty() {
+        let commands = names(&missing).replace(", ", "; matsu apply ");
+        say!(
+            "The work began with changes of other tasks, which were not applied. To apply them too: matsu apply {commands}"
+        );
+    }
 }
 
 /// What was done with the changes.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use super::{Context, apply};
+use super::{Context, apply, field};
 use crate::client::{Client, segment};
 
 #[derive(Args)]
@@ -22,6 +22,13 @@ pub async fn run(cx: &Context, args: &Discard) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
     let agent = args.agent.as_deref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
     let said = client.post(&format!("/api/v1/tasks/{}/discard{agent}", segment(&args.task)), json!({})).await?;
-    apply::show_done(cx, &said, &format!("discarded; git show refs/matsu/{}/head still has them", args.task));
+    let done = match said["kept_by"].as_str() {
+        Some(name) => format!("discarded; git show {name} still has them"),
+        None => {
+            let head = field(&said["changes"], "head");
+            format!("discarded; no reference has them any more. While git has the commit: git branch NAME {head}")
+        }
+    };
+    apply::show_done(cx, &said, &done);
     Ok(ExitCode::SUCCESS)
 }

@@ -78,7 +78,8 @@ pub async fn run(cx: &Context, global: &Global, args: Merge) -> Result<ExitCode>
     Ok(ending::exit_code(&status))
 }
 
-fn show(said: &Value) {
+/// The table of a merge, and where its branch is.
+pub fn show(said: &Value) {
     let merge = &said["merge"];
     let row = |entry: &Value| {
         let text = |name: &str| if entry[name].is_null() { "-".to_owned() } else { plain_line(&field(entry, name)) };
@@ -90,6 +91,12 @@ fn show(said: &Value) {
     if merge["has_branch"] == true {
         let short = head.get(..10).unwrap_or(&head);
         say!("Branch {branch} is at {short}. Look at it with: git log -p {branch}");
+        let is_any_merged = rows.iter().any(|row| row[1] == "merged");
+        match merge["check"].as_str().filter(|_| is_any_merged) {
+            Some(command) => say!("Each merged commit passed its check: {}", plain_line(command)),
+            None if !is_any_merged => {}
+            None => say!("Nothing was checked: the tasks have no check. Name one with --check COMMAND"),
+        }
     } else {
         say!("Nothing was merged; there is no branch {branch}.");
     }

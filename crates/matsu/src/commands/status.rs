@@ -9,7 +9,7 @@ use console::style;
 use matsu_core::clock::Clock;
 use serde_json::{Value, json};
 
-use super::{Context, field, print_json};
+use super::{Context, field, merge, print_json};
 use crate::cli::Global;
 use crate::client::{Client, segment};
 use crate::terminal::ending::{self, Shown};
@@ -94,6 +94,12 @@ async fn show(cx: &Context, client: &Client, mut task: Value) -> Result<()> {
     say!("  created   {}", field(&task, "created_at"));
     if !task["finished_at"].is_null() {
         say!("  finished  {}", field(&task, "finished_at"));
+    }
+    // A task of agents without an agent is a merge; its result is a table.
+    let is_merge = task["kind"] == "agent" && task["agents"].as_array().is_some_and(Vec::is_empty);
+    if is_merge && let Ok(said) = client.get(&format!("/api/v1/tasks/{}/merge", segment(&id))).await {
+        merge::show(&said);
+        return ending::show(client, &id, &report, Shown::Result).await;
     }
     ending::show(client, &id, &report, Shown::Nothing).await
 }

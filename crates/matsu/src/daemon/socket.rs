@@ -11,6 +11,7 @@ use crate::config::keys::LOOPBACK_NAMES;
 use crate::private_files::make_private_folder;
 use anyhow::{Context, Result, bail};
 use axum::serve::Listener;
+use matsu_core::clock::Clock;
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
 
 /// How many ports after the wished one are tried.
@@ -39,7 +40,7 @@ impl Listener for SocketListener {
         loop {
             tokio::select! {
                 accepted = Listener::accept(&mut self.listener) => return accepted,
-                () = tokio::time::sleep(LOOK_EVERY) => self.look(),
+                () = Clock::system().sleep(LOOK_EVERY) => self.look(),
             }
         }
     }
@@ -59,7 +60,9 @@ impl SocketListener {
                 tracing::warn!(socket = %self.path.display(), "the socket's file was removed; it is made again");
                 self.listener = listener;
             }
-            Err(error) => tracing::warn!(error = format!("{error:#}"), "the socket's file was removed and cannot be made"),
+            Err(error) => {
+                tracing::warn!(error = format!("{error:#}"), "the socket's file was removed and cannot be made")
+            }
         }
     }
 }

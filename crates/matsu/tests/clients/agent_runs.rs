@@ -1,5 +1,6 @@
 //! Agents through a real client and the real binary, with scripted command lines: the message is the script.
 
+mod apply_faults;
 mod applying;
 mod arguments;
 mod budgets;

@@ -26,6 +26,7 @@ fn input(agent: &str) -> RunInput {
         retries: 0,
         budget: None,
         resolves: None,
+        resolves_on: None,
         tree: matsu_core::run::TreeSetup::default(),
         fallback: Vec::new(),
         consent: None,

@@ -1,4 +1,4 @@
-//! Bringing the changes of a run into the user's tree, one at a time on this machine, and taking them back.
+//! Bringing the changes of a run into the user's tree, one at a time in each tree, and taking them back.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ impl CliHost {
         changes: &Changes,
         keep_conflicts: bool,
     ) -> Result<Applied, ApplyError> {
-        let _alone = self.alone().await?;
         let git = Git::find(&self.options.environment)?;
-        self.roll_back(&git).await?;
+        let _alone = self.alone(&git, changes).await?;
+        self.roll_back(&git, &changes.repository).await?;
         let applied = git.apply(self.cell(job.as_str())?, &self.kept(job), changes, keep_conflicts).await?;
         // The files are written; a branch that stays is no reason to call that a failure.
         if let Err(why) = git.remove_branch(changes).await {
@@ -46,9 +46,9 @@ impl CliHost {
     }
 
     pub(super) async fn undo_changes(&self, job: &JobId, changes: &Changes) -> Result<(), ApplyError> {
-        let _alone = self.alone().await?;
         let git = Git::find(&self.options.environment)?;
-        self.roll_back(&git).await?;
+        let _alone = self.alone(&git, changes).await?;
+        self.roll_back(&git, &changes.repository).await?;
         git.undo_apply(self.cell(job.as_str())?, &self.kept(job), changes).await?;
         if let Err(why) = git.restore_branch(changes).await {
             tracing::info!(why, "the branch of changes that were taken back could not be restored");
@@ -56,40 +56,82 @@ impl CliHost {
         Ok(())
     }
 
-    /// Takes back what a process had written that was killed while it applied changes: all or nothing.
-    pub(super) async fn roll_back_unfinished(&self) -> Result<(), ApplyError> {
-        if !self.options.data_dir.join(FOLDER).exists() {
-            return Ok(());
+    /// Takes back what a process had written that was killed while it applied changes: all or nothing in each tree.
+    pub(super) async fn roll_back_unfinished(&self) {
+        let mut left: Vec<Changes> = self.unfinished().into_iter().map(|(_, changes)| changes).collect();
+        left.dedup_by(|one, other| one.repository == other.repository);
+        for changes in left {
+            let repository = &changes.repository;
+            tracing::warn!(repository, "an apply was interrupted; what it had written is being taken back");
+            let taken_back = async {
+                let git = Git::find(&self.options.environment)?;
+                let _alone = self.alone(&git, &changes).await?;
+                self.roll_back(&git, repository).await
+            };
+            if let Err(error) = taken_back.await {
+                tracing::warn!(repository, %error, "what an interrupted apply had written could not be taken back");
+            }
         }
-        let _alone = self.alone().await?;
-        self.roll_back(&Git::find(&self.options.environment)?).await
     }
 
-    async fn roll_back(&self, git: &Git) -> Result<(), ApplyError> {
-        for entry in fs::read_dir(self.options.data_dir.join(FOLDER)).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if Git::was_interrupted(&entry.path()) {
-                git.roll_back(self.cell(&name)?, &entry.path()).await?;
-                tracing::warn!(job.id = name, "an apply was interrupted; what it had written was taken back");
+    /// What is being applied, or was when its process was killed, with its folder.
+    fn unfinished(&self) -> Vec<(PathBuf, Changes)> {
+        let entries = fs::read_dir(self.options.data_dir.join(FOLDER)).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Some((entry.path(), Git::unfinished(&entry.path())?))).collect()
+    }
+
+    pub(super) fn unfinished_in_words(&self) -> Vec<String> {
+        let one = |(kept, changes): (PathBuf, Changes)| {
+            let repository = changes.repository;
+            if Git::is_taken_back(&kept) {
+                return format!("an apply into {repository} was interrupted and is being taken back");
+            }
+            format!(
+                "changes are being applied to {repository}, or that was interrupted and the daemon will take it back"
+            )
+        };
+        self.unfinished().into_iter().map(one).collect()
+    }
+
+    /// Only with the tree for oneself: then none of these is still at work.
+    async fn roll_back(&self, git: &Git, repository: &str) -> Result<(), ApplyError> {
+        for (kept, changes) in self.unfinished() {
+            if changes.repository == repository {
+                let name = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                git.roll_back(self.cell(&name)?, &kept).await.map_err(|why| {
+                    format!(
+                        "an earlier apply into {repository} was interrupted, and what it had written cannot be taken back: \
+                         {why}"
+                    )
+                })?;
+                tracing::warn!(job.id = name, repository, "what an interrupted apply had written was taken back");
             }
         }
         Ok(())
     }
 
-    /// Two merges into one tree at the same time would each undo a part of the other. Other processes apply as well.
-    async fn alone(&self) -> Result<File, ApplyError> {
-        let folder = self.options.data_dir.join(FOLDER);
+    /// Two merges into one tree at the same time would each undo a part of the other. The lock is on the folder of git
+    /// for that tree: other processes, with a data directory of their own, apply as well.
+    async fn alone(&self, git: &Git, changes: &Changes) -> Result<File, ApplyError> {
         let failed = |error: std::io::Error| ApplyError::Failed(error.to_string());
-        make_private(&folder).map_err(failed)?;
-        let mut options = File::options();
-        let file = options.create(true).truncate(false).write(true).open(folder.join("lock")).map_err(failed)?;
+        make_private(&self.options.data_dir.join(FOLDER)).map_err(failed)?;
+        let repository = &changes.repository;
+        let places = git.places(Path::new(repository)).await?;
+        let folder = File::open(places.lines().next().unwrap_or_default()).map_err(failed)?;
         for _ in 0..WAITS_MAX {
-            if file.try_lock().is_ok() {
-                return Ok(file);
+            if folder.try_lock().is_ok() {
+                return Ok(folder);
             }
             self.options.clock.sleep(TICK).await;
         }
-        Err(ApplyError::Failed("other changes are being applied; try again when that has ended".to_owned()))
+        let is_of_this = |(_, other): &(PathBuf, Changes)| other.repository == *repository;
+        let is_taken_back =
+            self.unfinished().iter().filter(|one| is_of_this(one)).any(|(kept, _)| Git::is_taken_back(kept));
+        Err(ApplyError::Failed(if is_taken_back {
+            format!("an apply into {repository} was interrupted and is being taken back; try again when that has ended")
+        } else {
+            format!("other changes are being applied to {repository}; try again when that has ended")
+        }))
     }
 }
 

@@ -4,12 +4,13 @@
 //! Three trees are merged: the base, the user's tree as it is now, and the run's. The user's index is only copied.
 //! If two changes touch the same lines, nothing is written, or the lines with conflict markers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use matsu_core::ports::agent::{Applied, ApplyError};
+use matsu_core::ports::agent::{Applied, ApplyError, ConflictKind};
 use matsu_core::run::Changes;
 use serde::{Deserialize, Serialize};
 
@@ -18,26 +19,38 @@ use super::super::git::{Call, Format, Git, PATCH_BYTES_MAX, Skeleton, Whose, cop
 use super::super::git_paths;
 use super::super::process::{Answered, Input};
 use super::super::runs_folder::{make_private, write_private};
+use super::conflicts;
+use super::harvest::shown;
+use super::markers::{self, Asks};
 use crate::agents::removal::remove_folder;
 
-/// Conflicts that are named.
+/// Files in the way that are named.
 const NAMES_MAX: usize = 20;
 
+/// Every file of the tree counts, also those that a sparse checkout leaves out: the run may have changed them.
+const WHOLE_TREE: [(&str, &str); 5] = [
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "core.sparseCheckout"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "index.sparse"),
+    ("GIT_CONFIG_VALUE_1", "false"),
+];
+
 /// The user's repository, and a place of ours beside it for what is made on the way.
-struct Merge<'a> {
+pub(super) struct Merge<'a> {
     git: &'a Git,
     /// A run may have made the repository, so what starts programs of its settings works inside a confinement.
     cell: Cell,
     /// What git obeys there.
     repository: Vec<PathBuf>,
     changes: &'a Changes,
-    top: PathBuf,
+    pub(super) top: PathBuf,
     git_dir: PathBuf,
     common: PathBuf,
     objects: PathBuf,
     /// Objects that are read and not written.
     lenders: Vec<PathBuf>,
-    scratch: PathBuf,
+    pub(super) scratch: PathBuf,
 }
 
 impl Git {
@@ -90,9 +103,14 @@ impl Git {
         merged
     }
 
-    /// Whether a process was killed while it applied the changes of this folder.
-    pub fn was_interrupted(kept: &Path) -> bool {
-        kept.join(WRITING).exists()
+    /// The changes that are being applied with this folder, or were when their process was killed.
+    pub fn unfinished(kept: &Path) -> Option<Changes> {
+        serde_json::from_str(&std::fs::read_to_string(kept.join(WRITING)).ok()?).ok()
+    }
+
+    /// Whether they are being taken back, as far as is known.
+    pub fn is_taken_back(kept: &Path) -> bool {
+        kept.join(TAKING_BACK).exists()
     }
 
     /// Takes back what such a process had written.
@@ -102,6 +120,7 @@ impl Git {
     pub async fn roll_back(&self, cell: Cell, kept: &Path) -> Result<(), String> {
         let text = std::fs::read_to_string(kept.join(WRITING)).map_err(|error| error.to_string())?;
         let changes: Changes = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        write_private(&kept.join(TAKING_BACK), "").map_err(|error| error.to_string())?;
         let scratch = cell.scratch.clone();
         let mut merge = Merge::new(self, cell, &changes).await?;
         kept.clone_into(&mut merge.scratch);
@@ -135,10 +154,13 @@ impl Git {
 }
 
 /// In the folder of what was applied.
-const RECORD: &str = "record.json";
+pub(super) const RECORD: &str = "record.json";
 
 /// Beside it while files are written: the changes. One that is found has not come to its end.
 const WRITING: &str = "writing.json";
+
+/// Beside it when that is being taken back.
+const TAKING_BACK: &str = "taking-back";
 
 fn write_synced(path: &Path, text: &str) -> std::io::Result<()> {
     write_private(path, text)?;
@@ -147,9 +169,9 @@ fn write_synced(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// The user's tree before and after, as commits that lie beside this.
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    before: String,
-    after: String,
+pub(super) struct Kept {
+    pub before: String,
+    pub after: String,
 }
 
 /// Object folders as git reads them from a variable.
@@ -189,17 +211,19 @@ impl<'a> Merge<'a> {
     }
 
     /// A call on the user's tree: its settings and filters, a copy of its index, new objects beside its own.
-    fn call(&self, args: &[&str]) -> Call<'_> {
+    pub(super) fn call(&self, args: &[&str]) -> Call<'_> {
         let objects = self.scratch.join("objects");
-        Call::new(Whose::Users, &self.git_dir, args)
-            .work_tree(&self.top)
+        let call = WHOLE_TREE
+            .into_iter()
+            .fold(Call::new(Whose::Users, &self.git_dir, args), |call, (name, value)| call.env(name, value));
+        call.work_tree(&self.top)
             .attributes(&self.changes.base)
             .env("GIT_INDEX_FILE", self.scratch.join("index").display().to_string())
             .env("GIT_OBJECT_DIRECTORY", objects.display().to_string())
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&self.lenders))
     }
 
-    async fn ask(&self, call: Call<'_>) -> Result<Answered, String> {
+    pub(super) async fn ask(&self, call: Call<'_>) -> Result<Answered, String> {
         let mut read = self.repository.clone();
         read.extend(self.lenders.iter().flat_map(|objects| git_paths::lenders(objects)));
         read.extend(self.git.user_files());
@@ -208,7 +232,7 @@ impl<'a> Merge<'a> {
         self.git.ask_confined(&self.cell, View { read, write }, call).await
     }
 
-    async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, String> {
+    pub(super) async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, String> {
         let name = call.args.first().cloned().unwrap_or_default();
         printed(&name, self.ask(call).await?)
     }
@@ -223,21 +247,27 @@ impl<'a> Merge<'a> {
         copy_index(&self.git_dir, &self.scratch.join("index"))?;
         let (base, head) = (self.changes.base.clone(), self.changes.head.clone());
         let ours = self.ours(&base, &head).await?;
-        let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
         let merge_base = format!("--merge-base={base}");
-        let args = [&args[..], &[&merge_base, &ours, &head]].concat();
+        let args = ["merge-tree", "--write-tree", "-z", &merge_base, &ours, &head];
         let answered = self.ask(self.call(&args)).await?;
-        let mut parts = answered.stdout.split(|byte| *byte == 0);
-        let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();
-        let conflicts = match answered.code {
-            Some(0) => Vec::new(),
-            Some(1) if keep_conflicts => names(parts),
-            Some(1) => return Err(ApplyError::Conflicts(names(parts))),
+        let conflicts::Merged { tree, conflicts } = conflicts::read(&answered.stdout);
+        // A file that a folder is in the way of would be written under a name of git's.
+        let can_be_kept = conflicts.iter().all(|conflict| conflict.kind != ConflictKind::Folder);
+        match answered.code {
+            Some(0) => {}
+            Some(1) if keep_conflicts && can_be_kept => {}
+            Some(1) => return Err(ApplyError::Conflicts(conflicts)),
             _ => return Err(ApplyError::Failed(format!("git merge-tree: {}", answered.stderr.trim()))),
-        };
+        }
         let our_tree = self.line(self.call(&["rev-parse", "--verify", &format!("{ours}^{{tree}}")])).await?;
         if our_tree == tree {
             return Err(ApplyError::AlreadyThere);
+        }
+        if kept.is_some() && !keep_conflicts {
+            let left = markers::left(self, &[&ours, &base], &tree).await?;
+            if !left.is_empty() {
+                return Err(ApplyError::Markers(left));
+            }
         }
         if let Some(kept) = kept {
             let after = self.commit(&tree, &ours).await?;
@@ -253,9 +283,7 @@ impl<'a> Merge<'a> {
                 return Err(ApplyError::Failed(format!("only a part could be written, and not be taken back: {why}")));
             }
         }
-        written.map_err(|error| {
-            format!("a file has changed at the same time, or is in the way; nothing was written. {error}. Try again")
-        })?;
+        written.map_err(|error| in_the_way(&error))?;
         Ok(Applied { conflicts })
     }
 
@@ -275,62 +303,6 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Puts every path back that was written, or was just being written. What the user has changed since stays.
-    async fn roll_back(&self, kept: &Path) -> Result<(), String> {
-        let text = std::fs::read_to_string(kept.join(RECORD)).map_err(|error| error.to_string())?;
-        let Kept { before, after } = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", &before, &after];
-        let touched = paths(&self.bytes(self.call(&args)).await?);
-        let args = ["ls-tree", "-r", "-z", "--name-only", &before];
-        let were_there = paths(&self.bytes(self.call(&args)).await?);
-        let unlike = self.unlike(&after).await?;
-        let mut written = HashSet::new();
-        for path in touched {
-            if !unlike.contains(&path) || self.is_torn(&path, &after).await {
-                written.insert(path);
-            }
-        }
-        // By git and confined like everything that is done in the tree: a folder may have become a link.
-        let new = listed_paths(written.difference(&were_there));
-        if !new.is_empty() {
-            let args =
-                ["rm", "--force", "--quiet", "--ignore-unmatch", "--pathspec-from-file=-", "--pathspec-file-nul"];
-            let call = self.call(&args).env("GIT_LITERAL_PATHSPECS", "1");
-            self.bytes(call.stdin(Input::Bytes(new))).await?;
-        }
-        let unlike = self.unlike(&before).await?;
-        let old = listed_paths(written.intersection(&unlike));
-        if !old.is_empty() {
-            let args = ["checkout-index", "--force", "-z", "--stdin"];
-            self.bytes(self.call(&args).stdin(Input::Bytes(old))).await?;
-        }
-        remove_folder(kept).map_err(|error| error.to_string())
-    }
-
-    /// Paths of a tree that the user's files differ from. The index holds that tree afterwards.
-    async fn unlike(&self, tree: &str) -> Result<HashSet<Vec<u8>>, String> {
-        self.bytes(self.call(&["read-tree", "--reset", tree])).await?;
-        // Says with its exit code that files differ.
-        self.ask(self.call(&["update-index", "-q", "--refresh"])).await?;
-        let differ = self.bytes(self.call(&["diff-files", "-z", "--name-only", "--no-renames"])).await?;
-        Ok(paths(&differ))
-    }
-
-    /// Whether a file was just being written: it is gone, or there is only a beginning of it.
-    async fn is_torn(&self, path: &[u8], after: &str) -> bool {
-        let file = self.top.join(std::ffi::OsStr::from_bytes(path));
-        match file.symlink_metadata() {
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-            Ok(there) if there.is_file() => {
-                let name = format!("{after}:{}", String::from_utf8_lossy(path));
-                let whole = self.bytes(self.call(&["cat-file", "--filters", &name])).await;
-                let there = std::fs::read(file);
-                matches!((whole, there), (Ok(whole), Ok(there)) if whole.starts_with(&there))
-            }
-            Ok(_) => false,
-        }
-    }
-
     /// The user's tree as it is now, as a commit on the base: what git tracks, every path that the run touched, and
     /// what the base has although git does not track it.
     async fn ours(&self, base: &str, head: &str) -> Result<String, String> {
@@ -339,12 +311,54 @@ impl<'a> Merge<'a> {
         let mut paths = self.bytes(self.call(&args)).await?;
         let args = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", "--diff-filter=D", base];
         paths.extend(self.bytes(self.call(&args)).await?);
+        let paths: HashSet<&[u8]> = paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).collect();
+        let absent = self.unmark(&paths).await?;
+        let mut looked_at = Vec::new();
+        for path in paths {
+            let file = self.top.join(OsStr::from_bytes(path));
+            if has_linked_parent(&self.top, path) {
+                return Err(format!(
+                    "a folder above {} is a link in your tree, and git follows no links; nothing was written. Put a folder \
+                     in its place, or apply the rest by hand: matsu diff shows the patch",
+                    shown(path)
+                ));
+            }
+            // Of a folder git knows the files in it, and a file of that name is not there.
+            let is_folder = file.symlink_metadata().is_ok_and(|there| there.is_dir());
+            if !is_folder && !absent.contains(path) {
+                looked_at.extend(path.iter().copied().chain([0]));
+            }
+        }
         let args = ["update-index", "--add", "--remove", "-z", "--stdin"];
-        self.bytes(self.call(&args).stdin(Input::Bytes(paths)))
+        self.bytes(self.call(&args).stdin(Input::Bytes(looked_at)))
             .await
-            .map_err(|error| format!("a path that the run changed is something else in your tree: {error}"))?;
+            .map_err(|error| format!("files that the run changed cannot be read in your tree: {error}"))?;
         let tree = self.line(self.call(&["write-tree"])).await?;
         self.commit(&tree, base).await
+    }
+
+    /// Paths that git is told not to look at are looked at, if they are among these. Returns those that are not there
+    /// because a sparse checkout leaves them out: what the index has of them counts.
+    async fn unmark(&self, paths: &HashSet<&[u8]>) -> Result<HashSet<Vec<u8>>, String> {
+        let listed = self.bytes(self.call(&["ls-files", "-v", "-z"])).await?;
+        let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.len() > 2);
+        let mut marked: HashMap<&'static str, Vec<u8>> = HashMap::new();
+        let mut absent = HashSet::new();
+        for (tag, path) in entries.map(|entry| (entry[0], &entry[2..])).filter(|(_, path)| paths.contains(path)) {
+            if tag.eq_ignore_ascii_case(&b'S') {
+                marked.entry("--no-skip-worktree").or_default().extend(path.iter().copied().chain([0]));
+                if self.top.join(OsStr::from_bytes(path)).symlink_metadata().is_err() {
+                    absent.insert(path.to_vec());
+                }
+            }
+            if tag.is_ascii_lowercase() {
+                marked.entry("--no-assume-unchanged").or_default().extend(path.iter().copied().chain([0]));
+            }
+        }
+        for (option, paths) in marked {
+            self.bytes(self.call(&["update-index", option, "-z", "--stdin"]).stdin(Input::Bytes(paths))).await?;
+        }
+        Ok(absent)
     }
 
     async fn commit(&self, tree: &str, parent: &str) -> Result<String, String> {
@@ -353,21 +367,54 @@ impl<'a> Merge<'a> {
     }
 }
 
-fn paths(listed: &[u8]) -> HashSet<Vec<u8>> {
-    listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
-}
-
-fn listed_paths<'b>(paths: impl Iterator<Item = &'b Vec<u8>>) -> Vec<u8> {
-    paths.flat_map(|path| path.iter().copied().chain([0])).collect()
-}
-
-/// Of conflicts; of many only some.
-fn names<'b>(names: impl Iterator<Item = &'b [u8]>) -> Vec<String> {
-    let names = names.take_while(|name| !name.is_empty()).map(|name| String::from_utf8_lossy(name).into_owned());
-    let mut names: Vec<String> = names.take(NAMES_MAX + 1).collect();
-    if names.len() > NAMES_MAX {
-        names.truncate(NAMES_MAX);
-        names.push("and more".to_owned());
+impl Asks for Merge<'_> {
+    fn call(&self, args: &[&str]) -> Call<'_> {
+        Merge::call(self, args)
     }
-    names
+
+    async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, String> {
+        Merge::bytes(self, call).await
+    }
+}
+
+/// Whether a folder above a path of the tree is a link.
+pub(super) fn has_linked_parent(top: &Path, path: &[u8]) -> bool {
+    let parents = Path::new(OsStr::from_bytes(path)).ancestors().skip(1);
+    let is_link = |parent: &Path| top.join(parent).symlink_metadata().is_ok_and(|there| there.is_symlink());
+    parents.filter(|parent| !parent.as_os_str().is_empty()).any(is_link)
+}
+
+/// Why git did not begin to write: it names files between quotes, and folders on lines of their own.
+fn in_the_way(said: &str) -> String {
+    let quoted = said.lines().filter_map(|line| line.split('\'').nth(1));
+    let indented = said.lines().filter_map(|line| line.strip_prefix('\t'));
+    let mut names: Vec<&str> = quoted.chain(indented).collect();
+    names.dedup();
+    if names.is_empty() {
+        return format!(
+            "a file has changed at the same time, or is in the way; nothing was written. {said}. Try again"
+        );
+    }
+    let more = names.len().saturating_sub(NAMES_MAX);
+    names.truncate(NAMES_MAX);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!(
+        "in your tree these have changed at the same time, or are in the way and unknown to git: {}{more}. Nothing was \
+         written. Move what is in the way somewhere else, then try again",
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_named_without_the_words_of_git() {
+        let said = in_the_way("git read-tree: error: Entry 'f1' not uptodate. Cannot merge.");
+        assert!(said.contains(": f1. ") && !said.contains("uptodate"), "{said}");
+        let said = in_the_way("git read-tree: error: Updating the following directories would lose files:\n\tdd\n\n");
+        assert!(said.contains(": dd. "), "{said}");
+        assert!(in_the_way("git read-tree: out of disk").contains("out of disk"));
+    }
 }

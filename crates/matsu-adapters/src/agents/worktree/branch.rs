@@ -29,6 +29,19 @@ impl Git {
         self.run(Call::new(Whose::Users, &common, &args)).await.map(drop)
     }
 
+    /// The reference of ours that has the commits of a run. `None`: it was removed.
+    ///
+    /// # Errors
+    /// As git's.
+    pub async fn kept_by(&self, changes: &Changes) -> Result<Option<String>, String> {
+        let found = self.places(&PathBuf::from(&changes.repository)).await?;
+        let common = PathBuf::from(found.lines().nth(1).unwrap_or_default());
+        let args = ["for-each-ref", "--format=%(refname)", "--points-at", &changes.head, "refs/matsu"];
+        // A commit that is gone is not kept.
+        let names = self.line(Call::new(Whose::Users, &common, &args)).await.unwrap_or_default();
+        Ok(names.lines().find(|name| name.ends_with("/head")).map(str::to_owned))
+    }
+
     /// # Errors
     /// As git's.
     pub async fn restore_branch(&self, changes: &Changes) -> Result<(), String> {

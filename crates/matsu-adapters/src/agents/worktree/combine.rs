@@ -8,21 +8,21 @@ use matsu_core::run::Changes;
 
 use super::super::confined::Cell;
 use super::super::git::{Call, Git, Skeleton, Whose};
-use super::super::process::Input;
 use super::known::Known;
+use super::markers::{self, Ours};
 
 /// Files of a conflict that are known.
 const NAMES_MAX: usize = 1_000;
 
 /// A repository of ours that writes its objects into the user's.
-struct Beside {
+pub(super) struct Beside {
     folder: PathBuf,
     common: PathBuf,
     objects: PathBuf,
 }
 
 impl Beside {
-    fn call(&self, args: &[&str]) -> Call<'_> {
+    pub(super) fn call(&self, args: &[&str]) -> Call<'_> {
         let call = Call::new(Whose::Ours, &self.folder, args);
         call.env("GIT_OBJECT_DIRECTORY", self.objects.display().to_string())
     }
@@ -101,11 +101,12 @@ impl Git {
     pub async fn combine(&self, cell: &Cell, order: &MergeOrder<'_>) -> Result<MergeStep, String> {
         let (changes, tip) = (order.changes, order.tip);
         let beside = self.beside(cell, changes).await?;
-        let base = self.base_with(cell, &beside, order).await?;
-        let merge_base = format!("--merge-base={base}");
-        let args =
-            ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &merge_base, tip, &changes.head];
-        let answered = self.ask(beside.call(&args).attributes(tip)).await?;
+        if let Some(before) = order.resolves
+            && let Some(files) = self.unresolved(&beside, before, changes).await?
+        {
+            return Ok(MergeStep::Unresolved(files));
+        }
+        let answered = self.ask(beside.call(&merging(changes, tip)).attributes(tip)).await?;
         let mut parts = answered.stdout.split(|byte| *byte == 0);
         let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();
         match answered.code {
@@ -133,33 +134,36 @@ impl Git {
         Ok(MergeStep::Commit(commit))
     }
 
-    /// The commit that the changes count from. In files that conflicted before, the run has taken over what a later commit
-    /// has: there it is that one.
-    async fn base_with(&self, cell: &Cell, beside: &Beside, order: &MergeOrder<'_>) -> Result<String, String> {
-        let base = order.changes.base.clone();
-        if order.sent.is_empty() {
-            return Ok(base);
+    /// Files in which a run has left the conflicts that it was given. None are named if it changed nothing at all, as with
+    /// a file that one side has deleted, where there are no markers. `None`: it has resolved them.
+    async fn unresolved(
+        &self,
+        beside: &Beside,
+        before: &Changes,
+        after: &Changes,
+    ) -> Result<Option<Vec<String>>, String> {
+        let left = markers::left(&Ours { git: self, beside }, &[&after.base], &after.head).await?;
+        if !left.is_empty() {
+            return Ok(Some(left));
         }
-        let index = cell.scratch.join("index").display().to_string();
-        let call =
-            |args: &[&str]| beside.call(args).env("GIT_INDEX_FILE", index.clone()).env("GIT_LITERAL_PATHSPECS", "1");
-        self.run(call(&["read-tree", &base])).await?;
-        let none = "0".repeat(base.len());
-        let mut entries = Vec::new();
-        for (file, commit) in order.sent {
-            entries.extend(format!("0 {none}\t{file}\0").into_bytes());
-            entries.extend(self.run(call(&["ls-tree", "-r", "-z", "--full-tree", commit, "--", file])).await?);
-        }
-        self.run(call(&["update-index", "-z", "--index-info"]).stdin(Input::Bytes(entries))).await?;
-        let tree = self.line(call(&["write-tree"])).await?;
-        self.line(beside.call(&["commit-tree", &tree, "-p", &base, "-m", "what was taken over"]).by_matsu()).await
+        let given = self.ask(beside.call(&merging(before, &after.base)).attributes(&after.base)).await?;
+        let given =
+            String::from_utf8_lossy(given.stdout.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        let tree = self.line(beside.call(&["rev-parse", "--verify", &format!("{}^{{tree}}", after.head)])).await?;
+        Ok((given.trim() == tree).then(Vec::new))
     }
 
-    async fn beside(&self, cell: &Cell, changes: &Changes) -> Result<Beside, String> {
+    pub(super) async fn beside(&self, cell: &Cell, changes: &Changes) -> Result<Beside, String> {
         let Known { common, objects, borrows, format, shallow } = self.known(cell, changes).await?;
         let skeleton = Skeleton { format, is_bare: true, borrows: &borrows, shallow: shallow.as_deref(), settings: "" };
         let folder = cell.scratch.join("beside.git");
         skeleton.write(&folder).map_err(|error| error.to_string())?;
         Ok(Beside { folder, common, objects })
     }
+}
+
+/// The arguments that merge what a run changed with a commit.
+fn merging<'a>(changes: &'a Changes, tip: &'a str) -> [&'a str; 9] {
+    let (base, head) = (&changes.base, &changes.head);
+    ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--merge-base", base, tip, head]
 }

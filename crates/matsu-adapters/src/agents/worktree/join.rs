@@ -16,7 +16,9 @@ set -eu
 start=$START
 for pair in $PAIRS; do
   base=${pair%%:*}
-  head=${pair##*:}
+  head=${pair#*:}
+  head=${head%%:*}
+  parent=${pair##*:}
   if [ -z "$start" ] || [ "$(git rev-parse "$start^{tree}")" = "$(git rev-parse "$base^{tree}")" ]; then
     start=$head
     continue
@@ -32,7 +34,7 @@ for pair in $PAIRS; do
     exit 3
   fi
   [ "$code" = 0 ] || exit "$code"
-  start=$(echo "Changes of $head" | git commit-tree "$tree" -p "$start" -p "$head")
+  start=$(echo "Changes of $head" | git commit-tree "$tree" -p "$start" ${parent:+-p "$parent"})
 done
 printf '%s' "$start"
 "#;
@@ -46,6 +48,8 @@ pub enum Conflicts {
     Refused,
     /// They are there with conflict markers.
     Kept,
+    /// The same, for a branch: the user's uncommitted files that a run began with stay out of its history.
+    KeptForBranch,
 }
 
 impl Git {
@@ -76,8 +80,13 @@ impl Git {
                 ));
             }
         }
-        let pairs: Vec<String> = here.iter().map(|changes| format!("{}:{}", changes.base, changes.head)).collect();
-        let keep = if conflicts == Conflicts::Kept { "yes" } else { "" };
+        let pair = |changes: &&Changes| {
+            let is_left_out = conflicts == Conflicts::KeptForBranch && changes.has_uncommitted;
+            let parent = if is_left_out { "" } else { &changes.head };
+            format!("{}:{}:{parent}", changes.base, changes.head)
+        };
+        let pairs: Vec<String> = here.iter().map(pair).collect();
+        let keep = if conflicts == Conflicts::Refused { "" } else { "yes" };
         let settings = [("START", start.unwrap_or_default()), ("PAIRS", &pairs.join(" ")), ("KEEP", keep)];
         let mut env = script_env(self, &settings);
         for who in ["AUTHOR", "COMMITTER"] {

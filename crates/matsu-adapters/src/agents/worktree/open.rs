@@ -32,6 +32,8 @@ pub struct OpenWish<'a> {
     pub onto: &'a [Changes],
     /// What the conversation's last run changed, to be merged anew with the user's files.
     pub resolves: Option<&'a Changes>,
+    /// With this commit instead.
+    pub resolves_on: Option<&'a str>,
     /// What it begins with, and how it is prepared.
     pub setup: &'a TreeSetup,
     pub marker: String,
@@ -84,6 +86,13 @@ impl Git {
         }
         let cell = Cell { confiner: Arc::clone(&wish.confiner), marker: wish.marker.clone(), scratch };
         if let Some(mut note) = read_note(&wish.path).filter(|_| wish.path.is_dir()) {
+            if wish.resolves.is_some() && note.job != wish.job {
+                return Err(format!(
+                    "the files of the earlier run are still in {}, so the conflict cannot be given to its agent. Move that \
+                     folder away and try again, or resolve the conflict yourself",
+                    wish.path.display()
+                ));
+            }
             wish.job.clone_into(&mut note.job);
             save_note(&wish.path, &note)?;
             return Ok(self.worktree(cell, note, &wish));
@@ -173,12 +182,17 @@ impl Git {
         }
         note.is_users = earlier.is_none() && caller.is_none() && wish.onto.is_empty() && wish.resolves.is_none();
         note.is_unprepared = !wish.setup.is_plain();
-        if earlier.is_none() && caller.is_none() {
+        if let Some(commit) = wish.resolves_on {
+            self.is_known(&note, commit).await?;
+            (note.base, note.known) = (commit.to_owned(), Some(commit.to_owned()));
+            start = Some(commit.to_owned());
+        } else if earlier.is_none() && caller.is_none() {
             start = self.take_users(cell, wish, &source, &git_dir, &mut note).await?.or(start);
         }
         if let Some(changes) = wish.resolves {
             let onto = std::slice::from_ref(changes);
-            let joined = self.join(cell, &wish.path, &note, start.as_deref(), (onto, Conflicts::Kept)).await?;
+            let kept = if wish.resolves_on.is_some() { Conflicts::KeptForBranch } else { Conflicts::Kept };
+            let joined = self.join(cell, &wish.path, &note, start.as_deref(), (onto, kept)).await?;
             start = joined.or(start);
         }
         if earlier.is_none()
@@ -219,6 +233,14 @@ impl Git {
             (note.base, note.has_uncommitted) = (commit.clone(), true);
         }
         Ok(taken.commit)
+    }
+
+    async fn is_known(&self, note: &Note, commit: &str) -> Result<(), String> {
+        let name = format!("{commit}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+        let is_there = self.line(Call::new(Whose::Users, &note.common, &args)).await.is_ok();
+        let gone = || format!("commit {commit}, which the run was to begin with, is not in the repository any more");
+        (note.format.is_object(commit) && is_there).then_some(()).ok_or_else(gone)
     }
 
     /// An earlier run without changes has left nothing to go on from: its base may be a commit that only its own

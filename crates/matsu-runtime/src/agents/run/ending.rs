@@ -1,5 +1,7 @@
 //! What the end of a run makes of its job: done, failed, put off, or begun again in its conversation.
 
+use std::sync::Arc;
+
 use matsu_core::clock::Timestamp;
 use matsu_core::confinement::Confinement;
 use matsu_core::error_code::ErrorCode;
@@ -8,9 +10,9 @@ use matsu_core::job::end::pause_before_retry;
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::{QUOTA_PAUSE, QUOTA_PAUSE_MAX, QUOTA_WAITS_MAX, RUN_RESTARTS_MAX};
 use matsu_core::notify::NoticeEvent;
-use matsu_core::ports::agent::{OnRestart, RunEnd, Verdict};
+use matsu_core::ports::agent::{AgentHost, OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::OutputStream;
-use matsu_core::run::KeptWork;
+use matsu_core::run::{Changes, KeptWork};
 use matsu_core::session::{Outcome, Said};
 use matsu_core::usage::Spent;
 
@@ -18,6 +20,9 @@ use super::Run;
 use crate::agents::fallback::{hand_over, moves_on};
 use crate::context::JobContext;
 use crate::notify;
+
+/// Files with conflict markers that an error names.
+const FILES_NAMED: usize = 20;
 
 impl Run {
     pub(super) async fn ended(mut self, end: RunEnd) -> JobEnd {
@@ -120,6 +125,18 @@ impl Run {
         // The reason of a success is not shown.
         self.known.stdout_tail = String::new();
         self.known.stderr_tail = String::new();
+        let resolved = self.known.changes.clone().filter(|_| self.input.resolves.is_some());
+        match conflicts_left(&self.host, resolved).await {
+            Ok(files) if files.is_empty() => {}
+            Ok(files) => {
+                let message = format!("{} left conflict markers in {}", self.input.agent, files.join(", "));
+                return self.unproven(ErrorCode::ConflictsLeft, message).await;
+            }
+            Err(why) => {
+                let message = format!("whether the conflicts are resolved could not be found out: {why}");
+                return self.unproven(ErrorCode::ConflictsLeft, message).await;
+            }
+        }
         if self.input.check.is_none() {
             return JobEnd::Completed { output_json: self.output_json() };
         }
@@ -263,6 +280,17 @@ impl Run {
     fn output_json(&self) -> String {
         serde_json::to_string(&self.known).unwrap_or_else(|_| "{}".to_owned())
     }
+}
+
+/// A run that was given a conflict is done when its markers are gone; of many files only some are named.
+async fn conflicts_left(host: &Arc<dyn AgentHost>, resolved: Option<Changes>) -> Result<Vec<String>, String> {
+    let Some(changes) = resolved.filter(|changes| changes.base != changes.head) else { return Ok(Vec::new()) };
+    let mut files = host.conflicts_left(&changes).await?;
+    if files.len() > FILES_NAMED {
+        files.truncate(FILES_NAMED);
+        files.push("and more".to_owned());
+    }
+    Ok(files)
 }
 
 /// A person may want to know. The run waits all the same if the store refuses.

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use matsu_core::id::TaskId;
+use matsu_core::job::Job;
 use matsu_core::receipt::Receipt;
-use matsu_core::run::{Changes, LeftWork, Tried};
+use matsu_core::run::{Changes, LeftWork, RunInput, Tried};
 
 use crate::agents::OpenQuestion;
 
@@ -152,14 +153,23 @@ fn started_from(changes: &Changes) -> String {
     }
 }
 
+/// No agent worked: the changes are those of other tasks.
+fn is_check(job: &Job) -> bool {
+    serde_json::from_str::<RunInput>(&job.input_json).is_ok_and(|input| input.verifies.is_some())
+}
+
 impl ChangesReport {
     pub fn branch(&self) -> &str {
         &self.branch
     }
 
-    pub(super) fn of(task: &TaskId, changes: &Changes, has_ended: bool) -> Self {
-        let how = match (changes.base == changes.head, has_ended) {
+    pub(super) fn of(job: &Job, changes: &Changes) -> Self {
+        let task = job.task_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let how = match (changes.base == changes.head, job.state.is_finished()) {
             (true, _) => "It changed no file, so there is no branch.".to_owned(),
+            (false, true) if is_check(job) => {
+                format!("Only checked here. Read it: git diff {} {}.", changes.base, changes.head)
+            }
             (false, true) => {
                 format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head)
             }

@@ -37,15 +37,13 @@ fn states(said: &Value) -> Vec<String> {
     tasks.iter().map(|entry| entry["state"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Every agent adds its own line at the same place and a file of its own. Sent back, it takes the others' lines from the
-/// commit that its message names and adds its own again.
+/// Every agent adds its own line at the same place and a file of its own. Sent back, it keeps what both sides have.
 #[test]
 fn overlapping_branches_become_one_green_branch_although_the_daemon_is_killed() {
     let bench = bench();
-    let script = "prompt=$(cat); own=$(ls own-* 2>/dev/null | head -1)\n\
-                  if [ -z \"$own\" ]; then id=$(date +%N)$$; echo $id > own-$id; echo $id > a.txt; exit; fi\n\
-                  tip=$(printf '%s' \"$prompt\" | grep -o 'commit [0-9a-f]\\{40\\}' | head -1 | cut -d' ' -f2)\n\
-                  git show $tip:a.txt > a.txt; cat $own >> a.txt\n";
+    let script = "cat > /dev/null\n\
+                  if ! ls own-* > /dev/null 2>&1; then id=$(date +%N)$$; echo $id > own-$id; echo $id > a.txt; exit; fi\n\
+                  grep -q '^=======' a.txt || exit 1; sed -i '/^[<=>]\\{7\\}/d' a.txt\n";
     write_resumed(&bench, "adder", script);
     let mut client = bench.client();
     let head = git(&bench.root, &["rev-parse", "HEAD"]);
@@ -145,5 +143,114 @@ fn what_conflicts_or_fails_is_left_out_and_named_and_a_checked_out_branch_is_ref
     ] {
         let (code, _, words) = run(&args);
         assert!(code != Some(0) && words.contains(expected), "{args:?}: {words}");
+    }
+}
+
+fn numbers(bench: &Bench) {
+    let lines: String = (1..=100).map(|line| format!("{line}\n")).collect();
+    std::fs::write(bench.root.join("n"), lines).unwrap();
+    git(&bench.root, &["add", "n"]);
+    git(&bench.root, &["commit", "-qm", "numbers"]);
+}
+
+/// The first round changes lines of `n`; when a conflict comes back, the second script runs.
+fn write_fixer(bench: &Bench, name: &str, first: &str, second: &str) {
+    write_resumed(bench, name, &format!("cat > /dev/null\nif [ $1 = new ]; then {first}; else {second}; fi"));
+}
+
+#[test]
+fn a_conflict_that_its_agent_leaves_stays_a_conflict_and_the_work_of_the_others_stays() {
+    let bench = bench();
+    numbers(&bench);
+    for (name, first, second) in [
+        ("ten", "sed -i 's/^10$/ten/' n", "true"),
+        ("twenty", "sed -i 's/^20$/twenty/' n", "true"),
+        ("idle", "sed -i 's/^10$/TEN/; s/^50$/fifty/' n", "true"),
+        ("keeper", "sed -i 's/^10$/Ten/; s/^70$/seventy/' n", "sed -i '/^<<<<<<</,/^=======/d; /^>>>>>>>/d' n"),
+        ("remover", "rm n", "echo looked"),
+    ] {
+        write_fixer(&bench, name, first, second);
+    }
+    let mut client = bench.client();
+    let mut ended = |agent: &str| {
+        let task = start_with(&mut client, "Count", json!({ "cli_name": agent, "mode": "workspace-write" }));
+        assert_eq!(end_of(&mut client, &task)["status"], "completed");
+        task
+    };
+    let tasks = ["ten", "twenty", "idle", "keeper", "remover"].map(|agent| ended(agent));
+    let mut args = vec!["--json", "merge", "--fix", "2", "--into", "combo"];
+    args.extend(tasks.iter().map(String::as_str));
+    let output = bench.home.command(&args).output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = ["merged", "merged", "conflict", "merged", "conflict"].map(str::to_owned);
+    assert_eq!((output.status.code(), states(&said)), (Some(3), expected.to_vec()), "{said}");
+    let entry = |at: usize| &said["merge"]["tasks"][at];
+    assert!(entry(2)["why"].as_str().is_some_and(|why| why.ends_with("left conflict markers in n")), "{said}");
+    assert!(entry(4)["why"].as_str().is_some_and(|why| why.contains("changed nothing")), "{said}");
+    assert_eq!((&entry(2)["sent_back"], &entry(3)["sent_back"]), (&json!(2), &json!(1)), "{said}");
+    let lines = git(&bench.root, &["show", "combo:n"]);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!((lines.len(), lines[9], lines[19], lines[49], lines[69]), (100, "Ten", "twenty", "50", "seventy"));
+    assert_eq!(git(&bench.root, &["status", "--porcelain"]), "");
+}
+
+/// Its own work and that of the others are both in the tree that it gets; what was not committed is not in the branch.
+#[test]
+fn a_failed_check_goes_back_with_the_merged_tree_and_without_uncommitted_files() {
+    let bench = bench();
+    numbers(&bench);
+    std::fs::write(bench.root.join("mine.txt"), "not committed\n").unwrap();
+    write_fixer(&bench, "one", "echo one > one", "true");
+    write_fixer(&bench, "two", "echo two > two", "test -e one && cat one >> two");
+    let mut client = bench.client();
+    let mut ended = |agent: &str| {
+        let task = start_with(&mut client, "Count", json!({ "cli_name": agent, "mode": "workspace-write" }));
+        assert_eq!(end_of(&mut client, &task)["status"], "completed");
+        task
+    };
+    let (one, two) = (ended("one"), ended("two"));
+    let check = "! test -e two || grep -q one two";
+    let said = bench.home.run(&["merge", &one, &two, "--fix", "1", "--check", check, "--into", "both"]);
+    assert_eq!(states(&said), ["merged", "merged"], "{said}");
+    assert_eq!(git(&bench.root, &["show", "both:two"]), "two\none\n");
+    assert_eq!(
+        git(&bench.root, &["ls-tree", "--name-only", "both"]).lines().filter(|name| *name == "mine.txt").count(),
+        0
+    );
+    let log = git(&bench.root, &["log", "--format=%s", "both"]);
+    assert!(!log.contains("Uncommitted"), "{log}");
+}
+
+#[test]
+fn the_status_of_a_merge_is_its_table_and_says_whether_anything_was_checked() {
+    let bench = bench();
+    let mut client = bench.client();
+    let mut ended = |script: &str| {
+        let task = start_with(&mut client, script, json!({ "mode": "workspace-write" }));
+        assert_eq!(end_of(&mut client, &task)["status"], "completed");
+        task
+    };
+    let (one, two) = (ended("echo one > one"), ended("echo two > two"));
+    let said = |args: &[&str]| {
+        let output = bench.home.command(args).output().unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let unchecked = bench.home.run(&["merge", &one, "--detach"])["task_id"].as_str().unwrap().to_owned();
+    let checked = bench.home.run(&["merge", &one, &two, "--check", "true", "--detach"]);
+    let checked = checked["task_id"].as_str().unwrap().to_owned();
+    end_of(&mut client, &unchecked);
+    end_of(&mut client, &checked);
+    let words = said(&["status", &unchecked]);
+    assert!(words.contains("SENT BACK") && words.contains(&one) && !words.contains("\"has_branch\""), "{words}");
+    assert!(words.contains("Nothing was checked"), "{words}");
+    let words = said(&["status", &checked]);
+    assert!(words.contains("passed its check: true") && !words.contains("Nothing was checked"), "{words}");
+    let tasks = bench.home.run(&["tasks"]);
+    let checks = tasks["items"].as_array().unwrap().iter().filter(|task| task["parent_id"] == checked.as_str());
+    let checks: Vec<&str> = checks.filter_map(|task| task["task_id"].as_str()).collect();
+    assert_eq!(checks.len(), 2, "{tasks}");
+    for check in checks {
+        let words = said(&["status", check]);
+        assert!(words.contains("Only checked here") && !words.contains("Apply it"), "{words}");
     }
 }
