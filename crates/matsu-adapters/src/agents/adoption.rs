@@ -107,9 +107,7 @@ pub async fn give_up(host: &CliHost, folder: &RunFolder, record: &RunRecord) -> 
     let mut kept = None;
     let closed = match tree_of(host, record) {
         _ if !folder.begun().exists() => None,
-        Ok(Some(tree)) => {
-            Some(tree.close(&format!("{} ({})", record.agent, record.run_id), &folder.closed()).await)
-        }
+        Ok(Some(tree)) => Some(tree.close(&format!("{} ({})", record.agent, record.run_id), &folder.closed()).await),
         // An earlier daemon may have closed it.
         _ => Closed::read(&folder.closed()),
     };

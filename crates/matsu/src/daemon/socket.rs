@@ -37,10 +37,11 @@ impl Listener for SocketListener {
     type Addr = tokio::net::unix::SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let clock = Clock::system();
         loop {
             tokio::select! {
                 accepted = Listener::accept(&mut self.listener) => return accepted,
-                () = Clock::system().sleep(LOOK_EVERY) => self.look(),
+                () = clock.sleep(LOOK_EVERY) => self.look(),
             }
         }
     }

@@ -337,7 +337,7 @@ impl<'a> Merge<'a> {
         self.commit(&tree, base).await
     }
 
-    /// Paths that git is told not to look at are looked at, if they are among these. Returns those that are not there
+    /// Paths that git leaves out by a mark are looked at, if they are among these. Returns those that are not there
     /// because a sparse checkout leaves them out: what the index has of them counts.
     async fn unmark(&self, paths: &HashSet<&[u8]>) -> Result<HashSet<Vec<u8>>, String> {
         let listed = self.bytes(self.call(&["ls-files", "-v", "-z"])).await?;

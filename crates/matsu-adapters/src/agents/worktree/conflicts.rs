@@ -27,10 +27,11 @@ pub fn read(said: &[u8]) -> Merged {
     }
     let said = messages(parts);
     let conflicts = stages.iter().take(CONFLICTS_MAX).map(|(path, stages)| {
-        let told = |word: &str| said.iter().find(|told| told.kind.contains(word) && told.paths.first() == Some(path));
+        let named =
+            |word: &str| said.iter().find(|named| named.kind.contains(word) && named.paths.first() == Some(path));
         // Git moves the file out of the way of a folder, to a name that is in no tree.
-        let (path, kind) = match (told("file/directory"), told("binary")) {
-            (Some(told), _) => (told.paths.get(1).unwrap_or(path), ConflictKind::Folder),
+        let (path, kind) = match (named("file/directory"), named("binary")) {
+            (Some(named), _) => (named.paths.get(1).unwrap_or(path), ConflictKind::Folder),
             (None, Some(_)) => (path, ConflictKind::NotText),
             (None, None) => (path, of_stages(stages)),
         };

@@ -76,7 +76,7 @@ fn files_outside_a_sparse_checkout_are_written_as_well() {
         assert_eq!(git(root, &["status", "--porcelain"]), "", "{cone}");
         git(root, &["sparse-checkout", "disable"]);
     }
-    // A file that git is told not to look at has the user's own lines.
+    // A file that git leaves out by a mark has the user's own lines.
     git(root, &["update-index", "--skip-worktree", "d1/f"]);
     std::fs::write(root.join("d1/f"), "mine\n1\n2\n3\n").unwrap();
     let task = write(&mut client, "echo 4 >> d1/f");
@@ -222,7 +222,7 @@ fn an_interrupted_apply_of_many_files_is_taken_back_soon_and_holds_up_no_other_r
     assert_eq!(end_of(&mut client, &elsewhere)["status"], "completed");
     bench.home.run(&["apply", &elsewhere]);
     assert_eq!(read(&other, "a.txt"), "a\nmore\n");
-    assert!(said(&bench, &["doctor"]).contains("changes are being applied to"), "a person is told");
+    assert!(said(&bench, &["doctor"]).contains("changes are being applied to"), "a person can see it");
     std::fs::write(root.join("many/7"), "mine\n").unwrap();
     std::fs::write(root.join("new/7"), "mine\n").unwrap();
     kill(bench.home.relayed().0);

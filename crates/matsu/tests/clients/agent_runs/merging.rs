@@ -172,12 +172,12 @@ fn a_conflict_that_its_agent_leaves_stays_a_conflict_and_the_work_of_the_others_
         write_fixer(&bench, name, first, second);
     }
     let mut client = bench.client();
-    let mut ended = |agent: &str| {
+    let ended = |agent: &str| {
         let task = start_with(&mut client, "Count", json!({ "cli_name": agent, "mode": "workspace-write" }));
         assert_eq!(end_of(&mut client, &task)["status"], "completed");
         task
     };
-    let tasks = ["ten", "twenty", "idle", "keeper", "remover"].map(|agent| ended(agent));
+    let tasks = ["ten", "twenty", "idle", "keeper", "remover"].map(ended);
     let mut args = vec!["--json", "merge", "--fix", "2", "--into", "combo"];
     args.extend(tasks.iter().map(String::as_str));
     let output = bench.home.command(&args).output().unwrap();
