@@ -21,7 +21,7 @@ POSTGRES := scripts/postgres.sh run
 # Most tests wait for another process, so two run on each core.
 TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test fuzz dist dist-test release-check
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -77,6 +77,9 @@ chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 
 remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
 	scripts/remote.sh
+
+delivery: setup ## Whether results reach the agents that wait for them, under faults (DELIVERY_COUNT=60, DELIVERY_REAL=5); writes docs/delivery.md
+	$(POSTGRES) scripts/delivery.sh
 
 RUNS ?= 1000000
 fuzz: ## Fuzz every parser of foreign bytes (RUNS=10000 for less); needs a nightly compiler; writes docs/bench/fuzz.md

@@ -8,6 +8,7 @@
 #                               the folder they are in; `node` in its node_modules/.bin is new enough for them
 #   scripts/clients.sh servers  make sure of some MCP servers of others, and print the folder whose bin/ has them:
 #                               mcp-server-time, mcp-server-everything, mcp-server-filesystem
+#   scripts/clients.sh telegram make sure of an emulator of Telegram's Bot API, and print the folder it is in
 #   scripts/clients.sh vendors  make sure of the vendors' own SDKs for models, and print the Python that has them
 #
 # Says nothing while all goes well, and installs only what is missing.
@@ -18,6 +19,7 @@ CONFORMANCE=0.2.0-alpha.12
 INSPECTOR=2.12.0
 TYPESCRIPT_SDK=2.4.0
 TOKENIZER=4.0.0
+TELEGRAM=4.2.1
 NODE=22
 SERVER_TIME=2026.10.19
 SERVERS_NODE=2026.8.31
@@ -103,6 +105,8 @@ typescript() { npm_folder "$folder/typescript-$TYPESCRIPT_SDK" "@modelcontextpro
 
 tokens() { npm_folder "$folder/tokens-$TOKENIZER" "gpt-tokenizer@$TOKENIZER"; }
 
+telegram() { npm_folder "$folder/telegram-$TELEGRAM" "telegram-test-api@$TELEGRAM"; }
+
 servers() {
   local place="$folder/servers-$SERVER_TIME-$SERVERS_NODE"
   if [ ! -e "$place/.complete" ]; then
@@ -148,9 +152,10 @@ case "${1:-}" in
   tokens) tokens ;;
   node) node ;;
   servers) servers ;;
+  telegram) telegram ;;
   vendors) vendors ;;
   *)
-    say "usage: scripts/clients.sh python|typescript|tokens|node|servers|vendors"
+    say "usage: scripts/clients.sh python|typescript|tokens|node|servers|telegram|vendors"
     exit 2
     ;;
 esac

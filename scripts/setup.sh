@@ -5,6 +5,7 @@
 #   scripts/setup.sh ui      and what the web page is built with: Node.js 20 or newer
 #   scripts/setup.sh browser and a Chromium, for the tests of the page
 #   scripts/setup.sh remote  and what stands in front of a remote server: Caddy, nginx, ssh
+#   scripts/setup.sh desktop and a desktop that shows notices without a screen: dunst, notify-send, Xvfb, a bus
 #   scripts/setup.sh chaos   and what the chaos tests need besides: a clock that can be set for one process
 #
 # The Rust toolchain is not installed here: rustup reads rust-toolchain.toml.
@@ -42,6 +43,13 @@ fi
 if [ "${1:-}" = browser ]; then
   if ! command -v chromium >/dev/null; then install Chromium chromium; fi
   if ! compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; then install "fonts for ja and ko" fonts-noto-cjk; fi
+fi
+
+if [ "${1:-}" = desktop ]; then
+  command -v dbus-run-session >/dev/null || install "a bus" dbus
+  command -v dunst >/dev/null || install dunst dunst
+  command -v notify-send >/dev/null || install notify-send libnotify-bin
+  command -v Xvfb >/dev/null || install Xvfb xvfb
 fi
 
 if [ "${1:-}" = chaos ] && ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then

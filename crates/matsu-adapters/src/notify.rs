@@ -1,16 +1,20 @@
-//! Ways to reach a person: a command, the desktop, a webhook, ntfy, Telegram.
+//! Ways to reach a person: a command, the desktop, a webhook, ntfy, Telegram, web push.
 
 mod command;
 mod ntfy;
 mod process;
+mod push;
 mod telegram;
 mod webhook;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use matsu_core::notify::NoticeRules;
 use matsu_core::ports::notice_channel::NoticeChannel;
+use matsu_core::ports::store::Store;
 
+use crate::http::guard::Exception;
 pub use webhook::Template;
 
 /// How a channel reaches its person.
@@ -36,6 +40,15 @@ pub enum Way {
         chat: String,
         token: String,
     },
+    /// To the browsers that have subscribed.
+    Push {
+        /// Made if it is missing.
+        key_file: PathBuf,
+        /// How push services reach the sender: an address that begins with `mailto:` or `https:`.
+        contact: Option<String>,
+        /// Push services that are not public.
+        exceptions: Vec<Exception>,
+    },
 }
 
 /// A channel as it was configured.
@@ -46,11 +59,11 @@ pub struct ChannelConfig {
     pub rules: NoticeRules,
 }
 
-/// Opens a channel.
+/// Opens a channel. The store is where browsers have subscribed.
 ///
 /// # Errors
-/// A secret that is not base64; an HTTP client that cannot be built.
-pub fn open(config: ChannelConfig) -> Result<Arc<dyn NoticeChannel>, String> {
+/// A secret that is not base64; a key that cannot be read or made; an HTTP client that cannot be built.
+pub fn open(config: ChannelConfig, store: &Arc<dyn Store>) -> Result<Arc<dyn NoticeChannel>, String> {
     let ChannelConfig { name, way, rules } = config;
     Ok(match way {
         Way::Command(line) => Arc::new(command::Command { name, rules, line: Some(line) }),
@@ -59,6 +72,9 @@ pub fn open(config: ChannelConfig) -> Result<Arc<dyn NoticeChannel>, String> {
         Way::Ntfy { base_url, topic, token } => Arc::new(ntfy::Ntfy::open(name, rules, &base_url, topic, token)?),
         Way::Telegram { base_url, chat, token } => {
             Arc::new(telegram::Telegram::open(name, rules, &base_url, chat, &token)?)
+        }
+        Way::Push { key_file, contact, exceptions } => {
+            Arc::new(push::Push::open(name, rules, &key_file, contact, exceptions, Arc::clone(store))?)
         }
     })
 }

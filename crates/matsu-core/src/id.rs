@@ -70,6 +70,8 @@ ids! {
     WebhookId = "hook_";
     /// What another service has sent to a webhook.
     DeliveryId = "dlv_";
+    /// A browser that gets notices.
+    SubscriptionId = "sub_";
     /// What a handle names.
     TaskId = "task_";
     /// One run of one process on one store; new at every start.

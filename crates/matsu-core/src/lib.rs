@@ -24,6 +24,7 @@ pub mod page;
 pub mod ports;
 pub mod principal;
 pub mod project;
+pub mod push;
 pub mod receipt;
 pub mod redaction;
 pub mod research;

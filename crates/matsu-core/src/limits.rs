@@ -207,6 +207,8 @@ limits! {
     NOTICE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600), "a notice that was sent, a channel that is no longer configured and a code of an answer are removed after this long";
     NOTICE_BUNDLE_MAX: u32 = 2_000, "notices that one message is about at most";
     NOTICE_TEXT_CHARS_MAX: usize = 500, "characters of a result, an error or a question that a notice carries";
+    SEARCH_WORDS_MAX: usize = 4, "words that tasks are looked for by; more are not looked at";
+    SUBSCRIPTIONS_MAX: u32 = 20, "browsers of one user that get notices by push";
     NEXT_ACTION_HOLD: Duration = Duration::from_secs(30), "how long get_next_action waits if nothing else is asked for";
     SESSION_KEPT: Duration = Duration::from_secs(3600), "a session without a call ends after this long (configurable: sessions.ttl)";
     SESSION_TOUCH_EVERY: Duration = Duration::from_secs(60), "how often a call of a session moves its expiry; a sixtieth of its length if that is shorter";

@@ -131,6 +131,12 @@ impl Task {
         runs.unwrap_or_default().agents
     }
 
+    /// The project folder of the client that started it; absent where a person or a schedule did.
+    #[must_use]
+    pub fn started_in(&self) -> Option<String> {
+        started_in(&self.config_json)
+    }
+
     /// The tasks that it starts after, as it was asked for.
     #[must_use]
     pub fn depends_on(&self) -> Vec<TaskId> {
@@ -162,6 +168,24 @@ impl Task {
     pub fn is_carried_by_session(&self) -> bool {
         self.kind == TaskKind::Agent && self.counts.total() == 0 && self.assignee.is_some()
     }
+}
+
+/// The project folder of the client that started a task, by the task's configuration.
+#[must_use]
+pub fn started_in(config_json: &str) -> Option<String> {
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
+    struct Place {
+        started_in: Option<String>,
+    }
+    serde_json::from_str::<Place>(config_json).unwrap_or_default().started_in
+}
+
+/// Whether the news of a task is for a client that works in this folder. Another project's is not: its own next session
+/// gets it. What was started nowhere is everyone's, and a client that works nowhere gets all.
+#[must_use]
+pub fn is_news_in(started_in: Option<&str>, folder: Option<&str>) -> bool {
+    started_in.is_none_or(|place| folder.is_none_or(|folder| folder == place))
 }
 
 /// A task to be stored, with its first jobs, in one transaction.

@@ -18,6 +18,7 @@ mod relay_preamble;
 mod robots;
 mod sse;
 mod tool_inputs;
+mod webhooks;
 
 /// One function that takes any bytes.
 pub struct Target {
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "robots", run: robots::run },
     Target { name: "sse", run: sse::run },
     Target { name: "tool_inputs", run: tool_inputs::run },
+    Target { name: "webhooks", run: webhooks::run },
 ];
 
 /// Runs one target by its name.

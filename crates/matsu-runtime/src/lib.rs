@@ -11,6 +11,7 @@ pub mod dispatch;
 pub mod native_task;
 pub mod notify;
 pub mod options;
+pub mod push;
 pub mod queue;
 pub mod research;
 pub mod runtime;

@@ -25,6 +25,7 @@ use crate::runtime::Runtime;
 use crate::schedules::{checked_run, start};
 use crate::tasks::TaskError;
 
+pub use message::compose;
 pub use runner::run;
 pub use signature::{Incoming, Refused, Verified};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use matsu_core::clock::Clock;
 use matsu_core::limits::HAND_OVER_KEPT;
+use matsu_core::ports::notice_channel::NoticeChannel;
 use matsu_runtime::Runtime;
 use matsu_runtime::chat::LiveChats;
 use tokio::sync::{Notify, watch};
@@ -63,6 +64,7 @@ struct Inner {
     holds: Holds,
     doctor: OnceLock<Doctor>,
     chats: OnceLock<LiveChats>,
+    channels: OnceLock<Vec<Arc<dyn NoticeChannel>>>,
     addresses: OnceLock<Addresses>,
     bounds: OnceLock<Bounds>,
     hand_over: HandOver,
@@ -89,6 +91,7 @@ impl App {
                 holds: Holds::default(),
                 doctor: OnceLock::new(),
                 chats: OnceLock::new(),
+                channels: OnceLock::new(),
                 addresses: OnceLock::new(),
                 bounds: OnceLock::new(),
                 presence,
@@ -195,6 +198,17 @@ impl App {
     #[must_use]
     pub fn chats(&self) -> Option<&LiveChats> {
         self.inner.chats.get()
+    }
+
+    /// How people are reached from here. The first ones count.
+    pub fn set_channels(&self, channels: Vec<Arc<dyn NoticeChannel>>) {
+        let _ = self.inner.channels.set(channels);
+    }
+
+    /// The channels to people; none where this process sends no notices.
+    #[must_use]
+    pub fn channels(&self) -> &[Arc<dyn NoticeChannel>] {
+        self.inner.channels.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.

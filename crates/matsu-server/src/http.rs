@@ -14,6 +14,7 @@ mod new_task;
 mod nodes;
 mod openapi;
 mod projects;
+mod push;
 mod research;
 mod reviews;
 mod schedules;
@@ -79,6 +80,7 @@ fn api() -> Resource {
         .merge(projects::routes())
         .merge(schedules::routes())
         .merge(webhooks::routes())
+        .merge(push::routes())
         .merge(usage::routes())
         .merge(sessions::routes())
         .merge(chats::routes())

@@ -45,8 +45,10 @@ const PLACES: &[&str] = &[
     "login",
 ];
 
-/// Files of the page that lie at the top: its icons, and what makes it installable.
-const TOP_FILES: &[&str] = &["favicon.svg", "icon-192.png", "icon-512.png", "manifest.webmanifest"];
+/// Files of the page that lie at the top: its icons, and what makes it installable. A service worker is in charge of
+/// the folder it lies in.
+const TOP_FILES: &[&str] =
+    &["favicon.svg", "icon-192.png", "icon-512.png", "manifest.webmanifest", "service-worker.js"];
 
 /// Text of others is shown as text: no foreign script, no frame, no image from elsewhere, no markup made of strings.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \

@@ -100,7 +100,7 @@ pub const DIRECTORY: &str = "matsu-directory";
 pub async fn note(Extension(peer): Extension<Peer>, mut request: Request, next: Next) -> Response {
     let directory = request.headers().get(DIRECTORY).and_then(|value| value.to_str().ok()).map(PathBuf::from);
     let directory = directory.filter(|_| peer.socket_of.is_none());
-    let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory };
+    let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory, project: None };
     request.extensions_mut().insert(Peer { workplace, ..peer });
     next.run(request).await
 }

@@ -48,6 +48,8 @@ pub struct TaskBody {
     pub assignee: Option<String>,
     /// The agents whose runs it has.
     pub agents: Vec<String>,
+    /// The project folder of the client that started it; absent where a person or a schedule did.
+    pub started_in: Option<String>,
     pub revision: i64,
     pub finished_revision: i64,
     pub jobs: JobCountsBody,
@@ -99,6 +101,7 @@ impl From<&Task> for TaskBody {
             parent_id: task.parent_id.as_ref().map(ToString::to_string),
             assignee: task.assignee.clone(),
             agents: task.agents(),
+            started_in: task.started_in(),
             revision: task.revision,
             finished_revision: task.finished_revision,
             jobs: JobCountsBody {

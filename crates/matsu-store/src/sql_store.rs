@@ -1,6 +1,7 @@
 //! The store ports on top of the transitions: each method is one line that names its transition.
 
 mod notify;
+mod push;
 mod research;
 mod schedules;
 mod sessions;

@@ -32,6 +32,7 @@ pub mod notifications;
 pub mod notify;
 pub mod park;
 pub mod permits;
+pub mod push;
 pub mod read;
 pub mod record;
 pub mod report;

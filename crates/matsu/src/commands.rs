@@ -114,7 +114,7 @@ pub enum Command {
     Result(result::Show),
     /// Answer the question of a task
     Answer(answer::Answer),
-    /// Print news of your tasks as it comes
+    /// The list of tasks as it changes, over the whole screen; or their news as lines
     Watch(watch::Watch),
     /// Stop a task
     Stop(stop::Stop),
@@ -275,7 +275,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Status(args) => status::run(&quiet(&global)?, &global, args).await,
         Command::Result(args) => result::run(&quiet(&global)?, &args).await,
         Command::Answer(args) => answer::run(&quiet(&global)?, &args).await,
-        Command::Watch(args) => watch::run(&quiet(&global)?, &args).await,
+        Command::Watch(args) => watch::run(&quiet(&global)?, &global, &args).await,
         Command::Stop(args) => stop::run(&quiet(&global)?, &global, args).await,
         Command::Shutdown(args) => shutdown::run(&quiet(&global)?, &args).await,
         Command::Service(what) => service::run(&quiet(&global)?, &global, &what),

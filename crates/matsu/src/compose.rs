@@ -16,6 +16,7 @@ use matsu_core::ports::agent::AgentHost;
 use matsu_core::ports::notice_channel::NoticeChannel;
 use matsu_core::ports::provider::Provider;
 use matsu_core::ports::search_engine::SearchEngine;
+use matsu_core::ports::store::Store;
 use matsu_runtime::agents::{AgentRuns, ChatRuns, MergeRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
@@ -188,14 +189,14 @@ pub fn model(config: &Config, setting: &str, name: &str) -> Result<Arc<dyn Provi
 }
 
 /// The channels to people. One that cannot be opened is left out, and the doctor names it.
-pub fn channels(config: &Config) -> Vec<Arc<dyn NoticeChannel>> {
+pub fn channels(config: &Config, store: &Arc<dyn Store>) -> Vec<Arc<dyn NoticeChannel>> {
     let configured = config.channels().unwrap_or_else(|error| {
         tracing::warn!(error = format!("{error:#}"), "no notices are sent: a section notify.NAME is wrong");
         Vec::new()
     });
     let opened = configured.into_iter().filter_map(|channel| {
         let name = channel.name.clone();
-        let opened = matsu_adapters::notify::open(channel);
+        let opened = matsu_adapters::notify::open(channel, store);
         opened.inspect_err(|error| tracing::warn!(channel = name, error, "a channel cannot be opened")).ok()
     });
     opened.collect()

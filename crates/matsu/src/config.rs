@@ -321,6 +321,12 @@ impl Config {
     }
 
     /// When runs keep the machine from sleeping.
+    /// How long news stays unread before the session of a parent that has ended is resumed; `None`: none is.
+    pub fn wake_after(&self) -> Option<Duration> {
+        let is_wanted = self.layers.text("wait.wake") == "resume";
+        is_wanted.then(|| Duration::from_secs(self.layers.number("wait.wake_after")))
+    }
+
     pub fn keep_awake(&self) -> KeepAwake {
         match self.layers.text("agents.keep_awake") {
             "always" => KeepAwake::Always,
@@ -377,7 +383,7 @@ impl Config {
 
     /// Channels to people, by name.
     pub fn channels(&self) -> Result<Vec<matsu_adapters::notify::ChannelConfig>> {
-        notify::all(&self.layers.notify, &|name| std::env::var(name).ok())
+        notify::all(&self.layers.notify, &self.paths.push_key(), &|name| std::env::var(name).ok())
     }
 
     /// Everybody who can be asked.

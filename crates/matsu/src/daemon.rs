@@ -6,3 +6,4 @@ pub mod ending;
 pub mod keep_awake;
 pub mod lock;
 pub mod socket;
+pub mod waking;

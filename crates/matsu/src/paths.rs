@@ -29,6 +29,26 @@ impl Paths {
         self.data_dir.join("host_id")
     }
 
+    /// Sessions of clients, as their hooks reported them.
+    pub fn parents(&self) -> PathBuf {
+        self.data_dir.join("parents")
+    }
+
+    /// A line for each time that such a session was resumed.
+    pub fn wakes(&self) -> PathBuf {
+        self.data_dir.join("wakes.jsonl")
+    }
+
+    /// What resumed sessions printed.
+    pub fn wakes_log(&self) -> PathBuf {
+        self.data_dir.join("wakes.log")
+    }
+
+    /// What push services know this installation by.
+    pub fn push_key(&self) -> PathBuf {
+        self.data_dir.join("push-key")
+    }
+
     /// There while the last daemon was stopped by a person: nothing starts one by itself.
     pub fn stopped(&self) -> PathBuf {
         self.data_dir.join("stopped")

@@ -3,9 +3,12 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use matsu_core::clock::Clock;
 use matsu_core::limits::IDLE_EXIT;
+use tokio::io::AsyncWriteExt;
 
 use crate::cli::Global;
 use crate::config::Config;
@@ -40,6 +43,49 @@ pub fn page(pager: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Another command of this program, on the same terminal and with the same data.
+pub fn run_here(config: &Config, global: &Global, words: &[String]) -> Result<()> {
+    let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
+    command.args(same_arguments(config, global)).args(words);
+    command.status().with_context(|| format!("cannot run `matsu {}`", words.join(" ")))?;
+    Ok(())
+}
+
+/// A program of the user's own in a folder, with this on its input, until it ends or its time is up. What it prints goes
+/// to a file.
+pub async fn run_in(
+    folder: &str,
+    program: &str,
+    arguments: &[String],
+    input: &str,
+    log: &std::path::Path,
+    time_max: Duration,
+) -> Result<()> {
+    let output = logging::open(log)?;
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).current_dir(folder).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
+    let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
+    let given = child.stdin.take();
+    let work = async {
+        if let Some(mut given) = given {
+            let _ = given.write_all(input.as_bytes()).await;
+        }
+        child.wait().await
+    };
+    let ended = Clock::system().within(time_max, work).await;
+    let status = ended.with_context(|| format!("{program} worked longer than {} s", time_max.as_secs()))??;
+    anyhow::ensure!(status.success(), "{program} ended with {status}; see {}", log.display());
+    Ok(())
+}
+
+/// Adds a line to a file for its user alone.
+pub fn append_line(file: &std::path::Path, line: &str) -> Result<()> {
+    use std::io::Write;
+    let mut opened = logging::open(file)?;
+    writeln!(opened, "{line}").with_context(|| format!("cannot write {}", file.display()))
+}
+
 /// What a program prints for `--version`.
 pub fn version_of(program: &std::path::Path) -> Result<String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output()?;
@@ -47,8 +93,8 @@ pub fn version_of(program: &std::path::Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A daemon with the same store and settings as this process has.
-pub fn daemon_arguments(config: &Config, global: &Global, test_jobs: bool) -> Vec<String> {
+/// What makes another process of this program use the same data and settings.
+fn same_arguments(config: &Config, global: &Global) -> Vec<String> {
     let path = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
     let mut arguments = vec!["--data-dir".to_owned(), path(&config.paths.data_dir)];
     if let Some(file) = &global.config {
@@ -57,6 +103,12 @@ pub fn daemon_arguments(config: &Config, global: &Global, test_jobs: bool) -> Ve
     if global.store.is_some() {
         arguments.extend(["--store".to_owned(), config.store_url().to_owned()]);
     }
+    arguments
+}
+
+/// A daemon with the same store and settings as this process has.
+pub fn daemon_arguments(config: &Config, global: &Global, test_jobs: bool) -> Vec<String> {
+    let mut arguments = same_arguments(config, global);
     arguments.extend(["serve", "--detach", "--idle-exit"].map(str::to_owned));
     arguments.push(IDLE_EXIT.as_secs().to_string());
     if test_jobs {

@@ -27,7 +27,7 @@ use crate::client;
 use crate::compose::{VERSION, is_newer};
 use crate::config::Config;
 use crate::daemon::lock::ServeLock;
-use crate::{process, stdio};
+use crate::{process, project, stdio};
 
 use frames::{Afterwards, Frames, Lost};
 
@@ -358,6 +358,7 @@ pub fn preamble(args: &Options) -> Preamble {
         hold: args.hold,
         roots: args.root.iter().filter(|root| !is_whole_disk(root, &started_in)).map(absolute).collect(),
         cwd: std::env::current_dir().ok(),
+        project: Some(project::folder_of(&started_in)),
         session_token: crate::config::session_token(),
         token: None,
     }

@@ -45,6 +45,8 @@ impl NoticeChannel for Command {
                     Some(link) => format!("{}\n{link}", message.text),
                     None => message.text.clone(),
                 };
+                // Desktops take the body for markup, and the title for text.
+                let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
                 let arguments = ["--app-name", "Matsu", "--urgency", urgency, "--", &message.title, &text];
                 process::run("notify-send", &arguments, &[], b"").await
             }

@@ -69,16 +69,16 @@ pub fn interrupt_line(language: Language) -> &'static str {
 pub fn news(language: Language, tasks: i64) -> String {
     match (language, tasks) {
         (Language::English, 1) => {
-            "1 of your tasks has finished; call get_task_status without arguments to see it.".to_owned()
+            "1 of your tasks has finished or asks; call get_task_status without arguments to see it.".to_owned()
         }
         (Language::English, tasks) => {
-            format!("{tasks} of your tasks have finished; call get_task_status without arguments to see them.")
+            format!("{tasks} of your tasks have finished or ask; call get_task_status without arguments to see them.")
         }
         (Language::Japanese, tasks) => {
-            format!("完了したタスクが{tasks}件あります。引数なしで get_task_status を呼び出して確認してください。")
+            format!("完了または質問中のタスクが{tasks}件あります。引数なしで get_task_status を呼び出して確認してください。")
         }
         (Language::Korean, tasks) => {
-            format!("완료된 작업이 {tasks}건 있습니다. 인수 없이 get_task_status를 호출하여 확인하십시오.")
+            format!("완료되었거나 질문하는 작업이 {tasks}건 있습니다. 인수 없이 get_task_status를 호출하여 확인하십시오.")
         }
     }
 }

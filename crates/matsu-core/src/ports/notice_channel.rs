@@ -33,6 +33,23 @@ pub trait NoticeChannel: Send + Sync {
 
     /// Shows the person what came of a code.
     async fn acknowledge(&self, _reply: &Reply, _text: &str) {}
+
+    /// For a channel whose receivers are browsers that subscribe to it.
+    fn subscribing(&self) -> Option<&dyn Subscribing> {
+        None
+    }
+}
+
+/// What a browser needs in order to subscribe.
+pub trait Subscribing: Send + Sync {
+    /// The public key of the sender, in base64url.
+    fn public_key(&self) -> &str;
+
+    /// Whether messages can be sent there.
+    ///
+    /// # Errors
+    /// What is wrong with the address or with a key.
+    fn check(&self, endpoint: &str, p256dh: &str, auth: &str) -> Result<(), String>;
 }
 
 /// Codes in the order in which they came, and where to read on.

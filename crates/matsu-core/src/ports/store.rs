@@ -14,6 +14,7 @@ pub mod jobs;
 pub mod nodes;
 pub mod notifications;
 pub mod notify;
+pub mod push;
 pub mod runs;
 pub mod schedules;
 pub mod sessions;
@@ -48,8 +49,9 @@ pub use jobs::{
     JobUpdate, Order, OrderKind, ProgressNote,
 };
 pub use nodes::{LeftRun, NewNode, NodeStore, SlotUse};
-pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt};
+pub use notifications::{Give, Marking, NotificationStore, PendingInterrupt, UnreadResult};
 pub use notify::NotifyStore;
+pub use push::PushStore;
 pub use runs::{
     AgentSession, OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, RunStore,
     SessionClaim, SessionNote,
@@ -90,6 +92,7 @@ pub trait Store:
     + SessionStore
     + NotificationStore
     + NotifyStore
+    + PushStore
     + ScheduleStore
     + WebhookStore
     + TurnStore

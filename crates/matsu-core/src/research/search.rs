@@ -59,6 +59,9 @@ pub struct ResearchConfig {
     /// A person started it, in a terminal or on the page: the task ends with its last search, and more searches make it
     /// go on. Without this only `stop_task` ends it.
     pub ends_when_done: bool,
+    /// The project folder of the client that asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_in: Option<String>,
 }
 
 /// What one search is to do. Stored as the job's input.

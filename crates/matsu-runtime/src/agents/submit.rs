@@ -32,6 +32,8 @@ pub struct RunOptions {
     pub run_at: Option<Timestamp>,
     /// The task whose run asks for this one.
     pub parent: Option<TaskId>,
+    /// The project folder of the client that asks.
+    pub started_in: Option<String>,
 }
 
 /// What was queued.
@@ -118,7 +120,7 @@ impl Runtime {
             owner: owner.clone(),
             project_id: presence.map(|presence| presence.project_id.to_string()),
             title: presence.map_or_else(|| title(&runs), |presence| given_title(presence, &options.body)),
-            config_json: config(&first, &runs),
+            config_json: config(&first, &runs, options.started_in.as_deref()),
             budget: Vec::new(),
             assignee: presence.map(|presence| presence.agent_id.to_string()),
             parent_id: options.parent.clone(),
@@ -168,7 +170,7 @@ fn given_title(to: &RunPresence, words: &str) -> String {
 }
 
 /// What people are shown about the task.
-fn config(first: &CheckedRun, runs: &[CheckedRun]) -> String {
+fn config(first: &CheckedRun, runs: &[CheckedRun], started_in: Option<&str>) -> String {
     json!({
         "agents": runs.iter().map(|run| run.input.agent.as_str()).collect::<Vec<_>>(),
         "mode": first.input.mode,
@@ -177,6 +179,7 @@ fn config(first: &CheckedRun, runs: &[CheckedRun]) -> String {
         "not_covered": first.not_covered,
         "working_directory": first.shown_directory,
         "depends_on": first.input.depends_on,
+        "started_in": started_in,
         "run_at": first.input.not_before.map(|at| Timestamp::from_millis(at).to_string()),
     })
     .to_string()

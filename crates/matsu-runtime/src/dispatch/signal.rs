@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use matsu_core::id::TaskId;
 use matsu_core::notification::texts;
-use matsu_core::ports::store::SessionKey;
+use matsu_core::ports::store::{SessionKey, UnreadResult};
 use matsu_core::principal::Principal;
+use matsu_core::task::is_news_in;
 
 use super::{Reply, who};
 use crate::cursors::InstanceId;
@@ -50,10 +51,12 @@ async fn add_news(cx: &ToolContext, fields: &mut Map<String, Value>) {
     let unread = cx.runtime.news().unread(&cx.runtime, &cx.principal).await;
     let instance = cx.instance.as_ref();
     // What this reply or an earlier one has shown to this very client is no news to it.
-    let shown = |(id, revision): &&(TaskId, i64)| {
-        instance.is_some_and(|instance| cx.runtime.cursors().was_sent(instance, id, *revision))
+    let shown = |one: &&UnreadResult| {
+        instance.is_some_and(|instance| cx.runtime.cursors().was_sent(instance, &one.task_id, one.revision))
     };
-    let unseen: Vec<TaskId> = unread.iter().filter(|one| !shown(one)).map(|(id, _)| id.clone()).collect();
+    let folder = cx.workplace.project.as_deref();
+    let own = unread.iter().filter(|one| is_news_in(one.started_in.as_deref(), folder));
+    let unseen: Vec<TaskId> = own.filter(|one| !shown(one)).map(|one| one.task_id.clone()).collect();
     let news = match instance {
         Some(instance) => cx.runtime.news().announce(instance, &unseen),
         None => unseen.len(),
@@ -69,7 +72,7 @@ const REMEMBERED_MAX: usize = 1_000;
 /// Unread results that one line of news can be about.
 const UNREAD_MAX: u32 = 100;
 
-type Unread = Arc<Vec<(TaskId, i64)>>;
+type Unread = Arc<Vec<UnreadResult>>;
 
 /// Which results a principal has not read, remembered until something is published: most calls read nothing. And which
 /// of them each client knows of.

@@ -16,13 +16,23 @@ const LEASE: Duration = Duration::from_secs(150);
 /// How often a node that does not read them looks whether the one that does is gone.
 const OTHER_READS: Duration = Duration::from_secs(5);
 
+/// A server that does not hold a request until something comes is not asked more often.
+const READ_EVERY_MIN: Duration = Duration::from_secs(1);
+
 /// Reads the answers of one channel for as long as it is polled.
 pub async fn run(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) {
     let mut pause = NOTICE_RETRY_FIRST;
     loop {
+        let began = runtime.clock().instant();
         match read(runtime, channel, topic).await {
-            Ok(true) => pause = NOTICE_RETRY_FIRST,
-            Ok(false) => runtime.clock().sleep(OTHER_READS).await,
+            Ok(Some(codes)) => {
+                pause = NOTICE_RETRY_FIRST;
+                let spent = runtime.clock().instant() - began;
+                if codes == 0 && spent < READ_EVERY_MIN {
+                    runtime.clock().sleep(READ_EVERY_MIN - spent).await;
+                }
+            }
+            Ok(None) => runtime.clock().sleep(OTHER_READS).await,
             Err(error) => {
                 tracing::warn!(channel = channel.name(), error, "answers could not be read; trying again");
                 runtime.clock().sleep(pause).await;
@@ -32,11 +42,11 @@ pub async fn run(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) {
     }
 }
 
-/// Whether this node reads the answers.
-async fn read(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) -> Result<bool, String> {
+/// How many answers have come; `None`: another node reads them.
+async fn read(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) -> Result<Option<usize>, String> {
     let (store, now) = (runtime.store(), runtime.clock().now());
     let lease = store.lease_replies(channel.name(), &runtime.node(), now.plus(LEASE), now).await;
-    let Some(position) = lease.map_err(|error| error.to_string())? else { return Ok(false) };
+    let Some(position) = lease.map_err(|error| error.to_string())? else { return Ok(None) };
     let replies = channel.replies(topic, position.as_deref()).await?;
     for reply in &replies.codes {
         let text = take(runtime, channel, reply).await;
@@ -47,7 +57,7 @@ async fn read(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) -> Re
         let stored = store.set_reply_position(channel.name(), &position).await;
         stored.map_err(|error| error.to_string())?;
     }
-    Ok(true)
+    Ok(Some(replies.codes.len()))
 }
 
 /// Gives the answer of a code. Returns what the person is shown.

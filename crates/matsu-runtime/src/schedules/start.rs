@@ -54,7 +54,7 @@ pub async fn start_run(
 
 async fn context(runtime: &Runtime, owner: &Principal, directory: Option<&str>) -> Result<ToolContext, TaskError> {
     let directory = directory.map(PathBuf::from);
-    let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory };
+    let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory, project: None };
     let rights = runtime.rights_of(owner).await?;
     Ok(ToolContext {
         workplace: Arc::new(workplace),

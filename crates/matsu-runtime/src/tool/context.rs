@@ -85,6 +85,8 @@ pub struct Workplace {
     /// Folders its work may lie in; empty: nothing was said.
     pub roots: Vec<PathBuf>,
     pub cwd: Option<PathBuf>,
+    /// The folder of its project: the same for every session that works on it.
+    pub project: Option<String>,
 }
 
 /// Whether the caller can follow a native task. It says so with every request.

@@ -218,6 +218,7 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         depends_on: distinct(shared.depends_on),
         run_at: shared.run_at.as_deref().map(|at| run_at(at, cx.runtime.clock().now())).transpose()?,
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
+        started_in: cx.workplace.project.clone(),
     };
     let mut checked = cx.runtime.check_runs(wishes)?;
     if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {

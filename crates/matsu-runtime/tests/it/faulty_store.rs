@@ -1,6 +1,7 @@
 //! A store that fails on command: before the work, or after it with the answer lost. It also keeps a trace.
 
 mod notify;
+mod push;
 mod research;
 mod schedules;
 mod sessions;

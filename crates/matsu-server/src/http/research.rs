@@ -68,7 +68,7 @@ pub async fn create(app: &App, caller: Caller, mut wish: Map<String, Value>) -> 
     let Ok(roots) = serde_json::from_value::<Option<Vec<PathBuf>>>(folders) else {
         return Err(Problem::invalid("folders must be a list of paths"));
     };
-    let workplace = Workplace { roots: roots.unwrap_or_default(), cwd: None };
+    let workplace = Workplace { roots: roots.unwrap_or_default(), ..Workplace::default() };
     let cx = context(app, caller, Peer { workplace, ..Peer::default() });
     let cx = ToolContext { ends_when_done: true, ..cx };
     answer(&cx, "create_task", Value::Object(wish)).await

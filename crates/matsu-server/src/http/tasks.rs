@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::id::{AgentId, ProjectId, TaskId};
+use matsu_core::limits::SEARCH_WORDS_MAX;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, StoreError, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
@@ -36,6 +37,8 @@ struct ListQuery {
     kind: Option<TaskKind>,
     status: Option<TaskStatus>,
     parent: Option<String>,
+    /// Words that are in its title, in what was asked or in what came out; the first four count.
+    q: Option<String>,
     after: Option<i64>,
     limit: Option<u32>,
 }
@@ -49,6 +52,7 @@ async fn list(
         kind: query.kind,
         status: query.status,
         parent: query.parent.map(TaskId::from_text),
+        words: query.q.iter().flat_map(|q| q.split_whitespace()).take(SEARCH_WORDS_MAX).map(str::to_owned).collect(),
         ..TaskFilter::default()
     };
     let page = PageRequest::new(query.after, query.limit);

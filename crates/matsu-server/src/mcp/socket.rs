@@ -39,6 +39,9 @@ pub struct Preamble {
     /// Where the client was started.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
+    /// The folder of the project that the client works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// The session that the client works in, where Matsu started the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_token: Option<String>,
@@ -85,7 +88,7 @@ where
 /// call none.
 async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connection, String> {
     let mut offer = Offer::parse(&preamble.tools)?;
-    let named = Workplace { roots: preamble.roots, cwd: preamble.cwd };
+    let named = Workplace { roots: preamble.roots, cwd: preamble.cwd, project: preamble.project };
     let (mut caller, mut workplace) = (Caller::local_owner(&preamble.instance), Workplace::default());
     let (mut session_token, mut refusal, mut call) = (None, None, None);
     match (preamble.session_token, preamble.token) {
@@ -152,7 +155,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let workplace = Workplace { roots: preamble.roots.clone(), cwd: preamble.cwd.clone() };
+    let named = preamble.clone();
+    let workplace = Workplace { roots: named.roots, cwd: named.cwd, project: named.project };
     let mut connection = connection(&app, preamble, Peer::default()).await?;
     // This process is its user's own and has opened the store itself.
     if connection.refusal.take().is_some() {

@@ -7,7 +7,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{
     AgentId, AuthItemId, ChatId, ClaimId, DeliveryId, EdgeId, EvaluationId, FeedbackId, FiringId, FragmentId, JobId,
     MessageId, NodeId, NoticeId, NotificationId, PageId, ProjectId, RuleId, RunId, SampleId, ScheduleId, SessionId,
-    TaskId, TokenId, WebhookId,
+    SubscriptionId, TaskId, TokenId, WebhookId,
 };
 use matsu_core::principal::Principal;
 use rusqlite::types::{ToSqlOutput, Value as SqliteValue, ValueRef};
@@ -128,7 +128,8 @@ from_text_newtypes!(
     ScheduleId,
     FiringId,
     WebhookId,
-    DeliveryId
+    DeliveryId,
+    SubscriptionId
 );
 
 /// SQLite runs a statement once per row.

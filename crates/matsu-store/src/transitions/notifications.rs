@@ -5,8 +5,9 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{NotificationId, SessionId, TaskId};
 use matsu_core::notification::{Cause, NewNotice, Notification, NotificationAction};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{Give, Marking, PendingInterrupt, StoreError};
+use matsu_core::ports::store::{Give, Marking, PendingInterrupt, StoreError, UnreadResult};
 use matsu_core::principal::Principal;
+use matsu_core::task::started_in;
 
 use super::interrupts::{self, NewNotification};
 use super::read::page;
@@ -64,8 +65,10 @@ const FORGET_READ: Sql = Sql::both(
      AND acknowledged_at IS NOT NULL AND acknowledged_at < $1 ORDER BY created_at LIMIT $2)",
 );
 const UNREAD_RESULTS: Sql = Sql::both(
-    "SELECT id, finished_revision FROM tasks WHERE owner = $1 AND kind = 'agent' \
-     AND status IN ('completed', 'failed') AND first_read_at IS NULL ORDER BY seq DESC LIMIT $2",
+    "SELECT id, finished_revision, config_json, seq FROM tasks WHERE owner = $1 AND kind = 'agent' \
+     AND status IN ('completed', 'failed') AND first_read_at IS NULL UNION ALL \
+     SELECT id, attention_revision, config_json, seq FROM tasks WHERE owner = $1 AND kind = 'agent' \
+     AND finished_at IS NULL AND status = 'input_required' ORDER BY 4 DESC LIMIT $2",
 );
 
 pub struct InsertNotice(pub NewNotice);
@@ -201,17 +204,21 @@ impl Transition for SweepNotifications {
 pub struct UnreadResults(pub Principal, pub u32);
 
 impl Transition for UnreadResults {
-    type Output = Vec<(TaskId, i64)>;
+    type Output = Vec<UnreadResult>;
 
     fn is_quick(&self) -> bool {
         true
     }
 
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<(TaskId, i64)>, StoreError> {
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<UnreadResult>, StoreError> {
         let rows = tx.rows(&UNREAD_RESULTS, params![&self.0, self.1]).await?;
         let read = |row: &crate::sql::Row| {
             let mut columns = row.columns();
-            Ok((TaskId::from_text(columns.text()?), columns.int()?))
+            Ok(UnreadResult {
+                task_id: TaskId::from_text(columns.text()?),
+                revision: columns.int()?,
+                started_in: started_in(&columns.text()?),
+            })
         };
         rows.iter().map(read).collect()
     }

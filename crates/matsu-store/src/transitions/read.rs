@@ -3,7 +3,7 @@
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobState, JobSummary, Lease};
-use matsu_core::limits::TASKS_PER_WAIT_MAX;
+use matsu_core::limits::{SEARCH_WORDS_MAX, TASKS_PER_WAIT_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     JobFilter, JobOrder, Order, OrderKind, QueueCount, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup,
@@ -40,6 +40,41 @@ const LIST_TASKS: Sql = Sql::both(task_list!("CAST($1 AS TEXT) IS NULL"));
 /// Spelled without an alternative, so that the planners walk the index of one owner and not of all.
 const LIST_TASKS_OF_OWNER: Sql = Sql::both(task_list!("owner = $1"));
 const LIST_TASKS_OF_PARENT: Sql = Sql::both(task_list!("parent_id = $4 AND (CAST($1 AS TEXT) IS NULL OR owner = $1)"));
+macro_rules! has_word {
+    ($word:literal, $like:literal) => {
+        concat!(
+            " AND (CAST(",
+            $word,
+            " AS TEXT) IS NULL OR title",
+            $like,
+            $word,
+            r" ESCAPE '\' OR EXISTS (SELECT 1 FROM jobs j WHERE j.task_id = tasks.id AND (j.input_json",
+            $like,
+            $word,
+            r" ESCAPE '\' OR j.output_json",
+            $like,
+            $word,
+            r" ESCAPE '\')))"
+        )
+    };
+}
+macro_rules! task_search {
+    ($like:literal) => {
+        concat!(
+            "SELECT ",
+            task_columns!(),
+            " FROM tasks WHERE (CAST($1 AS TEXT) IS NULL OR owner = $1) AND (CAST($2 AS TEXT) IS NULL OR kind = $2) \
+             AND (CAST($3 AS TEXT) IS NULL OR status = $3) AND seq < coalesce(CAST($4 AS BIGINT), 9223372036854775807)",
+            has_word!("$6", $like),
+            has_word!("$7", $like),
+            has_word!("$8", $like),
+            has_word!("$9", $like),
+            " ORDER BY seq DESC LIMIT $5"
+        )
+    };
+}
+/// SQLite's LIKE takes upper and lower case of ASCII for the same by itself.
+const SEARCH_TASKS: Sql = Sql::each(task_search!(" LIKE "), task_search!(" ILIKE "));
 const JOB: Sql = Sql::both(concat!("SELECT ", job_columns!(), " FROM jobs WHERE id = $1"));
 macro_rules! job_list {
     ($columns:expr, $task:expr, $seq:literal, $than:literal, $end:literal, $direction:literal) => {
@@ -164,6 +199,9 @@ impl Transition for ListTasks {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
         let filter = &self.filter;
+        if !filter.words.is_empty() {
+            return self.search(tx).await;
+        }
         let list = match (&filter.parent, &filter.owner) {
             (Some(_), _) => &LIST_TASKS_OF_PARENT,
             (None, Some(_)) => &LIST_TASKS_OF_OWNER,
@@ -186,6 +224,41 @@ impl Transition for ListTasks {
         let tasks = rows.iter().map(rows::task).collect::<Result<Vec<_>, _>>()?;
         Ok(page(tasks, &self.page, |task| task.seq))
     }
+}
+
+impl ListTasks {
+    async fn search(&self, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
+        let filter = &self.filter;
+        let mut patterns = [const { None }; SEARCH_WORDS_MAX];
+        for (pattern, word) in patterns.iter_mut().zip(&filter.words) {
+            *pattern = Some(pattern_of(word));
+        }
+        let [first, second, third, fourth] = &patterns;
+        let rows = tx
+            .rows(
+                &SEARCH_TASKS,
+                params![
+                    filter.owner.as_ref(),
+                    filter.kind.map(|kind| kind.as_str()),
+                    filter.status.map(|status| status.as_str()),
+                    self.page.after,
+                    self.page.limit() + 1,
+                    first.as_ref(),
+                    second.as_ref(),
+                    third.as_ref(),
+                    fourth.as_ref(),
+                ],
+            )
+            .await?;
+        let tasks = rows.iter().map(rows::task).collect::<Result<Vec<_>, _>>()?;
+        Ok(page(tasks, &self.page, |task| task.seq))
+    }
+}
+
+/// Anywhere in a text. What LIKE would take for more than itself stands for itself.
+fn pattern_of(word: &str) -> String {
+    let plain = word.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
+    format!("%{plain}%")
 }
 
 pub struct ReadJob(pub JobId);

@@ -7,6 +7,7 @@ pub mod evidence;
 pub mod fences;
 pub mod notifications;
 pub mod notify;
+pub mod push;
 pub mod queue;
 pub mod recovery;
 pub mod runs;

@@ -38,6 +38,7 @@ on_every_backend! {
         unfinished_tasks_of_an_owner_are_counted_up_to_a_bound,
         tasks_are_listed_newest_first_in_pages,
         a_list_can_be_filtered,
+        a_task_is_found_by_words_of_its_title_its_orders_and_its_results,
         a_child_is_one_deeper_and_bounded,
         an_idempotency_key_returns_the_first_task,
         a_repeated_key_names_the_first_jobs_only,
@@ -220,6 +221,10 @@ on_every_backend! {
         an_end_and_a_question_make_a_notice_for_each_channel_that_wants_it,
         a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies,
         a_code_is_used_once_in_its_channel_and_one_node_reads_answers,
+    }
+    push {
+        a_browser_is_one_subscription_of_its_user,
+        a_subscription_ends_with_its_token_and_few_are_kept,
     }
     spent {
         a_run_that_is_noted_again_is_counted_once,

@@ -4,15 +4,19 @@
 mod session_news;
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use matsu_core::clock::Clock;
+use matsu_core::task::is_news_in;
 use serde_json::{Value, json};
 
 use super::{Context, field};
 use crate::client::Client;
+use crate::parents;
+use crate::project;
 
 /// When a client calls its hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -45,24 +49,47 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let started_in = input["cwd"].as_str().map(PathBuf::from).or_else(|| std::env::current_dir().ok());
+    let folder = started_in.as_ref().map(|folder| project::folder_of(folder));
+    if let (Some(_), Some(session), Some(folder), Some(started_in)) =
+        (cx.config.wake_after(), input["session_id"].as_str(), &folder, &started_in)
+        && let Err(error) = parents::report(&cx.config.paths, session, folder, &started_in.display().to_string())
+    {
+        tracing::debug!(error = format!("{error:#}"), "the session of this client could not be noted");
+    }
     // The turn was kept going once already: twice would be a circle.
     if event == HookEvent::Stop && input["stop_hook_active"] == true {
         return Ok(ExitCode::SUCCESS);
     }
-    let news = Clock::system().within(PATIENCE, news(cx)).await.and_then(Result::ok).unwrap_or_default();
+    let news = Clock::system().within(PATIENCE, news(cx, folder.as_deref())).await.and_then(Result::ok).unwrap_or_default();
     match event {
-        HookEvent::Stop if !news.unread.is_empty() => {
-            let reason = format!(
-                "{} given to Matsu ended and the result is unread: {}. Read it with get_task_status before you stop.",
-                if news.unread.len() == 1 { "Work" } else { "Several pieces of work" },
-                news.named()
-            );
+        HookEvent::Stop if !news.unread.is_empty() || !news.asking.is_empty() => {
+            let pieces = |tasks: &[String]| if tasks.len() == 1 { "Work" } else { "Several pieces of work" };
+            let mut reasons = Vec::new();
+            if !news.unread.is_empty() {
+                reasons.push(format!(
+                    "{} given to Matsu ended and the result is unread: {}. Read it with get_task_status before you stop.",
+                    pieces(&news.unread),
+                    named(&news.unread)
+                ));
+            }
+            if !news.asking.is_empty() {
+                reasons.push(format!(
+                    "{} given to Matsu waits for an answer: {}. Read the question with get_task_status and answer it \
+                     with answer_question before you stop.",
+                    pieces(&news.asking),
+                    named(&news.asking)
+                ));
+            }
+            let reason = reasons.join(" ");
             say!("{}", json!({ "decision": "block", "reason": reason }));
         }
-        HookEvent::Prompt if !news.unread.is_empty() || news.open > 0 => {
-            let ended =
-                if news.unread.is_empty() { String::new() } else { format!("ended and unread: {}. ", news.named()) };
-            let line = format!("Matsu: {ended}{} still under way.", news.open);
+        HookEvent::Prompt if !news.unread.is_empty() || !news.asking.is_empty() || news.open > 0 => {
+            let part = |what: &str, tasks: &[String]| {
+                if tasks.is_empty() { String::new() } else { format!("{what}: {}. ", named(tasks)) }
+            };
+            let (ended, asks) = (part("ended and unread", &news.unread), part("asks a question", &news.asking));
+            let line = format!("Matsu: {ended}{asks}{} still under way.", news.open);
             match input["hook_event_name"].as_str() {
                 Some(name) => {
                     say!("{}", json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": line } }));
@@ -78,32 +105,35 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
 #[derive(Default)]
 struct News {
     unread: Vec<String>,
+    asking: Vec<String>,
     open: usize,
 }
 
-impl News {
-    fn named(&self) -> String {
-        let more = self.unread.len().saturating_sub(NAMED_MAX);
-        let named = self.unread.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-        if more > 0 { format!("{named} and {more} more") } else { named }
-    }
+fn named(tasks: &[String]) -> String {
+    let more = tasks.len().saturating_sub(NAMED_MAX);
+    let named = tasks.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 /// Of a running daemon only: a hook starts nothing and makes no store.
-async fn news(cx: &Context) -> Result<News> {
+async fn news(cx: &Context, folder: Option<&str>) -> Result<News> {
     if tokio::net::UnixStream::connect(cx.config.paths.socket()).await.is_err() {
         return Ok(News::default());
     }
     let client = Client::connect(&cx.config).await?;
     let page = client.get("/api/v1/tasks?limit=200").await?;
     let mut news = News::default();
-    for task in page["items"].as_array().into_iter().flatten().filter(|task| task["kind"] != "wait") {
-        if task["finished_at"].is_null() {
+    let is_own = |task: &&Value| task["kind"] != "wait" && is_news_in(task["started_in"].as_str(), folder);
+    for task in page["items"].as_array().into_iter().flatten().filter(is_own) {
+        // Titles are text of others: one line, and short.
+        let title: String = field(task, "title").chars().filter(|c| !c.is_control()).take(60).collect();
+        let named = format!("{} ({title}, {})", field(task, "task_id"), field(task, "status"));
+        if task["status"] == "input_required" {
+            news.asking.push(named);
+        } else if task["finished_at"].is_null() {
             news.open += 1;
         } else if task["unread"] == true {
-            // Titles are text of others: one line, and short.
-            let title: String = field(task, "title").chars().filter(|c| !c.is_control()).take(60).collect();
-            news.unread.push(format!("{} ({title}, {})", field(task, "task_id"), field(task, "status")));
+            news.unread.push(named);
         }
     }
     Ok(news)

@@ -10,6 +10,7 @@ use matsu_core::notify::{NoticeEvent, NoticeMessage};
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
+use crate::compose;
 
 #[derive(Subcommand)]
 pub enum NotifyCommand {
@@ -41,10 +42,11 @@ pub async fn run(cx: &Context, what: &NotifyCommand) -> Result<ExitCode> {
         at: now,
         buttons: Vec::new(),
     };
+    let store = compose::open_store(&cx.config).await?.store;
     let mut results = Vec::new();
     for config in channels {
         let name = config.name.clone();
-        let sent = match matsu_adapters::notify::open(config) {
+        let sent = match matsu_adapters::notify::open(config, &store) {
             Ok(channel) => channel.send(&message, "").await,
             Err(error) => Err(error),
         };

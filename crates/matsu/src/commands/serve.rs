@@ -30,6 +30,7 @@ use crate::daemon::ending::{self, Ending, Signals};
 use crate::daemon::keep_awake;
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
+use crate::daemon::waking;
 use crate::doctor;
 use crate::logging;
 use crate::private_files;
@@ -100,6 +101,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     });
     // Before any client can connect.
     let hosted = Hosted::begin(&config, &app);
+    app.set_channels(compose::channels(&config, app.runtime().store()));
     let mut signals = Signals::listen()?;
     let listeners = Listeners::open(&config, &app).await?;
     let service = app.runtime().start();
@@ -308,13 +310,14 @@ async fn until_the_end(
     }
 }
 
-/// What a daemon does beside serving and working: it keeps the machine awake, sends notices, fires schedules and
-/// starts what arrives at webhooks.
+/// What a daemon does beside serving and working: it keeps the machine awake, sends notices, resumes sessions that have
+/// news, fires schedules and starts what arrives at webhooks.
 fn beside(app: &App, config: &Config) -> JoinSet<()> {
     let mut beside = JoinSet::new();
     beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
-    let (notified, channels) = (app.clone(), compose::channels(config));
-    beside.spawn(async move { notify::run(notified.runtime(), &channels, notified.shutdown()).await });
+    let notified = app.clone();
+    beside.spawn(async move { notify::run(notified.runtime(), notified.channels(), notified.shutdown()).await });
+    beside.spawn(waking::run(app.clone(), config.clone()));
     let scheduled = app.clone();
     beside.spawn(async move { schedules::run(scheduled.runtime(), scheduled.shutdown()).await });
     let hooked = app.clone();

@@ -1,72 +1,39 @@
-//! `matsu watch --lines`: one line per piece of news, for hooks and monitors. It survives the daemon and starts none.
+//! `matsu watch`: the list of tasks as it changes, over the whole screen, or one line per piece of news.
 
+mod board;
+mod draw;
+mod lines;
 mod news;
+mod screen;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
-use matsu_core::clock::Clock;
 
 use super::Context;
-use crate::client::{Client, Events};
-use news::News;
+use crate::cli::Global;
+use crate::project;
 
 #[derive(Args)]
 pub struct Watch {
     /// One line for each task that ends, fails or asks, and was not read within two seconds
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub lines: bool,
+    /// Only of tasks that were started from the project of this folder, or from none
+    #[arg(long)]
+    pub here: bool,
 }
 
-/// How often a daemon is looked for while none answers.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-pub async fn run(cx: &Context, _args: &Watch) -> Result<ExitCode> {
-    let mut news = News::new(cx.json);
-    let (mut cursor, clock, mut is_reported) = (None, Clock::system(), false);
-    loop {
-        match stream(cx, &mut news, &mut cursor).await {
-            Ok(()) => is_reported = false,
-            Err(error) if !is_reported => {
-                eprintln!("matsu watch: {error:#}; it goes on as soon as a daemon answers");
-                is_reported = true;
-            }
-            Err(_) => {}
-        }
-        clock.sleep(LOOK_EVERY).await;
+pub async fn run(cx: &Context, global: &Global, args: &Watch) -> Result<ExitCode> {
+    let here = std::env::current_dir().ok().filter(|_| args.here);
+    let folder = here.map(|folder| project::folder_of(&folder));
+    if args.lines {
+        return lines::run(cx, folder).await;
     }
-}
-
-/// Prints the news of one connection until it ends.
-async fn stream(cx: &Context, news: &mut News, cursor: &mut Option<String>) -> Result<()> {
-    let client = Client::daemon(&cx.config).await?;
-    let path = match &*cursor {
-        Some(cursor) => format!("/api/v1/events?cursor={}", crate::client::segment(cursor)),
-        None => "/api/v1/events".to_owned(),
-    };
-    let mut events = client.events(&path).await?;
-    if cursor.is_none() {
-        news.take_list(&client).await?;
+    if cx.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        bail!("the full screen needs a terminal; use `matsu watch --lines`, or `matsu tasks` for the list once");
     }
-    let followed = follow(&client, news, &mut events).await;
-    *cursor = events.last_id.take().or(cursor.take());
-    followed
-}
-
-async fn follow(client: &Client, news: &mut News, events: &mut Events) -> Result<()> {
-    let clock = Clock::system();
-    loop {
-        tokio::select! {
-            event = events.next() => match event? {
-                Some((name, task)) if name == "task" => news.take(&task),
-                // Events were missed: the list has what they were about.
-                Some((name, _)) if name == "reset" => news.take_list(client).await?,
-                Some(_) => {}
-                None => return Ok(()),
-            },
-            () = clock.sleep_until(news.due()) => news.print_due(client).await?,
-        }
-    }
+    screen::run(cx, global, folder).await
 }

@@ -128,6 +128,18 @@ pub const KEYS: &[Key] = &[
         meaning: "the same for a call whose client asked for progress; raise it for clients that progress keeps alive",
     },
     Key {
+        name: "wait.wake",
+        kind: Kind::Word(&["off", "resume"]),
+        default: |_| "off".to_owned(),
+        meaning: "resume: the session of a client whose hook reported it and whose process has ended is resumed with unread news; costs its model's turns",
+    },
+    Key {
+        name: "wait.wake_after",
+        kind: Kind::Number { min: 1, max: 86_400 },
+        default: |_| "60".to_owned(),
+        meaning: "seconds for which news stays unread before a session is resumed",
+    },
+    Key {
         name: "agents.roots",
         kind: Kind::MaybeText,
         default: |_| String::new(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use matsu_adapters::http::guard::Exception;
 use matsu_adapters::notify::{ChannelConfig, Template, Way};
 use matsu_core::notify::{NoticeContent, NoticeEvent, NoticeRules};
 use matsu_core::principal::Principal;
@@ -11,7 +12,7 @@ use matsu_core::principal::Principal;
 use super::providers::{Field, Sections};
 
 pub const FIELDS: &[Field] = &[
-    Field { name: "kind", meaning: "how it reaches you: command, desktop, webhook, ntfy or telegram" },
+    Field { name: "kind", meaning: "how it reaches you: command, desktop, webhook, ntfy, telegram or push" },
     Field {
         name: "events",
         meaning: "which of done, failed, asks, budget and quota, separated by commas; without it, all",
@@ -30,6 +31,11 @@ pub const FIELDS: &[Field] = &[
     Field { name: "template", meaning: "webhook: standard (also without it), slack, discord or teams" },
     Field { name: "topic", meaning: "ntfy: the topic; everyone who knows it can read it" },
     Field { name: "chat", meaning: "telegram: the id of the chat that the bot writes to" },
+    Field {
+        name: "contact",
+        meaning: "push: how the services that carry the messages reach you, mailto:… or https:…; some refuse senders without it",
+    },
+    Field { name: "allow_hosts", meaning: "push: push services that are not public, as host or host:port, separated by commas" },
     Field { name: "secret_env", meaning: "the environment variable with the webhook's secret or the token" },
     Field {
         name: "secret_file",
@@ -44,6 +50,8 @@ const OF_KINDS: &[(&str, &[&str])] = &[
     ("template", &["webhook"]),
     ("topic", &["ntfy"]),
     ("chat", &["telegram"]),
+    ("contact", &["push"]),
+    ("allow_hosts", &["push"]),
     ("secret_env", &["webhook", "ntfy", "telegram"]),
     ("secret_file", &["webhook", "ntfy", "telegram"]),
 ];
@@ -72,14 +80,23 @@ pub fn take(sections: &mut Sections, dotted: &str, value: String, file: &Path) -
     Ok(())
 }
 
-/// All channels, by name.
-pub fn all(sections: &Sections, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ChannelConfig>> {
-    sections.iter().map(|(name, fields)| channel(name, fields, variable)).collect()
+/// All channels, by name. The key of push messages lies in `key_file`.
+pub fn all(
+    sections: &Sections,
+    key_file: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<ChannelConfig>> {
+    sections.iter().map(|(name, fields)| channel(name, fields, key_file, variable)).collect()
 }
 
 type Fields = BTreeMap<String, String>;
 
-fn channel(name: &str, fields: &Fields, variable: &dyn Fn(&str) -> Option<String>) -> Result<ChannelConfig> {
+fn channel(
+    name: &str,
+    fields: &Fields,
+    key_file: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<ChannelConfig> {
     let text = |field: &str| fields.get(field).cloned().filter(|value| !value.is_empty());
     let needed = |field: &str| text(field).with_context(|| format!("notify.{name}.{field} is missing; set it"));
     let or = |field: &str, usual: &str| text(field).unwrap_or_else(|| usual.to_owned());
@@ -101,7 +118,8 @@ fn channel(name: &str, fields: &Fields, variable: &dyn Fn(&str) -> Option<String
             let token = secret.with_context(missing)?;
             Way::Telegram { base_url: or("url", "https://api.telegram.org"), chat: needed("chat")?, token }
         }
-        other => bail!("notify.{name}.kind must be command, desktop, webhook, ntfy or telegram, got {other:?}"),
+        "push" => push(name, fields, key_file)?,
+        other => bail!("notify.{name}.kind must be command, desktop, webhook, ntfy, telegram or push, got {other:?}"),
     };
     for (field, kinds) in OF_KINDS {
         if fields.contains_key(*field) && !kinds.contains(&kind.as_str()) {
@@ -109,6 +127,23 @@ fn channel(name: &str, fields: &Fields, variable: &dyn Fn(&str) -> Option<String
         }
     }
     Ok(ChannelConfig { name: name.to_owned(), rules: rules(name, fields, &way)?, way })
+}
+
+fn push(name: &str, fields: &Fields, key_file: &Path) -> Result<Way> {
+    let contact = fields.get("contact").cloned();
+    if let Some(contact) = contact.as_ref().filter(|contact| !["mailto:", "https:"].iter().any(|s| contact.starts_with(s)))
+    {
+        bail!("notify.{name}.contact must begin with mailto: or https:, got {contact:?}");
+    }
+    let mut exceptions = Vec::new();
+    for host in fields.get("allow_hosts").map(String::as_str).unwrap_or_default().split(',') {
+        if !host.trim().is_empty() {
+            let exception = Exception::parse(host);
+            exceptions
+                .push(exception.with_context(|| format!("notify.{name}.allow_hosts: {host} is not a host or host:port"))?);
+        }
+    }
+    Ok(Way::Push { key_file: key_file.to_owned(), contact, exceptions })
 }
 
 fn rules(name: &str, fields: &Fields, way: &Way) -> Result<NoticeRules> {

@@ -13,16 +13,19 @@ pub async fn channels(config: &Config) -> Option<Finding> {
         Err(error) => return Some(bad("notify", format!("{error:#}"), correct)),
     };
     let names: Vec<String> = channels.iter().map(|channel| channel.name.clone()).collect();
+    let store = match compose::open_store(config).await {
+        Ok(opened) => opened.store,
+        Err(error) => return Some(bad("notify", format!("{error:#}"), "see the store above")),
+    };
     for channel in channels {
         let name = channel.name.clone();
-        if let Err(error) = matsu_adapters::notify::open(channel) {
+        if let Err(error) = matsu_adapters::notify::open(channel, &store) {
             return Some(bad("notify", format!("{name}: {error}"), correct));
         }
     }
-    let states = async { anyhow::Ok(compose::open_store(config).await?.store.channel_states().await?) };
-    let states = match states.await {
+    let states = match store.channel_states().await {
         Ok(states) => states,
-        Err(error) => return Some(bad("notify", format!("{error:#}"), "see the store above")),
+        Err(error) => return Some(bad("notify", error.to_string(), "see the store above")),
     };
     let failing = states.iter().filter(|state| names.contains(&state.channel)).filter_map(|state| {
         let error = state.last_error.as_ref()?;

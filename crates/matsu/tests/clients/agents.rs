@@ -5,6 +5,7 @@ mod cases;
 mod chats;
 mod claude;
 mod connect;
+mod delivery;
 mod figures;
 mod five;
 mod long_sleep;

@@ -26,4 +26,5 @@ mod relay;
 mod research;
 mod sessions;
 mod stdio;
+mod waking;
 mod webhooks;

@@ -2,7 +2,10 @@
 //! restarts of the daemon in between.
 
 mod answers;
+mod desktop;
+mod push;
 mod receiver;
+mod telegram;
 
 use std::path::Path;
 use std::time::Duration;
@@ -189,12 +192,14 @@ fn two_daemons_on_one_store_send_each_notice_once() {
 #[test]
 fn a_section_that_is_wrong_is_named_with_what_is_expected() {
     for (section, why) in [
-        ("kind = \"pigeon\"", "command, desktop, webhook, ntfy or telegram"),
+        ("kind = \"pigeon\"", "command, desktop, webhook, ntfy, telegram or push"),
         ("kind = \"webhook\"", "notify.x.url is missing"),
         ("kind = \"desktop\"\nevents = \"done,born\"", "must be of done, failed, asks, budget and quota"),
         ("kind = \"desktop\"\ntopic = \"t\"", "notify.x.topic has no effect"),
         ("kind = \"desktop\"\ncontent = \"all\"", "none, title or full"),
         ("kind = \"telegram\"\nchat = \"1\"", "no token"),
+        ("kind = \"push\"\ncontact = \"me\"", "must begin with mailto: or https:"),
+        ("kind = \"push\"\nallow_hosts = \"a/b\"", "not a host or host:port"),
         ("kind = \"webhook\"\nurl = \"http://127.0.0.1:1\"\nsecret_env = \"NOT_THERE\"", "NOT_THERE is not set"),
     ] {
         let home = home_with(&format!("[notify.x]\n{section}\n"));

@@ -99,6 +99,9 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("test_webhook", Gets::Nothing),
     ("remove_webhook", Gets::Nothing),
     ("list_deliveries", Gets::Nothing),
+    ("read_push", Gets::EmptyList),
+    ("subscribe_push", Gets::Own),
+    ("unsubscribe_push", Gets::Nothing),
     ("read_usage", Gets::EmptyList),
     ("start_merge", Gets::Own),
     ("read_task_merge", Gets::Nothing),
@@ -165,6 +168,7 @@ struct Ids {
     token: String,
     schedule: String,
     webhook: String,
+    push: String,
     stream: String,
 }
 
@@ -175,6 +179,11 @@ fn text(value: &Value) -> String {
 impl Stage {
     fn new() -> Self {
         let home = model_chats::home();
+        // A push service that nothing listens for, on this machine.
+        let config = home.path("config.toml");
+        let mut settings = std::fs::read_to_string(&config).unwrap();
+        settings.push_str("[notify.browsers]\nkind = \"push\"\nallow_hosts = \"127.0.0.1:9\"\n");
+        std::fs::write(&config, settings).unwrap();
         let daemon = model_chats::serve(&home);
         let api = &daemon.api;
         let task = api.submit(vec![noop()]);
@@ -199,12 +208,13 @@ impl Stage {
         let schedule = text(&api.post("/api/v1/schedules", &plan)["schedule_id"]);
         let hook = json!({ "name": MARK, "run": { "cli_name": "claude", "message": MARK } });
         let webhook = text(&api.post("/api/v1/webhooks", &hook)["webhook_id"]);
+        let push = text(&api.post("/api/v1/push", &browser())["subscription_id"]);
         home.run_json(&["user", "add", "bob"]);
         let made = home.run_json(&["token", "new", "bob's", "--user", "bob", "--role", "member"]);
         let member = Api { token: text(&made["secret"]), ..api.clone() };
         let mut events = Events::open(api, "/api/v1/events", &[&format!("Authorization: Bearer {}", api.token)]);
         let stream = text(&events.until("hello", |event| event.name == "hello").data["stream_id"]);
-        let ids = Ids { task, research, chat, agent_chat, session, token, schedule, webhook, stream };
+        let ids = Ids { task, research, chat, agent_chat, session, token, schedule, webhook, push, stream };
         Self { _home: home, daemon, member, ids, _events: events }
     }
 
@@ -222,6 +232,7 @@ impl Stage {
             Some("tokens") => (self.ids.token.as_str(), "tok_00000000000000000000000000"),
             Some("schedules") => (self.ids.schedule.as_str(), "sched_00000000000000000000000000"),
             Some("webhooks") => (self.ids.webhook.as_str(), "hook_00000000000000000000000000"),
+            Some("push") => (self.ids.push.as_str(), "sub_00000000000000000000000000"),
             Some("events") => (self.ids.stream.as_str(), "stream_00000000000000000000000000"),
             Some("users") => ("bob", "unknown"),
             Some("tools") => ("get_task_status", "get_task_status"),
@@ -238,12 +249,23 @@ impl Stage {
     /// Nothing of the owner's shows, whatever the answer is.
     #[track_caller]
     fn assert_clean(&self, what: &str, body: &str) {
-        let Ids { task, research, chat, agent_chat, session, token, schedule, webhook, stream } = &self.ids;
-        let ids = [task, research, chat, agent_chat, session, token, schedule, webhook, stream];
+        let Ids { task, research, chat, agent_chat, session, token, schedule, webhook, push, stream } = &self.ids;
+        let ids = [task, research, chat, agent_chat, session, token, schedule, webhook, push, stream];
         for known in ids.into_iter().map(String::as_str).chain([MARK, "user:local"]) {
             assert!(!body.contains(known), "{what} shows {known}: {body}");
         }
     }
+}
+
+/// What a browser says when it subscribes; the keys are those of the example in RFC 8291.
+fn browser() -> Value {
+    json!({
+        "endpoint": "http://127.0.0.1:9/push",
+        "keys": {
+            "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+            "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+        },
+    })
 }
 
 fn body_of(operation: &str) -> Option<Value> {
@@ -268,6 +290,7 @@ fn body_of(operation: &str) -> Option<Value> {
         "pause_schedule" | "pause_webhook" => json!({ "paused": false }),
         "add_webhook" => json!({ "name": "triage", "run": { "cli_name": "claude", "message": "look" } }),
         "test_webhook" => json!({ "payload": {} }),
+        "subscribe_push" => browser(),
         "put_user" => json!({ "name": "eve" }),
         "call_tool" => json!({}),
         "follow_topics" => json!({ "topics": ["queue"] }),
@@ -346,7 +369,7 @@ fn another_member_gets_no_byte_over_any_route() {
 /// What was not there for the other is there for its owner. What ends something comes last.
 fn each_id_is_there_for_its_owner(stage: &Stage, all: &[(String, String, String)], expected: &BTreeMap<&str, Gets>) {
     let ends = |operation: &str| {
-        ["end_chat", "end_session", "revoke_token", "remove_schedule", "remove_webhook", "change_task"]
+        ["end_chat", "end_session", "revoke_token", "remove_schedule", "remove_webhook", "unsubscribe_push", "change_task"]
             .contains(&operation)
     };
     let (last, first): (Vec<_>, Vec<_>) = all.iter().partition(|(_, _, operation)| ends(operation));

@@ -44,9 +44,19 @@ pub trait NotificationStore {
         rows_max: u32,
     ) -> Result<u64, StoreError>;
 
-    /// Agent tasks of this principal that have ended by themselves and were not read, each with the revision of its
-    /// end; newest first, at most `rows_max`.
-    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<(TaskId, i64)>, StoreError>;
+    /// Agent tasks of this principal that have ended by themselves and were not read, and those that ask; newest first,
+    /// at most `rows_max`.
+    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<UnreadResult>, StoreError>;
+}
+
+/// A task that its parent should look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadResult {
+    pub task_id: TaskId,
+    /// Of its end, or of its question.
+    pub revision: i64,
+    /// The project folder of the client that started it.
+    pub started_in: Option<String>,
 }
 
 #[derive(Clone, Debug)]

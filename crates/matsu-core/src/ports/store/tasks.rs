@@ -87,6 +87,9 @@ pub struct TaskFilter {
     pub parent: Option<TaskId>,
     /// Only unfinished ones, and finished ones that were not read before this moment.
     pub open_or_unread_since: Option<Timestamp>,
+    /// Each of these, at most `SEARCH_WORDS_MAX`, is found in its title, in what was asked of its jobs or in their
+    /// results, however its ASCII letters are written.
+    pub words: Vec<String>,
 }
 
 /// A person or an owner steers a task.

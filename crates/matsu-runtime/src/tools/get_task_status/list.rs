@@ -1,4 +1,4 @@
-//! Which tasks a call without ids lists.
+//! Which tasks a call without ids lists: those of the project that the client works on.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use matsu_core::id::TaskId;
 use matsu_core::limits::{LIST_PAGE_MAX, OPEN_TASKS_LISTED_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::TaskFilter;
-use matsu_core::task::{Task, TaskKind};
+use matsu_core::task::{Task, TaskKind, is_news_in};
 
 use crate::tool::{ToolContext, ToolError};
 
@@ -48,7 +48,9 @@ async fn pages(cx: &ToolContext, unread_since: Timestamp, pages_max: usize) -> R
     for _ in 0..pages_max {
         let request = PageRequest::new(after, Some(LIST_PAGE_MAX));
         let page = cx.runtime.list(&cx.principal, filter.clone(), &request).await?;
-        tasks.extend(page.items.into_iter().filter(|task| task.kind != TaskKind::Wait));
+        let folder = cx.workplace.project.as_deref();
+        let is_own = |task: &Task| task.kind != TaskKind::Wait && is_news_in(task.started_in().as_deref(), folder);
+        tasks.extend(page.items.into_iter().filter(is_own));
         after = page.next;
         if after.is_none() {
             break;

@@ -5,14 +5,14 @@ use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, Message, NewChat, NewMessage};
 use matsu_core::clock::Timestamp;
-use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, RunId, SessionId, TaskId};
+use matsu_core::id::{AgentId, ChatId, JobId, NotificationId, ProjectId, RunId, SessionId};
 use matsu_core::job::Lease;
 use matsu_core::notification::{NewNotice, Notification};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
     ChatStore, DirectoryStore, EndSession, EndTurn, Give, MessageFilter, NewSession, NotificationStore, OpenedChat,
     PendingInterrupt, Report, Reported, Say, SessionFilter, SessionKey, SessionStore, Standing, StoreError,
-    TakeMessages, Taken, Turn, TurnStore,
+    TakeMessages, Taken, Turn, TurnStore, UnreadResult,
 };
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project};
@@ -201,7 +201,7 @@ impl NotificationStore for FaultyStore {
         self.pass("sweep_notifications", self.inner.sweep_notifications(now, read_before, rows_max)).await
     }
 
-    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<(TaskId, i64)>, StoreError> {
+    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<UnreadResult>, StoreError> {
         self.pass("unread_results", self.inner.unread_results(owner, rows_max)).await
     }
 }

@@ -8,13 +8,13 @@ use matsu_core::job::JobKind;
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
-    EndSession, Enqueue, Give, Marking, Reassign, SessionKey, SetStatus, Steer, StopTask, StoreError,
+    EndSession, Enqueue, Give, Marking, Reassign, SessionKey, SetStatus, Steer, StopTask, StoreError, UnreadResult,
 };
 use matsu_core::principal::Principal;
 use matsu_core::session::{EndReason, Session, SessionState, Unread};
-use matsu_core::task::{StopMode, StopReason, TaskKind};
+use matsu_core::task::{StopMode, StopReason, Task, TaskKind};
 
-use crate::harness::TestStore;
+use crate::harness::{TestStore, lease};
 
 async fn steer(t: &TestStore, task: &TaskId, to: Steer) {
     let by = Principal::local_user();
@@ -216,10 +216,16 @@ pub async fn unread_results_are_listed(t: TestStore) {
     assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), []);
     let job = t.claim_one().await;
     t.complete(&job).await.unwrap();
-    let ended = t.task(&task.id).await;
-    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [(task.id.clone(), ended.finished_revision)]);
+    let of = |task: &Task, revision| UnreadResult { task_id: task.id.clone(), revision, started_in: None };
+    let ended = of(&task, t.task(&task.id).await.finished_revision);
+    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [ended.clone()]);
     assert_eq!(t.store.unread_results(&me, 0).await.unwrap(), []);
     assert_eq!(t.store.unread_results(&Principal::user("other"), 10).await.unwrap(), []);
+    let asking = t.agent(1).await;
+    let held = t.claim(1).await;
+    t.store.park_for_input(&lease(&held[0]), r#"{"id":"q1","text":"?","options":[]}"#, t.now()).await.unwrap();
+    let asks = of(&asking, t.task(&asking.id).await.attention_revision);
+    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [asks.clone(), ended]);
     t.store.mark_read(&[task.id], t.now()).await.unwrap();
-    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), []);
+    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [asks]);
 }

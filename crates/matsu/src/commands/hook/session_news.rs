@@ -57,6 +57,7 @@ async fn call(socket: &Path, arguments: Value) -> Result<Value> {
         hold: None,
         roots: Vec::new(),
         cwd: None,
+        project: None,
         session_token: crate::config::session_token(),
         token: None,
     };

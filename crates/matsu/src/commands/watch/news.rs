@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use matsu_core::clock::Clock;
+use matsu_core::task::is_news_in;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -25,6 +26,8 @@ const PRINTED_MAX: usize = 10_000;
 
 pub struct News {
     is_json: bool,
+    /// The only project whose tasks are news.
+    folder: Option<String>,
     /// Tasks to look at, and when.
     due: BTreeMap<String, Instant>,
     /// What was printed: a task with its end, or a question.
@@ -32,14 +35,14 @@ pub struct News {
 }
 
 impl News {
-    pub fn new(is_json: bool) -> Self {
-        Self { is_json, due: BTreeMap::new(), printed: HashSet::new() }
+    pub fn new(is_json: bool, folder: Option<String>) -> Self {
+        Self { is_json, folder, due: BTreeMap::new(), printed: HashSet::new() }
     }
 
     /// A task has changed.
     pub fn take(&mut self, task: &Value) {
         let is_news = task["kind"] != "wait" && (is_asking(task) || is_unread(task));
-        if is_news {
+        if is_news && is_news_in(task["started_in"].as_str(), self.folder.as_deref()) {
             self.due.entry(field(task, "task_id")).or_insert(Clock::system().instant() + READ_WITHIN);
         }
     }

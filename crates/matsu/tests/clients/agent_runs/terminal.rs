@@ -1,6 +1,8 @@
 //! Runs from a shell: `matsu run`, `status`, `logs`, `result`, `answer`, `tasks` and `watch` show what came out, in a
 //! terminal and in a pipe.
 
+mod full_screen;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};

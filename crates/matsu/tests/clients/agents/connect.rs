@@ -21,12 +21,47 @@ const SOON: Duration = Duration::from_secs(120);
 const WAIT_SECONDS: u64 = 75;
 
 /// One command line as its user starts it.
-struct User {
+pub struct User {
     name: &'static str,
     arguments: &'static [&'static str],
     environment: fn(url: &str) -> Vec<(&'static str, String)>,
     /// Its own files, before Matsu comes.
     files: fn(url: &str) -> Vec<(&'static str, String)>,
+}
+
+impl User {
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Claude Code.
+    pub fn claude() -> &'static Self {
+        &USERS[0]
+    }
+
+    /// Its own files, for a model at this address.
+    pub fn settle(&self, home: &Home, url: &str) {
+        for (name, text) in (self.files)(url) {
+            let file = home.path(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        std::fs::create_dir_all(home.path("work")).unwrap();
+    }
+
+    /// The program with one prompt, in the folder `work`.
+    pub fn start(&self, programs: &Path, home: &Home, url: &str, arguments: &[&str], prompt: &str) -> Child {
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let mut environment = BTreeMap::from([("HOME", home.folder().display().to_string()), ("PATH", path)]);
+        environment.extend((self.environment)(url));
+        let file = home.path("prompt.txt");
+        std::fs::write(&file, prompt).unwrap();
+        let mut command = Command::new(programs.join(self.name));
+        command.args(arguments).current_dir(home.path("work")).env_clear().envs(environment);
+        let output = std::fs::File::create(home.path("client.log")).unwrap();
+        command.stdin(std::fs::File::open(file).unwrap()).stdout(output.try_clone().unwrap()).stderr(output);
+        command.spawn().unwrap()
+    }
 }
 
 const USERS: &[User] = &[
@@ -79,7 +114,7 @@ const USERS: &[User] = &[
 ];
 
 /// A user at their machine: a daemon, a model, and a client that was connected.
-struct Workplace {
+pub struct Workplace {
     user: &'static User,
     programs: PathBuf,
     model: ModelServer,
@@ -89,21 +124,17 @@ struct Workplace {
 }
 
 impl Workplace {
-    fn new(user: &'static User, programs: &Path, reply: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
+    pub fn new(user: &'static User, programs: &Path, reply: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
         let home = Home::new();
         let model = ModelServer::with(Box::new(reply)).unwrap();
-        for (name, text) in (user.files)(&model.url()) {
-            let file = home.path(name);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, text).unwrap();
-        }
+        user.settle(&home, &model.url());
         // What connect writes names no data directory, so all of this is in the usual one.
         std::fs::create_dir_all(home.path(".local/share/matsu")).unwrap();
         std::os::unix::fs::symlink(home.path(".local/share/matsu"), home.data_dir()).unwrap();
-        std::fs::create_dir_all(home.path("work")).unwrap();
-        let log = std::fs::File::create(home.path("daemon.log")).unwrap();
-        let mut serve = matsu(&home, &["serve", "--test-jobs", "--port", "0"]);
-        let serve = serve.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let agents = home.path(".config/matsu/agents");
+        matsu_testkit::fake_agents::write(&agents).unwrap();
+        std::fs::write(agents.join("poor.toml"), POOR).unwrap();
+        let serve = serve(&home);
         let (_, http) = home.relayed();
         let said = answer(&home, &["connect", user.name, "--yes", "--hooks"]);
         assert_eq!(said["clients"][0]["hold_seconds"], 1_780, "{said}");
@@ -112,19 +143,9 @@ impl Workplace {
 
     /// One prompt; what the client printed.
     fn ask(&self, prompt: &str, within: Duration) -> String {
-        let path = format!("{}:{}", self.programs.display(), std::env::var("PATH").unwrap());
-        let mut environment = BTreeMap::from([("HOME", self.home.folder().display().to_string()), ("PATH", path)]);
-        environment.extend((self.user.environment)(&self.model.url()));
-        let file = self.home.path("prompt.txt");
-        std::fs::write(&file, prompt).unwrap();
-        let mut command = Command::new(self.programs.join(self.user.name));
-        command.args(self.user.arguments).current_dir(self.home.path("work")).env_clear().envs(environment);
-        let log = self.home.path("client.log");
-        let output = std::fs::File::create(&log).unwrap();
-        command.stdin(std::fs::File::open(file).unwrap()).stdout(output.try_clone().unwrap()).stderr(output);
-        let mut child = command.spawn().unwrap();
+        let mut child = self.begin(prompt);
         let ended = until_or("the client has ended", within, || child.try_wait().unwrap());
-        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let said = self.said();
         if ended.is_none() {
             let _ = child.kill();
             let _ = child.wait();
@@ -133,8 +154,32 @@ impl Workplace {
         said
     }
 
+    /// The client with one prompt, in its project.
+    pub fn begin(&self, prompt: &str) -> Child {
+        self.user.start(&self.programs, &self.home, &self.model.url(), self.user.arguments, prompt)
+    }
+
+    /// What the client printed.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.home.path("client.log")).unwrap_or_default()
+    }
+
+    /// As a power cut would, whichever process serves at the moment.
+    pub fn kill_daemon(&mut self) {
+        if let Some((pid, _)) = self.home.announced() {
+            crate::home::kill(pid);
+        }
+        let _ = self.serve.kill();
+        let _ = self.serve.wait();
+    }
+
+    /// As its user starts it the next morning.
+    pub fn serve_again(&mut self) {
+        self.serve = serve(&self.home);
+    }
+
     /// Looks at the list, which reads no result.
-    fn has_ended(&self, task: &str) -> bool {
+    pub fn has_ended(&self, task: &str) -> bool {
         let tasks = answer(&self.home, &["tasks"]);
         let all = tasks["items"].as_array().unwrap_or_else(|| panic!("{tasks}"));
         all.iter().any(|one| one["task_id"] == task && one["status"] == "completed")
@@ -152,6 +197,28 @@ impl Drop for Workplace {
     }
 }
 
+/// An agent that runs out of quota. The name of its conversation carries what it says when it goes on.
+const POOR: &str = r#"
+name = "poor"
+command = "/bin/sh"
+args = ["{prompt_file}"]
+prompt = "file"
+output = "events"
+go_on = '''echo "{\"type\":\"result\",\"text\":\"${2#talk-}\"}"'''
+
+[session]
+resume = { args = ["resume", "{session}"] }
+
+[quota]
+patterns = ["usage limit"]
+"#;
+
+fn serve(home: &Home) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(home.path("daemon.log")).unwrap();
+    let mut serve = matsu(home, &["serve", "--test-jobs", "--port", "0"]);
+    serve.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+}
+
 /// The program as this user types it.
 fn matsu(home: &Home, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_matsu"));
@@ -165,7 +232,7 @@ fn answer(home: &Home, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn until_or<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub fn until_or<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     while began.elapsed() < within {
         if let Some(found) = look() {
@@ -178,7 +245,7 @@ fn until_or<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>
 }
 
 /// The name under which a client offers one of our tools. Some tell the model only of names until it asks.
-fn name_of(asked: &Asked, tool: &str) -> String {
+pub fn name_of(asked: &Asked, tool: &str) -> String {
     let listed = asked.tools.iter().find(|name| name.ends_with(tool)).cloned();
     listed.unwrap_or_else(|| format!("mcp__matsu__{tool}"))
 }
@@ -191,7 +258,7 @@ fn is_about_the_wait(asked: &Asked) -> bool {
 }
 
 /// For every client, and the first failure is the test's own.
-fn for_each(what: &str, check: impl Fn(&'static User, &Path) -> String) {
+pub fn for_each(what: &str, check: impl Fn(&'static User, &Path) -> String) {
     let Some(programs) = programs(what) else { return };
     let wanted = std::env::var("MATSU_TEST_AGENT").ok();
     let mut failed = Vec::new();

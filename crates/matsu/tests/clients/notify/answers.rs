@@ -26,7 +26,7 @@ fn a_button_of_ntfy_answers_once_and_other_codes_do_nothing() {
     let topic = Arc::clone(&posted);
     let receiver = Receiver::answering(
         free_address(),
-        || 200,
+        |_| 200,
         move |got| {
             if got.method == "POST" {
                 return Some(String::new());
@@ -73,7 +73,7 @@ fn a_button_of_telegram_answers_and_a_press_in_another_chat_does_not() {
     let pending = Arc::clone(&updates);
     let receiver = Receiver::answering(
         free_address(),
-        || 200,
+        |_| 200,
         move |got| {
             if !got.path.ends_with("/getUpdates") {
                 return Some(json!({ "ok": true, "result": true }).to_string());

@@ -45,7 +45,7 @@ impl Receiver {
     pub fn at(address: SocketAddr, mut statuses: Vec<u16>) -> Self {
         Self::answering(
             address,
-            move || if statuses.len() > 1 { statuses.remove(0) } else { statuses[0] },
+            move |_| if statuses.len() > 1 { statuses.remove(0) } else { statuses[0] },
             |got| {
                 // A stream of answers stays open.
                 if got.method == "GET" { None } else { Some(String::new()) }
@@ -55,7 +55,7 @@ impl Receiver {
 
     pub fn answering(
         address: SocketAddr,
-        status: impl FnMut() -> u16 + Send + 'static,
+        status: impl FnMut(&Got) -> u16 + Send + 'static,
         answer: impl FnMut(&Got) -> Option<String> + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind(address).unwrap();
@@ -67,7 +67,7 @@ impl Receiver {
                 let (sender, status, answer) = (sender.clone(), Arc::clone(&status), Arc::clone(&answer));
                 std::thread::spawn(move || {
                     let Some(got) = request(&stream) else { return };
-                    respond(&stream, got, &sender, || (status.lock().unwrap())(), &answer);
+                    respond(&stream, got, &sender, |got| (status.lock().unwrap())(got), &answer);
                 });
             }
         });
@@ -112,12 +112,12 @@ fn request(stream: &TcpStream) -> Option<Got> {
         headers.iter().find(|(name, _)| name == "content-length").map_or(0, |(_, length)| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Got { method, path, headers, body: String::from_utf8(body).ok()? })
+    Some(Got { method, path, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
 /// Long polls are looked at again and again, for at most two seconds.
-fn respond(mut stream: &TcpStream, got: Got, sender: &Sender<Got>, status: impl FnOnce() -> u16, answer: &Answers) {
-    let status = if got.method == "GET" { 200 } else { status() };
+fn respond(mut stream: &TcpStream, got: Got, sender: &Sender<Got>, status: impl FnOnce(&Got) -> u16, answer: &Answers) {
+    let status = if got.method == "GET" { 200 } else { status(&got) };
     let mut body = None;
     for _ in 0..40 {
         body = (answer.lock().unwrap())(&got);

@@ -1,0 +1,14 @@
+-- Browsers that get notices by push.
+
+CREATE TABLE push_subscriptions (
+    seq        BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id         TEXT NOT NULL UNIQUE,
+    owner      TEXT NOT NULL,
+    token_id   TEXT,
+    endpoint   TEXT NOT NULL,
+    p256dh     TEXT NOT NULL,
+    auth       TEXT NOT NULL,
+    sender_key TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    UNIQUE (owner, endpoint)
+);

@@ -1,0 +1,3 @@
+//! Runs the target `webhooks` of `matsu-fuzz` under libFuzzer.
+#![no_main]
+fuzz::target!("webhooks");

@@ -1,0 +1,126 @@
+"""The table of docs/delivery.md."""
+
+import collections
+import pathlib
+import re
+import statistics
+
+from scripted import Delegation
+
+PEER = "peer: Claude Code's own background command"
+
+# As their vendors write them.
+NAMES = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    # For comparison: without Matsu.
+    "background": PEER,
+}
+
+HEAD = """# Delivery
+
+Whether the end of work reaches the agent that waits for it: made by `make delivery`, not by hand.
+
+A **delegation** is an agent that a parent starts over MCP and waits for. Each is hit by one fault after its start and before its delivery. It is **delivered** when a reply or a hook shows the result to the parent, or its id to the next session in the same folder, without a person naming it. **Lost**: not within two minutes. **Twice**: shown as news again after the parent made another call. **Wrong receiver**: shown to a parent in another folder. **Seconds** are those from the end of the agent, or from the fault if that came later, to the delivery. **Turns** are calls of the parent from the start on, the start included.
+"""
+
+FAULTS = """
+## The faults
+
+| fault | what is done |
+|---|---|
+| none | nothing |
+| parent killed | the client is killed in its wait; the next session in that folder learns of the result by its first reply (every second one) or by the hook at its prompt |
+| daemon killed | the daemon is killed in the wait; the relay starts another |
+| both stopped | both are killed; the next session comes after a while and starts the daemon |
+| client timeout | the client gives up its call after a second, again and again |
+| network cut | a client over HTTP loses every connection in its wait and comes back a second later |
+| quota | the agent is out of quota and goes on when it is back |
+| question | the agent asks; the parent is shown the question and answers it |
+| question, parent killed | the agent asks when its parent is gone; the next session in that folder learns of it, answers, and reads the result |
+
+The parents are scripted: they do what the replies tell them to, as a model would that follows them. `tests/delivery` has all of it.
+"""
+
+
+def real(log):
+    """What the test of the real command lines printed, a line for each delegation."""
+    if not log or not pathlib.Path(log).exists():
+        return []
+    found = []
+    line = re.compile(
+        r"delivery: (\w+) \| ([\w ]+) \| hit (\d) \| delivered (\d) \| again (\d+) \| seconds ([\d.]+) \| turns (\d+)"
+    )
+    for client, fault, hit, delivered, again, seconds_, turns in line.findall(pathlib.Path(log).read_text()):
+        one = Delegation(fault, "sqlite", NAMES.get(client, client), mark="", duplicates=int(again), turns=int(turns))
+        # Only orders matter here: the clocks of the two programs are not compared.
+        one.began = 1.0
+        one.hit = 2.0 if hit == "1" else 0.0
+        one.delivered = 3.0 if delivered == "1" else 0.0
+        one.by = "model"
+        found.append(one)
+    return found
+
+
+def text(found, about):
+    options = about["options"]
+    lines = [HEAD]
+    lines.append(
+        f"Measured on {about['began']} with {about['version']} on {about['machine']}: {len(found)} delegations in "
+        f"{about['minutes']:.0f} minutes, {options.parallel} parents at once, agents that work {options.seconds:g} s, "
+        f"both stopped for {options.away:g} s. `make delivery DELIVERY_COUNT={options.count}`.\n"
+    )
+    lines.append("| client | store | fault | delegations | hit | delivered | lost | twice | wrong receiver | seconds, median | seconds, most | turns, median |")
+    lines.append("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    groups = collections.OrderedDict()
+    for one in found:
+        groups.setdefault((one.client, one.store, one.fault), []).append(one)
+    for (client, store, fault), all_ in groups.items():
+        lines.append(row(client, store, fault, all_))
+    own = [one for one in found if one.client != PEER]
+    if own:
+        lines.append(row("**all of Matsu**", "", "", own))
+    if about["waited"]:
+        lines.append(WAITING.format(minutes=about["waited"][0].seconds / 60))
+        for one in about["waited"]:
+            limit = f"{one.limit:g} s" if one.limit else "none"
+            lines.append(f"| {one.client} | {limit} | {one.turns} | {one.cut} | {'yes' if one.is_delivered else '**no**'} |")
+    if about["missing"]:
+        lines.append("\nNot measured:\n")
+        lines += [f"- {what}" for what in about["missing"]]
+    lines.append(FAULTS)
+    return "\n".join(lines)
+
+
+WAITING = """
+## What a wait costs
+
+A scripted client that gives itself this name and gives up calls after this time, with the plain entry of the README, waits {minutes:g} minutes for an agent. Turns of the model between the start and the result, both not counted:
+
+| name in `clientInfo` | gives up after | turns | calls given up | delivered |
+|---|---|---|---|---|"""
+
+
+def seconds(one):
+    return max(0.0, one.delivered - max(one.ended, one.hit if one.fault != "question" else one.ended))
+
+
+def row(client, store, fault, all_):
+    delivered = [one for one in all_ if one.delivered]
+    took = [seconds(one) for one in delivered if one.ended]  # not measured of real clients
+    cells = [
+        client,
+        {"sqlite": "SQLite", "postgres": "PostgreSQL"}.get(store, store),
+        fault,
+        len(all_),
+        sum(one.is_hit() for one in all_),
+        len(delivered),
+        len(all_) - len(delivered),
+        sum(one.duplicates > 0 for one in all_),
+        sum(one.wrong > 0 for one in all_),
+        f"{statistics.median(took):.2f}" if took else "–",
+        f"{max(took):.2f}" if took else "–",
+        f"{statistics.median(one.turns for one in all_):g}",
+    ]
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
