@@ -75,10 +75,14 @@ pub fn news(language: Language, tasks: i64) -> String {
             format!("{tasks} of your tasks have finished or ask; call get_task_status without arguments to see them.")
         }
         (Language::Japanese, tasks) => {
-            format!("完了または質問中のタスクが{tasks}件あります。引数なしで get_task_status を呼び出して確認してください。")
+            format!(
+                "完了または質問中のタスクが{tasks}件あります。引数なしで get_task_status を呼び出して確認してください。"
+            )
         }
         (Language::Korean, tasks) => {
-            format!("완료되었거나 질문하는 작업이 {tasks}건 있습니다. 인수 없이 get_task_status를 호출하여 확인하십시오.")
+            format!(
+                "완료되었거나 질문하는 작업이 {tasks}건 있습니다. 인수 없이 get_task_status를 호출하여 확인하십시오."
+            )
         }
     }
 }

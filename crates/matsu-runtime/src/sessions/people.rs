@@ -315,7 +315,8 @@ impl Runtime {
         };
         let (tool, priority, idempotency_key, parent) = ("hand_task", Priority::Medium, None, None);
         let (depends_on, run_at) = (Vec::new(), None);
-        let options = RunOptions { tool, priority, idempotency_key, body, depends_on, run_at, parent, started_in: None };
+        let options =
+            RunOptions { tool, priority, idempotency_key, body, depends_on, run_at, parent, started_in: None };
         match self.start_runs(owner, vec![wish], options).await {
             Ok(started) => Ok(started.inserted.task),
             Err(RunError::Refused(refusal)) => {

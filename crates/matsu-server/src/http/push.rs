@@ -48,11 +48,7 @@ impl From<&PushSubscription> for SubscriptionBody {
     fn from(known: &PushSubscription) -> Self {
         // The rest of the address is a secret of the browser.
         let host = known.endpoint.split('/').nth(2).unwrap_or_default();
-        Self {
-            subscription_id: known.id.to_string(),
-            service: host.to_owned(),
-            created_at: time(known.created_at),
-        }
+        Self { subscription_id: known.id.to_string(), service: host.to_owned(), created_at: time(known.created_at) }
     }
 }
 

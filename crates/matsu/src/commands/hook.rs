@@ -61,7 +61,8 @@ pub async fn run(cx: &Context, event: HookEvent) -> Result<ExitCode> {
     if event == HookEvent::Stop && input["stop_hook_active"] == true {
         return Ok(ExitCode::SUCCESS);
     }
-    let news = Clock::system().within(PATIENCE, news(cx, folder.as_deref())).await.and_then(Result::ok).unwrap_or_default();
+    let news =
+        Clock::system().within(PATIENCE, news(cx, folder.as_deref())).await.and_then(Result::ok).unwrap_or_default();
     match event {
         HookEvent::Stop if !news.unread.is_empty() || !news.asking.is_empty() => {
             let pieces = |tasks: &[String]| if tasks.len() == 1 { "Work" } else { "Several pieces of work" };

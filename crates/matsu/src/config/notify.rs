@@ -35,7 +35,10 @@ pub const FIELDS: &[Field] = &[
         name: "contact",
         meaning: "push: how the services that carry the messages reach you, mailto:… or https:…; some refuse senders without it",
     },
-    Field { name: "allow_hosts", meaning: "push: push services that are not public, as host or host:port, separated by commas" },
+    Field {
+        name: "allow_hosts",
+        meaning: "push: push services that are not public, as host or host:port, separated by commas",
+    },
     Field { name: "secret_env", meaning: "the environment variable with the webhook's secret or the token" },
     Field {
         name: "secret_file",
@@ -131,7 +134,8 @@ fn channel(
 
 fn push(name: &str, fields: &Fields, key_file: &Path) -> Result<Way> {
     let contact = fields.get("contact").cloned();
-    if let Some(contact) = contact.as_ref().filter(|contact| !["mailto:", "https:"].iter().any(|s| contact.starts_with(s)))
+    if let Some(contact) =
+        contact.as_ref().filter(|contact| !["mailto:", "https:"].iter().any(|s| contact.starts_with(s)))
     {
         bail!("notify.{name}.contact must begin with mailto: or https:, got {contact:?}");
     }
@@ -139,8 +143,9 @@ fn push(name: &str, fields: &Fields, key_file: &Path) -> Result<Way> {
     for host in fields.get("allow_hosts").map(String::as_str).unwrap_or_default().split(',') {
         if !host.trim().is_empty() {
             let exception = Exception::parse(host);
-            exceptions
-                .push(exception.with_context(|| format!("notify.{name}.allow_hosts: {host} is not a host or host:port"))?);
+            exceptions.push(
+                exception.with_context(|| format!("notify.{name}.allow_hosts: {host} is not a host or host:port"))?,
+            );
         }
     }
     Ok(Way::Push { key_file: key_file.to_owned(), contact, exceptions })

@@ -146,8 +146,7 @@ mod tests {
         let all = [unread("task_1", Some("/a")), unread("task_2", Some("/b")), unread("task_3", None)];
         assert!(waker.due(&all, after, at(0)).is_empty(), "its parent may still read it");
         let due = waker.due(&all, after, at(60));
-        let shown: Vec<(&str, &str)> =
-            due.iter().map(|(folder, tasks)| (folder.as_str(), tasks[0].as_str())).collect();
+        let shown: Vec<(&str, &str)> = due.iter().map(|(folder, tasks)| (folder.as_str(), tasks[0].as_str())).collect();
         assert_eq!(shown, [("/a", "task_1"), ("/b", "task_2")], "what was started nowhere wakes no session");
         waker.note(&due["/a"], at(60));
         assert_eq!(waker.due(&all, after, at(62)).keys().collect::<Vec<_>>(), ["/b"]);

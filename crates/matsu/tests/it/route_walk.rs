@@ -369,8 +369,16 @@ fn another_member_gets_no_byte_over_any_route() {
 /// What was not there for the other is there for its owner. What ends something comes last.
 fn each_id_is_there_for_its_owner(stage: &Stage, all: &[(String, String, String)], expected: &BTreeMap<&str, Gets>) {
     let ends = |operation: &str| {
-        ["end_chat", "end_session", "revoke_token", "remove_schedule", "remove_webhook", "unsubscribe_push", "change_task"]
-            .contains(&operation)
+        [
+            "end_chat",
+            "end_session",
+            "revoke_token",
+            "remove_schedule",
+            "remove_webhook",
+            "unsubscribe_push",
+            "change_task",
+        ]
+        .contains(&operation)
     };
     let (last, first): (Vec<_>, Vec<_>) = all.iter().partition(|(_, _, operation)| ends(operation));
     for (method, path, operation) in first.into_iter().chain(last) {

@@ -79,5 +79,5 @@ pub async fn a_subscription_ends_with_its_token_and_few_are_kept(t: TestStore) {
     t.store.put_subscription(&browser("https://a/1", None), t.now()).await.unwrap();
     let later = t.now().plus(hour);
     t.store.put_subscription(&browser("https://a/more", None), later).await.unwrap();
-    assert_eq!(known(later).await.len(), SUBSCRIPTIONS_MAX as usize, "the one that has expired made room");
+    assert_eq!(known(later).await.len(), SUBSCRIPTIONS_MAX as usize, "the one that has expired made space");
 }

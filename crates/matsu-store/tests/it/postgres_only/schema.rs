@@ -72,7 +72,7 @@ async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
         ALTER TABLE nodes DROP COLUMN left_at; ALTER TABLE run_output DROP COLUMN read_to; \
         ALTER TABLE claims DROP COLUMN relevance, DROP COLUMN context, DROP COLUMN parts_json; \
         ALTER TABLE breakers DROP COLUMN cause; \
-        DROP TABLE notify_channels, outbox, answer_codes, schedules, firings, webhooks, deliveries, spent; \
+        DROP TABLE notify_channels, outbox, answer_codes, schedules, firings, webhooks, deliveries, spent, push_subscriptions; \
         ALTER TABLE tasks DROP COLUMN review_json, DROP COLUMN is_awaited; DROP TABLE task_dependencies; \
         DROP INDEX jobs_in_line, jobs_delayed, jobs_aside, jobs_parked; \
         CREATE INDEX jobs_ready ON jobs (slot, priority, queued_at, seq) WHERE state = 'queued' AND hold = 0; \

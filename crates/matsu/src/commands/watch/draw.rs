@@ -96,7 +96,10 @@ mod tests {
         })]);
         let shown = screen(&board, 120, 6);
         assert!(shown.contains("1 under way · 1 asking · 0 unread"), "{shown}");
-        assert!(shown.contains("input_required") && shown.contains("your answer") && shown.contains("task_1"), "{shown}");
+        assert!(
+            shown.contains("input_required") && shown.contains("your answer") && shown.contains("task_1"),
+            "{shown}"
+        );
         assert!(shown.contains("fix it") && !shown.contains('\u{1b}'), "{shown}");
         assert!(shown.contains("Enter open"), "{shown}");
         board.press(Key::Letter('c'));

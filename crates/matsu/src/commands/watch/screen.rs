@@ -23,6 +23,9 @@ use crate::process;
 /// How often ages are counted anew, and a daemon is looked for while none answers.
 const TICK: Duration = Duration::from_secs(1);
 
+/// A task that cannot be cancelled is refused within this time.
+const REFUSED_WITHIN: Duration = Duration::from_millis(500);
+
 /// Rows that PgUp and PgDn go.
 const PAGE: usize = 10;
 
@@ -157,8 +160,10 @@ impl Screen<'_> {
     async fn cancel(&mut self, task: &str) {
         let Some((client, _)) = &self.stream else { return };
         let path = format!("/api/v1/tasks/{}", segment(task));
-        let cancelled = client.patch(&path, json!({ "status": "cancelled" })).await;
-        self.board.message = cancelled.err().map(|error| format!("{error:#}"));
+        // The wish is stored at once and answered when the task has ended, which the list shows by itself.
+        let cancelled = client.patch(&path, json!({ "status": "cancelled" }));
+        let refused = Clock::system().within(REFUSED_WITHIN, cancelled).await.and_then(Result::err);
+        self.board.message = refused.map(|error| format!("{error:#}"));
     }
 
     /// A command of this program on the ordinary screen, until a key brings the list back.

@@ -80,7 +80,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     rest.split('"').next().map(str::to_owned)
 }
 
-/// A model that gives the work away, waits for it, answers, and reads what it is told of.
+/// A model that gives the work away, waits for it, answers, and reads what it is shown.
 fn model(fault: Fault, mark: String, seen: Arc<Mutex<Seen>>) -> impl FnMut(&Asked) -> Reply + Send + 'static {
     move |asked| {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,19 +230,19 @@ fn background(programs: &Path, fault: Fault, name: &str, number: usize) {
     let (head, tail) = mark.split_at(8);
     let command = format!("sleep {}; printf '%s%s' '{head}' '{tail}'", WORKS.as_secs());
     let seen = Arc::new(Mutex::new((None::<Instant>, 0_usize)));
-    let (told, wanted) = (Arc::clone(&seen), mark.clone());
+    let (asked_so_far, wanted) = (Arc::clone(&seen), mark.clone());
     let model = ModelServer::with(Box::new(move |asked: &Asked| {
         let all = asked.messages.join("\n");
         if !all.contains(DELEGATE) && !all.contains(HELLO) {
             return Reply::text("A title.");
         }
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.1 += 1;
+        let mut asked_so_far = asked_so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        asked_so_far.1 += 1;
         if all.contains(&wanted) {
-            told.0.get_or_insert_with(Instant::now);
+            asked_so_far.0.get_or_insert_with(Instant::now);
             return Reply::text("It is done.");
         }
-        if told.1 == 1 {
+        if asked_so_far.1 == 1 {
             let arguments = json!({ "command": command, "description": "work", "run_in_background": true });
             return Reply::tool("Bash", arguments);
         }

@@ -55,7 +55,8 @@ fn dunst_shows_what_came_while_no_desktop_was_there_and_text_is_no_markup() {
         daemon.said().contains("a notice could not be sent").then_some(())
     });
     desktop.show_notices();
-    let shown = until("it is shown", SOON, || Some(desktop.read("shown")).filter(|shown| shown.contains("script_count")));
+    let shown =
+        until("it is shown", SOON, || Some(desktop.read("shown")).filter(|shown| shown.contains("script_count")));
     assert!(shown.contains("appname: 'Matsu'") && shown.contains("summary: 'done: script: echo"), "{shown}");
     // As dunst lays it out: what an agent wrote is shown as it is written.
     assert!(shown.contains("if a &lt; b &amp; c: &lt;b&gt;bold&lt;/b&gt;"), "{shown}");

@@ -114,7 +114,7 @@ fn addresses_inside_and_keys_of_no_browser_are_refused() {
 }
 
 #[test]
-fn without_a_channel_a_browser_is_told_what_to_configure() {
+fn without_a_channel_a_refusal_says_what_to_configure() {
     let home = home_with("");
     let daemon = home.serve();
     let read = daemon.http().rest("GET", "/push", &Value::Null).json();
