@@ -95,12 +95,15 @@ words! {
 pub struct CheckFacts {
     /// The hash of the tree that is checked.
     pub tree: String,
-    /// Files of tests that the run changed.
+    /// Files of tests and of the build that the run changed.
     #[serde(default)]
     pub changed_tests: Vec<String>,
     /// Protected files that the run changed; then the command is not run.
     #[serde(default)]
     pub changed_protected: Vec<String>,
+    /// Protected files that are not as committed after setup has run; then the command is not run.
+    #[serde(default)]
+    pub changed_by_setup: Vec<String>,
     pub confinement: Confinement,
     pub network: CheckNetwork,
     /// Milliseconds since 1970.
@@ -140,11 +143,76 @@ pub struct Receipt {
     pub checked_at: i64,
 }
 
-/// Whether a path is meant by a pattern: `*` and `?` stay inside one name, `**` stands for any folders, and a folder
-/// means everything in it.
+/// The names that `make` looks for, so one of them can stand in for another.
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+/// What is wrong with a pattern of protected files. A pattern that can match no file of the repository protects nothing,
+/// and that must not go unnoticed.
+///
+/// # Errors
+/// Why it protects nothing, and what is expected.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    let expected = "a path or pattern inside the repository, such as tests/**, *.sh or Makefile, is expected";
+    let wrong = |why: &str| Err(format!("the pattern {pattern:?} {why}; {expected}"));
+    if pattern.starts_with('/') {
+        return wrong("begins with /");
+    }
+    if pattern.chars().any(|c| c.is_control() || matches!(c, '[' | ']' | '{' | '}' | '\\' | '!')) {
+        return wrong("has a sign other than * and ? that would have to be a pattern ([ ] { } \\ !) or is no text");
+    }
+    let parts: Vec<&str> = meant(pattern).split('/').collect();
+    if parts.iter().any(|part| part.trim().is_empty() || *part == ".") {
+        return wrong("is empty, or has an empty part between two /");
+    }
+    if parts.contains(&"..") {
+        return wrong("leads out of the repository with ..");
+    }
+    if parts.first() == Some(&".git") {
+        return wrong("names .git, which is no file of the repository");
+    }
+    Ok(())
+}
+
+/// Without the `./` before and the `/` behind it.
+fn meant(pattern: &str) -> &str {
+    let mut pattern = pattern;
+    while let Some(rest) = pattern.strip_prefix("./") {
+        pattern = rest;
+    }
+    pattern.trim_matches('/')
+}
+
+/// Whether a file is protected. With any pattern `.gitattributes` is too, for it changes what other files are when they
+/// are checked out; and with one name of a makefile the other two.
 #[must_use]
-pub fn is_protected(pattern: &str, path: &str) -> bool {
-    let pattern: Vec<&str> = pattern.trim_matches('/').split('/').collect();
+pub fn is_protected(patterns: &[String], path: &str) -> bool {
+    let is_meant = |path: &str| patterns.iter().any(|pattern| matches(pattern, path));
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    if name == ".gitattributes" && !patterns.is_empty() {
+        return true;
+    }
+    is_meant(path) || (MAKEFILES.contains(&name) && MAKEFILES.iter().any(|other| is_meant(&beside(folder, other))))
+}
+
+/// The other names of a makefile, in the same folder. Empty for any other file.
+#[must_use]
+pub fn other_makefiles(path: &str) -> Vec<String> {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let is_other = |other: &&&str| MAKEFILES.contains(&name) && **other != name;
+    MAKEFILES.iter().filter(is_other).map(|other| beside(folder, other)).collect()
+}
+
+fn beside(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// Whether a path is meant by a pattern, as in `.gitignore`: `*` and `?` stay inside one name, `**` stands for any
+/// folders, a folder means everything in it, and a pattern without a slash is looked for in every folder.
+fn matches(pattern: &str, path: &str) -> bool {
+    let mut pattern: Vec<&str> = meant(pattern).split('/').collect();
+    if pattern.len() == 1 {
+        pattern.insert(0, "**");
+    }
     let path: Vec<&str> = path.split('/').collect();
     folders_match(&pattern, &path)
 }
@@ -192,6 +260,44 @@ pub fn is_test(path: &str) -> bool {
         || path.rsplit('/').next().is_some_and(|name| name.contains("Test.") || name.contains("Tests."))
 }
 
+/// Whether a path says how the repository is built, tested or checked: a change of it can change what a check proves.
+#[must_use]
+pub fn is_build(path: &str) -> bool {
+    const NAMES: &[&str] = &[
+        ".gitattributes",
+        ".gitlab-ci.yml",
+        ".matsu.toml",
+        ".travis.yml",
+        "azure-pipelines.yml",
+        "build.gradle",
+        "build.gradle.kts",
+        "build.rs",
+        "cargo.toml",
+        "cmakelists.txt",
+        "gnumakefile",
+        "jenkinsfile",
+        "justfile",
+        "makefile",
+        "noxfile.py",
+        "package.json",
+        "pom.xml",
+        "pyproject.toml",
+        "pytest.ini",
+        "rakefile",
+        "setup.cfg",
+        "setup.py",
+        "taskfile.yml",
+        "tox.ini",
+    ];
+    let lower = path.to_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or_default();
+    NAMES.contains(&name)
+        || std::path::Path::new(name).extension().is_some_and(|extension| extension == "mk")
+        || name.starts_with("jest.config.")
+        || name.starts_with("vitest.config.")
+        || [".github/workflows/", ".github/actions/", ".circleci/"].iter().any(|folder| lower.starts_with(folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,20 +322,57 @@ mod tests {
     }
 
     #[test]
+    fn files_of_the_build_are_known_by_their_names() {
+        for path in ["Makefile", "sub/GNUmakefile", "web/package.json", ".github/workflows/ci.yml", "rules.mk"] {
+            assert!(is_build(path) && !is_test(path), "{path}");
+        }
+        for path in ["src/a.rs", "docs/Makefile.md", "package-lock.json", "x/.github/workflows.md"] {
+            assert!(!is_build(path), "{path}");
+        }
+    }
+
+    #[test]
     fn protected_paths_are_known_by_their_patterns() {
         for (pattern, path) in [
             ("tests/**", "tests/a/b.rs"),
             ("tests/**", "tests/a.rs"),
             ("tests", "tests/a/b.rs"),
+            ("tests/", "tests/a/b.rs"),
+            ("./tests/**", "tests/a.rs"),
             ("**/*.test.ts", "src/x/a.test.ts"),
             ("**/*.test.ts", "a.test.ts"),
             ("Makefile", "Makefile"),
+            ("Makefile", "sub/Makefile"),
+            ("Makefile", "GNUmakefile"),
+            ("sub/Makefile", "sub/makefile"),
+            ("*.sh", "tests/t.sh"),
+            ("t.sh", "tests/t.sh"),
+            ("tests/**", "docs/.gitattributes"),
             ("src/?.rs", "src/a.rs"),
         ] {
-            assert!(is_protected(pattern, path), "{pattern} {path}");
+            assert!(is_protected(&[pattern.to_owned()], path), "{pattern} {path}");
         }
-        for (pattern, path) in [("tests/**", "src/tests.rs"), ("Makefile", "sub/Makefile"), ("*.rs", "src/a.rs")] {
-            assert!(!is_protected(pattern, path), "{pattern} {path}");
+        for (pattern, path) in [
+            ("tests/**", "src/tests.rs"),
+            ("tests/**", "GNUmakefile"),
+            ("sub/Makefile", "GNUmakefile"),
+            ("src/*.rs", "src/a/b.rs"),
+        ] {
+            assert!(!is_protected(&[pattern.to_owned()], path), "{pattern} {path}");
+        }
+        assert!(!is_protected(&[], ".gitattributes"));
+        assert_eq!(other_makefiles("a/Makefile"), ["a/GNUmakefile", "a/makefile"]);
+        assert!(other_makefiles("a/b.mk").is_empty());
+    }
+
+    #[test]
+    fn a_pattern_that_protects_nothing_is_named() {
+        for good in ["tests/**", "./tests/**", "*.sh", "t.sh", "Makefile", "a/b/", "**", "日本/*.sh", ".github/**"] {
+            assert_eq!(check_pattern(good), Ok(()), "{good}");
+        }
+        for bad in ["", " ", "./", "../x", "a/../b", "/etc/**", "[bad", "!a", "a//b", ".git/config", "a\\b", "a\nb"] {
+            let why = check_pattern(bad).unwrap_err();
+            assert!(why.contains(&format!("{bad:?}")), "{bad}: {why}");
         }
     }
 

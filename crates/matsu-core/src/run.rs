@@ -223,6 +223,9 @@ pub struct RunOutput {
     /// Dollars by the user's prices, of programs that do not say what they cost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub estimated_usd: f64,
+    /// It ended by itself, with a limit of what it may cost reached: which, and how far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
     /// Milliseconds since 1970: its agent is out of quota until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_until: Option<i64>,

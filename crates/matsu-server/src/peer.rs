@@ -4,8 +4,10 @@
 //! may not present a user's token. And a connection that the supervisor of a run forwards is that run's: no other token
 //! is accepted there.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::extract::{Extension, Request};
@@ -93,12 +95,40 @@ impl Peer {
     }
 }
 
-/// Names the directory that a command was started in.
+/// Names the directory that a command was started in, as [`header_of`] writes it.
 pub const DIRECTORY: &str = "matsu-directory";
+
+/// A path as the value of a header: bytes that a header cannot have, and `%` itself, as `%` and two digits.
+#[must_use]
+pub fn header_of(path: &Path) -> String {
+    let is_plain = |byte: u8| (byte.is_ascii_graphic() || byte == b' ') && byte != b'%';
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes.map(|byte| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// The path that such a value names. Bytes that are no text are taken as they are, too.
+fn path_of(value: &[u8]) -> PathBuf {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (mut bytes, mut rest) = (Vec::with_capacity(value.len()), value);
+    while let [first, after @ ..] = rest {
+        let pair = after.first().and_then(digit).zip(after.get(1).and_then(digit)).filter(|_| *first == b'%');
+        match pair {
+            Some((high, low)) => {
+                bytes.push(high << 4 | low);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
 
 /// Notes the client's directory, for the guard and the handlers behind it.
 pub async fn note(Extension(peer): Extension<Peer>, mut request: Request, next: Next) -> Response {
-    let directory = request.headers().get(DIRECTORY).and_then(|value| value.to_str().ok()).map(PathBuf::from);
+    let directory = request.headers().get(DIRECTORY).map(|value| path_of(value.as_bytes()));
     let directory = directory.filter(|_| peer.socket_of.is_none());
     let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory, project: None };
     request.extensions_mut().insert(Peer { workplace, ..peer });
@@ -284,6 +314,18 @@ mod tests {
         assert!(Process::parse(7, "7 (a) S").is_none());
         let own = Process::read(std::process::id().cast_signed()).unwrap();
         assert!(own.parent > 0 && own.started > 0);
+    }
+
+    #[test]
+    fn a_directory_of_any_name_passes_through_a_header() {
+        for name in ["/tmp/x", "/tmp/日本 語", "/tmp/100%41", "/tmp/a\nb", "/tmp/%"] {
+            let header = header_of(Path::new(name));
+            assert!(axum::http::HeaderValue::from_str(&header).is_ok(), "{header}");
+            assert_eq!(path_of(header.as_bytes()), Path::new(name));
+        }
+        let odd = PathBuf::from(OsString::from_vec(b"/tmp/\xff\xfe".to_vec()));
+        assert_eq!(path_of(header_of(&odd).as_bytes()), odd);
+        assert_eq!(path_of("/tmp/日本".as_bytes()), Path::new("/tmp/日本"));
     }
 
     #[test]

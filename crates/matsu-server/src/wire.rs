@@ -1,5 +1,6 @@
 //! What goes over the wire: hand-written twins of the core's types, so that a change inside cannot change the API.
 
+mod no_fields;
 pub mod people;
 
 use matsu_core::access::Role;
@@ -13,6 +14,8 @@ use matsu_core::task::{ReviewState, Stop, StopMode, StopReason, Task, TaskKind, 
 use matsu_core::token::Token;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+pub use no_fields::NoFields;
 
 /// One page of a list.
 #[derive(Serialize, JsonSchema)]

@@ -315,7 +315,8 @@ impl Client {
 
     /// As [`Client::post`], for what depends on the directory the command was started in.
     pub async fn post_from_here(&self, path: &str, body: Value) -> Result<Value> {
-        let here = std::env::current_dir().ok().map(|here| here.display().to_string());
+        let here = std::env::current_dir().context("cannot find the current directory")?;
+        let here = Some(matsu_server::peer::header_of(&here));
         self.call_from(Method::POST, path, Some(body), here).await
     }
 

@@ -7,6 +7,7 @@ macro_rules! show {
     };
 }
 
+pub mod checks;
 pub mod ending;
 pub mod follow;
 pub mod next_step;

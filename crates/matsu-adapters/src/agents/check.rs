@@ -5,8 +5,8 @@ use matsu_core::limits::{
     CHECK_COMMAND_BYTES_MAX, CHECK_RETRIES_MAX, PROMPT_ARGUMENT_BYTES_MAX, RUN_SECONDS, RUN_SECONDS_MAX,
     SYSTEM_PROMPT_CHARS_MAX,
 };
-use matsu_core::ports::agent::{CheckedRun, RefusedParam, RunRefusal, RunWish};
-use matsu_core::receipt::Consent;
+use matsu_core::ports::agent::{CheckWith, CheckedRun, RefusedParam, RunRefusal, RunWish};
+use matsu_core::receipt::{Check, Consent};
 use matsu_core::run::{Isolation, Mode, RunInput, TreeBase, TreeSetup};
 
 use std::path::Path;
@@ -228,7 +228,12 @@ fn take_project_file(
     let Some(found) = found else { return Ok((None, TreeSetup::default())) };
     let names_check = found.check.is_some() && wish.check.is_none();
     if names_check {
-        wish.check = found.check;
+        let CheckWith { timeout_seconds, network } = wish.check_with;
+        wish.check = found.check.map(|check| Check {
+            timeout_seconds: timeout_seconds.unwrap_or(check.timeout_seconds),
+            network: network.unwrap_or(check.network),
+            ..check
+        });
     }
     let is_used = names_check || !found.tree.is_plain() || found.defaults.is_some();
     if let Some(defaults) = found.defaults {
@@ -250,6 +255,11 @@ fn check_check(definition: &Definition, mode: Mode, isolation: Isolation, wish: 
         if retries > 0 {
             let message = "retries needs a check: without one nothing can fail and be tried again";
             return Err(param("retries", "0, or a check beside it", &retries.to_string(), message));
+        }
+        if wish.check_with != CheckWith::default() {
+            let message = "check has a timeout or network and no command, and no .matsu.toml of this repository has a \
+                           check that counts for this run; name the command";
+            return Err(param("check", "a command", "none", message));
         }
         return Ok(());
     };

@@ -64,13 +64,23 @@ pub fn resolve(
     if !directory.is_dir() {
         return Err(outside());
     }
+    if directory.to_str().is_none() {
+        let message = format!(
+            "working_directory {shown} is {}, whose name is not UTF-8; rename it, or work in another folder",
+            directory.display()
+        );
+        return Err(refused(shown, &message));
+    }
     Ok(WorkingDirectory { directory: Some(directory), shown: shown.to_owned(), note: None })
 }
 
-/// The caller's own directory if it is inside a root, else the first root.
+/// The caller's own directory if it is inside a root, else the first root. A caller that names roots itself means these:
+/// the configured ones are only allowed beside them.
 fn default_of(caller: &Places, allowed: &[PathBuf]) -> Option<PathBuf> {
+    let own: Vec<PathBuf> = caller.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let roots = if own.is_empty() { allowed } else { &own };
     let cwd = caller.cwd.as_deref().and_then(|cwd| Path::canonicalize(cwd).ok());
-    cwd.filter(|cwd| allowed.iter().any(|root| cwd.starts_with(root))).or_else(|| allowed.first().cloned())
+    cwd.filter(|cwd| roots.iter().any(|root| cwd.starts_with(root))).or_else(|| roots.first().cloned())
 }
 
 fn scratch() -> WorkingDirectory {
@@ -112,11 +122,17 @@ mod tests {
         }
         let inside = Places { cwd: Some(root.join("docs")), ..places.clone() };
         assert_eq!(resolve(None, &inside, &[], &machine()).unwrap().directory, Some(real.join("docs")));
-        let elsewhere = Places { cwd: Some(folder.path().join("outside")), ..places };
+        let elsewhere = Places { cwd: Some(folder.path().join("outside")), ..places.clone() };
         assert_eq!(
             resolve(None, &elsewhere, &[], &machine()).unwrap().directory,
-            Some(real),
+            Some(real.clone()),
             "a cwd outside counts for nothing"
+        );
+        let configured = [folder.path().join("outside")];
+        assert_eq!(
+            resolve(None, &elsewhere, &configured, &machine()).unwrap().directory,
+            Some(real),
+            "the caller's own root comes before a configured one"
         );
     }
 

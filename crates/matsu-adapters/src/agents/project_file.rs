@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use matsu_core::limits::CHECK_SECONDS;
-use matsu_core::receipt::{Check, CheckCommand, Consent};
+use matsu_core::limits::{CHECK_COMMAND_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_SECONDS, RUN_SECONDS_MAX};
+use matsu_core::receipt::{Check, CheckCommand, Consent, check_pattern};
 use matsu_core::run::{TreeBase, TreeSetup};
 use matsu_core::usage::UsageLimit;
 use serde::Deserialize;
@@ -92,9 +92,16 @@ pub fn read(directory: &Path) -> Result<Option<Found>, String> {
         return Ok(None);
     }
     let protect = check.as_ref().map_or(&[][..], |part| part.protect.as_slice());
-    if protect.len() > PATTERNS_MAX || protect.iter().any(|pattern| pattern.trim().is_empty()) {
-        return Err(refused(&format!("check.protect takes at most {PATTERNS_MAX} patterns, and no empty one")));
+    if protect.len() > PATTERNS_MAX {
+        return Err(refused(&format!(
+            "check.protect takes at most {PATTERNS_MAX} patterns, and has {}",
+            protect.len()
+        )));
     }
+    if let Some(why) = protect.iter().find_map(|pattern| check_pattern(pattern).err()) {
+        return Err(refused(&format!("check.protect: {why}")));
+    }
+    check_numbers(check.as_ref(), defaults.as_ref()).map_err(|why| refused(&why))?;
     let tree = worktree.map_or_else(TreeSetup::default, |part| TreeSetup {
         copy: part.copy.iter().map(|name| name.trim_end_matches('/').to_owned()).collect(),
         setup: part.setup,
@@ -125,6 +132,30 @@ pub fn read(directory: &Path) -> Result<Option<Found>, String> {
         protect: part.protect,
     });
     Ok(Some(Found { check, tree, defaults, consent, text }))
+}
+
+/// What a run would refuse later is refused where the file is named.
+fn check_numbers(check: Option<&CheckPart>, defaults: Option<&Defaults>) -> Result<(), String> {
+    if check.is_some_and(|part| part.command.is_empty() || part.command.to_string().len() > CHECK_COMMAND_BYTES_MAX) {
+        let expected = format!("a command of 1 to {CHECK_COMMAND_BYTES_MAX} bytes");
+        return Err(format!("check.command must be {expected}, such as \"make test\""));
+    }
+    let seconds = [
+        ("check.timeout", check.and_then(|part| part.timeout)),
+        ("agents.timeout", defaults.and_then(|defaults| defaults.timeout)),
+        ("agents.stall_timeout", defaults.and_then(|defaults| defaults.stall_timeout)),
+    ];
+    for (name, value) in seconds {
+        if let Some(value) = value.filter(|value| !(1..=RUN_SECONDS_MAX).contains(value)) {
+            return Err(format!("{name} must be a whole number of seconds from 1 to {RUN_SECONDS_MAX}, got {value}"));
+        }
+    }
+    match defaults.and_then(|defaults| defaults.retries) {
+        Some(retries) if retries > CHECK_RETRIES_MAX => {
+            Err(format!("agents.retries must be a whole number from 0 to {CHECK_RETRIES_MAX}, got {retries}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a path leads to something inside the tree, and not into its `.git`.
@@ -203,6 +234,10 @@ mod tests {
             "[check]\ncommand = 7\n",
             "x",
             "[check]\ncommand = \"x\"\nprotect = [\"\"]\n",
+            "[check]\ncommand = \"x\"\nprotect = [\"../x\"]\n",
+            "[check]\ncommand = \"\"\n",
+            "[check]\ncommand = \"x\"\ntimeout = 0\n",
+            "[agents]\nretries = 99\n",
             "[worktree]\ncopy = [\"../x\"]\n",
             "[worktree]\ncopy = [\"/etc/passwd\"]\n",
             "[worktree]\ncopy = [\".git/config\"]\n",

@@ -309,6 +309,13 @@ pub struct Places {
     pub cwd: Option<PathBuf>,
 }
 
+/// What a wish says about a check that it does not name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckWith {
+    pub timeout_seconds: Option<u32>,
+    pub network: Option<bool>,
+}
+
 /// A run as its caller wishes it.
 #[derive(Clone, Debug, Default)]
 pub struct RunWish {
@@ -334,6 +341,8 @@ pub struct RunWish {
     pub must_isolate: bool,
     /// What must pass before the run counts as done.
     pub check: Option<Check>,
+    /// How the check of the repository's own file is run, where the wish names no other.
+    pub check_with: CheckWith,
     /// How often a failed check goes back into the conversation.
     pub retries: Option<u32>,
     /// Agents to try when one cannot do it, in this order.

@@ -84,7 +84,24 @@ impl UsedUp {
     /// Why a run was ended.
     #[must_use]
     pub fn ended(&self, task: Option<&TaskId>) -> String {
-        let which = match self {
+        self.message("the run was ended, and its output and branch are kept", task)
+    }
+
+    /// Why a program is not started.
+    #[must_use]
+    pub fn not_started(&self, task: Option<&TaskId>) -> String {
+        self.message("no further round and no other agent is started; what there is already is kept", task)
+    }
+
+    fn message(&self, what: &str, task: Option<&TaskId>) -> String {
+        let go_on = task.map(|task| format!(". To go on from there: {}", go_on_command(task))).unwrap_or_default();
+        format!("{}; {what}{go_on}", self.which(task))
+    }
+
+    /// Which limit it is, and how far it is used up.
+    #[must_use]
+    pub fn which(&self, task: Option<&TaskId>) -> String {
+        match self {
             Self::Task { id, words } if task == Some(id) => format!("the budget of the task is used up: {words}"),
             Self::Task { id, words } => {
                 format!("the budget of task {id}, which started this one, is used up: {words}")
@@ -92,9 +109,7 @@ impl UsedUp {
             Self::Day { words, .. } => {
                 format!("the limit of the day (agents.day_tokens, agents.day_cost) is used up: {words}")
             }
-        };
-        let go_on = task.map(|task| format!(". To go on from there: {}", go_on_command(task))).unwrap_or_default();
-        format!("{which}; the run was ended, and its output and branch are kept{go_on}")
+        }
     }
 }
 
@@ -116,7 +131,7 @@ pub(super) async fn may_spend(cx: &JobContext) -> Result<Limits, JobEnd> {
         }
         Some(task) => Err(JobEnd::Failed {
             code: ErrorCode::BudgetExhausted.to_string(),
-            message: task.ended(cx.job.task_id.as_ref()),
+            message: task.not_started(cx.job.task_id.as_ref()),
             retry: Retry::Never,
             output_json: cx.job.output_json.clone(),
         }),

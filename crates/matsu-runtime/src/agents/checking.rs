@@ -241,6 +241,10 @@ impl Checking {
                 let names = self.started.facts.changed_protected.join(", ");
                 Some(format!("the run changed protected files: {names}"))
             }
+            _ if !self.started.facts.changed_by_setup.is_empty() => {
+                let names = self.started.facts.changed_by_setup.join(", ");
+                Some(format!("setup (worktree.setup) changed protected files: {names}"))
+            }
             _ if self.timed_out => Some(format!("it ran longer than the {seconds} s it may")),
             (Verdict::Success, Some(0)) => None,
             (Verdict::Failure { code: ErrorCode::JobTimeout, .. }, _) => {

@@ -3,7 +3,7 @@
 
 use matsu_core::job::{JobEnd, JobState};
 use matsu_core::limits::TICK;
-use matsu_core::receipt::{CONSENT_QUESTION, Consent};
+use matsu_core::receipt::{CONSENT_QUESTION, CheckCommand, Consent};
 use matsu_core::run::Question;
 
 use crate::context::JobContext;
@@ -20,6 +20,12 @@ enum Asked {
     Left,
 }
 
+/// What a person types, wherever the terminal is.
+fn allow_command(file: &str) -> String {
+    let folder = std::path::Path::new(file).parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    CheckCommand::Words(["matsu".to_owned(), "allow".to_owned(), folder].to_vec()).to_string()
+}
+
 impl AgentRuns {
     /// Returns when the file is allowed.
     pub(super) async fn consented(&self, cx: &JobContext, consent: &Consent) -> Result<(), JobEnd> {
@@ -30,10 +36,10 @@ impl AgentRuns {
         let question = Question {
             id: CONSENT_QUESTION.to_owned(),
             text: format!(
-                "{} is new or has changed, and asks for something{}. A person allows it in a terminal, in that \
-                 repository: matsu allow",
+                "{} is new or has changed, and asks for something{}. A person allows it in a terminal: {}",
                 consent.file,
-                if consent.command.is_empty() { String::new() } else { format!(" that runs: {}", consent.command) }
+                if consent.command.is_empty() { String::new() } else { format!(" that runs: {}", consent.command) },
+                allow_command(&consent.file)
             ),
             options: Vec::new(),
         };

@@ -12,6 +12,7 @@ use matsu_core::run::{Changes, RunInput};
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, ReviewState, Task, TaskKind};
 
+use super::reading::RunChoice;
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
 
@@ -116,8 +117,9 @@ impl Runtime {
         if !task.status.is_terminal() {
             return Err(no(&format!("task {id} is {}; wait until it has ended", task.status)));
         }
-        let changes = self.changes_of(owner, id, None).await?;
-        let (job, input) = self.run_of(id, None).await?;
+        let run = self.meant_run(owner, id, RunChoice::done(None, "apply TASK")).await?;
+        let changes = run.changes(id)?;
+        let (job, input) = (run.job, run.input);
         if changes.base == changes.head {
             return Err(no(&format!("the run of task {id} changed no file; leave it out")));
         }

@@ -1,12 +1,12 @@
 //! Reading runs: what they said, from anywhere, and what they changed.
 
 use matsu_core::id::TaskId;
-use matsu_core::job::Job;
+use matsu_core::job::{Job, JobState};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
-use matsu_core::task::Task;
+use matsu_core::task::{ReviewState, Task};
 
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
@@ -53,27 +53,181 @@ impl Runtime {
     /// What a run in a worktree has changed.
     ///
     /// # Errors
-    /// `NotFound` for a foreign task; `Invalid` if the run changed nothing that could be shown.
+    /// `NotFound` for a foreign task; `Invalid` if it is not clear which run is meant, or it changed nothing that could
+    /// be shown.
     pub async fn changes_of(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Changes, TaskError> {
-        self.read(owner, id).await?;
-        let (job, _) = self.run_of(id, agent).await?;
-        let output = job.output_json.as_deref().and_then(|text| serde_json::from_str::<RunOutput>(text).ok());
-        let output = output.unwrap_or_default();
-        output.changes.ok_or_else(|| {
-            TaskError::Invalid(match output.left_work {
+        let run = self.meant_run(owner, id, RunChoice::done(agent, "diff TASK")).await?;
+        run.changes(id)
+    }
+
+    /// As [`Runtime::changes_of`], and the agent whose they are.
+    ///
+    /// # Errors
+    /// As [`Runtime::changes_of`].
+    pub async fn whose_changes(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        agent: Option<&str>,
+    ) -> Result<(String, Changes), TaskError> {
+        let run = self.meant_run(owner, id, RunChoice::done(agent, "diff TASK")).await?;
+        Ok((run.agent().to_owned(), run.changes(id)?))
+    }
+
+    /// The run that is meant: the only one, that of the agent that was named, or the only one that is done.
+    ///
+    /// # Errors
+    /// `NotFound` for a foreign task; `Invalid` if it is not clear, with a command for each run.
+    pub(super) async fn meant_run(
+        &self,
+        owner: &Principal,
+        id: &TaskId,
+        wish: RunChoice<'_>,
+    ) -> Result<MeantRun, TaskError> {
+        let task = self.read(owner, id).await?;
+        let mut runs = self.runs_of(id).await?;
+        let names: Vec<String> = runs.iter().map(|run| run.agent().to_owned()).collect();
+        if let Some(agent) = wish.agent {
+            return of_agent(runs, agent).ok_or_else(|| no_run_of(id, agent, &names));
+        }
+        if runs.len() > 1 {
+            let is_meant = |run: &MeantRun| match wish.prefers {
+                Prefers::Done => run.job.state == JobState::Completed && run.has_changes(),
+                Prefers::Applied => {
+                    task.review_of(&run.job.id).is_some_and(|review| review.state == ReviewState::Applied)
+                }
+                Prefers::Nothing => false,
+            };
+            let unclear = || {
+                let each: Vec<String> = runs
+                    .iter()
+                    .map(|run| format!("matsu {} --agent {} ({})", wish.command(id), run.agent(), run.standing()))
+                    .collect();
+                TaskError::Invalid(format!("task {id} has runs of several agents; name one: {}", each.join("; ")))
+            };
+            let mut meant = (0..runs.len()).filter(|at| is_meant(&runs[*at]));
+            return match (meant.next(), meant.next()) {
+                (Some(only), None) => Ok(runs.swap_remove(only)),
+                _ => Err(unclear()),
+            };
+        }
+        runs.pop().ok_or_else(|| no_run(id))
+    }
+
+    /// The runs of a task, in the order of its agents. One that a pause has ended is shown by the one that went on.
+    async fn runs_of(&self, id: &TaskId) -> Result<Vec<MeantRun>, TaskError> {
+        let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
+        let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+        let replaced: Vec<String> = jobs.iter().filter_map(|job| job.cause_id.clone()).collect();
+        let last = jobs.into_iter().filter(|job| !replaced.iter().any(|cause| cause == job.id.as_str()));
+        Ok(last.filter_map(MeantRun::of).collect())
+    }
+
+    /// The last run of a task, or that of one agent.
+    pub(super) async fn run_of(&self, id: &TaskId, agent: Option<&str>) -> Result<(Job, RunInput), TaskError> {
+        let mut runs = self.runs_of(id).await?;
+        let names: Vec<String> = runs.iter().map(|run| run.agent().to_owned()).collect();
+        let found = match agent {
+            Some(agent) => of_agent(runs, agent).ok_or_else(|| no_run_of(id, agent, &names))?,
+            None => runs.pop().ok_or_else(|| no_run(id))?,
+        };
+        Ok((found.job, found.input))
+    }
+}
+
+/// The run that was given to this agent, else one that it has finished for another.
+fn of_agent(mut runs: Vec<MeantRun>, agent: &str) -> Option<MeantRun> {
+    let given = runs.iter().rposition(|run| run.agent() == agent);
+    let at = given.or_else(|| runs.iter().rposition(|run| run.output.agent == agent))?;
+    Some(runs.swap_remove(at))
+}
+
+fn no_run(id: &TaskId) -> TaskError {
+    TaskError::Invalid(format!("task {id} is not a run of an agent"))
+}
+
+fn no_run_of(id: &TaskId, agent: &str, names: &[String]) -> TaskError {
+    match names {
+        [] => no_run(id),
+        names => {
+            let names = names.join(", ");
+            TaskError::Invalid(format!("task {id} has no run of agent {agent}; its runs are of: {names}"))
+        }
+    }
+}
+
+/// Which run of a task is meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunChoice<'a> {
+    /// Of several runs: which agent's.
+    pub agent: Option<&'a str>,
+    /// Which one is meant if none is named.
+    pub prefers: Prefers,
+    /// What a person types, with `TASK` for the id; shown where several runs could be meant.
+    pub command: &'a str,
+}
+
+/// Of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prefers {
+    /// The only one that is done: with a check, the only one that passed it.
+    Done,
+    /// The only one whose changes are applied.
+    Applied,
+    /// None: it must be named.
+    Nothing,
+}
+
+impl<'a> RunChoice<'a> {
+    /// The run that is done.
+    #[must_use]
+    pub const fn done(agent: Option<&'a str>, command: &'a str) -> Self {
+        Self { agent, prefers: Prefers::Done, command }
+    }
+
+    fn command(&self, id: &TaskId) -> String {
+        self.command.replace("TASK", id.as_str())
+    }
+}
+
+/// A run that is looked at.
+pub(super) struct MeantRun {
+    pub job: Job,
+    pub input: RunInput,
+    pub output: RunOutput,
+}
+
+impl MeantRun {
+    fn of(job: Job) -> Option<Self> {
+        let input: RunInput = serde_json::from_str(&job.input_json).ok()?;
+        let output = job.output_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        Some(Self { job, input, output: output.unwrap_or_default() })
+    }
+
+    /// The agent it was given to: its name is what a person calls the run by, whichever agent has finished it.
+    pub(super) fn agent(&self) -> &str {
+        &self.input.agent
+    }
+
+    /// What it has changed, if that can be shown.
+    pub(super) fn changes(&self, id: &TaskId) -> Result<Changes, TaskError> {
+        self.output.changes.clone().ok_or_else(|| {
+            TaskError::Invalid(match &self.output.left_work {
                 Some(left) => format!("task {id} has no patch: {}. Its files are in {}", left.why, left.folder),
                 None => format!("task {id} has no patch: it did not write in a tree of its own, or has not ended"),
             })
         })
     }
 
-    /// The last run of a task, or that of one agent.
-    pub(super) async fn run_of(&self, id: &TaskId, agent: Option<&str>) -> Result<(Job, RunInput), TaskError> {
-        let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-        let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
-        let runs =
-            jobs.into_iter().filter_map(|job| serde_json::from_str(&job.input_json).ok().map(|input| (job, input)));
-        let mut runs = runs.filter(|(_, input): &(Job, RunInput)| agent.is_none_or(|agent| input.agent == agent));
-        runs.next_back().ok_or_else(|| TaskError::Invalid(format!("task {id} is not a run of an agent")))
+    fn has_changes(&self) -> bool {
+        self.output.changes.as_ref().is_some_and(|changes| changes.base != changes.head)
+    }
+
+    fn standing(&self) -> String {
+        match self.output.receipt.as_ref() {
+            Some(receipt) if receipt.passed => "passed its check".to_owned(),
+            Some(_) => "failed its check".to_owned(),
+            None => self.job.state.to_string(),
+        }
     }
 }

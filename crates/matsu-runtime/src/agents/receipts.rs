@@ -1,15 +1,17 @@
 //! Receipts of checked runs: reading one, and running its check once more.
 
+use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, NewJob, Priority};
 use matsu_core::ports::store::InsertedTask;
 use matsu_core::principal::Principal;
 use matsu_core::receipt::{Check, Receipt};
-use matsu_core::run::{Changes, RunInput, RunOutput};
+use matsu_core::run::{Changes, RunInput};
 use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 use serde_json::json;
 
+use super::reading::{MeantRun, RunChoice};
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
 
@@ -30,8 +32,8 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if the run was not checked.
     pub async fn receipt_of(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Receipt, TaskError> {
-        let (_, output) = self.checked_run(owner, id, agent).await?;
-        output.receipt.map(|receipt| *receipt).ok_or_else(|| unchecked(id))
+        let run = self.checked_run(owner, id, agent).await?;
+        run.output.receipt.clone().map(|receipt| *receipt).ok_or_else(|| unchecked(id, &run))
     }
 
     /// Runs the check of a receipt again, on the same commit, as a task of its own.
@@ -44,12 +46,12 @@ impl Runtime {
         id: &TaskId,
         agent: Option<&str>,
     ) -> Result<InsertedTask, TaskError> {
-        let (_, mut output) = self.checked_run(owner, id, agent).await?;
-        let receipt = output.receipt.take().ok_or_else(|| unchecked(id))?;
+        let mut run = self.checked_run(owner, id, agent).await?;
+        let receipt = run.output.receipt.take().ok_or_else(|| unchecked(id, &run))?;
         let again = CheckAgain {
             title: format!("check of {id} again"),
             of: id.clone(),
-            changes: output.changes.unwrap_or_default(),
+            changes: run.output.changes.unwrap_or_default(),
             check: receipt.check,
             parent: None,
             idempotency: None,
@@ -71,7 +73,7 @@ impl Runtime {
         again: CheckAgain,
         agent: Option<&str>,
     ) -> Result<InsertedTask, TaskError> {
-        let (input, mut output) = self.checked_run(owner, &again.of, agent).await?;
+        let MeantRun { input, mut output, .. } = self.checked_run(owner, &again.of, agent).await?;
         output.receipt = None;
         output.check_output = String::new();
         output.changes = Some(again.changes);
@@ -121,19 +123,22 @@ impl Runtime {
         self.submit_run(task, None).await
     }
 
-    async fn checked_run(
-        &self,
-        owner: &Principal,
-        id: &TaskId,
-        agent: Option<&str>,
-    ) -> Result<(RunInput, RunOutput), TaskError> {
-        self.read(owner, id).await?;
-        let (job, input) = self.run_of(id, agent).await?;
-        let output = job.output_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        Ok((input, output.unwrap_or_default()))
+    async fn checked_run(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<MeantRun, TaskError> {
+        self.meant_run(owner, id, RunChoice::done(agent, "receipt TASK")).await
     }
 }
 
-fn unchecked(id: &TaskId) -> TaskError {
-    TaskError::Invalid(format!("task {id} has no receipt: it was started without a check, or its check has not ended"))
+fn unchecked(id: &TaskId, run: &MeantRun) -> TaskError {
+    let why = match (&run.input.check, &run.job.error_code) {
+        (None, _) => "it was started without a check".to_owned(),
+        (Some(_), Some(code)) if code == ErrorCode::NoChange.as_str() => {
+            format!("its run changed no file, so there was nothing to check ({code})")
+        }
+        (Some(_), Some(code)) => format!("its run ended before it could be checked ({code})"),
+        (Some(_), None) if run.job.state.is_finished() => {
+            format!("its run was {} and not checked", run.job.state)
+        }
+        (Some(_), None) => "its check has not ended; wait for it with matsu status TASK --wait".to_owned(),
+    };
+    TaskError::Invalid(format!("task {id} has no receipt: {}", why.replace("TASK", id.as_str())))
 }

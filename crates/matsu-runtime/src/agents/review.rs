@@ -6,9 +6,11 @@ use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::agent::{AgentHost, ApplyError, Conflict, ConflictKind, conflict_words};
 use matsu_core::ports::store::{SetReview, TaskFilter};
 use matsu_core::principal::Principal;
+use matsu_core::receipt::Receipt;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Review, ReviewState, Task, TaskKind};
 
+use super::reading::{MeantRun, Prefers, RunChoice};
 use crate::runtime::Runtime;
 use crate::tasks::{Resolves, TaskError};
 
@@ -21,6 +23,9 @@ pub struct AppliedChanges {
     pub conflicts: Vec<Conflict>,
     /// Tasks whose changes the run began with, and which were not applied.
     pub missing: Vec<TaskId>,
+    /// Whose they are, and what the check of them came to.
+    pub agent: String,
+    pub receipt: Option<Box<Receipt>>,
 }
 
 /// What became of changes that were to be applied or to go back to their agent.
@@ -87,6 +92,7 @@ struct Reviewed {
     job: Job,
     agent: String,
     changes: Changes,
+    receipt: Option<Box<Receipt>>,
 }
 
 impl Reviewed {
@@ -107,7 +113,7 @@ impl Runtime {
         agent: Option<&str>,
         keep_conflicts: bool,
     ) -> Result<AppliedChanges, TaskError> {
-        let run = self.reviewed(owner, id, agent).await?;
+        let run = self.reviewed(owner, id, RunChoice::done(agent, "apply TASK")).await?;
         match self.apply_reviewed(run, keep_conflicts).await? {
             Ok(applied) => Ok(applied),
             Err((_, conflict)) => {
@@ -130,7 +136,8 @@ impl Runtime {
             Ok(applied) => {
                 let task = self.decide(&run, Some(ReviewState::Applied), None).await?;
                 let missing = self.missing_before(&run).await?;
-                Ok(Ok(AppliedChanges { task, changes: run.changes, conflicts: applied.conflicts, missing }))
+                let Reviewed { changes, agent, receipt, .. } = run;
+                Ok(Ok(AppliedChanges { task, changes, conflicts: applied.conflicts, missing, agent, receipt }))
             }
             Err(ApplyError::AlreadyThere) => {
                 self.decide(&run, Some(ReviewState::Applied), None).await?;
@@ -148,7 +155,7 @@ impl Runtime {
     /// # Errors
     /// `Invalid` with the reason; nothing was written or sent.
     pub async fn apply_or_send_back(&self, owner: &Principal, id: &TaskId) -> Result<AppliedOrSent, TaskError> {
-        let run = self.reviewed(owner, id, None).await?;
+        let run = self.reviewed(owner, id, RunChoice::done(None, "apply TASK")).await?;
         let (run, conflict) = match self.apply_reviewed(run, false).await? {
             Ok(applied) => return Ok(AppliedOrSent::Applied(Box::new(applied))),
             Err(conflict) => conflict,
@@ -169,7 +176,8 @@ impl Runtime {
         id: &TaskId,
         agent: Option<&str>,
     ) -> Result<(Task, Changes), TaskError> {
-        let run = self.reviewed(owner, id, agent).await?;
+        let choice = RunChoice { agent, prefers: Prefers::Applied, command: "apply TASK --undo" };
+        let run = self.reviewed(owner, id, choice).await?;
         let no = |why: &str| TaskError::Invalid(format!("the changes were not taken back: {why}"));
         if run.state() != Some(ReviewState::Applied) {
             return Err(no("they were not applied"));
@@ -199,7 +207,8 @@ impl Runtime {
         id: &TaskId,
         agent: Option<&str>,
     ) -> Result<(Task, Changes, Option<String>), TaskError> {
-        let run = self.reviewed(owner, id, agent).await?;
+        let choice = RunChoice { agent, prefers: Prefers::Nothing, command: "discard TASK" };
+        let run = self.reviewed(owner, id, choice).await?;
         let no = |why: &str| TaskError::Invalid(format!("the changes were not discarded: {why}"));
         match run.state() {
             Some(ReviewState::Applied) => {
@@ -230,7 +239,7 @@ impl Runtime {
         comment: &str,
         resolves: Option<Resolves>,
     ) -> Result<Task, TaskError> {
-        let run = self.reviewed(owner, id, None).await?;
+        let run = self.reviewed(owner, id, RunChoice::done(None, "apply TASK")).await?;
         if let Some(state @ (ReviewState::Applied | ReviewState::Discarded)) = run.state() {
             return Err(TaskError::Invalid(format!("the comment was not sent back: the changes are {state}")));
         }
@@ -239,36 +248,45 @@ impl Runtime {
         Ok(started.task)
     }
 
-    /// Runs with changes among one page of the caller's tasks, newest first.
+    /// Runs with changes, newest first. A page ends with the task that fills it.
     ///
     /// # Errors
     /// As the store's.
     pub async fn branches(&self, owner: &Principal, page: &PageRequest) -> Result<Page<RunBranch>, TaskError> {
         let filter = TaskFilter { kind: Some(TaskKind::Agent), ..TaskFilter::default() };
-        let tasks = self.list(owner, filter, page).await?;
-        let mut items = Vec::new();
-        for task in tasks.items {
-            for job in self.jobs_of(&task.id).await? {
-                let Some((agent, changes)) = changed(&job) else { continue };
-                let state = task.review_of(&job.id).map(|review| review.state);
-                items.push(RunBranch { task: task.clone(), agent, changes, state });
+        let (mut items, mut after) = (Vec::new(), page.after);
+        let limit = usize::try_from(page.limit()).unwrap_or(usize::MAX);
+        loop {
+            // As many tasks as there are places left, so that none of a page is passed over.
+            let places = u32::try_from(limit - items.len()).ok();
+            let tasks = self.list(owner, filter.clone(), &PageRequest::new(after, places)).await?;
+            for task in tasks.items {
+                for job in self.jobs_of(&task.id).await? {
+                    let Some((agent, changes)) = changed(&job) else { continue };
+                    let state = task.review_of(&job.id).map(|review| review.state);
+                    items.push(RunBranch { task: task.clone(), agent, changes, state });
+                }
+            }
+            after = tasks.next;
+            if after.is_none() || items.len() >= limit {
+                return Ok(Page { items, next: after });
             }
         }
-        Ok(Page { items, next: tasks.next })
     }
 
     fn agent_host(&self) -> Result<&std::sync::Arc<dyn AgentHost>, TaskError> {
         self.agents().ok_or_else(|| TaskError::Invalid("this process knows no agents".to_owned()))
     }
 
-    async fn reviewed(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Reviewed, TaskError> {
-        let changes = self.changes_of(owner, id, agent).await?;
+    async fn reviewed(&self, owner: &Principal, id: &TaskId, choice: RunChoice<'_>) -> Result<Reviewed, TaskError> {
+        let run = self.meant_run(owner, id, choice).await?;
+        let changes = run.changes(id)?;
         let task = self.read_own(owner, id).await?;
-        let (job, input) = self.run_of(id, agent).await?;
         if changes.base == changes.head {
             return Err(TaskError::Invalid(format!("the run of task {id} changed no file")));
         }
-        Ok(Reviewed { task, job, agent: input.agent, changes })
+        let MeantRun { job, input, output } = run;
+        Ok(Reviewed { task, job, agent: input.agent, changes, receipt: output.receipt })
     }
 
     /// Tasks before this one whose changes its run began with and whose changes are not in the user's tree by an apply.

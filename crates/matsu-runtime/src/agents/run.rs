@@ -40,6 +40,10 @@ const PROGRESS_CHARS_MAX: usize = 200;
 /// How long an answer is looked for that is stored already.
 const ANSWER_READ_WITHIN: Duration = Duration::from_millis(250);
 
+/// A run that has reached a limit of what it may cost and does not end by itself within this time is ended. Programs
+/// report what they cost with their last words too, and a run that is over must not count as ended by Matsu.
+const BUDGET_GRACE: Duration = Duration::from_secs(3);
+
 /// So much of a stream may say nothing before it is reported to the supervisor as read.
 const STORED_AT_LEAST_EVERY: u64 = 4 * 1024 * 1024;
 
@@ -59,7 +63,7 @@ pub struct Run {
     /// When they are looked at next.
     limits_at: Option<Instant>,
     limits_seen: Option<Instant>,
-    /// Which of them is used up; it is ended for that.
+    /// Which of them is used up; it is ended for that, if it does not end by itself.
     used_up: Option<UsedUp>,
     own: OwnSession,
     /// The session is over; what that means has been seen to.
@@ -328,8 +332,10 @@ impl Run {
         (self.limits_at, self.limits_seen) = (None, Some(self.cx.runtime().clock().instant()));
         match self.limits.used_up(self.cx.runtime()).await {
             Ok(Some(used_up)) if !self.is_ending => {
+                if self.used_up.is_none() {
+                    self.end_within(BUDGET_GRACE);
+                }
                 self.used_up = Some(used_up);
-                self.end();
             }
             Ok(_) => {}
             Err(error) => tracing::debug!(job.id = %self.cx.lease.job_id, %error, "limits could not be looked at"),

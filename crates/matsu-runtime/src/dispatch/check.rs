@@ -51,6 +51,11 @@ fn value(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
     if let Some(choices) = schema["anyOf"].as_array()
         && !choices.iter().any(|choice| value(choice, path, given).is_ok())
     {
+        // Where only one of them can be meant, what is wrong with it says more.
+        let mut meant = choices.iter().filter(|choice| choice["type"].as_str() == Some(holder(given)));
+        if let (Some(only), None) = (meant.next(), meant.next()) {
+            return value(only, path, given);
+        }
         let expected = choices.iter().map(expected).collect::<Vec<_>>().join(" or ");
         return Err(refused(schema, path, &expected, given));
     }
@@ -107,6 +112,15 @@ fn array(schema: &Value, path: &str, given: &Value) -> Result<(), ToolError> {
         return Err(ToolError::param(path, &expected, &format!("{} items", items.len()), message));
     }
     items.iter().enumerate().try_for_each(|(at, item)| value(&schema["items"], &format!("{path}[{at}]"), item))
+}
+
+/// The type of a schema whose parts have places of their own.
+fn holder(given: &Value) -> &'static str {
+    match given {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        _ => "neither",
+    }
 }
 
 fn text_fits(schema: &Value, text: &str) -> bool {

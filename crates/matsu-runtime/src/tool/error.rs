@@ -42,7 +42,10 @@ impl From<TaskError> for ToolError {
         match error {
             TaskError::NotFound(id) => Self {
                 details: json!({ "task_id": id.as_str() }),
-                ..Self::new(code, format!("task {id} was not found; call get_task_status without ids to list yours"))
+                ..Self::new(
+                    code,
+                    format!("task {id} was not found; matsu tasks, or get_task_status without ids, lists yours"),
+                )
             },
             TaskError::Unavailable(_) => Self {
                 details: json!({ "retryable": true }),

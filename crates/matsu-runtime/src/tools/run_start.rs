@@ -11,7 +11,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
 use matsu_core::limits::{CHECK_SECONDS, RUN_AT_MAX};
-use matsu_core::ports::agent::{RunRefusal, RunWish};
+use matsu_core::ports::agent::{CheckWith, RunRefusal, RunWish};
 use matsu_core::receipt::{Check, CheckCommand};
 use matsu_core::run::{Isolation, Mode};
 use matsu_core::task::{Task, TaskStatus};
@@ -76,21 +76,36 @@ pub enum CheckWish {
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullCheck {
-    command: String,
+    /// Without it: the check of the repository's .matsu.toml.
+    command: Option<String>,
     /// Seconds (default 1800).
     timeout: Option<u32>,
     network: Option<bool>,
 }
 
-impl From<CheckWish> for Check {
-    fn from(wish: CheckWish) -> Self {
-        let (command, timeout, network) = match wish {
-            CheckWish::Line(line) => (CheckCommand::Line(line), None, None),
-            CheckWish::Words(words) => (CheckCommand::Words(words), None, None),
-            CheckWish::Full(full) => (CheckCommand::Line(full.command), full.timeout, full.network),
+impl CheckWish {
+    /// The check that is named, and how it is run if none is.
+    ///
+    /// # Errors
+    /// It says nothing at all.
+    pub fn read(wish: Option<Self>) -> Result<(Option<Check>, CheckWith), ToolError> {
+        let (command, timeout_seconds, network) = match wish {
+            None => return Ok((None, CheckWith::default())),
+            Some(Self::Line(line)) => (Some(CheckCommand::Line(line)), None, None),
+            Some(Self::Words(words)) => (Some(CheckCommand::Words(words)), None, None),
+            Some(Self::Full(full)) => (full.command.map(CheckCommand::Line), full.timeout, full.network),
         };
-        let timeout_seconds = timeout.unwrap_or(CHECK_SECONDS);
-        Self { command, timeout_seconds, network: network.unwrap_or(false), protect: Vec::new() }
+        if (&command, timeout_seconds, network) == (&None, None, None) {
+            let message = "check is empty; name check.command, or leave check out for that of .matsu.toml";
+            return Err(ToolError::param("check", "a command", "{}", message));
+        }
+        let of = |command| Check {
+            command,
+            timeout_seconds: timeout_seconds.unwrap_or(CHECK_SECONDS),
+            network: network.unwrap_or(false),
+            protect: Vec::new(),
+        };
+        Ok((command.map(of), CheckWith { timeout_seconds, network }))
     }
 }
 
@@ -138,6 +153,9 @@ pub struct Started {
     /// queued or running; with the result also completed.
     status: String,
     message: String,
+    /// What it begins with, why this agent was chosen, and which ones were left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     working_directory: String,
     mode: String,
     isolation: String,
@@ -345,6 +363,7 @@ impl Started {
             task_id: task.id.to_string(),
             status: task.status.to_string(),
             message,
+            note: started.first.note.clone(),
             working_directory: started.first.shown_directory.clone(),
             mode: input.mode.to_string(),
             isolation: input.isolation.to_string(),
@@ -392,6 +411,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         task_id: task.id.to_string(),
         status: task.status.to_string(),
         message: message(task, &report),
+        note: None,
         working_directory: word("working_directory"),
         mode: word("mode"),
         isolation: word("isolation"),

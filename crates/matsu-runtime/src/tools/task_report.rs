@@ -84,9 +84,15 @@ pub struct TaskReport {
     pub session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageReport>,
+    /// It reached what it may cost, and ended by itself; nothing more is started for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
     /// What it changed on its branch; `matsu apply TASK` puts it into your tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesReport>,
+    /// The agent that did it, where it is another one than the task was given to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Agents that were tried before the one that did it, and why they did not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedReport>,
@@ -120,6 +126,12 @@ pub struct JobReport {
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_code: Option<String>,
+    /// It reached what it may cost, and ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over_budget: Option<String>,
+    /// Agents that were tried before the one that did it, and why they did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<TriedReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<ChangesReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,11 +272,13 @@ impl TaskReport {
                 output_tokens: usage.output_tokens,
                 cost_usd: usage.cost_usd,
             });
+            self.over_budget.clone_from(&run.over_budget);
             self.confinement = run.confinement.map(|level| level.to_string());
             self.tried = run.tried.iter().map(TriedReport::of).collect();
+            self.agent = Some(run.agent.clone()).filter(|_| !run.tried.is_empty());
             self.receipt = run.receipt.as_deref().map(ReceiptReport::of);
             self.check_output = Some(run.check_output.clone()).filter(|output| !output.is_empty());
-            self.changes = run.changes.as_ref().map(|changes| ChangesReport::of(job, changes));
+            self.changes = run.changes.as_ref().map(|changes| ChangesReport::of(job, changes, None));
             self.left_work = run.left_work.as_ref().map(LeftWorkReport::of);
             self.empty = run.empty.then_some(true);
         }
@@ -429,9 +443,10 @@ impl JobReport {
             }
             _ => None,
         };
+        let agent = input.map(|input| input.agent);
+        let has_ended = job.state.is_finished();
         Ok(Self {
             job_id: job.id.to_string(),
-            cli_name: input.map(|input| input.agent),
             status: job.state.to_string(),
             question: None,
             result,
@@ -441,7 +456,12 @@ impl JobReport {
             left_work: run.as_ref().and_then(|run| run.left_work.as_ref().map(LeftWorkReport::of)),
             receipt: run.as_ref().and_then(|run| run.receipt.as_deref().map(ReceiptReport::of)),
             check_output: run.as_ref().map(|run| run.check_output.clone()).filter(|output| !output.is_empty()),
-            changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(job, &changes))),
+            over_budget: run.as_ref().and_then(|run| run.over_budget.clone()),
+            tried: run.iter().flat_map(|run| &run.tried).map(TriedReport::of).collect(),
+            changes: run.and_then(|run| {
+                run.changes.map(|changes| ChangesReport::of(job, &changes, agent.as_deref()))
+            }),
+            cli_name: agent,
         })
     }
 }

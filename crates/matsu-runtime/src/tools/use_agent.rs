@@ -100,6 +100,7 @@ impl Tool for UseAgent {
             run_at: input.run_at.clone(),
             chosen: None,
         };
+        let (check, check_with) = CheckWish::read(input.check)?;
         let wish = RunWish {
             agent: input.cli_name,
             message: input.message,
@@ -116,7 +117,8 @@ impl Tool for UseAgent {
             session: input.session_id,
             resume: input.resume.unwrap_or(false),
             must_isolate: false,
-            check: input.check.map(Into::into),
+            check,
+            check_with,
             retries: input.retries,
             fallback: input.fallback,
             budget: input.budget.map(Into::into),

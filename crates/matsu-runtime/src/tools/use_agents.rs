@@ -83,6 +83,7 @@ impl Tool for UseAgents {
             chosen: None,
         };
         let wish = run_start::wish_of(cx)?;
+        let (check, check_with) = CheckWish::read(input.check.clone())?;
         let wishes = names.into_iter().map(|agent| RunWish {
             agent,
             message: input.message.clone(),
@@ -92,7 +93,8 @@ impl Tool for UseAgents {
             timeout_seconds: input.timeout,
             stall_seconds: input.stall_timeout,
             must_isolate: true,
-            check: input.check.clone().map(Into::into),
+            check: check.clone(),
+            check_with,
             retries: input.retries,
             fallback: input.fallback.clone(),
             budget: input.budget.clone().map(Into::into),

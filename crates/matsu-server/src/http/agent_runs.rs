@@ -19,7 +19,7 @@ use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{ListBody, TaskBody};
+use crate::wire::{ListBody, NoFields, TaskBody};
 
 pub fn routes() -> Resource {
     let definitions =
@@ -131,8 +131,8 @@ async fn read_diff(
     Path(id): Path<String>,
     Query(query): Query<DiffQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let (changes, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
-    let Some(path) = &query.path else { return Ok(Json(patch_json(&changes, patch))) };
+    let (agent, changes, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
+    let Some(path) = &query.path else { return Ok(Json(patch_json(&agent, &changes, patch))) };
     let patch = String::from_utf8_lossy(&patch);
     let file = files_of(&patch).into_iter().find(|file| file.path == *path);
     let file = file.ok_or_else(|| {
@@ -142,11 +142,17 @@ async fn read_diff(
     Ok(Json(json!({ "path": path, "patch": file.text })))
 }
 
-async fn patch_of(app: &App, caller: &Caller, id: String, agent: Option<&str>) -> Result<(Changes, Vec<u8>), Problem> {
-    let changes = app.runtime().changes_of(&caller.principal, &TaskId::from_text(id), agent).await?;
+/// Whose changes they are, what they are, and as a patch.
+async fn patch_of(
+    app: &App,
+    caller: &Caller,
+    id: String,
+    agent: Option<&str>,
+) -> Result<(String, Changes, Vec<u8>), Problem> {
+    let (agent, changes) = app.runtime().whose_changes(&caller.principal, &TaskId::from_text(id), agent).await?;
     let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
-    Ok((changes, patch))
+    Ok((agent, changes, patch))
 }
 
 /// What a run changed.
@@ -179,20 +185,20 @@ async fn list_files(
     Path(id): Path<String>,
     Query(query): Query<RunQuery>,
 ) -> Result<Json<FilesBody>, Problem> {
-    let (_, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
+    let (_, _, patch) = patch_of(&app, &caller, id, query.agent.as_deref()).await?;
     let patch = String::from_utf8_lossy(&patch);
     Ok(Json(FilesBody { files: files_of(&patch).iter().map(FileBody::from).collect() }))
 }
 
 /// The patch to read, and where it is no text the bytes themselves beside it.
-fn patch_json(changes: &Changes, patch: Vec<u8>) -> Value {
+fn patch_json(agent: &str, changes: &Changes, patch: Vec<u8>) -> Value {
     match String::from_utf8(patch) {
-        Ok(text) => json!({ "changes": changes, "patch": text, "is_exact": true }),
+        Ok(text) => json!({ "agent": agent, "changes": changes, "patch": text, "is_exact": true }),
         Err(error) => {
             let bytes = error.into_bytes();
             let shown = String::from_utf8_lossy(&bytes).into_owned();
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            json!({ "changes": changes, "patch": shown, "is_exact": false, "patch_hex": hex })
+            json!({ "agent": agent, "changes": changes, "patch": shown, "is_exact": false, "patch_hex": hex })
         }
     }
 }
@@ -213,6 +219,7 @@ async fn verify_receipt(
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<RunQuery>,
+    _: NoFields,
 ) -> Result<Json<TaskBody>, Problem> {
     let id = TaskId::from_text(id);
     let started = app.runtime().verify_receipt(&caller.principal, &id, query.agent.as_deref()).await?;

@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{PageBody, TaskBody, time};
+use crate::wire::{NoFields, PageBody, TaskBody, time};
 
 pub fn routes() -> Resource {
     let apply =
@@ -25,7 +25,7 @@ pub fn routes() -> Resource {
     let undo = says("undo_task_apply", "Takes back what was applied.").query::<RunQuery>();
     let discard = says("discard_task_diff", "Removes the branch of a run.").query::<RunQuery>();
     let send_back = says("send_task_back", "Sends a comment into the conversation of a run; a new task goes on.");
-    let branches = says("list_branches", "Runs with changes among one page of tasks, newest first.");
+    let branches = says("list_branches", "Runs with changes, newest first.");
     Resource::default()
         .post("/tasks/{id}/apply", apply.answers::<AnyObject>(), apply_diff)
         .post("/tasks/{id}/undo-apply", undo.answers::<AnyObject>(), undo_apply)
@@ -52,6 +52,7 @@ async fn apply_diff(
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<ApplyQuery>,
+    _: NoFields,
 ) -> Result<Json<Value>, Problem> {
     let (id, agent) = (TaskId::from_text(id), query.agent.as_deref());
     if query.send_back {
@@ -75,7 +76,15 @@ fn applied_body(applied: &AppliedChanges) -> Value {
     let unmarked = applied.conflicts.iter().filter(|conflict| !conflict.kind.has_markers());
     let unmarked: Vec<Value> =
         unmarked.map(|conflict| json!({ "path": conflict.path, "why": conflict.kind.why() })).collect();
-    let mut body = json!({ "ok": true, "changes": applied.changes, "conflicts": conflicts, "task": task });
+    let AppliedChanges { changes, agent, receipt, .. } = applied;
+    let mut body = json!({
+        "ok": true,
+        "agent": agent,
+        "changes": changes,
+        "conflicts": conflicts,
+        "receipt": receipt,
+        "task": task,
+    });
     if !unmarked.is_empty() {
         body["without_markers"] = json!(unmarked);
     }
@@ -90,6 +99,7 @@ async fn undo_apply(
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<RunQuery>,
+    _: NoFields,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
     let (task, changes) = app.runtime().undo_apply(&caller.principal, &id, query.agent.as_deref()).await?;
@@ -101,6 +111,7 @@ async fn discard_diff(
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<RunQuery>,
+    _: NoFields,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
     let (task, changes, kept_by) =
@@ -130,7 +141,7 @@ async fn send_back_comment(
 #[serde(deny_unknown_fields)]
 struct BranchesQuery {
     after: Option<i64>,
-    /// Tasks to look through.
+    /// Runs that one reply lists; a task with several runs is not cut.
     limit: Option<u32>,
 }
 

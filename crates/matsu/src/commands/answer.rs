@@ -25,6 +25,10 @@ pub async fn run(cx: &Context, args: &Answer) -> Result<ExitCode> {
     let client = Client::connect(&cx.config).await?;
     let asked = question::open(&client, &args.task).await?;
     let question = meant(&asked, args)?;
+    if question.is_consent() {
+        question.show();
+        bail!("no answer counts here: a person allows the file with its own command, in a terminal: matsu allow");
+    }
     let answer = match &args.answer {
         Some(typed) => question.answer(typed)?,
         None if question::can_ask() && !cx.json => match question.ask().await {

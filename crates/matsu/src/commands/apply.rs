@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Context, field, print_json};
 use crate::cli::Global;
 use crate::client::{Client, segment};
+use crate::terminal::checks::{tell_changed_tests, verdict};
 use crate::terminal::ending::size_of_changes;
 use crate::terminal::plain_text::plain_line;
 
@@ -47,6 +48,7 @@ pub async fn run(cx: &Context, global: &Global, args: &Apply) -> Result<ExitCode
         if cx.json {
             print_json(&said);
         } else {
+            eprintln!("Changes of {} in {}", plain_line(&field(&said, "agent")), args.task);
             std::io::stdout().write_all(&patch_of(&said))?;
         }
         return Ok(ExitCode::SUCCESS);
@@ -73,6 +75,7 @@ pub async fn run(cx: &Context, global: &Global, args: &Apply) -> Result<ExitCode
     show_done(cx, &said, "applied");
     if !cx.json {
         show_rest(&said);
+        tell_check(&said["receipt"]);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -97,6 +100,15 @@ fn show_rest(said: &Value) {
         say!(
             "The work began with changes of other tasks, which were not applied. To apply them too: matsu apply {commands}"
         );
+    }
+}
+
+/// Whether what was written is proven.
+fn tell_check(receipt: &Value) {
+    if receipt.is_object() {
+        let proof = if receipt["passed"] == true { "" } else { "; what was written is not proven" };
+        eprintln!("The check of these changes: {}{proof}", plain_line(&verdict(receipt)));
+        tell_changed_tests(receipt, "");
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Context, field, print_json, print_table};
 use crate::client::Client;
+use crate::terminal::checks::counted;
 use crate::terminal::plain_text::plain_line;
 
 #[derive(Args)]
@@ -38,7 +39,8 @@ pub async fn run(cx: &Context, args: &Branches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let row = |item: &Value| {
-        let lines = format!("{} files +{} -{}", item["files"], item["insertions"], item["deletions"]);
+        let files = counted(item["files"].as_u64().unwrap_or_default(), "file");
+        let lines = format!("{files} +{} -{}", item["insertions"], item["deletions"]);
         let state = if item["state"].is_null() { "waits".to_owned() } else { field(item, "state") };
         let text = |name: &str| plain_line(&field(item, name));
         vec![text("branch"), field(item, "task_id"), text("agent"), state, lines, text("repository")]

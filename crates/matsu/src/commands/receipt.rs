@@ -5,14 +5,15 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use hyper::Method;
+use matsu_core::receipt::is_test;
 use serde_json::{Value, json};
 
 use super::{Context, field, print_json};
 use crate::cli::Global;
 use crate::client::{Client, DaemonGone, Next, segment};
+use crate::terminal::checks::verdict;
 use crate::terminal::ending;
 use crate::terminal::follow::Followed;
-use crate::terminal::plain_text::plain;
 
 #[derive(Args)]
 pub struct ReceiptArgs {
@@ -85,21 +86,16 @@ fn compare(cx: &Context, first: &Value, second: &Value, said: &Value) -> ExitCod
         show(second);
         let log = if is_same("log_sha256") { "the same output" } else { "other output" };
         if verified {
-            say!("verified: the same tree and the same exit code, {log}");
+            let again = if one["passed"] == true { "passed" } else { "failed" };
+            say!("verified: it {again} again, on the same tree and with the same exit code, {log}");
         } else {
             say!("NOT verified: it was {}, and is {}", verdict(one), verdict(other));
             eprintln!("{}", field(said, "check_output").trim_end());
         }
     }
-    if verified { ExitCode::SUCCESS } else { ExitCode::from(3) }
-}
-
-fn verdict(receipt: &Value) -> String {
-    match (receipt["passed"].as_bool(), receipt["why"].as_str()) {
-        (Some(true), _) => "passed".to_owned(),
-        (_, Some(why)) => format!("failed ({why})"),
-        _ => "failed".to_owned(),
-    }
+    // A check that fails twice in the same way is the same, and is no proof.
+    let is_proof = verified && other["passed"] == true;
+    if is_proof { ExitCode::SUCCESS } else { ExitCode::from(3) }
 }
 
 fn show(said: &Value) {
@@ -122,25 +118,6 @@ fn show(said: &Value) {
     }
     say!("  confinement  {}; network {}", field(receipt, "confinement"), field(receipt, "network"));
     for path in receipt["changed_tests"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        say!("  changed test {path}");
+        say!("  {} {path}", if is_test(path) { "changed test" } else { "changed build" });
     }
-}
-
-/// The check in the report of a task, for people who follow it.
-pub fn tell(report: &Value) {
-    let receipt = &report["receipt"];
-    if !receipt.is_object() {
-        return;
-    }
-    if receipt["passed"] != true {
-        eprintln!("{}", plain(&field(report, "check_output")).trim_end());
-    }
-    eprintln!(
-        "check {}: {} (commit {}, {} s, {} rounds)",
-        field(receipt, "command"),
-        verdict(receipt),
-        field(receipt, "head").chars().take(12).collect::<String>(),
-        receipt["seconds"],
-        receipt["rounds"]
-    );
 }

@@ -15,6 +15,7 @@ use super::{Context, field, print_json};
 use crate::cli::Global;
 use crate::client::Client;
 use crate::terminal::follow::{Follow, Followed, Log};
+use crate::terminal::plain_text::plain_line;
 use crate::terminal::{ending, question};
 
 #[derive(Args)]
@@ -39,31 +40,31 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
     /// Seconds it may run; the command ends soon afterwards, whatever the run waits for
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub timeout: Option<u32>,
     /// Seconds it may print nothing before it is ended
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub stall_timeout: Option<u32>,
     /// A command that must exit with 0 on the run's last commit before the task counts as completed
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
-    /// Seconds the check may run
-    #[arg(long, value_name = "SECONDS", requires = "check")]
+    /// Seconds the check may run: that of --check, or of the repository's .matsu.toml
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub check_timeout: Option<u32>,
     /// Give the check the network
-    #[arg(long, requires = "check")]
+    #[arg(long)]
     pub check_network: bool,
     /// How often a failed check goes back to the agent, at most 5
-    #[arg(long, value_name = "TIMES", requires = "check")]
+    #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     pub retries: Option<u32>,
     /// Agents to try in order if this one is not available, out of quota or fails its check; separated by commas
     #[arg(long, value_name = "AGENTS", value_delimiter = ',')]
     pub fallback: Vec<String>,
     /// Tokens that it may use, with retries, other agents and all that it starts
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
     pub budget_tokens: Option<u64>,
     /// Dollars that it may cost, counted in the same way
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     pub budget_cost: Option<f64>,
     /// Start when these tasks have completed, with their results and changes; separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',')]
@@ -105,6 +106,10 @@ pub async fn run(cx: &Context, global: &Global, args: Run) -> Result<ExitCode> {
         say!("{}", json!({ "event": "started", "task": started }));
     } else {
         eprintln!("{task}  {}. Ctrl-C ends the watching, not the work", field(&started, "status"));
+        let note = field(&started, "note");
+        if !note.is_empty() {
+            eprintln!("{}", plain_line(&note));
+        }
     }
     let log = Log::ResultOnStdout;
     let followed = Follow { cx, client: &client, task: &task, agent: None, log, until }.run().await?;
@@ -127,7 +132,6 @@ pub async fn end(cx: &Context, client: &Client, task: &str, followed: &Followed)
         Followed::Ended(shown) => {
             let report = ending::report(client, task).await?;
             ending::show(client, task, &report, *shown).await?;
-            super::receipt::tell(&report);
             Ok(code(followed, &field(&report, "status")))
         }
         Followed::Asks(questions) => {
@@ -175,11 +179,13 @@ pub fn wish(args: Run) -> Result<Map<String, Value>> {
     if args.budget_tokens.is_some() || args.budget_cost.is_some() {
         wish.insert("budget".to_owned(), json!({ "tokens": args.budget_tokens, "cost": args.budget_cost }));
     }
-    if let Some(command) = args.check {
-        let check = json!({ "command": command, "timeout": args.check_timeout, "network": args.check_network });
+    if args.check.is_some() || args.check_timeout.is_some() || args.check_network {
+        // Without a command it is said about the check of the repository's own file.
+        let network = args.check_network.then_some(true);
+        let check = json!({ "command": args.check, "timeout": args.check_timeout, "network": network });
         wish.insert("check".to_owned(), check);
-        wish.extend(args.retries.map(|retries| ("retries".to_owned(), json!(retries))));
     }
+    wish.extend(args.retries.map(|retries| ("retries".to_owned(), json!(retries))));
     if let Some(file) = args.system {
         let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         wish.insert("system_prompt".to_owned(), json!(text));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
@@ -113,7 +113,10 @@ fn tell(cx: &Context, body: &Value, line: &str) {
 
 fn body(add: Add) -> Result<Value> {
     let here = || jiff::tz::TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
-    let directory = std::env::current_dir().ok().map(|folder| folder.display().to_string());
+    let directory = std::env::current_dir().context("cannot find the current directory")?;
+    let Some(directory) = directory.to_str() else {
+        bail!("the name of the current directory is not UTF-8: {}; use another one", directory.display());
+    };
     let mut body = json!({ "timezone": add.tz.unwrap_or_else(here), "directory": directory });
     let (title, work) = match add.what {
         Work::Run(args) => {

@@ -8,7 +8,7 @@ use console::style;
 use serde_json::{Value, json};
 
 use super::plain_text::{PlainText, plain};
-use super::{next_step, question};
+use super::{checks, next_step, question};
 use crate::client::{Client, field, segment};
 
 /// The whole report of a task, as `get_task_status` has it. Reading it marks the result as read.
@@ -50,6 +50,7 @@ pub async fn show(client: &Client, task: &str, report: &Value, shown: Shown) -> 
     } else if let Some(failed) = report["failed_count"].as_i64().filter(|failed| *failed > 0) {
         eprintln!("{failed} of {} runs failed", report["results"].as_array().map_or(0, Vec::len));
     }
+    checks::show(report);
     show_changes(report);
     if status == "input_required" {
         question::show_all(task, &question::open(client, task).await?);
@@ -81,8 +82,7 @@ fn show_error(task: &str, report: &Value) {
 /// How much a run changed, as one short phrase: `2 files changed, +10 -3`.
 pub fn size_of_changes(changes: &Value) -> String {
     let files = changes["files"].as_u64().unwrap_or_default();
-    let noun = if files == 1 { "file" } else { "files" };
-    format!("{files} {noun} changed, +{} -{}", changes["insertions"], changes["deletions"])
+    format!("{} changed, +{} -{}", checks::counted(files, "file"), changes["insertions"], changes["deletions"])
 }
 
 fn show_changes(report: &Value) {

@@ -68,11 +68,13 @@ struct Progress {
     since: i64,
     text: PlainText,
     shown: Shown,
+    /// What was shown last ended its line.
+    ends_line: bool,
 }
 
 impl Progress {
     fn new() -> Self {
-        Self { bar: spinner(), offset: 0, since: 0, text: PlainText::default(), shown: Shown::Nothing }
+        Self { bar: spinner(), offset: 0, since: 0, text: PlainText::default(), shown: Shown::Nothing, ends_line: true }
     }
 }
 
@@ -94,6 +96,10 @@ impl Follow<'_> {
             () = time_up => Ok(Followed::TimeUp),
         };
         bar.finish_and_clear();
+        if !progress.ends_line {
+            // What comes next is not part of the result; the result itself stays as it is.
+            eprintln!();
+        }
         followed
     }
 
@@ -173,7 +179,8 @@ impl Follow<'_> {
         loop {
             let path = format!("/api/v1/tasks/{}/log?offset={}{agent}", segment(self.task), progress.offset);
             let part = self.client.get(&path).await?;
-            progress.bar.suspend(|| self.show(&part, &mut progress.text));
+            let ends_line = progress.bar.suspend(|| self.show(&part, &mut progress.text));
+            progress.ends_line = ends_line.unwrap_or(progress.ends_line);
             if part["total"].as_u64() > Some(0) {
                 progress.shown = if part["is_result"] == true { Shown::Result } else { Shown::Nothing };
             }
@@ -185,23 +192,25 @@ impl Follow<'_> {
         }
     }
 
-    fn show(&self, part: &Value, text: &mut PlainText) {
+    /// Whether what was shown ended its line; `None`: nothing was shown.
+    fn show(&self, part: &Value, text: &mut PlainText) -> Option<bool> {
         let words = part["text"].as_str().unwrap_or_default();
         if words.is_empty() {
-            return;
+            return None;
         }
         if self.cx.json {
             let is_result = &part["is_result"];
             show!("{}", json!({ "event": "log", "text": words, "offset": part["offset"], "is_result": is_result }));
-            return;
+            return None;
         }
         let shown = text.next(words);
         if self.log == Log::Stdout || part["is_result"] == true {
             let _ = std::io::stdout().write_all(shown.as_bytes());
             let _ = std::io::stdout().flush();
         } else {
-            eprint!("{}", style(shown).for_stderr().dim());
+            eprint!("{}", style(&shown).for_stderr().dim());
         }
+        (!shown.is_empty()).then(|| shown.ends_with('\n'))
     }
 
     /// Asks the person here, one question after the other. False: nothing can be asked here.
@@ -213,6 +222,11 @@ impl Follow<'_> {
         progress.bar.disable_steady_tick();
         progress.bar.finish_and_clear();
         for question in asked {
+            if question.is_consent() {
+                question.show();
+                self.until_gone(question).await?;
+                continue;
+            }
             tokio::select! {
                 answer = question.ask() => {
                     let Some(answer) = answer else { return Ok(false) };

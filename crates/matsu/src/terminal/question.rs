@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use console::style;
+use matsu_core::receipt::CONSENT_QUESTION;
 use serde_json::{Value, json};
 
 use super::plain_text::plain;
@@ -40,8 +41,16 @@ impl Question {
         }
     }
 
+    /// Whether it is about a file of a repository: that is allowed by its own command, and by nothing else.
+    pub fn is_consent(&self) -> bool {
+        self.id == CONSENT_QUESTION
+    }
+
     /// The command that answers it.
     pub fn how(&self, task: &str, several: bool) -> String {
+        if self.is_consent() {
+            return "matsu allow".to_owned();
+        }
         let job = if several { format!(" --job {}", self.job) } else { String::new() };
         let given = match self.options.first() {
             Some(option) => quoted(&plain(option)),
@@ -106,7 +115,9 @@ pub async fn send(client: &Client, task: &str, answer: Value) -> Result<()> {
 pub fn show_all(task: &str, questions: &[Question]) {
     for question in questions {
         question.show();
-        eprintln!("Answer with: {}", question.how(task, questions.len() > 1));
+        if !question.is_consent() {
+            eprintln!("Answer with: {}", question.how(task, questions.len() > 1));
+        }
     }
 }
 
@@ -139,5 +150,7 @@ mod tests {
         assert_eq!(question(&["yes"]).how("task_1", false), "matsu answer task_1 yes");
         assert_eq!(question(&["it's ok"]).how("task_1", true), "matsu answer task_1 'it'\\''s ok' --job j_1");
         assert_eq!(question(&[]).how("task_1", false), "matsu answer task_1 \"your answer\"");
+        let consent = Question { id: CONSENT_QUESTION.to_owned(), ..question(&[]) };
+        assert_eq!(consent.how("task_1", false), "matsu allow");
     }
 }

@@ -23,6 +23,7 @@ mod merging;
 mod outage;
 mod output;
 mod prepared;
+mod proofs;
 mod questions;
 mod receipts;
 mod recovery;

@@ -36,11 +36,19 @@ use crate::agents::removal::remove_folder;
 /// Both streams of a check are one log, in the order in which they were written.
 const ONE_STREAM: &str = "exec 2>&1; exec \"$@\"";
 
-/// Prints the protected files that were changed, and fails.
-const PROTECTED: &str = "echo 'The run changed protected files:'; printf '%s\\n' \"$@\"; exit 1";
+/// Prints what was done to protected files, and their names, and fails.
+const PROTECTED: &str = "printf '%s\\n' \"$@\"; exit 1";
 
 fn cannot(why: &str) -> StartError {
     StartError { code: ErrorCode::AgentStartFailed, message: why.to_owned() }
+}
+
+fn network_of(wished: bool, level: Confinement) -> CheckNetwork {
+    match (wished, level) {
+        (true, _) => CheckNetwork::On,
+        (false, Confinement::Sealed) => CheckNetwork::Off,
+        (false, _) => CheckNetwork::NotCut,
+    }
 }
 
 /// How a check is read: as a program that prints text.
@@ -72,6 +80,7 @@ impl CliHost {
             is_users: false,
         };
         self.prepare(&preparing).await.map_err(|error| cannot(&error))?;
+        let changed_by_setup = self.changed_by_setup(order, &fresh, folder).await.map_err(|error| cannot(&error))?;
         let folders = Folders { root: folder.root(), tmp: folder.tmp(), home: folder.home() };
         let confined = self.confiner.check(&folders, &folder.tree(), &fresh.borrowed, &[], network);
         let confined = confined.map_err(|error| cannot(&error))?;
@@ -79,19 +88,16 @@ impl CliHost {
         let facts = CheckFacts {
             changed_tests: fresh.changed_tests(),
             changed_protected: fresh.changed_protected(&order.check.protect),
+            changed_by_setup,
             tree: fresh.tree,
             confinement: level,
-            network: match (order.check.network, level) {
-                (true, _) => CheckNetwork::On,
-                (false, Confinement::Sealed) => CheckNetwork::Off,
-                (false, _) => CheckNetwork::NotCut,
-            },
+            network: network_of(order.check.network, level),
             started_at: self.options.clock.now().as_millis(),
         };
         let run_secret = secret::mint();
         let supervision = orders::RunOrder {
             version: orders::VERSION,
-            order: self.check_order(order, &facts.changed_protected, &fresh.directory, folder, confined),
+            order: self.check_order(order, &facts, &fresh.directory, folder, confined),
             first_input: None,
             secret: run_secret.clone(),
             attempt: order.lease.attempt,
@@ -131,30 +137,56 @@ impl CliHost {
 
     async fn fresh(&self, order: &CheckOrder, folder: &RunFolder) -> Result<Fresh, String> {
         let git = Git::find(&self.options.environment)?;
-        let scratch = self.options.data_dir.join(SCRATCH).join(order.run_id.as_str());
-        runs_folder::make_private(&scratch).map_err(|error| error.to_string())?;
-        let (confiner, marker) = (Arc::clone(&self.confiner), order.run_id.to_string());
-        let cell = Cell { confiner, marker, scratch };
+        let cell = self.check_cell(order)?;
         let fresh = git.fresh(&cell, &order.changes, &folder.tree()).await;
         let _ = remove_folder(&cell.scratch);
         fresh
+    }
+
+    /// Setup runs what the run has written, so it can change what the check shall rely on.
+    async fn changed_by_setup(
+        &self,
+        order: &CheckOrder,
+        fresh: &Fresh,
+        folder: &RunFolder,
+    ) -> Result<Vec<String>, String> {
+        if order.tree.setup.is_none() || order.check.protect.is_empty() {
+            return Ok(Vec::new());
+        }
+        let git = Git::find(&self.options.environment)?;
+        let cell = self.check_cell(order)?;
+        let altered = git.altered(&cell, fresh, &folder.tree(), &order.check.protect).await;
+        let _ = remove_folder(&cell.scratch);
+        altered.map_err(|error| format!("the protected files cannot be compared after setup: {error}"))
+    }
+
+    fn check_cell(&self, order: &CheckOrder) -> Result<Cell, String> {
+        let scratch = self.options.data_dir.join(SCRATCH).join(order.run_id.as_str());
+        runs_folder::make_private(&scratch).map_err(|error| error.to_string())?;
+        Ok(Cell { confiner: Arc::clone(&self.confiner), marker: order.run_id.to_string(), scratch })
     }
 
     /// Where protected files were changed, the command proves nothing: instead of it their names are printed.
     fn check_order(
         &self,
         order: &CheckOrder,
-        changed_protected: &[String],
+        facts: &CheckFacts,
         directory: &Path,
         folder: &RunFolder,
         confined: Confined,
     ) -> Order {
-        let script = if changed_protected.is_empty() { ONE_STREAM } else { PROTECTED };
-        let mut args = ["-c", script, "sh"].map(str::to_owned).to_vec();
-        match changed_protected {
-            [] => args.extend(order.check.command.words()),
-            names => args.extend(names.iter().cloned()),
-        }
+        let shell = |script: &str| ["-c", script, "sh"].map(str::to_owned).to_vec();
+        let refused = |why: &str, names: &[String]| {
+            let mut args = shell(PROTECTED);
+            args.push(why.to_owned());
+            args.extend_from_slice(names);
+            args
+        };
+        let args = match (facts.changed_protected.as_slice(), facts.changed_by_setup.as_slice()) {
+            ([], []) => shell(ONE_STREAM).into_iter().chain(order.check.command.words()).collect(),
+            ([], names) => refused("Setup changed protected files:", names),
+            (names, _) => refused("The run changed protected files:", names),
+        };
         let mut env: BTreeMap<String, String> = environment::plain(&self.options.environment);
         env.extend(confined.env);
         Order {

@@ -17,9 +17,11 @@ use matsu_core::session::{Outcome, Said};
 use matsu_core::usage::Spent;
 
 use super::Run;
+use crate::agents::budget::UsedUp;
 use crate::agents::fallback::{hand_over, moves_on};
 use crate::context::JobContext;
 use crate::notify;
+use crate::stop_signal::StopWord;
 
 /// Files with conflict markers that an error names.
 const FILES_NAMED: usize = 20;
@@ -51,11 +53,15 @@ impl Run {
             let kept = store.keep_work(&self.cx.lease.job_id, &work, now).await;
             super::note(&self.cx, kept.map(drop));
         }
+        let is_ended_for_it = self.used_up.is_some() && self.is_ending && self.cx.stop.word() == StopWord::GoOn;
+        let used_up = self.used_up_now().await;
+        self.known.over_budget = used_up.as_ref().map(|used_up| used_up.which(self.cx.job.task_id.as_ref()));
         if let Some(said) = said {
             return self.reported(said).await;
         }
         let streams = self.agent.supports.stream;
-        if let Some(used_up) = self.used_up.take()
+        if let Some(used_up) = used_up
+            && is_ended_for_it
             && !(streams && end.verdict == Verdict::Success)
         {
             let message = used_up.ended(self.cx.job.task_id.as_ref());
@@ -71,6 +77,15 @@ impl Run {
             Verdict::Quota { until, message } => self.out_of_quota(until, message).await,
             Verdict::Failure { code, message, retryable } => self.failed(code, message, retryable).await,
         }
+    }
+
+    /// The limit that this run has reached, also if it ended before that was looked at.
+    async fn used_up_now(&mut self) -> Option<UsedUp> {
+        if self.used_up.is_none() && !self.limits.is_empty() {
+            let looked = self.limits.used_up(self.cx.runtime()).await;
+            self.used_up = looked.inspect_err(|error| tracing::debug!(%error, "limits could not be looked at")).ok()?;
+        }
+        self.used_up.take()
     }
 
     fn kept_work(&self) -> Option<KeptWork> {

@@ -21,10 +21,14 @@ pub struct DiffWish {
     /// next_offset of the reply.
     #[schemars(range(min = 0))]
     offset: Option<u64>,
+    /// Of several runs: which agent's.
+    agent: Option<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DiffReport {
+    /// Whose changes these are.
+    agent: String,
     /// Without path: the files that were changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<FileReport>,
@@ -58,11 +62,11 @@ impl FileReport {
 /// # Errors
 /// The run has no patch, or did not change that file.
 pub async fn read(cx: &ToolContext, id: &TaskId, wish: &DiffWish) -> Result<DiffReport, ToolError> {
-    let changes = cx.runtime.changes_of(&cx.principal, id, None).await?;
+    let (agent, changes) = cx.runtime.whose_changes(&cx.principal, id, wish.agent.as_deref()).await?;
     let host = cx.runtime.agents();
     let host = host.ok_or_else(|| ToolError::new(ErrorCode::ResourceNotFound, "this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| ToolError::new(ErrorCode::ResourceNotFound, why))?;
-    report(&String::from_utf8_lossy(&patch), wish)
+    Ok(DiffReport { agent, ..report(&String::from_utf8_lossy(&patch), wish)? })
 }
 
 fn report(patch: &str, wish: &DiffWish) -> Result<DiffReport, ToolError> {
@@ -102,7 +106,7 @@ mod tests {
                          diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n";
 
     fn wish(path: Option<&str>, offset: Option<u64>) -> DiffWish {
-        DiffWish { path: path.map(str::to_owned), offset }
+        DiffWish { path: path.map(str::to_owned), offset, agent: None }
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub struct ReceiptReport {
     confinement: String,
     /// The network of the check: off, on, or not cut.
     network: String,
-    /// Files of tests that the run changed.
+    /// Files of tests and of the build that the run changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changed_tests: Vec<String>,
 }
@@ -163,15 +163,17 @@ impl ChangesReport {
         &self.branch
     }
 
-    pub(super) fn of(job: &Job, changes: &Changes) -> Self {
+    /// `agent`: of several runs, whose changes these are.
+    pub(super) fn of(job: &Job, changes: &Changes, agent: Option<&str>) -> Self {
         let task = job.task_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let agent = agent.map(|agent| format!(" --agent {agent}")).unwrap_or_default();
         let how = match (changes.base == changes.head, job.state.is_finished()) {
             (true, _) => "It changed no file, so there is no branch.".to_owned(),
             (false, true) if is_check(job) => {
                 format!("Only checked here. Read it: git diff {} {}.", changes.base, changes.head)
             }
             (false, true) => {
-                format!("Read it: git diff {} {}. Apply it: matsu apply {task}.", changes.base, changes.head)
+                format!("Read it: git diff {} {}. Apply it: matsu apply {task}{agent}.", changes.base, changes.head)
             }
             (false, false) => "The run has not ended: its check or another round is still to come.".to_owned(),
         };
