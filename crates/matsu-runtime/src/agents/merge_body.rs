@@ -267,7 +267,8 @@ impl Merging {
         if entry.sent_back >= self.input.fixes {
             return;
         }
-        let resolves = Resolves { changes: changes.clone(), on: Some(self.progress.head.clone()) };
+        let (on, merge) = (Some(self.progress.head.clone()), Some(self.task.clone()));
+        let resolves = Resolves { changes: changes.clone(), on, merge };
         let sent = self.sent(&entry.from.clone(), comment, resolves).await;
         match sent {
             Ok(next) => {

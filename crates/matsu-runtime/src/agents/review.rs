@@ -160,7 +160,7 @@ impl Runtime {
             Ok(applied) => return Ok(AppliedOrSent::Applied(Box::new(applied))),
             Err(conflict) => conflict,
         };
-        let resolves = Resolves { changes: run.changes.clone(), on: None };
+        let resolves = Resolves { changes: run.changes.clone(), on: None, merge: None };
         let started = self.send_back(owner, id, &to_resolve(&conflict), Some(resolves)).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
         Ok(AppliedOrSent::Sent { task: Box::new(started.task), conflicts: conflict.files() })

@@ -10,7 +10,7 @@ use matsu_core::ports::store::{InsertedTask, SessionClaim};
 use matsu_core::principal::Principal;
 use matsu_core::research::search::ResearchConfig;
 use matsu_core::run::{Changes, Continues, RunCheckpoint, RunInput, RunOutput};
-use matsu_core::task::{NewTask, Task, TaskKind, TaskStatus};
+use matsu_core::task::{IdempotencyKey, NewTask, Task, TaskKind, TaskStatus};
 
 use crate::runtime::Runtime;
 
@@ -21,6 +21,8 @@ pub(crate) struct Resolves {
     pub changes: Changes,
     /// A commit. Absent: the user's files as they are.
     pub on: Option<String>,
+    /// The merge that sends them back: the same again after a restart is the same task.
+    pub merge: Option<TaskId>,
 }
 
 impl Runtime {
@@ -96,6 +98,12 @@ impl Runtime {
         }
         comment.clone_into(&mut input.message);
         (input.resume, input.continues, input.verifies) = (true, None, None);
+        let idempotency = resolves.as_ref().and_then(|it| it.merge.as_ref()).map(|merge| IdempotencyKey {
+            principal: owner.clone(),
+            tool: "merge".to_owned(),
+            key: format!("{merge} sends back {id}"),
+            body_hash: String::new(),
+        });
         (input.resolves, input.resolves_on) = resolves.map_or((None, None), |it| (Some(it.changes), it.on));
         // Its branch has what they changed, and its conversation what they came to.
         (input.depends_on, input.not_before) = (Vec::new(), None);
@@ -108,7 +116,7 @@ impl Runtime {
         let input_json = serde_json::to_string(&input).map_err(|error| no(&error.to_string()))?;
         let now = self.clock().now();
         let task = self.anew(old, vec![again(Job { input_json, ..job }, now)], now).await?;
-        self.submit_run(task, Some(claim)).await
+        self.submit_run(NewTask { idempotency, ..task }, Some(claim)).await
     }
 
     async fn ended(&self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {

@@ -444,7 +444,6 @@ impl JobReport {
             _ => None,
         };
         let agent = input.map(|input| input.agent);
-        let has_ended = job.state.is_finished();
         Ok(Self {
             job_id: job.id.to_string(),
             status: job.state.to_string(),

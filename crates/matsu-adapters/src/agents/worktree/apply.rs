@@ -4,7 +4,7 @@
 //! Three trees are merged: the base, the user's tree as it is now, and the run's. The user's index is only copied.
 //! If two changes touch the same lines, nothing is written, or the lines with conflict markers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -311,7 +311,7 @@ impl<'a> Merge<'a> {
         let mut paths = self.bytes(self.call(&args)).await?;
         let args = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", "--diff-filter=D", base];
         paths.extend(self.bytes(self.call(&args)).await?);
-        let paths: HashSet<&[u8]> = paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).collect();
+        let paths: BTreeSet<&[u8]> = paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).collect();
         let absent = self.unmark(&paths).await?;
         let mut looked_at = Vec::new();
         for path in paths {
@@ -339,11 +339,11 @@ impl<'a> Merge<'a> {
 
     /// Paths that git leaves out by a mark are looked at, if they are among these. Returns those that are not there
     /// because a sparse checkout leaves them out: what the index has of them counts.
-    async fn unmark(&self, paths: &HashSet<&[u8]>) -> Result<HashSet<Vec<u8>>, String> {
+    async fn unmark(&self, paths: &BTreeSet<&[u8]>) -> Result<BTreeSet<Vec<u8>>, String> {
         let listed = self.bytes(self.call(&["ls-files", "-v", "-z"])).await?;
         let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.len() > 2);
         let mut marked: HashMap<&'static str, Vec<u8>> = HashMap::new();
-        let mut absent = HashSet::new();
+        let mut absent = BTreeSet::new();
         for (tag, path) in entries.map(|entry| (entry[0], &entry[2..])).filter(|(_, path)| paths.contains(path)) {
             if tag.eq_ignore_ascii_case(&b'S') {
                 marked.entry("--no-skip-worktree").or_default().extend(path.iter().copied().chain([0]));

@@ -131,15 +131,13 @@ fn markers_that_a_run_writes_are_written_only_when_asked_and_old_ones_are_no_fau
 fn each_kind_of_conflict_is_named_for_what_it_is() {
     let (bench, mut client) = bench();
     let root = &bench.root;
-    std::fs::write(root.join(".gitignore"), "ignored\n").unwrap();
     std::fs::write(root.join("p.bin"), b"\0one").unwrap();
     std::fs::write(root.join("c.txt"), "c\n").unwrap();
     git(root, &["add", "."]);
     git(root, &["commit", "-qm", "more"]);
-    std::fs::write(root.join("ignored"), "mine\n").unwrap();
-    let script = "echo run > a.txt; echo run > b.txt; rm c.txt; printf '\\0run' > p.bin; git add -f ignored 2>/dev/null; \
-                  echo run > ignored; git add -f ignored; git -c user.name=a -c user.email=b commit -qam run";
-    let task = write(&mut client, script);
+    let task =
+        write(&mut client, "echo run > a.txt; echo run > b.txt; rm c.txt; printf '\\0run' > p.bin; echo run > new.txt");
+    std::fs::write(root.join("new.txt"), "mine\n").unwrap();
     std::fs::write(root.join("a.txt"), "mine\n").unwrap();
     std::fs::remove_file(root.join("b.txt")).unwrap();
     std::fs::write(root.join("c.txt"), "mine\n").unwrap();
@@ -149,13 +147,13 @@ fn each_kind_of_conflict_is_named_for_what_it_is() {
         "a.txt (you and the run changed the same lines)",
         "b.txt (you deleted it, and the run changed it)",
         "c.txt (the run deleted it, and you changed it)",
-        "ignored (the run made it, and you have another one",
+        "new.txt (the run made it, and you have another one",
         "p.bin (you and the run changed it, and it is no text)",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
     }
     let words = said(&bench, &["apply", &task, "--merge"]);
-    assert!(words.contains("Conflict markers are in: a.txt, ignored\n"), "{words}");
+    assert!(words.contains("Conflict markers are in: a.txt, new.txt\n"), "{words}");
     assert!(words.contains("Without markers, look at it yourself: p.bin"), "{words}");
     assert!(read(root, "a.txt").contains("<<<<<<<") && !read(root, "b.txt").contains("<<<<<<<"));
 }
