@@ -100,7 +100,7 @@ pub fn measure(folder: &Path, index: &Path, megabytes: usize) -> Result<()> {
     for _ in 0..QUESTIONS {
         let words: Vec<String> = (0..1 + dice.roll() % 4).map(|_| spell(dice.word())).collect();
         let began = Instant::now();
-        found += runtime.block_on(engine.search(&ask(words.join(" "))))?.len();
+        found += runtime.block_on(engine.search(&ask(words.join(" "))))?.hits.len();
         millis.push(began.elapsed().as_secs_f64() * 1e3);
     }
     millis.sort_by(f64::total_cmp);
