@@ -32,10 +32,15 @@ const NAMES_MAX: usize = 20;
 
 const UNCHANGED: i32 = 10;
 
-/// Everything into the index; then the repositories inside the tree, as they are and as they were, and what is ignored.
+/// Everything into the index, which first has what the run's last commit has: a file that the run took out of git and
+/// ignores since stays out. Then the repositories inside the tree, as they are and as they were, and what is ignored.
 const SETTLE: &str = r#"
 set -eu
 if [ ! -e "$GIT_DIR/index" ]; then git read-tree "$BASE"; fi
+head=$(git --git-dir=.git rev-parse --verify --quiet 'HEAD^{commit}' 2>/dev/null) || head=
+if [ -n "$head" ] && [ "$head" != "$BASE" ] && git merge-base --is-ancestor "$BASE" "$head"; then
+  git read-tree --reset "$head"
+fi
 git add --all
 git ls-files --stage -z | grep -az '^160000' || true
 printf '\0'

@@ -124,6 +124,10 @@ fn files_count_as_they_lie_there_whatever_a_run_does_to_its_own_git() {
         ("git config core.fileMode false; chmod +x a.txt", "M\ta.txt\n"),
         ("git config core.ignoreCase true; echo other > A.TXT", "A\tA.TXT\n"),
         ("echo '*' > .git/info/exclude; git config core.worktree /tmp; echo new > b.txt", "M\tb.txt\n"),
+        (
+            "git rm -q --cached a.txt; echo a.txt > .gitignore; git add .gitignore; git commit -qm out; echo x >> a.txt",
+            "A\t.gitignore\nD\ta.txt\n",
+        ),
         ("rm -rf .git; echo new > b.txt", "M\tb.txt\n"),
         ("echo rubbish > .git/index; echo new > b.txt", "M\tb.txt\n"),
     ];
