@@ -206,51 +206,11 @@ pub enum Command {
     Allow(allow::Allow),
     /// Show what the check of a run came to; with --verify run that check again
     Receipt(receipt::ReceiptArgs),
-    /// The parent of one run's processes; started by the daemon, never by hand
-    #[command(name = "__run", hide = true)]
-    Shim,
-    /// The supervisor of one run, in its folder; started by the daemon, never by hand
-    #[command(name = "__supervise", hide = true)]
-    Supervise { folder: std::path::PathBuf },
-    /// A process that reads documents; started by the daemon, never by hand
-    #[command(name = "__read", hide = true)]
-    Read,
-    /// Enters the namespaces of one run; started by the supervisor of a run, never by hand
-    #[command(name = "__seal", hide = true)]
-    Seal {
-        #[arg(long)]
-        no_network: bool,
-    },
-    /// Tries namespaces inside those of a run; never started by hand
-    #[command(name = "__nest", hide = true)]
-    Nest,
-    /// The first process in those namespaces; never started by hand
-    #[command(name = "__init", hide = true)]
-    Init,
-    /// Restricts itself by Landlock and becomes the program of a run; never started by hand
-    #[command(name = "__fence", hide = true)]
-    Fence,
     /// The program of a run of the built-in agent; started by the daemon, never by hand
     #[command(name = "__loop", hide = true)]
     Loop(loop_run::Loop),
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
-}
-
-impl Command {
-    /// Whether it is a process that Matsu starts for itself, with nothing but its standard streams.
-    pub fn is_internal(&self) -> bool {
-        matches!(
-            self,
-            Self::Shim
-                | Self::Supervise { .. }
-                | Self::Read
-                | Self::Seal { .. }
-                | Self::Nest
-                | Self::Init
-                | Self::Fence
-        )
-    }
 }
 
 /// What `matsu` alone means: the first time on a terminal, `matsu setup`.
@@ -305,14 +265,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         Command::User(what) => user::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.
-        Command::Shim
-        | Command::Supervise { .. }
-        | Command::Read
-        | Command::Seal { .. }
-        | Command::Nest
-        | Command::Init
-        | Command::Fence
-        | Command::Mcp(_) => Ok(ExitCode::FAILURE),
+        Command::Mcp(_) => Ok(ExitCode::FAILURE),
         Command::Loop(args) => loop_run::run(&quiet(&global)?, args).await,
         Command::Agents(args) => agents::run(&quiet(&global)?, &args).await,
         Command::Run(args) => run::run(&quiet(&global)?, &global, args).await,

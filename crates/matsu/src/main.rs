@@ -11,6 +11,7 @@ mod daemon;
 mod doctor;
 mod event_loop;
 mod homes;
+mod internal;
 mod logging;
 mod parents;
 mod paths;
@@ -27,30 +28,15 @@ mod terminal_chat;
 use std::process::ExitCode;
 
 use clap::Parser;
-use matsu_adapters::agents::sandbox::view::Network;
-use matsu_adapters::agents::{sandbox, shim, supervisor};
 
 fn main() -> ExitCode {
+    if let Some(code) = internal::run(std::env::args_os()) {
+        return code;
+    }
     let cli = commands::Cli::parse();
-    // Before any thread is there: what these ask of the kernel must hold for the whole process.
     let Some(command) = cli.command.or_else(|| commands::without_arguments(&cli.global)) else {
         return commands::help();
     };
-    // A run must not get what the daemon's own parent left open.
-    if command.is_internal() {
-        matsu_adapters::descriptors::close_inherited();
-    }
-    match command {
-        commands::Command::Read => return matsu_adapters::reading::child::run(),
-        commands::Command::Shim => return shim::run(),
-        commands::Command::Supervise { ref folder } => return supervisor::run(folder),
-        commands::Command::Seal { no_network: false } => return sandbox::run_seal(Network::Shared),
-        commands::Command::Seal { no_network: true } => return sandbox::run_seal(Network::None),
-        commands::Command::Nest => return sandbox::run_nest(),
-        commands::Command::Init => return sandbox::run_init(),
-        commands::Command::Fence => return sandbox::run_fence(),
-        _ => {}
-    }
     let json = cli.global.json;
     let ended = match command {
         commands::Command::Mcp(args) => commands::mcp::run(&cli.global, &args),

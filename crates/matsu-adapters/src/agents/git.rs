@@ -248,13 +248,27 @@ impl Git {
     /// # Errors
     /// It is no repository.
     pub async fn places(&self, top: &Path) -> Result<String, String> {
-        let mut args = Self::flags();
         let words = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir", "--git-path", "objects"];
-        args.extend(words.map(str::to_owned));
+        let found = self.ask_in(top, &words, Ask::OUTPUT_BYTES_MAX).await?;
+        Ok(String::from_utf8_lossy(&found).into_owned())
+    }
+
+    /// Every setting that holds in the user's own tree, each ended by a zero byte.
+    ///
+    /// # Errors
+    /// It is no repository.
+    pub async fn config(&self, top: &Path) -> Result<Vec<u8>, String> {
+        self.ask_in(top, &["config", "--list", "-z"], PATCH_BYTES_MAX).await
+    }
+
+    /// Lets git find the repository of a folder by itself.
+    async fn ask_in(&self, top: &Path, words: &[&str], bytes_max: u64) -> Result<Vec<u8>, String> {
+        let mut args = Self::flags();
+        args.extend(words.iter().map(|word| (*word).to_owned()));
         let env = self.environment(Whose::Users);
-        let ask = Ask { args, directory: Some(top), within: GIT_MAX, ..Ask::new(&self.program, &env) };
+        let ask = Ask { args, directory: Some(top), within: GIT_MAX, bytes_max, ..Ask::new(&self.program, &env) };
         match process::ask(ask).await {
-            Some(Answered { code: Some(0), stdout, .. }) => Ok(String::from_utf8_lossy(&stdout).into_owned()),
+            Some(Answered { code: Some(0), stdout, .. }) => Ok(stdout),
             Some(answered) => {
                 Err(format!("{} is not a git repository any more: {}", top.display(), words_of(&answered)))
             }

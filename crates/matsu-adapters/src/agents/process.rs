@@ -201,9 +201,12 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
+    /// Enough for a version or some paths.
+    pub const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
+
     /// Without arguments or input, with little time and output.
     pub fn new(program: &'a Path, env: &'a BTreeMap<String, String>) -> Self {
-        let (within, bytes_max) = (Duration::from_secs(5), 64 * 1024);
+        let (within, bytes_max) = (Duration::from_secs(5), Self::OUTPUT_BYTES_MAX);
         let (args, stdin) = (Vec::new(), Input::Nothing);
         Self { program, args, env, directory: None, stdin, within, bytes_max, memory_max: None }
     }

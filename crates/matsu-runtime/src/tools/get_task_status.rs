@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{INLINE_WAIT, TASKS_PER_WAIT_MAX};
-use matsu_core::task::Task;
+use matsu_core::task::{Task, TaskStatus};
 
 use diff::{DiffReport, DiffWish};
 
@@ -367,21 +367,30 @@ async fn open(cx: &ToolContext, input: &Input) -> Result<Answer<Output>, ToolErr
     stage(cx, &tasks.iter().collect::<Vec<_>>());
     let since = tasks.iter().map(|task| (task.id.to_string(), task.revision)).collect();
     let next = NextMany { since, after: next_after };
-    let lines = tasks.iter().map(overview).collect();
+    let mut lines = Vec::with_capacity(tasks.len());
+    for task in &tasks {
+        lines.push(overview(cx, task).await?);
+    }
     Ok(Answer::Done(Output::Many(ManyTasks { changed: None, tasks: lines, total: Some(total), next, waited })))
 }
 
-fn overview(task: &Task) -> Line {
-    Line {
-        kind: Some(task.kind.to_string()),
-        title: Some(task.title.clone()),
-        unread: Some(task.finished_at.is_some() && task.first_read_at.is_none()),
-        report: TaskReport {
+/// One line. A question is in it: what the list has shown counts as read, so a wait after it would not return with it.
+async fn overview(cx: &ToolContext, task: &Task) -> Result<Line, ToolError> {
+    let report = if task.status == TaskStatus::InputRequired {
+        TaskReport::of(cx, task, Detail::Brief, OutputWish::default()).await?
+    } else {
+        TaskReport {
             task_id: task.id.to_string(),
             status: TaskReport::status_of(task),
             revision: Some(task.revision),
             review: task.last_review().map(|review| review.state.to_string()),
             ..TaskReport::default()
-        },
-    }
+        }
+    };
+    Ok(Line {
+        kind: Some(task.kind.to_string()),
+        title: Some(task.title.clone()),
+        unread: Some(task.finished_at.is_some() && task.first_read_at.is_none()),
+        report,
+    })
 }

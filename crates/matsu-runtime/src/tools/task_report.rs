@@ -457,9 +457,7 @@ impl JobReport {
             check_output: run.as_ref().map(|run| run.check_output.clone()).filter(|output| !output.is_empty()),
             over_budget: run.as_ref().and_then(|run| run.over_budget.clone()),
             tried: run.iter().flat_map(|run| &run.tried).map(TriedReport::of).collect(),
-            changes: run.and_then(|run| {
-                run.changes.map(|changes| ChangesReport::of(job, &changes, agent.as_deref()))
-            }),
+            changes: run.and_then(|run| run.changes.map(|changes| ChangesReport::of(job, &changes, agent.as_deref()))),
             cli_name: agent,
         })
     }

@@ -38,13 +38,13 @@ impl Git {
     /// # Errors
     /// Why not; the caller removes what was written.
     pub async fn fresh(&self, cell: &Cell, changes: &Changes, path: &Path) -> Result<Fresh, String> {
-        let Known { common, objects, borrows, format, shallow } = self.known(cell, changes).await?;
+        let top = Path::new(&changes.repository);
+        let (known, config) = tokio::join!(self.known(cell, changes), self.config(top));
+        let Known { common, objects, borrows, format, shallow } = known?;
         let tree_of = format!("{}^{{tree}}", changes.head);
         let tree = ["rev-parse", "--verify", "--quiet", "--end-of-options", &tree_of];
         let names = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", &changes.base, &changes.head];
-        let config = ["config", "--list", "-z"];
         let call = |args: &[&str]| Call::new(Whose::Users, &common, args);
-        let config = self.run(call(&config)).await;
         let note = Note {
             common: common.clone(),
             objects,

@@ -60,8 +60,7 @@ if [ -z "$START" ]; then
   START=$(echo 'An empty tree' | git commit-tree "$tree")
   printf '%s' "$START"
 fi
-git update-ref HEAD "$START"
-git reset --quiet --hard
+git reset --quiet --hard "$START"
 "#;
 
 const BUNDLE_HEAD: &str = r#"

@@ -50,6 +50,19 @@ fn a_question_parks_the_run_frees_its_place_and_its_answer_goes_on() {
 }
 
 #[test]
+fn a_list_without_ids_shows_the_question_that_it_counts_as_read() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let task = start_with(&mut client, ASKS, json!({ "cli_name": "events" }));
+    let asking = || bench.run(&["tasks", "--json"]).out.contains("\"input_required\"").then_some(());
+    until("it asks", SOON, asking);
+    let listed = client.call("get_task_status", &json!({}));
+    let line = &listed["tasks"][0];
+    assert_eq!((&line["task_id"], &line["question"]["text"]), (&json!(task), &json!("Go on?")), "{listed}");
+    assert_eq!(line["title"].as_str().is_some(), line["kind"] == "agent", "{listed}");
+}
+
+#[test]
 fn a_run_that_asks_can_be_cancelled() {
     let bench = Bench::new();
     let mut client = bench.client();

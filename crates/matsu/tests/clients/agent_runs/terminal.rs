@@ -43,7 +43,7 @@ impl Bench {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(super) fn run(&self, args: &[&str]) -> Ran {
         ran(self.shell(args).output().unwrap())
     }
 

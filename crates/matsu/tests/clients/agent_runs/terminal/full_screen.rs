@@ -34,6 +34,8 @@ fn the_full_screen_follows_what_happens_and_answers_and_cancels() {
     screen.wait_for("Answer (number or option): ", SOON);
     screen.say("1");
     screen.wait_for("back to the list", SOON);
+    // The list is drawn as a whole when it comes back; a later change would draw one digit of the count.
+    until("the run has ended", SOON, || (status(&bench, &asking) == "completed").then_some(()));
     screen.say("");
     screen.wait_for("1 unread", SOON);
     // What begins meanwhile appears by itself.
