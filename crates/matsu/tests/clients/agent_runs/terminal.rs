@@ -25,9 +25,9 @@ case "$answer" in *'"option":"yes"'*) echo '{"type":"result","text":"went on"}';
 
 /// What a command printed and how it ended.
 #[derive(Debug)]
-struct Ran {
+pub(super) struct Ran {
     code: i32,
-    out: String,
+    pub(super) out: String,
     err: String,
 }
 
