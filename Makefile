@@ -21,7 +21,7 @@ POSTGRES := scripts/postgres.sh run
 # Most tests wait for another process, so two run on each core.
 TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check build-time
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -89,6 +89,9 @@ fuzz: ## Fuzz every parser of foreign bytes (RUNS=10000 for less); needs a night
 
 newcomer: ## A clean clone, `make run`, and the README's tour as it stands, timed
 	scripts/newcomer.sh
+
+build-time: ## How long a build from source takes, clean and after a change of one line; writes docs/bench/build.md
+	scripts/build-time.sh
 
 SOAK_SECONDS ?= 3600
 soak: setup ## An hour of even load (SOAK_SECONDS=300 for less): memory flat, nothing left open
