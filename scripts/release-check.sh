@@ -81,7 +81,37 @@ else
   wrong "$dist has no artefacts; run 'make dist' first"
 fi
 
-echo "release-check: NOT CHECKED: that a store of the last release migrates; there is no release before this one"
+# A store that an earlier version wrote is opened by the packed binary, and its tasks are all there.
+target=$(rustc -vV | sed -n 's/^host: //p')
+fixtures=crates/matsu/tests/it/testdata
+if [ -e "$dist/matsu-$version-$target.tar.gz" ]; then
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  tar -xzf "$dist/matsu-$version-$target.tar.gz" -C "$scratch" --strip-components=1
+  for packed in "$fixtures"/store-*.db.gz; do
+    name=$(basename "$packed" .db.gz)
+    mkdir "$scratch/$name"
+    gzip -dc "$packed" >"$scratch/$name/matsu.db"
+    # In a home of its own: no settings of this user, and no daemon.
+    if env -i HOME="$scratch/$name" PATH="$PATH" MATSU_KEEP_RESULTS=3650 "$scratch/matsu" --data-dir "$scratch/$name" migrate >"$scratch/said" 2>&1 &&
+      env -i HOME="$scratch/$name" PATH="$PATH" MATSU_KEEP_RESULTS=3650 "$scratch/matsu" --data-dir "$scratch/$name" tasks --json >"$scratch/tasks.json" &&
+      python3 - "$fixtures/$name.json" "$scratch/tasks.json" <<'PY'; then
+import json, sys
+wanted, found = (json.load(open(path)) for path in sys.argv[1:])
+states = {task["task_id"]: task["status"] for task in found["items"]}
+lost = [task for task in wanted["tasks"] if states.get(task["task_id"]) != task["status"]]
+assert wanted["tasks"] and not lost, f"not found as they were: {lost}"
+PY
+      echo "release-check: a store written by ${name#store-} is migrated, with all of its tasks"
+    else
+      cat "$scratch/said" >&2
+      wrong "a store written by ${name#store-} cannot be used by this version"
+    fi
+  done
+else
+  wrong "$dist has no archive of $target, so no store of an earlier version was tried"
+fi
+
 if [ "$problems" -gt 0 ]; then
   echo "release-check: $problems problems; nothing may be published" >&2
   exit 1
