@@ -21,7 +21,7 @@ POSTGRES := scripts/postgres.sh run
 # Most tests wait for another process, so two run on each core.
 TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check build-time
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check build-time recording
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -92,6 +92,13 @@ newcomer: ## A clean clone, `make run`, and the README's tour as it stands, time
 
 build-time: ## How long a build from source takes, clean and after a change of one line; writes docs/bench/build.md
 	scripts/build-time.sh
+
+recording: ui ## Record the first minute anew, with the binary of `make run`
+	cargo build --profile source --locked -p matsu
+	scripts/recording.py "$${CARGO_TARGET_DIR:-target}/source/matsu"
+	python3 -m venv target/recording
+	target/recording/bin/pip install --disable-pip-version-check --quiet pyte==0.8.2 pillow==13.0.0
+	target/recording/bin/python scripts/recording-picture.py docs/images/first-minute.cast docs/images/first-minute.gif
 
 SOAK_SECONDS ?= 3600
 soak: setup ## An hour of even load (SOAK_SECONDS=300 for less): memory flat, nothing left open
