@@ -2,9 +2,12 @@
 # Makes all artefacts of this machine's platform in dist/, with sums and a list of what is inside.
 #
 #   MATSU_BINARY=PATH scripts/dist.sh   pack a binary that was built already, instead of building one
+#   MATSU_GLIBC=2.28 scripts/dist.sh    build for that glibc and newer ones, with zig as the linker (from PyPI)
 #
 # Needs Python 3.11, npm, objdump and, on Linux, dpkg-deb. For other platforms see .github/workflows/release.yml.
 set -euo pipefail
+ZIG_VERSION=0.15.2
+ZIGBUILD_VERSION=0.22.3
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for program in python3 npm objdump strip git cargo; do
@@ -12,8 +15,18 @@ for program in python3 npm objdump strip git cargo; do
 done
 target=${MATSU_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
 if [ -z "${MATSU_BINARY:-}" ]; then
-  cargo build --release --locked -p matsu
-  MATSU_BINARY="${CARGO_TARGET_DIR:-target}/release/matsu"
+  if [ -n "${MATSU_GLIBC:-}" ]; then
+    zig="${CARGO_TARGET_DIR:-target}/dist-zig"
+    [ -x "$zig/bin/cargo-zigbuild" ] || {
+      python3 -m venv "$zig"
+      "$zig/bin/pip" install --disable-pip-version-check --quiet "ziglang==$ZIG_VERSION" "cargo-zigbuild==$ZIGBUILD_VERSION"
+    }
+    PATH="$(realpath "$zig")/bin:$PATH" cargo zigbuild --release --locked -p matsu --target "$target.$MATSU_GLIBC"
+    MATSU_BINARY="${CARGO_TARGET_DIR:-target}/$target/release/matsu"
+  else
+    cargo build --release --locked -p matsu
+    MATSU_BINARY="${CARGO_TARGET_DIR:-target}/release/matsu"
+  fi
 fi
 out=${MATSU_DIST:-dist}
 rm -rf "$out"

@@ -16,8 +16,26 @@ function gzipped() {
   return { name: 'gzipped', apply: 'build', closeBundle: () => visit('dist') };
 }
 
+/** The npm packages whose code is in the page, for the list of what a release is made of. */
+function bundled() {
+  const names = new Set();
+  return {
+    name: 'bundled',
+    apply: 'build',
+    generateBundle(_options, bundle) {
+      for (const part of Object.values(bundle)) {
+        for (const [id, module] of Object.entries(part.modules ?? {})) {
+          const found = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id);
+          if (found && module.renderedLength !== 0) names.add(found[1]);
+        }
+      }
+    },
+    closeBundle: () => writeFileSync('bundled.json', `${JSON.stringify([...names].sort())}\n`),
+  };
+}
+
 export default defineConfig({
-  plugins: [svelte(), gzipped()],
+  plugins: [svelte(), gzipped(), bundled()],
   build: { target: 'es2022', modulePreload: { polyfill: false }, assetsInlineLimit: 0, cssCodeSplit: true },
   server: { proxy: { '/api': { target: process.env.MATSU_ADDRESS ?? 'http://127.0.0.1:7878', changeOrigin: false } } },
 });

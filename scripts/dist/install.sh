@@ -71,8 +71,8 @@ main() {
 
   echo "install: matsu $version is in $folder"
   case ":$PATH:" in
-    *":$folder:"*) echo "install: next: matsu connect" ;;
-    *) echo "install: $folder is not on the PATH; add it, then run: matsu connect" ;;
+    *":$folder:"*) echo "install: next: matsu setup" ;;
+    *) echo "install: $folder is not on the PATH; add it, then run: matsu setup" ;;
   esac
 }
 

@@ -1,6 +1,9 @@
-"""A list of what is inside the binary (CycloneDX 1.6): the crates it is built from for one target."""
+"""A list of what is inside the binary (CycloneDX 1.6): the crates it is built from for one target, and the npm packages
+whose code is in its page."""
 
+import base64
 import json
+import sys
 import tomllib
 
 from common import RELEASE, ROOT, VERSION, run
@@ -40,6 +43,8 @@ def bom(target):
         return entry
 
     ids = sorted(seen - {root}, key=reference)
+    page = of_page()
+    of_root = {entry["bom-ref"] for entry in page}
     main = {"type": "application", "bom-ref": reference(root), "name": "matsu", "version": VERSION, "description": RELEASE["summary"]}
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -47,8 +52,30 @@ def bom(target):
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": main, "properties": [{"name": "matsu:target", "value": target}]},
-        "components": [component(id) for id in ids],
+        "components": [component(id) for id in ids] + page,
         "dependencies": [
-            {"ref": reference(id), "dependsOn": sorted({reference(used) for used in needs[id]})} for id in [root, *ids]
+            {
+                "ref": reference(id),
+                "dependsOn": sorted({reference(used) for used in needs[id]} | (of_root if id == root else set())),
+            }
+            for id in [root, *ids]
         ],
     }
+
+
+def of_page():
+    """What the build of the page has noted, with versions, licences and sums of its lock file."""
+    noted = ROOT / "ui/bundled.json"
+    if not noted.exists():
+        sys.exit("dist: ui/bundled.json is missing, which the build of the page writes; remove ui/dist and run 'make ui'")
+    locked = json.loads((ROOT / "ui/package-lock.json").read_text())["packages"]
+    components = []
+    for name in json.loads(noted.read_text()):
+        package = locked[f"node_modules/{name}"]
+        reference = f"pkg:npm/{name.replace('@', '%40', 1)}@{package['version']}"
+        entry = {"type": "library", "bom-ref": reference, "name": name, "version": package["version"], "purl": reference}
+        entry["licenses"] = [{"expression": package["license"]}]
+        algorithm, sum = package["integrity"].split("-", 1)
+        entry["hashes"] = [{"alg": {"sha512": "SHA-512", "sha1": "SHA-1"}[algorithm], "content": base64.b64decode(sum).hex()}]
+        components.append(entry)
+    return components
