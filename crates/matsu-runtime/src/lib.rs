@@ -31,7 +31,7 @@ pub mod webhooks;
 pub use body::{Bodies, JobBody};
 pub use context::JobContext;
 pub use cursors::{Cursors, InstanceId};
-pub use options::{Expiry, RuntimeOptions, Workers};
+pub use options::{Expiry, RuntimeOptions, Settings, Workers};
 pub use queue::worker::Service;
 pub use runtime::Runtime;
 pub use sessions::SessionOptions;

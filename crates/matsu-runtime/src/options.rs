@@ -29,21 +29,8 @@ pub struct RuntimeOptions {
     pub agents: Option<Arc<dyn AgentHost>>,
     pub workers: Workers,
     pub expiry: Expiry,
-    /// How long a wait is held at most, unless its request says otherwise.
-    pub hold_max: Duration,
-    pub sessions: SessionOptions,
-    /// What research is done with; absent where this process does none.
-    pub research: Option<Arc<ResearchKit>>,
-    /// The same for a call whose caller is fed with progress, and may be kept alive by it.
-    pub hold_max_progress: Duration,
-    /// How long a run waits for its host to come back.
-    pub host_grace: Duration,
-    /// How long finished agent tasks are kept in a store that stays.
-    pub results_kept: Duration,
-    /// What a million tokens cost, by model or agent; for programs that do not say what they cost.
-    pub prices: BTreeMap<String, Price>,
-    /// What all runs of one person may cost in a day.
-    pub day_limit: Option<UsageLimit>,
+    /// What holds at the start; see [`crate::Runtime::reload`].
+    pub settings: Settings,
     pub role: NodeRole,
     pub host: String,
     pub pid: u32,
@@ -62,18 +49,46 @@ impl RuntimeOptions {
             agents: None,
             workers: Workers::All,
             expiry: Expiry::Durable,
-            hold_max: HOLD_MAX,
-            sessions: SessionOptions::default(),
-            research: None,
-            hold_max_progress: HOLD_MAX,
-            host_grace: HOST_GRACE,
-            results_kept: RESULT_KEPT,
-            prices: BTreeMap::new(),
-            day_limit: None,
+            settings: Settings::default(),
             role: NodeRole::Serve,
             host: String::new(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// What can be changed while a runtime works.
+#[derive(Clone)]
+pub struct Settings {
+    /// How long a wait is held at most, unless its request says otherwise.
+    pub hold_max: Duration,
+    /// The same for a call whose caller is fed with progress, and may be kept alive by it.
+    pub hold_max_progress: Duration,
+    pub sessions: SessionOptions,
+    /// What research is done with; absent where this process does none.
+    pub research: Option<Arc<ResearchKit>>,
+    /// How long a run waits for its host to come back.
+    pub host_grace: Duration,
+    /// How long finished agent tasks are kept in a store that stays.
+    pub results_kept: Duration,
+    /// What a million tokens cost, by model or agent; for programs that do not say what they cost.
+    pub prices: Arc<BTreeMap<String, Price>>,
+    /// What all runs of one person may cost in a day.
+    pub day_limit: Option<UsageLimit>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hold_max: HOLD_MAX,
+            hold_max_progress: HOLD_MAX,
+            sessions: SessionOptions::default(),
+            research: None,
+            host_grace: HOST_GRACE,
+            results_kept: RESULT_KEPT,
+            prices: Arc::default(),
+            day_limit: None,
         }
     }
 }

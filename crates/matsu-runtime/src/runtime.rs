@@ -2,8 +2,9 @@
 //!
 //! It holds no truth of its own: everything that must survive is in the store, and what is here can be lost.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -22,7 +23,7 @@ use crate::body::Bodies;
 use crate::chat::WeakChats;
 use crate::cursors::Cursors;
 use crate::dispatch::signal::News;
-use crate::options::{Expiry, RuntimeOptions, Workers};
+use crate::options::{Expiry, RuntimeOptions, Settings, Workers};
 use crate::queue::adoptions::Adoptions;
 use crate::queue::lone::Lone;
 use crate::queue::running::Running;
@@ -48,6 +49,7 @@ struct Behalf {
 
 struct Inner {
     options: RuntimeOptions,
+    settings: RwLock<Settings>,
     /// Replaced when others took this node for dead.
     node: Mutex<NodeId>,
     started_at: Timestamp,
@@ -98,6 +100,7 @@ impl Runtime {
             news: News::default(),
             page: OnceLock::new(),
             chats_of_runs: OnceLock::new(),
+            settings: RwLock::new(options.settings.clone()),
             options,
         };
         Self { inner: Arc::new(inner), behalf: None }
@@ -140,9 +143,18 @@ impl Runtime {
         self.behalf.as_ref().map(|behalf| &behalf.interrupt)
     }
 
+    /// Other settings from here on. What was begun by the earlier ones goes on by them.
+    pub fn reload(&self, settings: Settings) {
+        *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    fn settings<T>(&self, read: impl FnOnce(&Settings) -> T) -> T {
+        read(&self.inner.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     #[must_use]
-    pub fn session_options(&self) -> &SessionOptions {
-        &self.inner.options.sessions
+    pub fn session_options(&self) -> SessionOptions {
+        self.settings(|settings| settings.sessions)
     }
 
     pub(crate) fn waiters(&self) -> &Arc<Waiters> {
@@ -191,19 +203,19 @@ impl Runtime {
 
     /// What research is done with, where this process does any.
     #[must_use]
-    pub fn research(&self) -> Option<&Arc<ResearchKit>> {
-        self.inner.options.research.as_ref()
+    pub fn research(&self) -> Option<Arc<ResearchKit>> {
+        self.settings(|settings| settings.research.clone())
     }
 
     #[must_use]
     pub fn hold_max(&self) -> Duration {
-        self.inner.options.hold_max
+        self.settings(|settings| settings.hold_max)
     }
 
     /// The same for a call that its caller hears progress of.
     #[must_use]
     pub fn hold_max_progress(&self) -> Duration {
-        self.inner.options.hold_max_progress
+        self.settings(|settings| settings.hold_max_progress)
     }
 
     #[must_use]
@@ -332,24 +344,24 @@ impl Runtime {
 
     /// What a million tokens cost, by model or agent.
     #[must_use]
-    pub fn prices(&self) -> &std::collections::BTreeMap<String, matsu_core::usage::Price> {
-        &self.inner.options.prices
+    pub fn prices(&self) -> Arc<BTreeMap<String, matsu_core::usage::Price>> {
+        self.settings(|settings| Arc::clone(&settings.prices))
     }
 
     /// What all runs of one person may cost in a day.
     #[must_use]
     pub fn day_limit(&self) -> Option<matsu_core::usage::UsageLimit> {
-        self.inner.options.day_limit
+        self.settings(|settings| settings.day_limit)
     }
 
     /// How long finished agent tasks are kept.
     #[must_use]
     pub fn results_kept(&self) -> Duration {
-        self.inner.options.results_kept
+        self.settings(|settings| settings.results_kept)
     }
 
     pub(crate) fn host_grace(&self) -> Duration {
-        self.inner.options.host_grace
+        self.settings(|settings| settings.host_grace)
     }
 
     pub(crate) fn is_registered(&self) -> bool {

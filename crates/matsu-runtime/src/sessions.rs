@@ -23,7 +23,7 @@ pub(crate) use sight::Sight;
 pub(crate) use waiters::Waiters;
 
 /// What can be set about sessions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct SessionOptions {
     /// How long a session lives after its last call.
     pub ttl: Duration,

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use matsu_core::clock::Clock;
@@ -29,6 +29,9 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Looks at everything that can be wrong, as `matsu doctor` does, and answers with the same JSON.
 pub type Doctor = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
+
+/// The settings that this process goes by, as `matsu config show` compares them.
+pub type InUse = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
 
 pub struct AppOptions {
     pub runtime: Runtime,
@@ -63,8 +66,9 @@ struct Inner {
     hooks: Hooks,
     holds: Holds,
     doctor: OnceLock<Doctor>,
+    settings: OnceLock<InUse>,
     chats: OnceLock<LiveChats>,
-    channels: OnceLock<Vec<Arc<dyn NoticeChannel>>>,
+    channels: RwLock<Arc<[Arc<dyn NoticeChannel>]>>,
     addresses: OnceLock<Addresses>,
     bounds: OnceLock<Bounds>,
     hand_over: HandOver,
@@ -90,8 +94,9 @@ impl App {
                 hooks,
                 holds: Holds::default(),
                 doctor: OnceLock::new(),
+                settings: OnceLock::new(),
                 chats: OnceLock::new(),
-                channels: OnceLock::new(),
+                channels: RwLock::default(),
                 addresses: OnceLock::new(),
                 bounds: OnceLock::new(),
                 presence,
@@ -200,15 +205,15 @@ impl App {
         self.inner.chats.get()
     }
 
-    /// How people are reached from here. The first ones count.
+    /// How people are reached from here, from now on.
     pub fn set_channels(&self, channels: Vec<Arc<dyn NoticeChannel>>) {
-        let _ = self.inner.channels.set(channels);
+        *self.inner.channels.write().unwrap_or_else(PoisonError::into_inner) = channels.into();
     }
 
     /// The channels to people; none where this process sends no notices.
     #[must_use]
-    pub fn channels(&self) -> &[Arc<dyn NoticeChannel>] {
-        self.inner.channels.get().map(Vec::as_slice).unwrap_or_default()
+    pub fn channels(&self) -> Arc<[Arc<dyn NoticeChannel>]> {
+        Arc::clone(&self.inner.channels.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Says who can look at what this crate does not know: files, programs, ports. The first one counts.
@@ -219,6 +224,16 @@ impl App {
     #[must_use]
     pub fn doctor(&self) -> Option<&Doctor> {
         self.inner.doctor.get()
+    }
+
+    /// Says who knows the settings in use. The first one counts.
+    pub fn set_settings(&self, settings: InUse) {
+        let _ = self.inner.settings.set(settings);
+    }
+
+    #[must_use]
+    pub fn settings(&self) -> Option<serde_json::Value> {
+        self.inner.settings.get().map(|settings| settings())
     }
 
     #[must_use]

@@ -38,6 +38,8 @@ use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::BODY_BYTES_MAX;
 
+pub use openapi::rest_description;
+
 use crate::app::{App, TestJobs};
 use crate::connections::unauthenticated;
 use crate::guards;

@@ -16,4 +16,4 @@ mod resource;
 mod wire;
 
 pub use app::{App, AppOptions, HandOver};
-pub use http::{Transport, guarded, router};
+pub use http::{Transport, guarded, rest_description, router};

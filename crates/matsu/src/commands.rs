@@ -261,7 +261,7 @@ pub async fn run(global: Global, command: Command) -> Result<ExitCode> {
         Command::Limits => limits::run(&quiet(&global)?),
         Command::Backup(args) => backup::run(&quiet(&global)?, args).await,
         Command::Migrate => migrate::run(&quiet(&global)?).await,
-        Command::Config(what) => config::run(&quiet(&global)?, &what),
+        Command::Config(what) => config::run(&quiet(&global)?, &what).await,
         Command::Token(what) => token::run(&quiet(&global)?, what).await,
         Command::User(what) => user::run(&quiet(&global)?, what).await,
         // Taken by `main`, before there is a runtime.

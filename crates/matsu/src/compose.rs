@@ -3,10 +3,11 @@
 mod chats;
 mod research;
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context, Result, bail};
-use matsu_adapters::agents::{CliHost, HostOptions, Restart};
+use matsu_adapters::agents::{CliHost, HostOptions, ReloadingHost, Restart};
 use matsu_adapters::fetch::web::FetchSettings;
 use matsu_adapters::providers::agent::{self, AgentModel};
 use matsu_adapters::providers::{self, ProviderConfig};
@@ -20,14 +21,15 @@ use matsu_core::ports::store::Store;
 use matsu_runtime::agents::{AgentRuns, ChatRuns, MergeRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
-use matsu_runtime::research::{SearchJob, VerifyJob};
-use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Workers};
+use matsu_runtime::research::{ResearchKit, SearchJob, VerifyJob};
+use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Settings, Workers};
 use matsu_store::{OpenOptions, Opened};
 
 use crate::config::Config;
 use crate::private_files;
 
-pub use chats::chats;
+pub use chats::{chats, live_settings};
+pub use research::kit as research_kit;
 
 /// The configured search engines that are asked over the network.
 pub fn web_engines(config: &Config) -> Result<Vec<Arc<dyn SearchEngine>>> {
@@ -64,18 +66,32 @@ pub fn runtime(config: &Config, opened: &Opened, role: Role) -> Result<Runtime> 
     options.agents = Some(role.agents);
     options.workers = role.workers;
     options.expiry = if opened.durable { Expiry::Durable } else { Expiry::InMemory };
-    options.hold_max = config.hold_max();
-    options.sessions = config.sessions();
-    options.hold_max_progress = config.hold_max_progress();
+    options.settings = settings(config, Arc::new(research::kit(config)?));
     options.role = role.node;
     options.host = host(config);
-    options.host_grace = config.host_grace();
-    options.results_kept = config.results_kept();
-    options.prices = config.prices();
-    options.day_limit = config.day_limit();
     options.version = role.version;
-    options.research = Some(Arc::new(research::kit(config)?));
     Ok(Runtime::new(options))
+}
+
+/// What a runtime can exchange while it works.
+pub fn settings(config: &Config, research: Arc<ResearchKit>) -> Settings {
+    Settings {
+        hold_max: config.hold_max(),
+        hold_max_progress: config.hold_max_progress(),
+        sessions: config.sessions(),
+        research: Some(research),
+        host_grace: config.host_grace(),
+        results_kept: config.results_kept(),
+        prices: Arc::new(config.prices()),
+        day_limit: config.day_limit(),
+    }
+}
+
+/// The path that this process was started from. Read once: later the system names no path that exists, if the file was
+/// replaced by a newer version.
+fn this_program() -> Option<PathBuf> {
+    static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::current_exe().ok());
+    PROGRAM.clone()
 }
 
 /// As a relay would start the next daemon.
@@ -89,7 +105,7 @@ fn restart(config: &Config) -> Option<Restart> {
     args.extend(["serve", "--detach", "--idle-exit"].map(str::to_owned));
     args.push(matsu_core::limits::IDLE_EXIT.as_secs().to_string());
     Some(Restart {
-        program: std::env::current_exe().ok()?,
+        program: this_program()?,
         args,
         env: config.environment.clone(),
         socket: config.paths.socket(),
@@ -127,6 +143,11 @@ pub fn agents(config: &Config) -> Arc<dyn AgentHost> {
     Arc::new(CliHost::new(host_options(config)))
 }
 
+/// The same for a process that follows its files.
+pub fn reloading_agents(config: &Config) -> Arc<ReloadingHost> {
+    Arc::new(ReloadingHost::new(host_options(config)))
+}
+
 /// The same command lines as models. Their runs are kept apart: a daemon takes care of the runs of its jobs only.
 fn model_host(config: &Config) -> Arc<dyn AgentHost> {
     let options = host_options(config);
@@ -134,14 +155,14 @@ fn model_host(config: &Config) -> Arc<dyn AgentHost> {
     Arc::new(CliHost::new(HostOptions { store, restart: None, is_for_models: true, ..options }))
 }
 
-fn host_options(config: &Config) -> HostOptions {
+pub fn host_options(config: &Config) -> HostOptions {
     HostOptions {
         data_dir: config.paths.data_dir.clone(),
         definitions: config.agent_definitions(),
         roots: config.agent_roots(),
         mode_max: config.agent_mode_max(),
         environment: config.environment.clone(),
-        matsu: std::env::current_exe().unwrap_or_else(|_| "matsu".into()),
+        matsu: this_program().unwrap_or_else(|| "matsu".into()),
         has_model: config.providers().is_ok_and(|providers| !providers.is_empty()),
         confine: config.confine(),
         socket: config.paths.socket(),

@@ -58,7 +58,7 @@ pub struct Config {
 }
 
 /// What a command says on top of the global flags.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Flags {
     pub listen: Option<String>,
     pub port: Option<u16>,

@@ -3,6 +3,7 @@
 pub mod announce;
 pub mod chats;
 pub mod ending;
+pub mod following;
 pub mod keep_awake;
 pub mod lock;
 pub mod socket;

@@ -109,6 +109,13 @@ impl Confiner {
         self.offer.get_or_init(|| trial::try_all(&self.machine.data_dir, &self.machine.matsu))
     }
 
+    /// What another one found out about the same machine.
+    pub fn take_offer_of(&self, other: &Self) {
+        if let Some(offer) = other.offer.get() {
+            let _ = self.offer.set(offer.clone());
+        }
+    }
+
     /// The level of runs in a mode.
     ///
     /// # Errors

@@ -88,26 +88,41 @@ pub struct CliHost {
 impl CliHost {
     /// Reads all definitions, and takes care that what a killed run leaves behind comes to this process.
     #[must_use]
-    pub fn new(mut options: HostOptions) -> Self {
+    pub fn new(options: HostOptions) -> Self {
+        if let Err(error) = orphans::adopt() {
+            tracing::warn!(%error, "processes of a killed run may be left behind on this system");
+        }
+        let host = Self::of(options);
+        host.runs.sweep();
+        git::sweep_scratch(&host.options.data_dir);
+        removal::sweep(&host.options.data_dir);
+        kept::sweep(&host.options.data_dir);
+        applying::sweep(&host.options.data_dir);
+        host
+    }
+
+    /// Sweeps nothing: runs may use what lies in the folders.
+    fn of(mut options: HostOptions) -> Self {
         // Folders of runs are opened without following links.
         if let Ok(real) = options.data_dir.canonicalize() {
             options.data_dir = real;
-        }
-        if let Err(error) = orphans::adopt() {
-            tracing::warn!(%error, "processes of a killed run may be left behind on this system");
         }
         let mut registry = Registry::load(options.definitions.as_deref());
         if options.is_for_models {
             registry.drop_ways_back();
         }
         let runs = RunsFolder::new(&options.data_dir, &options.store);
-        runs.sweep();
-        git::sweep_scratch(&options.data_dir);
-        removal::sweep(&options.data_dir);
-        kept::sweep(&options.data_dir);
-        applying::sweep(&options.data_dir);
         let confiner = Confiner::new(options.confine.clone(), &options.data_dir, &options.matsu, &options.environment);
         Self { registry, runs, confiner: Arc::new(confiner), options }
+    }
+
+    /// The same machine by other rules. Data directory and store stay: runs are found by them.
+    pub(super) fn with_options(&self, options: HostOptions) -> Self {
+        let (data_dir, store) = (self.options.data_dir.clone(), self.options.store.clone());
+        let host = Self::of(HostOptions { data_dir, store, ..options });
+        // What the machine offers is tried once: that starts processes.
+        host.confiner.take_offer_of(&self.confiner);
+        host
     }
 
     fn find(&self, name: &str) -> Option<&Arc<Definition>> {

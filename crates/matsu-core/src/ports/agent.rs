@@ -58,63 +58,44 @@ pub trait AgentHost: Send + Sync {
     ///
     /// # Errors
     /// It could not be started; nothing runs.
-    async fn start_check(&self, _order: CheckOrder) -> Result<StartedCheck, StartError> {
-        let message = "this process cannot run checks".to_owned();
-        Err(StartError { code: ErrorCode::AgentStartFailed, message })
-    }
+    async fn start_check(&self, order: CheckOrder) -> Result<StartedCheck, StartError>;
 
     /// Follows a check that was started earlier, from the beginning of its output.
     ///
     /// # Errors
     /// Nothing is left of it that could be followed.
-    async fn adopt_check(&self, lease: &Lease, run: &RunId) -> Result<StartedCheck, StartError> {
-        let message = format!("nothing is left of check {run} of job {}", lease.job_id);
-        Err(StartError { code: ErrorCode::SupervisorLost, message })
-    }
+    async fn adopt_check(&self, lease: &Lease, run: &RunId) -> Result<StartedCheck, StartError>;
 
     /// Whether a person has allowed this file of a repository, as it is.
-    fn is_allowed(&self, _consent: &Consent) -> bool {
-        false
-    }
+    fn is_allowed(&self, consent: &Consent) -> bool;
 
     /// What this machine has of the last run of a job.
-    fn trace(&self, _job: &JobId) -> Option<RunTrace> {
-        None
-    }
+    fn trace(&self, job: &JobId) -> Option<RunTrace>;
 
     /// Follows a run that was started earlier, from a position of its output on.
     ///
     /// # Errors
     /// Nothing is left of it that could be followed.
-    async fn adopt(&self, lease: &Lease, run: &RunId, _stored: u64) -> Result<Box<dyn LiveRun>, StartError> {
-        let message = format!("the folder of run {run} of job {} does not exist", lease.job_id);
-        Err(StartError { code: ErrorCode::SupervisorLost, message })
-    }
+    async fn adopt(&self, lease: &Lease, run: &RunId, stored: u64) -> Result<Box<dyn LiveRun>, StartError>;
 
     /// Jobs whose runs have left something on this machine.
-    fn jobs_with_runs(&self) -> Vec<JobId> {
-        Vec::new()
-    }
+    fn jobs_with_runs(&self) -> Vec<JobId>;
 
     /// Ends what still works for a job and removes what its runs have left. Their results are stored by now.
-    async fn forget(&self, _job: &JobId) {}
+    async fn forget(&self, job: &JobId);
 
     /// Ends runs whose job is over or goes on elsewhere, keeps their work as their branch, and removes the rest. With
     /// `before` only those that an earlier attempt has started. Returns what is left of the newest one that wrote.
-    async fn give_up(&self, _job: &JobId, _before: Option<i64>) -> Option<KeptWork> {
-        None
-    }
+    async fn give_up(&self, job: &JobId, before: Option<i64>) -> Option<KeptWork>;
 
     /// Ends what is left of a run that cannot be followed any more.
-    async fn end_processes(&self, _run: &RunId) {}
+    async fn end_processes(&self, run: &RunId);
 
     /// Whether a run that was begun on another machine may begin again here.
-    fn can_take(&self, _input: &RunInput) -> bool {
-        false
-    }
+    fn can_take(&self, input: &RunInput) -> bool;
 
     /// Takes back what a process had written into a user's tree that was killed before it had written everything.
-    async fn recover(&self) {}
+    async fn recover(&self);
 
     /// The patch of a run in a worktree. Bytes: files need not be text.
     ///
@@ -130,9 +111,7 @@ pub trait AgentHost: Send + Sync {
     async fn apply(&self, job: &JobId, changes: &Changes, keep_conflicts: bool) -> Result<Applied, ApplyError>;
 
     /// Applies that have not ended, each in words: they are under way, or were interrupted and are not taken back yet.
-    fn unfinished_applies(&self) -> Vec<String> {
-        Vec::new()
-    }
+    fn unfinished_applies(&self) -> Vec<String>;
 
     /// Takes back what [`AgentHost::apply`] wrote, keeps what the user has changed since, and restores the branch.
     ///
@@ -144,40 +123,26 @@ pub trait AgentHost: Send + Sync {
     ///
     /// # Errors
     /// It cannot be the name of a branch, is checked out, or the repository has no commit.
-    async fn merge_target(&self, _repository: &str, _branch: &str) -> Result<MergeTarget, String> {
-        Err("this process cannot merge".to_owned())
-    }
+    async fn merge_target(&self, repository: &str, branch: &str) -> Result<MergeTarget, String>;
 
     /// Files of a run with conflict markers that were not in the base.
     ///
     /// # Errors
     /// The commits are gone, or git failed.
-    async fn conflicts_left(&self, _changes: &Changes) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
+    async fn conflicts_left(&self, changes: &Changes) -> Result<Vec<String>, String>;
 
     /// Merges the changes of a run with what is merged already, in the user's repository but in none of its trees.
     ///
     /// # Errors
     /// The commits are gone, or git failed.
-    async fn merge(&self, _order: MergeOrder<'_>) -> Result<MergeStep, String> {
-        Err("this process cannot merge".to_owned())
-    }
+    async fn merge(&self, order: MergeOrder<'_>) -> Result<MergeStep, String>;
 
     /// Moves a branch that is checked out nowhere. `from`: where it must stand; absent: it must not exist. One that
     /// stands at `to` already is left as it is.
     ///
     /// # Errors
     /// It was moved or checked out meanwhile.
-    async fn move_branch(
-        &self,
-        _repository: &str,
-        _branch: &str,
-        _from: Option<&str>,
-        _to: &str,
-    ) -> Result<(), String> {
-        Err("this process cannot merge".to_owned())
-    }
+    async fn move_branch(&self, repository: &str, branch: &str, from: Option<&str>, to: &str) -> Result<(), String>;
 
     /// Removes the branch of a run. Returns the reference of ours that still has its commits; `None`: it was removed.
     ///

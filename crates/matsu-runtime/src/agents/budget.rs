@@ -74,7 +74,8 @@ impl Limits {
         let Some((owner, limit)) = &self.day else { return Ok(None) };
         let (from, until) = day_around(runtime.clock().now());
         let spent = runtime.store().spent(owner, from, until, SPENT_RUNS_MAX).await?;
-        let spent = spent.iter().filter_map(|run| priced(run, runtime.prices()).0).fold(Usage::default(), Usage::plus);
+        let prices = runtime.prices();
+        let spent = spent.iter().filter_map(|run| priced(run, &prices).0).fold(Usage::default(), Usage::plus);
         let used = spent.plus(runtime.live_runs().used_by(owner));
         Ok(limit.used_up_by(used).map(|words| UsedUp::Day { words, until }))
     }

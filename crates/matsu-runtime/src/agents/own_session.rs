@@ -165,7 +165,7 @@ impl OwnSession {
             let standing = self.runtime.plain_store().standing(&key, clock.now()).await;
             self.look_at = clock.instant() + TICK * LOOK_EVERY_TICKS;
             if let Ok(standing) = standing
-                && let Some(patience) = patience(standing.as_ref(), self.runtime.session_options())
+                && let Some(patience) = patience(standing.as_ref(), &self.runtime.session_options())
             {
                 return patience;
             }

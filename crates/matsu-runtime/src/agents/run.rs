@@ -324,7 +324,8 @@ impl Run {
     /// What this run has cost by the user's prices, if its program does not say.
     fn estimate(&self, model: Option<&str>) -> f64 {
         let used = self.used.filter(|used| used.cost_usd.is_none());
-        let price = price(self.cx.runtime().prices(), &self.input.agent, model);
+        let prices = self.cx.runtime().prices();
+        let price = price(&prices, &self.input.agent, model);
         used.zip(price).map_or(0.0, |(used, price)| price.of(used))
     }
 

@@ -108,7 +108,7 @@ impl AgentRuns {
         let Ok(agent) = self.agent(&input) else {
             let waits = format!(
                 "the run goes on and cannot be followed: the definition of agent {} is gone or cannot be read. Put it \
-                 back and restart the daemon, or stop the task",
+                 back, or stop the task",
                 input.agent
             );
             cx.progress(&waits).await;

@@ -57,7 +57,7 @@ impl Runtime {
             let message = format!("more than {SPENT_RUNS_MAX} runs ended in this span; ask for a shorter one");
             return Err(TaskError::Invalid(message));
         }
-        Ok(sums(&spent, &wish.by, &zone, self.prices()))
+        Ok(sums(&spent, &wish.by, &zone, &self.prices()))
     }
 }
 

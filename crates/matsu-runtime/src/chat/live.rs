@@ -10,7 +10,7 @@ mod taken;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,6 +32,7 @@ use taken::Taken;
 pub use view::View;
 
 use super::open_chats::{ChatError, OpenChat, OpenChats, Posted};
+use super::roster::Roster;
 use super::sketch::Sketch;
 use super::standing::StandingApprovals;
 use crate::agentic_loop::{Event, LoopLimits, LoopOptions, SpendingMax};
@@ -69,9 +70,9 @@ pub struct LiveChats {
 }
 
 pub struct Inner {
-    open_chats: OpenChats,
+    open_chats: RwLock<OpenChats>,
     tools: Arc<dyn ChatTools>,
-    settings: LiveSettings,
+    settings: RwLock<LiveSettings>,
     chats: Mutex<HashMap<ChatId, LiveChat>>,
     /// None: this process ends, and nothing more is answered.
     answers: Mutex<Option<JoinSet<()>>>,
@@ -81,7 +82,18 @@ impl LiveChats {
     #[must_use]
     pub fn new(open_chats: OpenChats, tools: Arc<dyn ChatTools>, settings: LiveSettings) -> Self {
         let (chats, answers) = (Mutex::default(), Mutex::new(Some(JoinSet::new())));
+        let (open_chats, settings) = (RwLock::new(open_chats), RwLock::new(settings));
         Self { inner: Arc::new(Inner { open_chats, tools, settings, chats, answers }) }
+    }
+
+    /// Other models and bounds from here on. Answers under way go on as they began.
+    pub fn reload(&self, roster: Roster, settings: LiveSettings) {
+        self.inner.open_chats.write().unwrap_or_else(PoisonError::into_inner).roster = roster;
+        *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    fn settings(&self) -> LiveSettings {
+        self.inner.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn chats(&self) -> MutexGuard<'_, HashMap<ChatId, LiveChat>> {
@@ -94,7 +106,7 @@ impl LiveChats {
 
     /// Does something with what is known here of a chat, beginning to know it if need be.
     fn with<T>(&self, id: &ChatId, act: impl FnOnce(&mut LiveChat) -> T) -> T {
-        let now = self.inner.open_chats.clock.instant();
+        let now = self.open_chats().clock.instant();
         let mut chats = self.chats();
         let chat = chats.entry(id.clone()).or_insert_with(|| LiveChat::new(now));
         chat.used_at = now;
@@ -110,16 +122,16 @@ impl LiveChats {
         place: ChatPlace,
         run: Option<RunId>,
     ) -> Result<Transcript, ChatError> {
-        if self.inner.open_chats.roster.names().is_empty() {
+        if self.open_chats().roster.names().is_empty() {
             return Err(ChatError::NoModels);
         }
-        Ok(self.inner.open_chats.open_for(owner, models, place, run).await?.transcript)
+        Ok(self.open_chats().open_for(owner, models, place, run).await?.transcript)
     }
 
     /// The models that can be asked, in the order in which they answer.
     #[must_use]
     pub fn models(&self) -> Vec<Asked> {
-        let roster = &self.inner.open_chats.roster;
+        let roster = self.open_chats().roster;
         let asked = |name: &str| {
             let maker = roster.get(name)?.maker();
             Some(Asked { name: name.to_owned(), maker, is_default: roster.default() == Some(name) })
@@ -129,8 +141,8 @@ impl LiveChats {
 
     /// Where chats are kept, for operations that need no answer of a model.
     #[must_use]
-    pub fn open_chats(&self) -> &OpenChats {
-        &self.inner.open_chats
+    pub fn open_chats(&self) -> OpenChats {
+        self.inner.open_chats.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stores a line and has it answered in the background, by those it is for or by whom it mentions.
@@ -148,14 +160,14 @@ impl LiveChats {
             let message = format!("a line has at most {CHAT_LINE_CHARS_MAX} characters");
             return Err(StoreError::Refused { code: ErrorCode::InvalidParams, message }.into());
         }
-        let open_chat = self.inner.open_chats.look_into(owner, id).await?;
+        let open_chat = self.open_chats().look_into(owner, id).await?;
         if open_chat.transcript.place == ChatPlace::Terminal && !open_chat.transcript.ended {
             let message = format!("this chat is held in a terminal; `matsu chat --chat {id}` goes on with it");
             return Err(StoreError::Refused { code: ErrorCode::IllegalTransition, message }.into());
         }
         let taken = Taken::take(self, id)?;
         // No model answers now, so what was left unfinished can be taken in.
-        let open_chat = self.inner.open_chats.enter(owner, id).await?;
+        let open_chat = self.open_chats().enter(owner, id).await?;
         let posted = match to {
             Some(names) => open_chat.post_to(text, names).await?,
             None => open_chat.post(text).await?,
@@ -167,8 +179,8 @@ impl LiveChats {
         let options = self.with(id, |chat| {
             chat.begin(posted.seq, sketches);
             // One account for all models that answer this line.
-            let spending = self.inner.settings.spending_max.account();
-            LoopOptions { tools, spending, ..chat.options(place, self.inner.open_chats.clock, &self.inner.settings) }
+            let spending = self.settings().spending_max.account();
+            LoopOptions { tools, spending, ..chat.options(place, self.open_chats().clock, &self.settings()) }
         });
         if posted.speakers.is_empty() {
             return Ok(posted);
@@ -196,7 +208,7 @@ impl LiveChats {
     }
 
     fn note(&self, id: &ChatId, posted: &Posted, model: &str, event: &Event) {
-        let now = self.inner.open_chats.clock.now();
+        let now = self.open_chats().clock.now();
         self.with(id, |chat| {
             let at = posted.speakers.iter().position(|name| name == model);
             chat.note(at, model, event, now);
@@ -208,10 +220,10 @@ impl LiveChats {
     /// # Errors
     /// The chat belongs to another principal, or no such call waits.
     pub async fn approve(&self, owner: &Principal, id: &ChatId, approval: Approval) -> Result<(), ChatError> {
-        self.inner.open_chats.look_into(owner, id).await?;
+        self.open_chats().look_into(owner, id).await?;
         let remembered = approval.remember && approval.allow && *owner == Principal::local_user();
         let tool = self.with(id, |chat| chat.approvals.decide(approval).inspect(|_| chat.changed()))?;
-        if remembered && let Err(why) = self.inner.settings.standing.remember(&tool, true) {
+        if remembered && let Err(why) = self.settings().standing.remember(&tool, true) {
             let words = format!("the approval of {tool} holds for this call, but could not be remembered: {why}");
             self.with(id, |chat| chat.notices.push(words));
         }
@@ -239,7 +251,7 @@ impl LiveChats {
     /// # Errors
     /// There is none, it belongs to another principal, or the store.
     pub async fn follow(&self, owner: &Principal, id: &ChatId) -> Result<watch::Receiver<u64>, ChatError> {
-        self.inner.open_chats.look_into(owner, id).await?;
+        self.open_chats().look_into(owner, id).await?;
         Ok(self.with(id, |chat| chat.version.subscribe()))
     }
 
@@ -248,7 +260,7 @@ impl LiveChats {
     /// # Errors
     /// There is no such chat, it belongs to another principal, or the store.
     pub async fn stop(&self, owner: &Principal, id: &ChatId) -> Result<bool, ChatError> {
-        self.inner.open_chats.look_into(owner, id).await?;
+        self.open_chats().look_into(owner, id).await?;
         Ok(self.with(id, LiveChat::stop))
     }
 
@@ -257,7 +269,7 @@ impl LiveChats {
     /// # Errors
     /// There is no such chat, it belongs to another principal, or the store.
     pub async fn end_chat(&self, owner: &Principal, id: &ChatId) -> Result<(), ChatError> {
-        let mut open_chat = self.inner.open_chats.look_into(owner, id).await?;
+        let mut open_chat = self.open_chats().look_into(owner, id).await?;
         self.interrupt(id);
         open_chat.end().await?;
         self.inner.tools.close(id).await;
@@ -272,7 +284,7 @@ impl LiveChats {
 
     /// Drops the state of chats that were not used for a while. The chats themselves are in the store.
     pub fn forget_idle(&self, idle_max: Duration) {
-        let now = self.inner.open_chats.clock.instant();
+        let now = self.open_chats().clock.instant();
         let is_idle = |chat: &LiveChat| {
             !chat.is_taken && chat.version.receiver_count() == 0 && now.duration_since(chat.used_at) >= idle_max
         };

@@ -35,7 +35,8 @@ pub fn not_found(id: &TaskId, error: TaskError) -> ToolError {
 
 /// Refuses the first engine that this process does not have.
 pub fn check_engines(cx: &ToolContext, field: &str, named: &[String]) -> Result<(), ToolError> {
-    let known: Vec<&str> = cx.runtime.research().map_or_else(Vec::new, |kit| kit.engine_names().collect());
+    let kit = cx.runtime.research();
+    let known: Vec<&str> = kit.as_ref().map_or_else(Vec::new, |kit| kit.engine_names().collect());
     match named.iter().enumerate().find(|(_, name)| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some((at, name)) => {

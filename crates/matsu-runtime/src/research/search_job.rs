@@ -42,7 +42,7 @@ impl JobBody for SearchJob {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let Some(kit) = cx.runtime().research().cloned() else {
+        let Some(kit) = cx.runtime().research() else {
             return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
         };
         let mut search = match Search::open(&cx, &kit).await {

@@ -55,7 +55,7 @@ impl JobBody for VerifyJob {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let Some(kit) = cx.runtime().research().cloned() else {
+        let Some(kit) = cx.runtime().research() else {
             return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
         };
         let Ok(input) = serde_json::from_str::<VerifyInput>(&cx.job.input_json) else {

@@ -87,8 +87,10 @@ async fn finished_tasks_expire_as_the_rule_says() {
         [(Expiry::InMemory, false, hour), (Expiry::Durable, true, 3 * hour), (Expiry::Durable, false, 3 * hour)]
     {
         let (store, clock) = memory().await;
-        let options = RuntimeOptions::new(store.clone(), clock, matsu_core::slot::SlotLimits::for_cores(1), bodies());
-        let runtime = Runtime::new(RuntimeOptions { expiry, results_kept: 3 * hour, ..options });
+        let mut options =
+            RuntimeOptions::new(store.clone(), clock, matsu_core::slot::SlotLimits::for_cores(1), bodies());
+        options.settings.results_kept = 3 * hour;
+        let runtime = Runtime::new(RuntimeOptions { expiry, ..options });
         let service = runtime.start();
         let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Noop, "{}")]).await.id;
         let research = submit(&runtime, TaskKind::Research, vec![]).await.id;

@@ -15,6 +15,7 @@ use crate::problem::Problem;
 pub fn routes() -> Router<App> {
     Router::new()
         .route("/control/info", get(info))
+        .route("/control/settings", get(settings))
         .route("/control/hand-over", post(hand_over))
         .route("/control/shutdown", post(shutdown))
         .route("/control/login-code", post(login_code))
@@ -29,6 +30,11 @@ async fn info(State(app): State<App>) -> Json<Value> {
         "running_jobs": app.runtime().running_jobs(),
         "handing_over_to": successor.map(|(version, _)| version),
     }))
+}
+
+/// What this process goes by, which its files may not say any more.
+async fn settings(State(app): State<App>) -> Json<Value> {
+    Json(app.settings().unwrap_or_else(|| json!({ "settings": {}, "refused": null })))
 }
 
 #[derive(Deserialize)]

@@ -17,5 +17,11 @@ pub fn routes() -> Resource {
 
 async fn read(State(app): State<App>, _caller: Caller) -> Json<&'static Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    Json(DOCUMENT.get_or_init(|| document(app.version(), super::api().operations())))
+    Json(DOCUMENT.get_or_init(|| rest_description(app.version())))
+}
+
+/// The OpenAPI document, without a server.
+#[must_use]
+pub fn rest_description(version: &str) -> Value {
+    document(version, super::api().operations())
 }

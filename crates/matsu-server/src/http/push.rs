@@ -1,5 +1,7 @@
 //! Browsers that get notices by push: the page subscribes and unsubscribes itself here.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -53,14 +55,15 @@ impl From<&PushSubscription> for SubscriptionBody {
 }
 
 /// The channel of this user to which browsers subscribe.
-fn channel<'a>(app: &'a App, user: &Principal) -> Option<(&'a str, &'a dyn Subscribing)> {
+fn channel<'a>(channels: &'a [Arc<dyn NoticeChannel>], user: &Principal) -> Option<(&'a str, &'a dyn Subscribing)> {
     let own = |channel: &'a dyn NoticeChannel| channel.subscribing().map(|to| (channel.name(), to));
-    app.channels().iter().filter(|channel| channel.rules().owner == *user).find_map(|channel| own(channel.as_ref()))
+    channels.iter().filter(|channel| channel.rules().owner == *user).find_map(|channel| own(channel.as_ref()))
 }
 
 async fn read(State(app): State<App>, caller: Caller) -> Result<Json<PushBody>, Problem> {
     let known = app.runtime().push_subscriptions(&caller.principal).await?;
-    let channel = channel(&app, &caller.principal);
+    let channels = app.channels();
+    let channel = channel(&channels, &caller.principal);
     Ok(Json(PushBody {
         channel: channel.map(|(name, _)| name.to_owned()),
         public_key: channel.map(|(_, to)| to.public_key().to_owned()),
@@ -89,10 +92,11 @@ async fn subscribe(
     credential: Option<axum::Extension<Credential>>,
     Json(body): Json<SubscribeBody>,
 ) -> Result<(StatusCode, Json<SubscriptionBody>), Problem> {
-    let Some((_, channel)) = channel(&app, &caller.principal) else {
+    let channels = app.channels();
+    let Some((_, channel)) = channel(&channels, &caller.principal) else {
         return Err(Problem::invalid(
             "no channel of the kind push is configured for you; add a section [notify.NAME] with kind = \"push\" to \
-             the configuration and start the daemon again",
+             the configuration file, which a running daemon reads again within seconds",
         ));
     };
     let token = credential.map(|credential| credential.token.clone());

@@ -1,88 +1,80 @@
-//! `matsu config show` and `matsu config reference`.
+//! `matsu config show`, `matsu config sample` and `matsu config reference`.
+
+mod reference;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
+use hyper::Method;
 use serde_json::json;
 
 use super::{Context, print_json, print_table};
-use crate::config::keys::{KEYS, Kind};
-use crate::config::providers::FIELDS;
+use crate::client::control;
+use crate::config::keys::Key;
 use crate::config::without_password;
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
     /// Every setting, its value and where it came from
     Show,
+    /// A configuration file with every setting at its default, as comments
+    Sample,
     /// Every setting with its meaning, as Markdown
     Reference,
 }
 
-pub fn run(cx: &Context, what: &ConfigCommand) -> Result<ExitCode> {
+pub async fn run(cx: &Context, what: &ConfigCommand) -> Result<ExitCode> {
     match what {
-        ConfigCommand::Show => show(cx),
-        ConfigCommand::Reference => reference(),
+        ConfigCommand::Show => show(cx).await,
+        ConfigCommand::Sample => say!("{}", reference::sample().trim_end()),
+        ConfigCommand::Reference => reference::print(),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(cx: &Context) {
-    let rows: Vec<Vec<String>> = cx
-        .config
-        .layers
-        .all()
-        .map(|(key, setting)| vec![key.name.to_owned(), without_password(&setting.value), setting.source.to_string()])
-        .collect();
-    if cx.json {
-        let items = rows.iter().map(|row| json!({ "key": row[0], "value": row[1], "from": row[2] }));
-        print_json(&items.collect());
-        return;
-    }
-    print_table(&["KEY", "VALUE", "FROM"], &rows);
+/// One setting as this command reads it, and as the running daemon goes by it.
+struct Row {
+    key: &'static Key,
+    value: String,
+    from: String,
+    /// Absent: no daemon answers.
+    in_use: Option<String>,
 }
 
-/// The page `docs/reference/configuration.md` is this output; a test compares them.
-fn reference() {
-    say!("# Settings\n");
-    say!("Made by `matsu config reference`. A flag wins over the environment, the environment over the file");
-    say!("(`$XDG_CONFIG_HOME/matsu/config.toml`), the file over the default.\n");
-    say!("| key | environment | value | meaning |");
-    say!("|---|---|---|---|");
-    for key in KEYS {
-        let kind = match key.kind {
-            Kind::Text | Kind::MaybeText => "text".to_owned(),
-            Kind::Number { min, max } => format!("{min} to {max}"),
-            Kind::Word(words) => words.join(" or "),
-            Kind::Origin => "none or address".to_owned(),
-        };
-        say!("| `{}` | `{}` | {kind} | {} |", key.name, key.variable(), key.meaning);
+impl Row {
+    /// What is not used yet, and what to do about it.
+    fn note(&self) -> String {
+        match &self.in_use {
+            Some(in_use) if *in_use != self.value && self.key.is_followed() => format!("the daemon uses {in_use}"),
+            Some(in_use) if *in_use != self.value => format!("the daemon uses {in_use} until it is started again"),
+            _ => String::new(),
+        }
     }
-    say!("\n## Models\n");
-    say!(
-        "One section `[providers.NAME]` of the file for each. `gemini`, `chatgpt` and `claude` need none once their key is"
-    );
-    say!("in the environment. A key is never written here.\n");
-    say!("| field | meaning |");
-    say!("|---|---|");
-    for field in FIELDS {
-        say!("| `{}` | {} |", field.name, field.meaning);
+}
+
+async fn show(cx: &Context) {
+    // Without a daemon there is nothing to compare with.
+    let daemon = control(&cx.config, Method::GET, "/control/settings", None).await.unwrap_or_default();
+    let rows = cx.config.layers.all().map(|(key, setting)| Row {
+        key,
+        value: without_password(&setting.value),
+        from: setting.source.to_string(),
+        in_use: daemon["settings"][key.name]["value"].as_str().map(str::to_owned),
+    });
+    let rows: Vec<Row> = rows.collect();
+    if let Some(refused) = daemon["refused"].as_str() {
+        eprintln!("matsu: the daemon does not use the settings and definitions as they are now: {refused}");
     }
-    say!("\n## Notices\n");
-    say!("One section `[notify.NAME]` of the file for each channel. A secret is never written here.\n");
-    say!("| field | meaning |");
-    say!("|---|---|");
-    for field in crate::config::notify::FIELDS {
-        say!("| `{}` | {} |", field.name, field.meaning);
+    if cx.json {
+        let item =
+            |row: &Row| json!({ "key": row.key.name, "value": row.value, "from": row.from, "in_use": row.in_use });
+        print_json(&rows.iter().map(item).collect());
+        return;
     }
-    say!("\n## Prices\n");
-    say!(
-        "One section `[prices.\"NAME\"]` of the file for each model, or for each agent whose model is not known. They are used by"
-    );
-    say!("`matsu usage` for runs whose program does not say what it cost.\n");
-    say!("| field | meaning |");
-    say!("|---|---|");
-    for field in crate::config::prices::FIELDS {
-        say!("| `{}` | {} |", field.name, field.meaning);
-    }
+    let cells: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|row| vec![row.key.name.to_owned(), row.value.clone(), row.from.clone(), row.note()])
+        .collect();
+    print_table(&["KEY", "VALUE", "FROM", "NOT USED YET"], &cells);
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -10,8 +11,8 @@ use clap::Args;
 use hyper::Method;
 use matsu_core::clock::Clock;
 use matsu_core::node::NodeRole;
-use matsu_core::ports::agent::ProbeDepth;
-use matsu_runtime::{Service, Workers, notify, schedules, webhooks};
+use matsu_core::ports::agent::{AgentHost, ProbeDepth};
+use matsu_runtime::{Service, Workers, schedules, webhooks};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, listeners};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -25,8 +26,8 @@ use crate::client::{ANSWER_MAX, control};
 use crate::compose::{self, Role, VERSION};
 use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
-use crate::daemon::chats::Hosted;
 use crate::daemon::ending::{self, Ending, Signals};
+use crate::daemon::following::{self, Following};
 use crate::daemon::keep_awake;
 use crate::daemon::lock::ServeLock;
 use crate::daemon::socket;
@@ -75,13 +76,16 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     let scratch = Scratch::for_ephemeral(&args, &mut global)?;
     let flags = Flags { listen: args.listen.clone(), port: args.port, workers: args.workers };
     let config = Config::load(&global, &flags)?;
+    let read = following::stamps(&config);
     logging::start(&config, global.verbose);
     let version = args.as_version.clone().unwrap_or_else(|| VERSION.to_owned());
     let Some(lock) = take_lock(&config, &version).await? else { return Ok(ExitCode::SUCCESS) };
     let _ = std::fs::remove_file(config.paths.stopped());
 
     let opened = compose::open_store(&config).await?;
-    let agents = compose::agents(&config);
+    let reloading = compose::reloading_agents(&config);
+    let following = Arc::new(Following::new(global.clone(), flags, config.clone(), read, Arc::clone(&reloading)));
+    let agents: Arc<dyn AgentHost> = reloading;
     let role = Role {
         node: NodeRole::Serve,
         workers: Workers::All,
@@ -96,20 +100,16 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         version,
         store: config.store_name(),
         shutdown: CancellationToken::new(),
-        metrics: std::sync::Arc::new(move || recorder.render()),
+        metrics: Arc::new(move || recorder.render()),
         test_jobs: if args.test_jobs { TestJobs::Offered } else { TestJobs::Hidden },
     });
     // Before any client can connect.
-    let hosted = Hosted::begin(&config, &app);
+    following.host_chats(&app);
     app.set_channels(compose::channels(&config, app.runtime().store()));
     let mut signals = Signals::listen()?;
     let listeners = Listeners::open(&config, &app).await?;
     let service = app.runtime().start();
-    let doctored = config.clone();
-    app.set_doctor(std::sync::Arc::new(move || {
-        let config = doctored.clone();
-        Box::pin(async move { doctor::look(&config, ProbeDepth::Known).await.json() })
-    }));
+    show_settings(&app, &following);
     // Only a person gets it: what is not a terminal may be a journal that others read.
     let link = listeners.page.as_deref().filter(|_| args.open || std::io::stdout().is_terminal());
     let link = link.map(|page| open::login_link(page, &app.login_codes().make()));
@@ -121,7 +121,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         eprintln!("matsu: {error:#}; `matsu open --print` prints a link that you can open yourself");
     }
 
-    let mut beside = beside(&app, &config);
+    let mut beside = beside(&app, &config, &following);
     let idle_exit = args.idle_exit.map(Duration::from_secs);
     let ending = until_the_end(&app, &mut signals, idle_exit, &config).await?;
     tracing::info!(?ending, "ending");
@@ -135,11 +135,22 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
         }
     }
     beside.shutdown().await;
-    hosted.end(&app).await;
+    following.end_chats(&app).await;
     close(&config, &app, listeners, service).await;
     drop(lock);
     drop(scratch);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lets clients ask what is wrong and which settings are in use.
+fn show_settings(app: &App, following: &Arc<Following>) {
+    let doctored = Arc::clone(following);
+    app.set_doctor(Arc::new(move || {
+        let config = doctored.config();
+        Box::pin(async move { doctor::look(&config, ProbeDepth::Known).await.json() })
+    }));
+    let shown = Arc::clone(following);
+    app.set_settings(Arc::new(move || shown.shown()));
 }
 
 /// A folder that goes when the process does, for a store that is not to last.
@@ -310,14 +321,14 @@ async fn until_the_end(
     }
 }
 
-/// What a daemon does beside serving and working: it keeps the machine awake, sends notices, resumes sessions that have
-/// news, fires schedules and starts what arrives at webhooks.
-fn beside(app: &App, config: &Config) -> JoinSet<()> {
+/// What a daemon does beside serving and working: it keeps the machine awake, sends notices, follows its files, resumes
+/// sessions that have news, fires schedules and starts what arrives at webhooks.
+fn beside(app: &App, config: &Config, following: &Arc<Following>) -> JoinSet<()> {
     let mut beside = JoinSet::new();
     beside.spawn(keep_awake::run(app.clone(), config.keep_awake()));
-    let notified = app.clone();
-    beside.spawn(async move { notify::run(notified.runtime(), notified.channels(), notified.shutdown()).await });
-    beside.spawn(waking::run(app.clone(), config.clone()));
+    beside.spawn(waking::run(app.clone(), Arc::clone(following)));
+    let (followed, following) = (app.clone(), Arc::clone(following));
+    beside.spawn(async move { following.run(followed).await });
     let scheduled = app.clone();
     beside.spawn(async move { schedules::run(scheduled.runtime(), scheduled.shutdown()).await });
     let hooked = app.clone();

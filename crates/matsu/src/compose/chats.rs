@@ -50,10 +50,14 @@ pub fn chats(config: &Config, runtime: &Runtime) -> Result<(LiveChats, Arc<McpHo
     let host = Arc::new(McpHost::new(config.mcp_servers()?, OwnTools::names(&Offer::default()), clock));
     let open_chats = OpenChats { store: Arc::clone(runtime.store()), clock, roster: super::roster(config)? };
     let tools = DaemonTools { runtime: runtime.clone(), host: Arc::clone(&host) };
-    let settings = LiveSettings {
+    Ok((LiveChats::new(open_chats, Arc::new(tools), live_settings(config)), host))
+}
+
+/// What holds for the answers in all chats.
+pub fn live_settings(config: &Config) -> LiveSettings {
+    LiveSettings {
         spending_max: config.chat_spending_max(),
         limits: config.chat_limits(),
         standing: Arc::new(FileApprovals::of(&config.paths, PAGE)),
-    };
-    Ok((LiveChats::new(open_chats, Arc::new(tools), settings), host))
+    }
 }

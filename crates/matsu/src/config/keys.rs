@@ -419,7 +419,16 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
+/// What a running daemon goes on with until it is started again: its store, its listeners, its slots and its log. All
+/// others it takes from the file within seconds.
+const AT_START: &[&str] = &["store.", "server.", "slots.", "log.", "agents.keep_awake", "mcp.servers_file"];
+
 impl Key {
+    /// Whether a running daemon goes by a change of it.
+    pub fn is_followed(&self) -> bool {
+        !AT_START.iter().any(|prefix| self.name.starts_with(prefix))
+    }
+
     /// `MATSU_STORE_URL` for `store.url`.
     pub fn variable(&self) -> String {
         format!("MATSU_{}", self.name.to_uppercase().replace('.', "_"))

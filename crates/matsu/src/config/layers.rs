@@ -130,6 +130,23 @@ impl Layers {
         Ok(())
     }
 
+    /// Goes by another reading of the same places, as far as a running daemon can.
+    pub fn take_over(&mut self, newer: Self) {
+        for key in KEYS.iter().filter(|key| key.is_followed()) {
+            if let Some(setting) = newer.settings.get(key.name) {
+                self.settings.insert(key.name, setting.clone());
+            }
+        }
+        (self.providers, self.notify, self.prices) = (newer.providers, newer.notify, newer.prices);
+    }
+
+    /// Whether research must be put together anew.
+    pub fn differ_for_research(&self, other: &Self) -> bool {
+        let is_meant = |key: &&Key| key.name.starts_with("research.") || key.name == "chat.agents";
+        self.providers != other.providers
+            || KEYS.iter().filter(is_meant).any(|key| self.text(key.name) != other.text(key.name))
+    }
+
     pub fn text(&self, name: &str) -> &str {
         debug_assert!(self.settings.contains_key(name), "{name} is not in the table");
         self.settings.get(name).map_or("", |setting| &setting.value)
@@ -215,6 +232,18 @@ mod tests {
         layers.make_store_absolute().unwrap();
         let here = std::path::absolute("y.db").unwrap();
         assert_eq!(layers.text("store.url"), format!("sqlite:{}", here.display()));
+    }
+
+    #[test]
+    fn a_running_daemon_keeps_what_it_was_started_with_and_takes_the_rest() {
+        let mut layers = from_file("[server]\nport = 1000\n[wait]\nhold_max = 1\n").unwrap();
+        let newer = from_file("[server]\nport = 2000\n[wait]\nhold_max = 2\n[prices.m]\ninput = 1\n").unwrap();
+        layers.take_over(newer.clone());
+        assert_eq!((layers.number("server.port"), layers.number("wait.hold_max")), (1000, 2));
+        assert_eq!(layers.prices.len(), 1);
+        assert!(!layers.differ_for_research(&newer));
+        let searching = from_file("[research]\nstep_ms = 7\n").unwrap();
+        assert!(layers.differ_for_research(&searching));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! it, only for a session that its own hook reported, and never while a process of that client works in the project.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::clock::{Clock, Timestamp};
@@ -11,7 +12,7 @@ use matsu_core::principal::Principal;
 use matsu_server::App;
 use serde_json::json;
 
-use crate::config::Config;
+use crate::daemon::following::Following;
 use crate::parents::{self, ParentSession};
 use crate::paths::Paths;
 use crate::process;
@@ -28,12 +29,14 @@ const UNREAD_MAX: u32 = 100;
 const NAMED_MAX: usize = 5;
 
 /// Runs until it is dropped.
-pub async fn run(app: App, config: Config) {
-    let Some(after) = config.wake_after() else { return };
+pub async fn run(app: App, following: Arc<Following>) {
     let clock = Clock::system();
-    let mut waker = Waker { woken: woken_before(&config.paths), first_seen: HashMap::new(), wakes: VecDeque::new() };
+    let paths = following.config().paths;
+    let mut waker = Waker { woken: woken_before(&paths), first_seen: HashMap::new(), wakes: VecDeque::new() };
     loop {
         clock.sleep(LOOK_EVERY).await;
+        // The setting may change at any time.
+        let Some(after) = following.config().wake_after() else { continue };
         // A store that is away is asked again.
         let Ok(unread) = app.runtime().store().unread_results(&Principal::local_user(), UNREAD_MAX).await else {
             continue;
@@ -41,10 +44,10 @@ pub async fn run(app: App, config: Config) {
         let now = clock.now();
         let due = waker.due(&unread, after, now);
         // One at a time: what another project waits for is looked at next.
-        let first = due.into_iter().find_map(|(folder, tasks)| Some((sleeping(&config.paths, &folder)?, tasks)));
+        let first = due.into_iter().find_map(|(folder, tasks)| Some((sleeping(&paths, &folder)?, tasks)));
         let Some((parent, tasks)) = first else { continue };
         waker.note(&tasks, now);
-        wake(&config.paths, &parent, &tasks).await;
+        wake(&paths, &parent, &tasks).await;
     }
 }
 

@@ -82,6 +82,26 @@ fn the_reference_page_is_what_the_program_prints() {
     assert_eq!(written, printed, "run: matsu config reference > docs/reference/configuration.md");
 }
 
+#[test]
+fn the_sample_file_is_good_with_and_without_its_marks() {
+    let home = Home::sqlite();
+    let sample = home.run(&["config", "sample"]).good().out;
+    let marked = sample.clone();
+    // A comment that is a setting has no word before its `=`.
+    let is_setting = |line: &&str| {
+        line.strip_prefix("# ").is_some_and(|line| {
+            line.split(" = ").next().is_some_and(|key| key.len() < line.len() && !key.contains(' '))
+        })
+    };
+    let unmarked: Vec<&str> = sample.lines().map(|line| if is_setting(&line) { &line[2..] } else { line }).collect();
+    assert!(unmarked.iter().filter(|line| line.contains(" = ") && !line.starts_with('#')).count() > 50, "{sample}");
+    for text in [marked, unmarked.join("\n")] {
+        std::fs::write(home.path("sample.toml"), &text).unwrap();
+        let file = home.path("sample.toml");
+        run(home.bare(&["config", "show", "--config", file.to_str().unwrap()])).good();
+    }
+}
+
 fn a_newer_store_is_refused(backend: Backend) {
     let home = Home::new(backend);
     home.run(&["migrate"]).good();

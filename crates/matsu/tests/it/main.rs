@@ -25,6 +25,7 @@ mod crash;
 mod daemon;
 mod events;
 mod first_token;
+mod following;
 mod home;
 mod hosted;
 mod lone_jobs;

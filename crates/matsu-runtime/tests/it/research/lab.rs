@@ -64,7 +64,7 @@ pub fn runtime_with(store: &Arc<dyn Store>, clock: Clock, web: &Web, settings: R
         ResearchKit::new(vec![part.clone()], part.clone(), part.clone(), part.clone(), part).with_settings(settings);
     let bodies = Bodies::default().with(SearchJob).with(VerifyJob);
     let mut options = RuntimeOptions::new(Arc::clone(store), clock, SlotLimits::for_cores(2), bodies);
-    options.research = Some(Arc::new(kit));
+    options.settings.research = Some(Arc::new(kit));
     Runtime::new(options)
 }
 
