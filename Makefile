@@ -17,11 +17,12 @@ endif
 DENY_VERSION := 0.20.2
 MACHETE_VERSION := 0.9.2
 FUZZ_VERSION := 0.13.2
+MDBOOK_VERSION := 0.5.2
 POSTGRES := scripts/postgres.sh run
 # Most tests wait for another process, so two run on each core.
 TEST_THREADS ?= $(shell expr 2 \* "$$(getconf _NPROCESSORS_ONLN)")
 
-.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check build-time recording
+.PHONY: help ui pictures run test check fmt clippy doc tidy deny machete advisories bench chaos schemathesis deploy conformance tool-tokens test-agents setup soak newcomer remote-test delivery fuzz dist dist-test release-check book build-time recording
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -36,7 +37,7 @@ test: setup ui ## All tests, tidy among them, with a private PostgreSQL server a
 	RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) scripts/test.sh
 	scripts/page-tests.sh
 
-check: fmt clippy test doc deny machete tidy ## Everything a change must pass
+check: fmt clippy test doc deny machete tidy book ## Everything a change must pass
 
 fmt: ## Formatting, checked only
 	cargo fmt --all --check
@@ -46,6 +47,11 @@ pictures: ## Take the book's pictures of the page, in a real Chromium
 
 clippy: setup ## Lints and fences, warnings denied
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+book: ## The book as HTML in target/book; every page is in docs/SUMMARY.md
+	@mdbook --version 2>/dev/null | grep -qF 'v$(MDBOOK_VERSION)' || \
+		cargo install --quiet --locked mdbook@$(MDBOOK_VERSION)
+	mdbook build docs
 
 doc: setup ## Rustdoc, warnings denied
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked

@@ -4,6 +4,7 @@
 //! what to do about it, so that the check need not be read to satisfy it.
 
 mod behaviours;
+mod book;
 mod dependencies;
 mod error_pages;
 mod folder_list;
@@ -45,6 +46,7 @@ macro_rules! checks {
 
 checks! {
     behaviours,
+    book,
     dependencies,
     error_pages,
     folder_list,

@@ -390,6 +390,24 @@ mod tests {
         assert_eq!((both.name.as_str(), both.command.as_str()), ("mine", "b"));
     }
 
+    /// Serde lists all keys when it meets one that it does not know.
+    #[test]
+    fn every_key_is_on_its_page() {
+        let page = include_str!("../../../../docs/reference/agents.md");
+        let tables = ["", "[modes.full]", "[session]", "[model]", "[effort]", "[connect_back]", "[login]", "[quota]"];
+        for table in tables {
+            let error =
+                parse(&format!("{BASE}{table}\nno_such_key = 1\n").replace("[env]\nA = \"1\"\n", "")).unwrap_err();
+            // Behind the list the error names the table.
+            let listed = error.split("expected").nth(1).unwrap().split("in `").next().unwrap();
+            let keys: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+            assert!(keys.len() >= 2, "{table}: {error}");
+            for key in keys {
+                assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`[{key}")), "{table} {key}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_wrong_is_said() {
         for (text, words) in [

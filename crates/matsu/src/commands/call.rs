@@ -1,6 +1,7 @@
 //! `matsu call TOOL JSON`: one tool call, as a model would make it; `matsu call` lists the tools.
 
 mod reference;
+mod rest;
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -29,11 +30,18 @@ pub struct Call {
     /// Print docs/tools.md
     #[arg(long, hide = true)]
     pub reference: bool,
+    /// Print docs/reference/rest.md
+    #[arg(long, hide = true)]
+    pub rest_reference: bool,
 }
 
 pub async fn run(cx: &Context, global: &Global, args: Call) -> Result<ExitCode> {
     if args.reference {
         say!("{}", reference::page().trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.rest_reference {
+        say!("{}", rest::page().trim_end());
         return Ok(ExitCode::SUCCESS);
     }
     let Some(name) = &args.tool else { return Ok(list(cx)) };

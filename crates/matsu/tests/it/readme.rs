@@ -9,6 +9,8 @@ use serde_json::Value;
 use crate::api::until;
 use crate::home::{Backend, Daemon, Home, run};
 
+mod pages;
+
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SOON: Duration = Duration::from_secs(30);
 
@@ -88,7 +90,7 @@ fn what_the_readme_shows_can_be_typed() {
     let reader = Reader::new();
     let daemon = reader.serve("matsu serve");
     let mut typed = 0;
-    for file in ["README.md", "docs/README.md", "docs/clients.md"] {
+    for file in pages::LINE_BY_LINE {
         for command in commands(file).iter().filter(|command| !command.contains("postgres://")) {
             let Some(line) = typable(command) else { continue };
             let line = line.replace("127.0.0.1:7878", &daemon.api.address.to_string());
@@ -121,7 +123,13 @@ fn what_the_recipes_call_is_understood() {
 fn what_the_readme_says_about_more_machines_can_be_typed() {
     let reader = Reader::new();
     let store = Home::new(Backend::Postgres).store.clone();
-    let lines: Vec<String> = commands("README.md").into_iter().filter(|line| line.contains("postgres://")).collect();
+    let of = |page: &str| -> Vec<String> {
+        commands(page).into_iter().filter(|line| line.contains("postgres://")).collect()
+    };
+    let lines = of("README.md");
+    for page in pages::MANY_MACHINES {
+        assert_eq!(of(page), lines, "{page} shows the same commands");
+    }
     let [serve, worker] = lines.as_slice() else { panic!("{lines:?}") };
     let daemon = reader.serve(&serve.replace("postgres://user@host/db", &store));
     let line = format!("exec {}", worker.replace("postgres://user@host/db", &store));

@@ -17,6 +17,14 @@ fn the_page_about_tools_is_what_the_tools_say() {
 }
 
 #[test]
+fn the_page_of_the_routes_is_what_the_program_prints() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rest.md");
+    let printed = Home::sqlite().run(&["call", "--rest-reference"]).good();
+    let written = std::fs::read_to_string(page).unwrap_or_default();
+    assert_eq!(written.trim_end(), printed.out.trim_end(), "run: matsu call --rest-reference > docs/reference/rest.md");
+}
+
+#[test]
 fn arguments_come_from_the_line_a_file_or_stdin_and_tools_are_listed() {
     let home = Home::sqlite();
     let listed = home.run_json(&["call"]);

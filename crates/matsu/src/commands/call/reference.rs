@@ -64,7 +64,7 @@ fn add_rows(rows: &mut String, schema: &Value, path: &str) {
 }
 
 /// A type in a few words, with its bounds.
-fn type_of(field: &Value) -> String {
+pub fn type_of(field: &Value) -> String {
     if let Some(words) = field["enum"].as_array() {
         return words.iter().filter_map(Value::as_str).map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     }
