@@ -20,6 +20,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use matsu_core::clock::Clock;
 use matsu_core::slot::SlotLimits;
+use matsu_runtime::worker::Service;
 use matsu_runtime::{Bodies, Runtime, RuntimeOptions};
 use matsu_server::app::TestJobs;
 use matsu_server::{App, AppOptions, guarded, listeners, mcp};
@@ -40,7 +41,7 @@ async fn main() -> Result<()> {
     let bodies = Bodies::default().with(FixtureJob { answers: Arc::clone(&answers) });
     let limits = SlotLimits::for_cores(20);
     let runtime = Runtime::new(RuntimeOptions::new(opened.store, Clock::system(), limits, bodies));
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let app = App::new(AppOptions {
         runtime,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -130,6 +130,11 @@ pub fn question_key(job: &JobId, question: &str) -> String {
     format!("{job}:{question}")
 }
 
+#[must_use]
+pub fn quota_key(job: &JobId, back: Timestamp) -> String {
+    format!("quota:{job}:{}", back.as_millis())
+}
+
 /// What came of trying to send notices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoticeOutcome {

@@ -25,7 +25,7 @@ mod run_body;
 mod submit;
 mod usage;
 
-pub use answers::OpenQuestion;
+pub use answers::{AnswerListener, OpenQuestion};
 pub use chat_body::ChatRuns;
 pub(crate) use chat_lines::failed as could_not_answer;
 pub use choice::AUTO;
@@ -39,3 +39,10 @@ pub use run::go_on_command;
 pub use run_body::AgentRuns;
 pub use submit::{RunError, RunOptions, StartedRuns};
 pub use usage::{UsageSum, UsageWish};
+
+use crate::runtime::service;
+
+service! {
+    /// Runs of agents: starting, answering, reading, reviewing, merging.
+    Agents
+}

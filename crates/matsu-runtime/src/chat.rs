@@ -19,7 +19,7 @@ mod standing;
 pub use answering::{Answered, Telling};
 pub use live::{ChatTools, LiveChats, LiveSettings};
 pub use mentions::{Addressed, UnknownMention};
-pub use of_run::WeakChats;
+pub use of_run::{WeakChats, is_own_chat};
 pub use open_chats::{ChatError, OpenChat, OpenChats, Posted};
 pub use own_tools::{OwnTools, Workforce};
 pub use roster::Roster;

@@ -3,25 +3,24 @@
 
 pub mod check;
 pub mod presets;
-pub mod reply_check;
 pub mod rights;
-pub mod schema;
 pub mod signal;
 mod who;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use matsu_core::change::Topic;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{ErrorId, TaskId};
+use matsu_core::id::TaskId;
 use matsu_core::limits::{ARGUMENT_BYTES_MAX, TICK};
 use matsu_core::ports::store::{SessionKey, StoreError};
-use matsu_core::redaction;
 use matsu_core::session::Session;
 
+use crate::tasks::News;
+use crate::tool::envelope::{checked, refuse};
 use crate::tool::{Answer, ToolContext, ToolEntry, ToolError};
 use crate::wait::{Check, after, wait_until};
 
@@ -47,7 +46,7 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
     // What this instance was sent in earlier replies has arrived: it has come back with another call.
     if let Some(instance) = &cx.instance {
         cx.runtime.cursors().settle(instance);
-        cx.runtime.news().settle(instance);
+        cx.runtime.part::<News>().settle(instance);
     }
     let who = match who::identify(entry, cx, &mut arguments).await {
         Ok(who) => who,
@@ -74,36 +73,6 @@ pub async fn call(entry: &ToolEntry, cx: &ToolContext, mut arguments: Map<String
     signal::add(cx, &mut body).await;
     let (body, is_error) = checked(entry, cx, body, is_error);
     Reply::Done { body, is_error }
-}
-
-/// In debug builds a reply that does not fit its schema becomes an error, so that no test passes over it.
-fn checked(entry: &ToolEntry, cx: &ToolContext, body: Value, is_error: bool) -> (Value, bool) {
-    if !cfg!(debug_assertions) {
-        return (body, is_error);
-    }
-    let fits = reply_check::check(entry.reply_schema(), &body);
-    match fits.and_then(|()| reply_check::check(entry.output_schema(), &body)) {
-        Ok(()) => (body, is_error),
-        Err(misfit) => {
-            let error = ToolError::new(ErrorCode::InternalError, format!("the reply breaks its schema: {misfit}"));
-            (refuse(entry, cx, &error), true)
-        }
-    }
-}
-
-/// An outcome in its envelope, and whether it is an error.
-pub(crate) fn envelope(
-    entry: &ToolEntry,
-    cx: &ToolContext,
-    outcome: Result<Map<String, Value>, ToolError>,
-) -> (Value, bool) {
-    match outcome {
-        Ok(mut fields) => {
-            fields.insert("ok".to_owned(), Value::Bool(true));
-            checked(entry, cx, Value::Object(fields), false)
-        }
-        Err(error) => (refuse(entry, cx, &error), true),
-    }
 }
 
 /// Permission, gate, limits, the check of the arguments, the tool: in this order.
@@ -180,31 +149,4 @@ async fn interrupted(cx: &ToolContext, entry: &ToolEntry) -> Option<Session> {
         interrupt.cancel();
     }
     over
-}
-
-/// The error envelope. The log has more under the same id.
-fn refuse(entry: &ToolEntry, cx: &ToolContext, error: &ToolError) -> Value {
-    let error_id = ErrorId::mint(cx.runtime.clock().now());
-    let message = if error.code == ErrorCode::InternalError {
-        tracing::error!(error.id = %error_id, tool = entry.name, detail = %error.message, "tool call failed");
-        "internal error; the log of the server has the cause under this error_id"
-    } else if cx.caller.is_cancelled() {
-        // Client disconnected; log at debug.
-        tracing::debug!(error.id = %error_id, tool = entry.name, "client disconnected");
-        error.message.as_str()
-    } else {
-        tracing::info!(error.id = %error_id, tool = entry.name, code = %error.code, detail = %error.message, "tool call refused");
-        error.message.as_str()
-    };
-    let mut details = error.details.clone();
-    if let Some(details) = details.as_object_mut() {
-        details.entry("retryable").or_insert_with(|| error.code.is_retryable().into());
-    }
-    json!({
-        "ok": false,
-        "error_code": error.code.as_str(),
-        "error": redaction::redact(message),
-        "error_id": error_id.as_str(),
-        "details": details,
-    })
 }

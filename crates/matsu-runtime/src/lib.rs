@@ -1,16 +1,15 @@
 //! Verbs of Matsu: the one wait, the queue and its workers. Knows ports only.
 
+pub mod access;
 pub mod agentic_loop;
 pub mod agents;
 pub mod bodies;
-pub mod body;
 pub mod chat;
-pub mod context;
+pub mod chats;
 pub mod cursors;
 pub mod dispatch;
 pub mod native_task;
 pub mod notify;
-pub mod options;
 pub mod push;
 pub mod queue;
 pub mod research;
@@ -23,19 +22,15 @@ pub mod stop_signal;
 pub mod tasks;
 pub mod tool;
 pub mod tools;
-mod upkeep;
-mod users;
+pub mod upkeep;
 pub mod wait;
 pub mod webhooks;
+pub mod worker;
 
-pub use body::{Bodies, JobBody};
-pub use context::JobContext;
 pub use cursors::{Cursors, InstanceId};
-pub use options::{Expiry, RuntimeOptions, Settings, Workers};
-pub use queue::worker::Service;
-pub use runtime::Runtime;
-pub use sessions::SessionOptions;
+pub use runtime::{Bodies, Expiry, JobBody, JobContext, Runtime, RuntimeOptions, SessionOptions, Settings, Workers};
 pub use status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
 pub use stop_signal::{StopSignal, StopWord};
 pub use tasks::{StopReport, TaskError};
 pub use wait::{Check, Condition, Waited, wait_until};
+pub use worker::Service;

@@ -16,9 +16,10 @@ use matsu_core::ports::store::{StopTask, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, StopMode, StopReason, Task, TaskKind, TaskStatus};
 
-use crate::runtime::Runtime;
-use crate::status::{ReturnedBecause, WaitError, WaitFor, WaitReply, WaitRequest};
-use crate::tasks::TaskError;
+use crate::runtime::service;
+use crate::sessions::Sessions;
+use crate::status::{ReturnedBecause, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
+use crate::tasks::{TaskError, Tasks};
 
 /// What a wait task remembers.
 #[derive(Serialize, Deserialize)]
@@ -66,13 +67,18 @@ pub enum Arrived {
     NextAction,
 }
 
-impl Runtime {
+service! {
+    /// Waits that go on as tasks of their own.
+    DeferredWaits
+}
+
+impl DeferredWaits<'_> {
     /// Turns a wait into a task of its own. What is known goes with it, since the caller's cursor may move on.
     ///
     /// # Errors
     /// As the store's.
     pub async fn defer_wait(
-        &self,
+        self,
         tool: &str,
         request: &WaitRequest,
         since: BTreeMap<TaskId, i64>,
@@ -81,13 +87,13 @@ impl Runtime {
         self.submit_wait(&request.owner, &WaitConfig::Tasks(config)).await
     }
 
-    /// As [`Runtime::defer_wait`], for a session's next action. It belongs to the principal that the transport
+    /// As [`DeferredWaits::defer_wait`], for a session's next action. It belongs to the principal that the transport
     /// authenticated, which will ask about it.
     ///
     /// # Errors
     /// As the store's.
     pub async fn defer_next_action(
-        &self,
+        self,
         owner: &Principal,
         session_id: &SessionId,
         after_seq: Option<i64>,
@@ -96,9 +102,9 @@ impl Runtime {
         self.submit_wait(owner, &WaitConfig::NextAction(config)).await
     }
 
-    async fn submit_wait(&self, owner: &Principal, config: &WaitConfig) -> Result<TaskId, TaskError> {
+    async fn submit_wait(self, owner: &Principal, config: &WaitConfig) -> Result<TaskId, TaskError> {
         let config_json = serde_json::to_string(config).map_err(|error| TaskError::Invalid(error.to_string()))?;
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let task = NewTask {
             id: TaskId::mint(now),
             kind: TaskKind::Wait,
@@ -114,7 +120,7 @@ impl Runtime {
             idempotency: None,
             created_at: now,
         };
-        Ok(self.submit(task).await?.task.id)
+        Ok(Tasks::of(self.runtime).submit(task).await?.task.id)
     }
 
     /// Where a native task stands. A wait may be held here for `hold` before it is called unfinished.
@@ -122,13 +128,13 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for what never was or is another's. An expired task is answered with its last status.
     pub async fn native_task(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         hold: Duration,
         caller: &CancellationToken,
     ) -> Result<NativeLookup, TaskError> {
-        let task = match self.lookup(owner, id).await? {
+        let task = match Tasks::of(self.runtime).lookup(owner, id).await? {
             TaskLookup::Found(task) => *task,
             TaskLookup::Expired { status, .. } => return Ok(NativeLookup::Expired(status)),
         };
@@ -140,7 +146,7 @@ impl Runtime {
     }
 
     async fn decide_wait(
-        &self,
+        self,
         task: Task,
         hold: Duration,
         caller: &CancellationToken,
@@ -148,23 +154,25 @@ impl Runtime {
         let Ok(config) = serde_json::from_str::<WaitConfig>(&task.config_json) else {
             return Err(TaskError::Invalid("this wait cannot be read".to_owned()));
         };
-        let over = self.clock().now().since(task.created_at) >= NATIVE_WAIT_MAX;
+        let over = self.runtime.clock().now().since(task.created_at) >= NATIVE_WAIT_MAX;
         let satisfied = over
             || match &config {
                 WaitConfig::Tasks(config) => self.tasks_have_news(&task, config, hold, caller).await?,
-                WaitConfig::NextAction(wait) => self.has_next_action(&wait.session_id, wait.after_seq).await?,
+                WaitConfig::NextAction(wait) => {
+                    Sessions::of(self.runtime).has_next_action(&wait.session_id, wait.after_seq).await?
+                }
             };
         if !satisfied {
             return Ok(NativeLookup::Found(Box::new(NativeTask { task, arrived: None })));
         }
-        let (task_id, now) = (task.id.clone(), self.clock().now());
+        let (task_id, now) = (task.id.clone(), self.runtime.clock().now());
         let (mode, reason) = (StopMode::Immediate, StopReason::Completed);
-        let ended = self.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
+        let ended = self.runtime.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
         Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(config.arrived()), task: ended })))
     }
 
     async fn tasks_have_news(
-        &self,
+        self,
         task: &Task,
         config: &TasksWait,
         hold: Duration,
@@ -180,7 +188,7 @@ impl Runtime {
             instance: None,
             interrupt: None,
         };
-        match self.wait_for_tasks(request, caller).await {
+        match Waits::of(self.runtime).wait_for_tasks(request, caller).await {
             Ok(WaitReply { returned_because: ReturnedBecause::Timeout, .. }) => Ok(false),
             Ok(_) => Ok(true),
             // What was waited for is gone: that is news as well.

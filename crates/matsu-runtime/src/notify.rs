@@ -22,7 +22,6 @@ use matsu_core::secret;
 
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
-pub(crate) use message::quota_key;
 use pace::Pace;
 
 /// As many notices of one channel at once are one message.

@@ -5,7 +5,7 @@ use matsu_core::ports::notice_channel::Subscribing;
 use matsu_core::principal::Principal;
 use matsu_core::push::{NewSubscription, PushSubscription};
 
-use crate::runtime::Runtime;
+use crate::runtime::service;
 use crate::tasks::TaskError;
 
 /// What a browser says about itself.
@@ -15,13 +15,18 @@ pub struct BrowserKeys {
     pub auth: String,
 }
 
-impl Runtime {
+service! {
+    /// Browsers that get notices.
+    Push
+}
+
+impl Push<'_> {
     /// A browser gets the notices of this user from now on, until the token that it is signed in with ends.
     ///
     /// # Errors
     /// An address or a key that cannot be used; too many browsers.
     pub async fn subscribe_push(
-        &self,
+        self,
         owner: &Principal,
         token: Option<TokenId>,
         browser: BrowserKeys,
@@ -31,20 +36,20 @@ impl Runtime {
         channel.check(&endpoint, &p256dh, &auth).map_err(TaskError::Invalid)?;
         let sender_key = channel.public_key().to_owned();
         let new = NewSubscription { owner: owner.clone(), token, endpoint, p256dh, auth, sender_key };
-        Ok(self.store().put_subscription(&new, self.clock().now()).await?)
+        Ok(self.runtime.store().put_subscription(&new, self.runtime.clock().now()).await?)
     }
 
     /// Oldest first.
     ///
     /// # Errors
     /// The store's own.
-    pub async fn push_subscriptions(&self, owner: &Principal) -> Result<Vec<PushSubscription>, TaskError> {
-        Ok(self.store().subscriptions(owner, self.clock().now()).await?)
+    pub async fn push_subscriptions(self, owner: &Principal) -> Result<Vec<PushSubscription>, TaskError> {
+        Ok(self.runtime.store().subscriptions(owner, self.runtime.clock().now()).await?)
     }
 
     /// # Errors
     /// There is no such subscription of this user.
-    pub async fn unsubscribe_push(&self, owner: &Principal, id: &str) -> Result<(), TaskError> {
-        Ok(self.store().remove_subscription(owner, &SubscriptionId::from_text(id)).await?)
+    pub async fn unsubscribe_push(self, owner: &Principal, id: &str) -> Result<(), TaskError> {
+        Ok(self.runtime.store().remove_subscription(owner, &SubscriptionId::from_text(id)).await?)
     }
 }

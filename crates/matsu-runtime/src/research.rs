@@ -3,11 +3,9 @@
 //! Every stage ends in one [`record`](matsu_core::ports::store::EvidenceStore::record): evidence, costs and checkpoint
 //! together. A node that takes a job over goes on from there; nothing is fetched twice and nothing counted twice.
 
-pub(crate) mod access;
 mod asking;
 mod delivered;
 mod halt;
-mod kit;
 pub mod materials;
 mod meter;
 mod pages;
@@ -20,7 +18,44 @@ mod state;
 pub mod status_view;
 mod verify_job;
 
+use matsu_core::ports::store::{Cleared, FeedbackEntry, Removal, StoreError};
+use matsu_core::principal::Principal;
+use matsu_core::research::domain_rule::DomainRule;
+
+use crate::runtime::service;
+
+pub use crate::runtime::{ResearchKit, ResearchSettings};
 pub(crate) use delivered::{DeliveredStatus, Horizon};
-pub use kit::{ResearchKit, ResearchSettings};
 pub use search_job::SearchJob;
 pub use verify_job::VerifyJob;
+
+service! {
+    /// What research has learned from a principal, and what it keeps.
+    Research
+}
+
+impl Research<'_> {
+    /// The corrections of a principal, newest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn feedback(self, owner: &Principal, rows_max: u32) -> Result<Vec<FeedbackEntry>, StoreError> {
+        self.runtime.store().feedback_log(owner, rows_max).await
+    }
+
+    /// The rules about domains that are in force.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn rules(self, owner: &Principal) -> Result<Vec<DomainRule>, StoreError> {
+        self.runtime.store().rules(owner).await
+    }
+
+    /// Evidence that no task reaches: removed, or only counted.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn orphans(self, removal: Removal) -> Result<Cleared, StoreError> {
+        self.runtime.store().orphans(removal).await
+    }
+}

@@ -1,6 +1,16 @@
-//! The runtime: one handle on the store, the running jobs and the waits of this process. Cheap to clone.
+//! What all modules of this process share: the store, the clock, the settings, the jobs that run here. Cheap to clone.
 //!
-//! It holds no truth of its own: everything that must survive is in the store, and what is here can be lost.
+//! It imports no module that does work, so those can import it. What one of them remembers is a [`Runtime::part`] of
+//! its own type. Nothing here must survive: that is in the store.
+
+pub mod body;
+pub mod context;
+mod options;
+mod outage;
+mod parts;
+mod research_kit;
+pub mod run_clock;
+pub mod running;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,20 +28,35 @@ use matsu_core::ports::store::{NewNode, Store};
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::wake::Hub;
 
-use crate::agents::LiveRuns;
-use crate::body::Bodies;
-use crate::chat::WeakChats;
 use crate::cursors::Cursors;
-use crate::dispatch::signal::News;
-use crate::options::{Expiry, RuntimeOptions, Settings, Workers};
-use crate::queue::adoptions::Adoptions;
-use crate::queue::lone::Lone;
-use crate::queue::running::Running;
-use crate::research::{DeliveredStatus, ResearchKit};
-use crate::sessions::{SessionOptions, Sight, Waiters};
 use crate::snapshots::Snapshots;
-use crate::status::OpenWaits;
-use crate::tasks::OpenTasks;
+
+pub use body::{Bodies, JobBody};
+pub use context::{JobContext, Taken};
+pub use options::{Expiry, RuntimeOptions, SessionOptions, Settings, Workers};
+pub(crate) use outage::Outage;
+use parts::Parts;
+pub use research_kit::{ResearchKit, ResearchSettings};
+use running::Running;
+
+/// A group of verbs on what a [`Runtime`] shares. It holds nothing of its own: `Tasks::of(&runtime).submit(…)`.
+macro_rules! service {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name<'a> {
+            runtime: &'a $crate::Runtime,
+        }
+
+        impl<'a> $name<'a> {
+            #[must_use]
+            pub fn of(runtime: &'a $crate::Runtime) -> Self {
+                Self { runtime }
+            }
+        }
+    };
+}
+pub(crate) use service;
 
 #[derive(Clone)]
 pub struct Runtime {
@@ -54,24 +79,15 @@ struct Inner {
     node: Mutex<NodeId>,
     started_at: Timestamp,
     cursors: Cursors,
-    open_waits: Arc<OpenWaits>,
-    open_tasks: OpenTasks,
-    delivered: DeliveredStatus,
     snapshots: Arc<Snapshots>,
     running: Running,
-    lone: Lone,
-    adoptions: Adoptions,
-    live_runs: Arc<LiveRuns>,
     claiming: AtomicBool,
     /// A node that the store does not know must not claim: no other node would ever find it dead.
     registered: AtomicBool,
     nodes_at_work: AtomicU32,
     look: Notify,
-    waiters: Arc<Waiters>,
-    sight: Sight,
-    news: News,
     page: OnceLock<String>,
-    chats_of_runs: OnceLock<WeakChats>,
+    parts: Parts,
 }
 
 impl Runtime {
@@ -83,31 +99,23 @@ impl Runtime {
             node: Mutex::new(NodeId::mint(started_at)),
             started_at,
             cursors: Cursors::default(),
-            open_waits: Arc::default(),
-            open_tasks: OpenTasks::default(),
-            delivered: DeliveredStatus::default(),
             snapshots,
             running: Running::default(),
-            lone: Lone::default(),
-            adoptions: Adoptions::default(),
-            live_runs: Arc::default(),
             claiming: AtomicBool::new(true),
             registered: AtomicBool::new(false),
             nodes_at_work: AtomicU32::new(1),
             look: Notify::new(),
-            waiters: Arc::default(),
-            sight: Sight::default(),
-            news: News::default(),
             page: OnceLock::new(),
-            chats_of_runs: OnceLock::new(),
+            parts: Parts::default(),
             settings: RwLock::new(options.settings.clone()),
             options,
         };
         Self { inner: Arc::new(inner), behalf: None }
     }
 
-    pub(crate) fn chats_of_runs(&self) -> &OnceLock<WeakChats> {
-        &self.inner.chats_of_runs
+    /// What one module remembers in this process, made when it is first asked for.
+    pub(crate) fn part<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.inner.parts.get()
     }
 
     /// Where the page is, once its listener is open. The first value counts.
@@ -157,18 +165,6 @@ impl Runtime {
         self.settings(|settings| settings.sessions)
     }
 
-    pub(crate) fn waiters(&self) -> &Arc<Waiters> {
-        &self.inner.waiters
-    }
-
-    pub(crate) fn sight(&self) -> &Sight {
-        &self.inner.sight
-    }
-
-    pub(crate) fn news(&self) -> &News {
-        &self.inner.news
-    }
-
     #[must_use]
     pub fn hub(&self) -> &Arc<Hub> {
         self.plain_store().hub()
@@ -193,12 +189,6 @@ impl Runtime {
     #[must_use]
     pub fn agents(&self) -> Option<&Arc<dyn AgentHost>> {
         self.inner.options.agents.as_ref()
-    }
-
-    /// The runs of agents that go on in this process.
-    #[must_use]
-    pub fn live_runs(&self) -> &Arc<LiveRuns> {
-        &self.inner.live_runs
     }
 
     /// What research is done with, where this process does any.
@@ -276,29 +266,6 @@ impl Runtime {
         self.inner.nodes_at_work.store(nodes.max(1), Ordering::Relaxed);
     }
 
-    /// What readers of research tasks have been shown.
-    pub(crate) fn delivered(&self) -> &DeliveredStatus {
-        &self.inner.delivered
-    }
-
-    /// Calls that are held open at the moment, in this process.
-    #[must_use]
-    pub fn waits_open(&self) -> usize {
-        self.inner.open_waits.len()
-    }
-
-    pub(crate) fn open_tasks(&self) -> &OpenTasks {
-        &self.inner.open_tasks
-    }
-
-    pub(crate) fn open_waits(&self) -> &Arc<OpenWaits> {
-        &self.inner.open_waits
-    }
-
-    pub(crate) fn lone(&self) -> &Lone {
-        &self.inner.lone
-    }
-
     pub(crate) fn running(&self) -> &Running {
         &self.inner.running
     }
@@ -332,10 +299,6 @@ impl Runtime {
             started_at: self.inner.started_at,
             limits: (options.workers == Workers::All).then(|| options.limits.clone()),
         }
-    }
-
-    pub(crate) fn adoptions(&self) -> &Adoptions {
-        &self.inner.adoptions
     }
 
     pub(crate) fn host(&self) -> &str {

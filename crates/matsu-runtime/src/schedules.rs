@@ -3,6 +3,7 @@
 //! A time is stored as fired before its work is started, and the work carries the id of that time as its idempotency
 //! key: a node that dies between the two loses nothing and doubles nothing.
 
+pub(crate) mod repeat;
 pub mod rule;
 mod runner;
 pub(crate) mod start;
@@ -15,7 +16,7 @@ use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, NewSchedule, Overlap, Plan, Rule, Schedule};
 
 use crate::dispatch::check;
-use crate::runtime::Runtime;
+use crate::runtime::service;
 use crate::tasks::TaskError;
 use crate::tools::TOOLS;
 
@@ -31,61 +32,66 @@ pub struct ScheduleWish {
     pub catch_up: bool,
 }
 
-impl Runtime {
+service! {
+    /// The schedules of a principal.
+    Schedules
+}
+
+impl Schedules<'_> {
     /// # Errors
     /// What is asked for cannot be started or never fires, or the store refuses.
-    pub async fn add_schedule(&self, owner: &Principal, wish: ScheduleWish) -> Result<Schedule, TaskError> {
+    pub async fn add_schedule(self, owner: &Principal, wish: ScheduleWish) -> Result<Schedule, TaskError> {
         if wish.name.is_empty() || wish.name.len() > 64 {
             return Err(TaskError::Invalid("the name of a schedule must have 1 to 64 bytes".to_owned()));
         }
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let next_at = rule::next_after(&wish.rule, now).map_err(TaskError::Invalid)?;
         let next_at = next_at.ok_or_else(|| TaskError::Invalid("this schedule would never fire".to_owned()))?;
         let plan = checked(wish.plan)?;
-        let have = self.store().schedules(owner, &PageRequest::new(None, Some(SCHEDULES_MAX))).await?;
+        let have = self.runtime.store().schedules(owner, &PageRequest::new(None, Some(SCHEDULES_MAX))).await?;
         if have.items.len() >= SCHEDULES_MAX as usize {
             return Err(TaskError::LimitExceeded(format!("one user has at most {SCHEDULES_MAX} schedules")));
         }
         let ScheduleWish { name, rule, directory, overlap, catch_up, .. } = wish;
         let new = NewSchedule { owner: owner.clone(), name, rule, plan, directory, overlap, catch_up, next_at };
-        Ok(self.store().add_schedule(&new, now).await?)
+        Ok(self.runtime.store().add_schedule(&new, now).await?)
     }
 
     /// # Errors
     /// As the store's.
-    pub async fn schedules(&self, owner: &Principal, page: &PageRequest) -> Result<Page<Schedule>, TaskError> {
-        Ok(self.store().schedules(owner, page).await?)
+    pub async fn schedules(self, owner: &Principal, page: &PageRequest) -> Result<Page<Schedule>, TaskError> {
+        Ok(self.runtime.store().schedules(owner, page).await?)
     }
 
     /// Pauses a schedule, or lets it go on from now. Times that passed meanwhile are not made up for.
     ///
     /// # Errors
     /// There is none of that name, or it would never fire.
-    pub async fn pause_schedule(&self, owner: &Principal, key: &str, is_paused: bool) -> Result<Schedule, TaskError> {
-        let found = self.store().schedule(owner, key).await?;
+    pub async fn pause_schedule(self, owner: &Principal, key: &str, is_paused: bool) -> Result<Schedule, TaskError> {
+        let found = self.runtime.store().schedule(owner, key).await?;
         let (paused, next_at) = if is_paused {
             (Some("paused by its owner"), found.next_at)
         } else {
-            let next = rule::next_after(&found.rule, self.clock().now()).map_err(TaskError::Invalid)?;
+            let next = rule::next_after(&found.rule, self.runtime.clock().now()).map_err(TaskError::Invalid)?;
             (None, Some(next.ok_or_else(|| TaskError::Invalid("this schedule would never fire again".to_owned()))?))
         };
-        self.store().set_schedule(&found.id, paused, next_at).await?;
-        Ok(self.store().schedule(owner, found.id.as_str()).await?)
+        self.runtime.store().set_schedule(&found.id, paused, next_at).await?;
+        Ok(self.runtime.store().schedule(owner, found.id.as_str()).await?)
     }
 
     /// # Errors
     /// There is none of that name.
-    pub async fn remove_schedule(&self, owner: &Principal, key: &str) -> Result<Schedule, TaskError> {
-        Ok(self.store().remove_schedule(owner, key).await?)
+    pub async fn remove_schedule(self, owner: &Principal, key: &str) -> Result<Schedule, TaskError> {
+        Ok(self.runtime.store().remove_schedule(owner, key).await?)
     }
 
     /// What came of its times, newest first.
     ///
     /// # Errors
     /// There is none of that name.
-    pub async fn firings(&self, owner: &Principal, key: &str, page: &PageRequest) -> Result<Page<Firing>, TaskError> {
-        let found = self.store().schedule(owner, key).await?;
-        Ok(self.store().firings(&found.id, page).await?)
+    pub async fn firings(self, owner: &Principal, key: &str, page: &PageRequest) -> Result<Page<Firing>, TaskError> {
+        let found = self.runtime.store().schedule(owner, key).await?;
+        Ok(self.runtime.store().firings(&found.id, page).await?)
     }
 }
 

@@ -1,60 +1,67 @@
-//! Verbs on sessions: authenticate, what to do next, and what people do to agents, chats and sessions.
+//! Sessions of agents: how one begins, and what its agent does next.
 //!
 //! The store decides; nothing is remembered here but the calls that wait at this moment.
 
 pub mod begin;
 mod delivery;
 pub mod next;
-mod passkey;
-pub mod people;
-mod sight;
+pub(crate) mod passkey;
 mod waiters;
 
-use std::time::Duration;
-
-use matsu_core::language::Language;
-use matsu_core::limits::{CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, SESSION_KEPT, SESSION_TOUCH_EVERY};
+use matsu_core::id::{RunId, SessionId};
+use matsu_core::notification::Notification;
+use matsu_core::page::{Page, PageRequest};
+use matsu_core::ports::store::{SessionFilter, StoreError};
+use matsu_core::principal::Principal;
+use matsu_core::session::Session;
 
 pub use begin::Begun;
 pub use delivery::Delivery;
 pub use next::{Next, NextReply, NextRequest};
-pub use people::AgentState;
-pub(crate) use sight::Sight;
+
+use crate::runtime::service;
 pub(crate) use waiters::Waiters;
 
-/// What can be set about sessions.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionOptions {
-    /// How long a session lives after its last call.
-    pub ttl: Duration,
-    /// The session of an agent in a chat without new messages ends after this long.
-    pub idle_end: Duration,
-    /// An agent that was called to a chat has this long to come.
-    pub connect_max: Duration,
-    /// How long an agent may take to acknowledge a cancel.
-    pub cancel_grace: Duration,
-    /// How long an agent may take to acknowledge a block or a pause.
-    pub hold_grace: Duration,
-    /// The language of texts for agents and people.
-    pub language: Language,
+service! {
+    /// Sessions of agents.
+    Sessions
 }
 
-impl Default for SessionOptions {
-    fn default() -> Self {
-        Self {
-            ttl: SESSION_KEPT,
-            idle_end: CHAT_IDLE_END,
-            connect_max: CONNECT_MAX,
-            cancel_grace: CANCEL_ACK_MAX,
-            hold_grace: HOLD_ACK_MAX,
-            language: Language::English,
-        }
+impl Sessions<'_> {
+    /// Sessions, newest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn list(self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError> {
+        self.runtime.store().list_sessions(filter, page).await
     }
-}
 
-impl SessionOptions {
-    /// A call moves the expiry only if the last one was this long ago: most calls write nothing.
-    pub(crate) fn touch_every(&self) -> Duration {
-        SESSION_TOUCH_EVERY.min(self.ttl / 60)
+    /// The session of this id.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn read(self, id: &SessionId) -> Result<Session, StoreError> {
+        self.runtime.store().session(id).await
+    }
+
+    /// The session that a run has, or had.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn of_run(self, run: &RunId) -> Result<Option<Session>, StoreError> {
+        self.runtime.store().session_of_run(run).await
+    }
+
+    /// Notifications, newest first; of this session and this principal, where they are named.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn notifications(
+        self,
+        session: Option<&SessionId>,
+        owner: Option<&Principal>,
+        page: &PageRequest,
+    ) -> Result<Page<Notification>, StoreError> {
+        self.runtime.store().list_notifications(session, owner, page).await
     }
 }

@@ -20,8 +20,9 @@ use matsu_core::limits::{COLLECT_FOR, TASKS_PER_WAIT_MAX, TICK};
 use matsu_core::principal::Principal;
 use matsu_core::task::Task;
 
+use crate::access::Access;
 use crate::cursors::InstanceId;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, service};
 use crate::snapshots::{Seen, SharedReader, Snapshot};
 use crate::tasks::TaskError;
 use crate::wait::{Check, Condition, Waited, after, wait_until};
@@ -86,26 +87,37 @@ pub enum WaitError {
     CallerGone,
 }
 
-impl Runtime {
+service! {
+    /// Waits for news of tasks.
+    Waits
+}
+
+impl Waits<'_> {
+    /// Calls that are held open at the moment, in this process.
+    #[must_use]
+    pub fn open(self) -> usize {
+        self.runtime.part::<OpenWaits>().len()
+    }
+
     /// Holds the caller until the tasks have news of the wanted kind.
     ///
     /// # Errors
     /// An unknown or foreign id fails at once, whatever the wish; so does one that expires during the wait, and a
     /// wait beyond what one principal may hold open.
     pub async fn wait_for_tasks(
-        &self,
+        self,
         request: WaitRequest,
         caller: &CancellationToken,
     ) -> Result<WaitReply, WaitError> {
         check_request(&request)?;
-        let _counted = self.open_waits().open(&request.owner)?;
-        let began = self.clock().instant();
-        let hold_max = request.hold_max.unwrap_or(self.hold_max());
-        let deadline = after(self.clock(), request.hold.min(hold_max));
-        let interrupt = request.interrupt.clone().or_else(|| self.interrupt().cloned()).unwrap_or_default();
+        let _counted = self.runtime.part::<OpenWaits>().open(&request.owner)?;
+        let began = self.runtime.clock().instant();
+        let hold_max = request.hold_max.unwrap_or(self.runtime.hold_max());
+        let deadline = after(self.runtime.clock(), request.hold.min(hold_max));
+        let interrupt = request.interrupt.clone().or_else(|| self.runtime.interrupt().cloned()).unwrap_or_default();
         let topics: Vec<Topic> = request.ids.iter().map(Topic::task).collect();
-        let mut watch = Watch::new(self, &request);
-        let wait = wait_until(self.hub(), self.clock(), &topics, Some(deadline), caller, &mut watch);
+        let mut watch = Watch::new(self.runtime, &request);
+        let wait = wait_until(self.runtime.hub(), self.runtime.clock(), &topics, Some(deadline), caller, &mut watch);
         let waited = tokio::select! {
            biased;
             waited = wait => waited,
@@ -117,7 +129,7 @@ impl Runtime {
             Waited::Timeout => watch.at_the_deadline()?,
         };
         let tasks = watch.seen().await?;
-        let waited_ms = u64::try_from((self.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
+        let waited_ms = u64::try_from((self.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
         let cut = (request.hold > hold_max).then_some(hold_max);
         Ok(reply(tasks, returned_because, waited_ms, cut))
     }
@@ -275,7 +287,7 @@ async fn visible(
     snapshot: Snapshot,
 ) -> Result<Arc<Task>, TaskError> {
     match snapshot {
-        Ok(Seen::Found(task)) if runtime.sees(owner, &task).await? => Ok(task),
+        Ok(Seen::Found(task)) if Access::of(runtime).sees(owner, &task).await? => Ok(task),
         Ok(Seen::Found(_) | Seen::Expired { .. }) => Err(TaskError::NotFound(id.clone())),
         Err(error) => Err(TaskError::shared(id, &error)),
     }

@@ -3,12 +3,15 @@
 //! A handle belongs to the principal that made it. To any other it does not exist, and the answer is the same as for
 //! an id that was never given out.
 
+mod news;
 mod open_tasks;
 mod retry;
 mod stop;
 
 use std::sync::Arc;
 
+use matsu_core::change::ChangeCursor;
+use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::end::clip;
@@ -16,13 +19,16 @@ use matsu_core::job::{Job, NewJob};
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    Enqueue, Enqueued, InsertedTask, JobFilter, SessionClaim, SetStatus, Steer, StoreError, TaskFilter, TaskLookup,
+    ChangeBatch, Enqueue, Enqueued, InsertedTask, JobFilter, SessionClaim, SetStatus, Steer, StoreError, Summary,
+    TaskFilter, TaskLookup,
 };
 use matsu_core::principal::Principal;
 use matsu_core::task::{NewTask, Task};
 
-use crate::runtime::Runtime;
+use crate::access::Access;
+use crate::runtime::service;
 
+pub(crate) use news::News;
 pub(crate) use open_tasks::OpenTasks;
 pub(crate) use retry::Resolves;
 pub use stop::StopReport;
@@ -84,12 +90,57 @@ impl From<StoreError> for TaskError {
     }
 }
 
-impl Runtime {
+service! {
+    /// Tasks: submit, enqueue, read, list, steer, stop, retry.
+    Tasks
+}
+
+impl Tasks<'_> {
+    /// Those of these tasks that are there, of any owner.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn by_id(self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.runtime.store().tasks(ids).await
+    }
+
+    /// A task, or what is left of it, of any owner.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn any(self, id: &TaskId) -> Result<TaskLookup, StoreError> {
+        self.runtime.store().task(id).await
+    }
+
+    /// What an overview counts.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn summary(self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
+        self.runtime.store().summary(owner, failed_since).await
+    }
+
+    /// Where the list of changes ends now.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn change_cursor(self) -> Result<ChangeCursor, StoreError> {
+        self.runtime.store().change_cursor().await
+    }
+
+    /// What changed after this place in the list.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn changes_since(self, cursor: ChangeCursor, rows_max: u32) -> Result<ChangeBatch, StoreError> {
+        self.runtime.store().changes_since(cursor, rows_max).await
+    }
+
     /// Stores a task with its first jobs. The store sets its depth and counts its siblings.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for what cannot be taken; a closed parent or a reused key as the store says.
-    pub async fn submit(&self, mut task: NewTask) -> Result<InsertedTask, TaskError> {
+    pub async fn submit(self, mut task: NewTask) -> Result<InsertedTask, TaskError> {
         check_jobs(&task.jobs)?;
         if task.config_json.len() > TASK_CONFIG_BYTES_MAX {
             let bytes = task.config_json.len();
@@ -97,30 +148,30 @@ impl Runtime {
             return Err(TaskError::LimitExceeded(message));
         }
         task.title = clip(&task.title, TITLE_CHARS_MAX);
-        self.open_tasks().admit(&**self.store(), &task.owner).await?;
-        Ok(self.store().insert_task(task).await?)
+        self.runtime.part::<OpenTasks>().admit(&**self.runtime.store(), &task.owner).await?;
+        Ok(self.runtime.store().insert_task(task).await?)
     }
 
-    /// As [`Runtime::submit`], for a run that belongs to a conversation.
+    /// As [`Tasks::submit`], for a run that belongs to a conversation.
     ///
     /// # Errors
-    /// As [`Runtime::submit`]; a conversation that cannot be taken as the store says.
+    /// As [`Tasks::submit`]; a conversation that cannot be taken as the store says.
     pub(crate) async fn submit_run(
-        &self,
+        self,
         mut task: NewTask,
         session: Option<SessionClaim>,
     ) -> Result<InsertedTask, TaskError> {
         check_jobs(&task.jobs)?;
         task.title = clip(&task.title, TITLE_CHARS_MAX);
-        self.open_tasks().admit(&**self.store(), &task.owner).await?;
-        Ok(self.store().insert_run(task, session).await?)
+        self.runtime.part::<OpenTasks>().admit(&**self.runtime.store(), &task.owner).await?;
+        Ok(self.runtime.store().insert_run(task, session).await?)
     }
 
     /// Adds jobs to a task, all or none.
     ///
     /// # Errors
     /// `NotFound` for a foreign task, `LimitExceeded` for too much, `Closed` where the task takes no more.
-    pub async fn enqueue(&self, owner: &Principal, id: &TaskId, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
+    pub async fn enqueue(self, owner: &Principal, id: &TaskId, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
         check_jobs(&jobs)?;
         if jobs.is_empty() {
             return Err(TaskError::Invalid("name at least one job".to_owned()));
@@ -128,17 +179,17 @@ impl Runtime {
         self.read(owner, id).await?;
         // A caller that paused the task and now adds work to it wants the work done.
         let resume_for = Some(owner.clone());
-        let request = Enqueue { task_id: Some(id.clone()), jobs, resume_for, now: self.clock().now() };
-        Ok(self.store().enqueue(request).await?)
+        let request = Enqueue { task_id: Some(id.clone()), jobs, resume_for, now: self.runtime.clock().now() };
+        Ok(self.runtime.store().enqueue(request).await?)
     }
 
     /// All jobs of a task, oldest first.
-    pub(crate) async fn jobs_of(&self, id: &TaskId) -> Result<Vec<Job>, TaskError> {
+    pub(crate) async fn jobs_of(self, id: &TaskId) -> Result<Vec<Job>, TaskError> {
         let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
         let mut jobs = Vec::new();
         let mut after = None;
         loop {
-            let page = self.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
+            let page = self.runtime.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
             jobs.extend(page.items);
             after = page.next;
             if after.is_none() {
@@ -150,41 +201,41 @@ impl Runtime {
     /// Queues system jobs, which belong to no task.
     ///
     /// # Errors
-    /// As [`Runtime::enqueue`].
-    pub async fn enqueue_system_jobs(&self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
+    /// As [`Tasks::enqueue`].
+    pub async fn enqueue_system_jobs(self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
         check_jobs(&jobs)?;
-        let request = Enqueue { task_id: None, jobs, resume_for: None, now: self.clock().now() };
-        Ok(self.store().enqueue(request).await?)
+        let request = Enqueue { task_id: None, jobs, resume_for: None, now: self.runtime.clock().now() };
+        Ok(self.runtime.store().enqueue(request).await?)
     }
 
     /// The owner's task.
     ///
     /// # Errors
     /// `NotFound` if it is not there, expired, or belongs to another principal.
-    pub async fn read(&self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
+    pub async fn read(self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
         match self.lookup(owner, id).await? {
             TaskLookup::Found(task) => Ok(*task),
             TaskLookup::Expired { .. } => Err(TaskError::NotFound(id.clone())),
         }
     }
 
-    /// As [`Runtime::read`], for callers that want to change it.
+    /// As [`Reader::read`], for callers that want to change it.
     ///
     /// # Errors
     /// `NotYours` for a task that a session was only given to work on.
-    pub async fn read_own(&self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
+    pub async fn read_own(self, owner: &Principal, id: &TaskId) -> Result<Task, TaskError> {
         let task = self.read(owner, id).await?;
         if task.owner == *owner { Ok(task) } else { Err(TaskError::NotYours(id.clone())) }
     }
 
-    /// As [`Runtime::read`], but answers for an expired task with what is left of it.
+    /// As [`Reader::read`], but answers for an expired task with what is left of it.
     ///
     /// # Errors
     /// `NotFound` if there never was such a task, or it belongs to another principal.
-    pub async fn lookup(&self, owner: &Principal, id: &TaskId) -> Result<TaskLookup, TaskError> {
-        let found = self.store().task(id).await?;
+    pub async fn lookup(self, owner: &Principal, id: &TaskId) -> Result<TaskLookup, TaskError> {
+        let found = self.runtime.store().task(id).await?;
         let visible = match &found {
-            TaskLookup::Found(task) => self.sees(owner, task).await?,
+            TaskLookup::Found(task) => Access::of(self.runtime).sees(owner, task).await?,
             TaskLookup::Expired { owner: whose, .. } => whose == owner,
         };
         if visible { Ok(found) } else { Err(TaskError::NotFound(id.clone())) }
@@ -195,13 +246,13 @@ impl Runtime {
     /// # Errors
     /// As the store's.
     pub async fn list(
-        &self,
+        self,
         owner: &Principal,
         filter: TaskFilter,
         page: &PageRequest,
     ) -> Result<Page<Task>, TaskError> {
         let filter = TaskFilter { owner: Some(owner.clone()), ..filter };
-        Ok(self.store().list_tasks(&filter, page).await?)
+        Ok(self.runtime.store().list_tasks(&filter, page).await?)
     }
 
     /// Pause, block, resume. Repeating it changes nothing.
@@ -209,22 +260,23 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for a foreign task; `Illegal` where the rules forbid it.
     pub async fn steer(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         to: Steer,
         message: Option<String>,
     ) -> Result<Task, TaskError> {
         self.read_own(owner, id).await?;
-        let request = SetStatus { task_id: id.clone(), to, by: owner.clone(), message, now: self.clock().now() };
-        let task = self.store().set_status(request).await?;
-        self.look_for_orders();
+        let request =
+            SetStatus { task_id: id.clone(), to, by: owner.clone(), message, now: self.runtime.clock().now() };
+        let task = self.runtime.store().set_status(request).await?;
+        self.runtime.look_for_orders();
         Ok(task)
     }
 
-    /// As [`Runtime::mark_read`], for a reader who has been served: a store that cannot be written now must not turn
+    /// As [`Tasks::mark_read`], for a reader who has been served: a store that cannot be written now must not turn
     /// a good answer into an error. What could not be noted counts as unread and is kept longer.
-    pub async fn note_read(&self, owner: &Principal, shown: &[&Task]) {
+    pub async fn note_read(self, owner: &Principal, shown: &[&Task]) {
         if let Err(error) = self.mark_read(owner, shown).await {
             tracing::debug!(%error, "reading of results could not be stored");
         }
@@ -235,12 +287,12 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn mark_read(&self, owner: &Principal, shown: &[&Task]) -> Result<(), TaskError> {
+    pub async fn mark_read(self, owner: &Principal, shown: &[&Task]) -> Result<(), TaskError> {
         let unread = |task: &&&Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
         let ids: Vec<TaskId> = shown.iter().filter(unread).map(|task| task.id.clone()).collect();
         if !ids.is_empty() {
-            self.store().mark_read(&ids, self.clock().now()).await?;
-            self.news().forget(owner);
+            self.runtime.store().mark_read(&ids, self.runtime.clock().now()).await?;
+            self.runtime.part::<News>().forget(owner);
         }
         Ok(())
     }

@@ -3,9 +3,12 @@
 
 pub mod context;
 pub mod entry;
+pub(crate) mod envelope;
 pub mod error;
 pub mod folders;
+pub mod reply_check;
 pub mod rules;
+pub(crate) mod schema;
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -17,6 +17,7 @@ mod list_agents;
 mod logout;
 mod queue_searches;
 mod report_completed;
+mod research_access;
 mod resolve_auth;
 mod run_start;
 mod send_message;
@@ -32,7 +33,7 @@ use serde_json::{Map, Value, json};
 use matsu_core::task::Task;
 
 use crate::native_task::Arrived;
-use crate::tool::{Answer, Tool, ToolContext, ToolEntry};
+use crate::tool::{Answer, Tool, ToolContext, ToolEntry, envelope};
 
 pub(crate) use task_report::{Detail, OutputWish, TaskReport};
 
@@ -90,7 +91,7 @@ pub async fn wait_is_over(cx: &ToolContext, arrived: &Arrived) -> (Value, bool) 
         Answer::Done(fields) => fields,
         Answer::Deferred(_) => Map::new(),
     });
-    crate::dispatch::envelope(entry, cx, outcome)
+    envelope::of(entry, cx, outcome)
 }
 
 /// What a run that went on as a native task ends with, as the tool that started it would have answered.
@@ -101,13 +102,13 @@ pub async fn run_is_over(cx: &ToolContext, task: &Task) -> (Value, bool) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     });
-    crate::dispatch::envelope(entry, cx, fields)
+    envelope::of(entry, cx, fields)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::reply_check::check;
+    use crate::tool::reply_check::check;
 
     #[test]
     fn the_end_of_a_wait_for_an_action_is_an_answer_of_its_tool() {

@@ -2,15 +2,14 @@
 //!
 //! None of them ends because the store is away: each logs it once, goes on trying, and logs once that it is back.
 
-pub mod adoption;
-pub mod hard_stop;
-pub mod heart;
-pub mod logins;
-pub mod orders;
-pub mod outage;
-pub mod safety;
-pub mod sweeper;
-pub mod ticker;
+pub(crate) mod adoption;
+pub(crate) mod hard_stop;
+pub(crate) mod heart;
+pub(crate) mod logins;
+pub(crate) mod orders;
+pub(crate) mod safety;
+pub(crate) mod sweeper;
+pub(crate) mod ticker;
 
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +17,7 @@ use crate::runtime::Runtime;
 
 /// One part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     Ticker,
     Heart,
     Orders,
@@ -59,10 +58,8 @@ impl Part {
     }
 }
 
-impl Runtime {
-    /// Notices what other processes do to the store, and does nothing else: for a command that waits in a process
-    /// without workers. Runs until it is cancelled.
-    pub async fn listen(&self, until: &CancellationToken) {
-        Part::Safety.run(self, until).await;
-    }
+/// Notices what other processes do to the store, and does nothing else: for a command that waits in a process without
+/// workers. Runs until it is cancelled.
+pub async fn listen(runtime: &Runtime, until: &CancellationToken) {
+    Part::Safety.run(runtime, until).await;
 }

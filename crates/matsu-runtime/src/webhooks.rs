@@ -21,7 +21,7 @@ use matsu_core::principal::Principal;
 use matsu_core::secret::{self, Token};
 use matsu_core::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, Webhook, WebhookKind};
 
-use crate::runtime::Runtime;
+use crate::runtime::service;
 use crate::schedules::{checked_run, start};
 use crate::tasks::TaskError;
 
@@ -60,10 +60,15 @@ pub struct Taken {
     pub is_repeated: bool,
 }
 
-impl Runtime {
+service! {
+    /// The webhooks of a principal.
+    Webhooks
+}
+
+impl Webhooks<'_> {
     /// # Errors
     /// What is asked for cannot be started, or the store refuses.
-    pub async fn add_webhook(&self, owner: &Principal, wish: WebhookWish) -> Result<Webhook, TaskError> {
+    pub async fn add_webhook(self, owner: &Principal, wish: WebhookWish) -> Result<Webhook, TaskError> {
         if wish.name.is_empty() || wish.name.len() > 64 {
             return Err(TaskError::Invalid("the name of a webhook must have 1 to 64 bytes".to_owned()));
         }
@@ -75,47 +80,47 @@ impl Runtime {
         message::check(template).map_err(TaskError::Invalid)?;
         let secret = secret_of(wish.kind, wish.secret)?;
         let run = checked_run(wish.run)?;
-        let have = self.store().webhooks(owner, &PageRequest::new(None, Some(WEBHOOKS_MAX))).await?;
+        let have = self.runtime.store().webhooks(owner, &PageRequest::new(None, Some(WEBHOOKS_MAX))).await?;
         if have.items.len() >= WEBHOOKS_MAX as usize {
             return Err(TaskError::LimitExceeded(format!("one user has at most {WEBHOOKS_MAX} webhooks")));
         }
         let (name, kind, directory) = (wish.name, wish.kind, wish.directory);
         let new = NewWebhook { owner: owner.clone(), name, kind, secret, run, directory };
-        Ok(self.store().add_webhook(&new, self.clock().now()).await?)
+        Ok(self.runtime.store().add_webhook(&new, self.runtime.clock().now()).await?)
     }
 
     /// # Errors
     /// As the store's.
-    pub async fn webhooks(&self, owner: &Principal, page: &PageRequest) -> Result<Page<Webhook>, TaskError> {
-        Ok(self.store().webhooks(owner, page).await?)
+    pub async fn webhooks(self, owner: &Principal, page: &PageRequest) -> Result<Page<Webhook>, TaskError> {
+        Ok(self.runtime.store().webhooks(owner, page).await?)
     }
 
     /// The webhook that a sender has named.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn webhook_at(&self, id: &str) -> Result<Option<Webhook>, TaskError> {
+    pub async fn webhook_at(self, id: &str) -> Result<Option<Webhook>, TaskError> {
         // What is no id is not looked for: PostgreSQL refuses some of it.
         if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Ok(None);
         }
-        Ok(self.store().webhook_at(&WebhookId::from_text(id)).await?)
+        Ok(self.runtime.store().webhook_at(&WebhookId::from_text(id)).await?)
     }
 
     /// Pauses a webhook, or lets it go on. What waits for its start waits meanwhile.
     ///
     /// # Errors
     /// There is none of that name.
-    pub async fn pause_webhook(&self, owner: &Principal, key: &str, is_paused: bool) -> Result<Webhook, TaskError> {
-        let found = self.store().webhook(owner, key).await?;
-        self.store().pause_webhook(&found.id, is_paused.then_some("paused by its owner")).await?;
-        Ok(self.store().webhook(owner, found.id.as_str()).await?)
+    pub async fn pause_webhook(self, owner: &Principal, key: &str, is_paused: bool) -> Result<Webhook, TaskError> {
+        let found = self.runtime.store().webhook(owner, key).await?;
+        self.runtime.store().pause_webhook(&found.id, is_paused.then_some("paused by its owner")).await?;
+        Ok(self.runtime.store().webhook(owner, found.id.as_str()).await?)
     }
 
     /// # Errors
     /// There is none of that name.
-    pub async fn remove_webhook(&self, owner: &Principal, key: &str) -> Result<Webhook, TaskError> {
-        Ok(self.store().remove_webhook(owner, key).await?)
+    pub async fn remove_webhook(self, owner: &Principal, key: &str) -> Result<Webhook, TaskError> {
+        Ok(self.runtime.store().remove_webhook(owner, key).await?)
     }
 
     /// What came of its deliveries, newest first.
@@ -123,20 +128,20 @@ impl Runtime {
     /// # Errors
     /// There is none of that name.
     pub async fn deliveries(
-        &self,
+        self,
         owner: &Principal,
         key: &str,
         page: &PageRequest,
     ) -> Result<Page<Delivery>, TaskError> {
-        let found = self.store().webhook(owner, key).await?;
-        Ok(self.store().deliveries(&found.id, page).await?)
+        let found = self.runtime.store().webhook(owner, key).await?;
+        Ok(self.runtime.store().deliveries(&found.id, page).await?)
     }
 
     /// Takes what has arrived with a signature that was right.
     ///
     /// # Errors
     /// It cannot be read, too much waits, or the webhook is paused.
-    pub async fn receive(&self, webhook: &Webhook, verified: Verified, body: &[u8]) -> Result<Arrival, TaskError> {
+    pub async fn receive(self, webhook: &Webhook, verified: Verified, body: &[u8]) -> Result<Arrival, TaskError> {
         if verified.is_ping {
             return Ok(Arrival::Ping);
         }
@@ -154,24 +159,24 @@ impl Runtime {
     /// Takes a delivery of the owner's own, as if it had arrived.
     ///
     /// # Errors
-    /// As those of [`Runtime::receive`], or there is none of that name.
-    pub async fn test_webhook(&self, owner: &Principal, key: &str, payload: &Value) -> Result<Delivery, TaskError> {
-        let webhook = self.store().webhook(owner, key).await?;
+    /// As those of [`Webhooks::receive`], or there is none of that name.
+    pub async fn test_webhook(self, owner: &Principal, key: &str, payload: &Value) -> Result<Delivery, TaskError> {
+        let webhook = self.runtime.store().webhook(owner, key).await?;
         let payload = json!({ "event": "test", "payload": payload }).to_string();
         let key = format!("test-{}", secret::code());
         let new = NewDelivery { webhook: webhook.id.clone(), key, digest: None, payload };
         Ok(self.store_delivery(&webhook, new).await?.delivery)
     }
 
-    async fn store_delivery(&self, webhook: &Webhook, new: NewDelivery) -> Result<Taken, TaskError> {
-        if !start::has_owner(self, &webhook.owner).await? {
-            self.store().pause_webhook(&webhook.id, Some("its owner was removed")).await?;
+    async fn store_delivery(self, webhook: &Webhook, new: NewDelivery) -> Result<Taken, TaskError> {
+        if !start::has_owner(self.runtime, &webhook.owner).await? {
+            self.runtime.store().pause_webhook(&webhook.id, Some("its owner was removed")).await?;
             return Err(paused("its owner was removed"));
         }
         if let Some(why) = &webhook.paused {
             return Err(paused(why));
         }
-        match self.store().receive_delivery(&new, self.clock().now()).await? {
+        match self.runtime.store().receive_delivery(&new, self.runtime.clock().now()).await? {
             Receipt::Stored(delivery) => Ok(Taken { delivery, is_repeated: false }),
             Receipt::Repeated(delivery) => Ok(Taken { delivery, is_repeated: true }),
             Receipt::Full => {

@@ -79,7 +79,7 @@ struct Inner {
 impl App {
     #[must_use]
     pub fn new(options: AppOptions) -> Self {
-        let tokens = Tokens::new(Arc::clone(options.runtime.store()), *options.runtime.clock());
+        let tokens = Tokens::new(&options.runtime);
         let presence = Presence::new(*options.runtime.clock());
         let refusals = Refusals::new(*options.runtime.clock());
         let hooks = Hooks::new(*options.runtime.clock());

@@ -14,7 +14,8 @@ use axum::extract::{Extension, Request};
 use axum::middleware::Next;
 use axum::response::Response;
 use matsu_core::id::{JobId, RunId};
-use matsu_runtime::agents::RunHandle;
+use matsu_runtime::agents::{Agents, RunHandle};
+use matsu_runtime::sessions::Sessions;
 use matsu_runtime::tool::Workplace;
 use serde::Deserialize;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
@@ -184,11 +185,11 @@ async fn live_run(app: &App, id: &RunId) -> Option<RunHandle> {
     let runtime = app.runtime();
     let until = runtime.clock().instant() + ADOPTION_MAX;
     loop {
-        if let Some(run) = runtime.live_runs().by_id(id) {
+        if let Some(run) = Agents::of(runtime).live_runs().by_id(id) {
             return Some(run);
         }
         let now = runtime.clock().now();
-        let is_live = matches!(runtime.store().session_of_run(id).await, Ok(Some(session)) if session.is_live(now));
+        let is_live = matches!(Sessions::of(runtime).of_run(id).await, Ok(Some(session)) if session.is_live(now));
         if !is_live || runtime.clock().instant() >= until {
             return None;
         }
@@ -244,18 +245,18 @@ pub async fn ancestry(app: &App, stream: &UnixStream) -> Ancestry {
 async fn whose(app: &App, mark: &str) -> Option<Ancestry> {
     let runtime = app.runtime();
     let run = RunId::from_text(mark);
-    if runtime.live_runs().by_id(&run).is_some() {
+    if Agents::of(runtime).live_runs().by_id(&run).is_some() {
         return Some(Ancestry::OfRun(Some(run)));
     }
     // A store that does not answer is taken to know it.
-    if !matches!(runtime.store().session_of_run(&run).await, Ok(None)) {
+    if !matches!(Sessions::of(runtime).of_run(&run).await, Ok(None)) {
         return Some(Ancestry::OfRun(None));
     }
     let (job, attempt) = mark.rsplit_once('.')?;
-    if let Some(run) = attempt.parse().ok().and_then(|attempt| runtime.live_runs().find(job, attempt)) {
+    if let Some(run) = attempt.parse().ok().and_then(|attempt| Agents::of(runtime).live_runs().find(job, attempt)) {
         return Some(Ancestry::OfRun(Some(run.run_id)));
     }
-    runtime.knows_job(&JobId::from_text(job)).await.then_some(Ancestry::OfRun(None))
+    Agents::of(runtime).knows_job(&JobId::from_text(job)).await.then_some(Ancestry::OfRun(None))
 }
 
 fn environment_of(pid: i32) -> Vec<u8> {

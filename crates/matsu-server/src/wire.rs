@@ -8,12 +8,34 @@ use matsu_core::clock::Timestamp;
 use matsu_core::job::{JobKind, JobState, JobSummary, Priority};
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 use matsu_core::node::Node;
-use matsu_core::page::Page;
+use matsu_core::page::{Page, PageRequest};
 use matsu_core::slot::Slot;
 use matsu_core::task::{ReviewState, Stop, StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_core::token::Token;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+/// Which page of a list is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    /// `next` of the page before.
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+impl PageQuery {
+    pub fn page(&self) -> PageRequest {
+        PageRequest::new(self.after, self.limit)
+    }
+}
+
+/// Whether something that starts by itself is to rest.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseBody {
+    pub paused: bool,
+}
 
 pub use no_fields::NoFields;
 

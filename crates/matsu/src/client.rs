@@ -18,6 +18,8 @@ use matsu_core::id::{JobId, NodeId};
 use matsu_core::limits::DAEMON_START_MAX;
 use matsu_core::node::NodeRole;
 use matsu_runtime::chat::Workforce;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::upkeep;
 use matsu_runtime::{Runtime, Service, Workers};
 use matsu_server::{App, AppOptions, Transport, router};
 use serde_json::Value;
@@ -88,7 +90,7 @@ pub fn owners_token(config: &Config) -> Option<String> {
 
 /// What goes on in this process besides the command itself.
 pub enum Beside {
-    Listening { _ears: JoinSet<()> },
+    Listening { _reads: JoinSet<()> },
     Working { _service: Service, _lock: ServeLock },
 }
 
@@ -111,9 +113,9 @@ enum Claiming {
 
 /// Notices what other processes write to the store, for as long as it is kept.
 pub fn listening(runtime: &Runtime) -> Beside {
-    let (mut listening, ears) = (JoinSet::new(), runtime.clone());
-    listening.spawn(async move { ears.listen(&CancellationToken::new()).await });
-    Beside::Listening { _ears: listening }
+    let (mut listening, runtime) = (JoinSet::new(), runtime.clone());
+    listening.spawn(async move { upkeep::listen(&runtime, &CancellationToken::new()).await });
+    Beside::Listening { _reads: listening }
 }
 
 /// Starts a daemon for work that a chat hands over, if none lives.
@@ -266,7 +268,7 @@ impl Client {
             runtime.pause_claiming();
         }
         let beside = match lock {
-            Some(lock) => Beside::Working { _service: runtime.start(), _lock: lock },
+            Some(lock) => Beside::Working { _service: Service::start(&runtime), _lock: lock },
             None => listening(&runtime),
         };
         let app = App::new(AppOptions {
@@ -291,7 +293,7 @@ impl Client {
     pub async fn end_stopped(&self, jobs: &[JobId]) -> Result<()> {
         match self {
             Self::Daemon(_) => Ok(()),
-            Self::InProcess { runtime, .. } => Ok(runtime.end_stopped(jobs).await?),
+            Self::InProcess { runtime, .. } => Ok(Tasks::of(&runtime).end_stopped(jobs).await?),
         }
     }
 

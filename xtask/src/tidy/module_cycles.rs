@@ -7,9 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source::{Blank, blank, find_word, is_word};
 use super::workspace::Workspace;
 
-/// Crates whose circles are known and are to go. A crate without one must leave this list.
-const KNOWN: &[&str] = &["matsu-runtime"];
-
 /// Which modules a module imports.
 pub type Graph<'a> = BTreeMap<&'a str, BTreeSet<String>>;
 
@@ -35,15 +32,9 @@ pub fn graphs(workspace: &Workspace) -> BTreeMap<&str, Graph<'_>> {
 }
 
 fn finding(package: &str, graph: &Graph<'_>) -> Option<String> {
-    let circle = graph.keys().find_map(|start| circle_from(graph, start));
-    match (circle, KNOWN.contains(&package)) {
-        (Some(circle), false) => {
-            let way = circle.join(" → ");
-            Some(format!("crates/{package}/src: modules import each other in a circle: {way}; move what they share"))
-        }
-        (None, true) => Some(format!("crates/{package}/src: no circle is left: take it off KNOWN in module_cycles.rs")),
-        _ => None,
-    }
+    let circle = graph.keys().find_map(|start| circle_from(graph, start))?;
+    let way = circle.join(" → ");
+    Some(format!("crates/{package}/src: modules import each other in a circle: {way}; move what they share"))
 }
 
 /// The shortest way from a module back to itself.

@@ -15,6 +15,7 @@ use matsu_core::task::TaskKind;
 use rusqlite::{Connection, params};
 
 use crate::queue_runtime::{JOBS_PER_CALL, QueueRuntime, SLOT};
+use matsu_runtime::worker::Service;
 
 /// Ids begin with their time, so those of the past sort before all that are made now.
 const PAST: &str = "0";
@@ -29,7 +30,7 @@ pub async fn fill(
 ) -> Result<usize> {
     let queue_runtime = QueueRuntime::open(url, durability, payload_bytes, 2).await?;
     let template = queue_runtime.submit(TaskKind::Agent, queue_runtime.jobs(JOBS_PER_CALL)).await?;
-    let service = queue_runtime.runtime.start();
+    let service = Service::start(&queue_runtime.runtime);
     queue_runtime.wait_for_all(vec![template.clone()]).await?;
     service.stop().await;
     drop(queue_runtime);

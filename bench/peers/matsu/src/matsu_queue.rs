@@ -18,6 +18,8 @@ use crate::dispatching;
 use crate::long_history;
 use crate::queue_runtime::{JOBS_PER_CALL, QueueRuntime};
 use crate::scratch_database::ScratchDatabase;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 enum Place {
     Sqlite(String),
@@ -155,7 +157,7 @@ async fn enqueue_share(queue_runtime: &QueueRuntime, task: &TaskId, share: usize
     let mut left = share;
     while left > 0 {
         let batch = left.min(size);
-        queue_runtime.runtime.enqueue(&queue_runtime.owner, task, queue_runtime.jobs(batch)).await?;
+        Tasks::of(&queue_runtime.runtime).enqueue(&queue_runtime.owner, task, queue_runtime.jobs(batch)).await?;
         left -= batch;
     }
     Ok(())
@@ -174,7 +176,7 @@ async fn drain(queue_runtime: &QueueRuntime, jobs: usize) -> Result<Duration> {
     last.priority = Priority::Low;
     let last = queue_runtime.submit(TaskKind::Agent, vec![last]).await?;
     let started = Instant::now();
-    let service = queue_runtime.runtime.start();
+    let service = Service::start(&queue_runtime.runtime);
     queue_runtime.wait_for_all(vec![last]).await?;
     // Others may have been running beside it.
     let before_it = tasks.split_off(tasks.len().saturating_sub(2));
@@ -189,10 +191,10 @@ async fn drain(queue_runtime: &QueueRuntime, jobs: usize) -> Result<Duration> {
 
 async fn latency(queue_runtime: &QueueRuntime, mut log: LatencyLog, samples: usize) -> Result<Vec<u64>> {
     let task = queue_runtime.submit(TaskKind::Research, Vec::new()).await?;
-    let service = queue_runtime.runtime.start();
+    let service = Service::start(&queue_runtime.runtime);
     tokio::time::sleep(Duration::from_millis(300)).await;
     for _ in 0..samples {
-        queue_runtime.runtime.enqueue(&queue_runtime.owner, &task, queue_runtime.jobs(1)).await?;
+        Tasks::of(&queue_runtime.runtime).enqueue(&queue_runtime.owner, &task, queue_runtime.jobs(1)).await?;
         let waiting = tokio::task::spawn_blocking(move || {
             log.wait_one(Duration::from_secs(60))?;
             anyhow::Ok(log)

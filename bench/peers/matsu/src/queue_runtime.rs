@@ -15,6 +15,8 @@ use matsu_core::principal::Principal;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{NewTask, TaskKind};
 use matsu_runtime::bodies::Noop;
+use matsu_runtime::status::Waits;
+use matsu_runtime::tasks::Tasks;
 use matsu_runtime::{Bodies, JobBody, JobContext, Runtime, RuntimeOptions, WaitFor, WaitRequest};
 use matsu_store::{OpenOptions, Synchronous};
 use tokio_util::sync::CancellationToken;
@@ -105,7 +107,7 @@ impl QueueRuntime {
             idempotency: None,
             created_at: now,
         };
-        Ok(self.runtime.submit(task).await?.task.id)
+        Ok(Tasks::of(&self.runtime).submit(task).await?.task.id)
     }
 
     /// Returns once every job of these tasks has ended and that is committed.
@@ -120,7 +122,7 @@ impl QueueRuntime {
             instance: None,
             interrupt: None,
         };
-        let reply = self.runtime.wait_for_tasks(request, &CancellationToken::new()).await?;
+        let reply = Waits::of(&self.runtime).wait_for_tasks(request, &CancellationToken::new()).await?;
         if reply.tasks.iter().any(|view| view.task.counts.unfinished() > 0) {
             bail!("the wait for all jobs ended before they did");
         }
@@ -139,7 +141,7 @@ impl QueueRuntime {
             instance: None,
             interrupt: None,
         };
-        let reply = self.runtime.wait_for_tasks(request, &CancellationToken::new()).await?;
+        let reply = Waits::of(&self.runtime).wait_for_tasks(request, &CancellationToken::new()).await?;
         Ok(reply.tasks.iter().map(|view| view.task.revision).sum())
     }
 }

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::Fixture;
 use crate::data::DATA;
 use crate::jobs::{FixtureInput, seconds};
+use matsu_runtime::tasks::Tasks;
 
 const STEP: Duration = Duration::from_millis(50);
 
@@ -106,7 +107,7 @@ impl Fixture {
             idempotency: None,
             created_at: now,
         };
-        let inserted = self.app.runtime().submit(task).await.map_err(broken)?;
+        let inserted = Tasks::of(self.app.runtime()).submit(task).await.map_err(broken)?;
         self.native_tasks(cx)?.created(&inserted.task.id).await
     }
 }

@@ -1,5 +1,9 @@
 //! Questions of runs: waiting for the answer, and giving it.
 
+use std::sync::OnceLock;
+
+use async_trait::async_trait;
+
 use matsu_core::change::Topic;
 use matsu_core::id::{ChatId, JobId, TaskId};
 use matsu_core::job::{Job, JobState};
@@ -10,9 +14,11 @@ use matsu_core::principal::Principal;
 use matsu_core::receipt::CONSENT_QUESTION;
 use matsu_core::run::{Answer, Question, RunInput};
 
-use crate::context::JobContext;
 use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::runtime::context::JobContext;
+use crate::tasks::{TaskError, Tasks};
+
+use super::{Agents, RunHandle};
 
 /// A question that waits for its answer. Two jobs of a task may ask under the same id: it is known by both.
 #[derive(Clone, Debug)]
@@ -64,7 +70,28 @@ fn check(answer: &Answer) -> Result<(), TaskError> {
     Ok(())
 }
 
-impl Runtime {
+/// What is to know that a person has answered a run.
+#[async_trait]
+pub trait AnswerListener: Send + Sync {
+    async fn answered(&self, runtime: &Runtime, run: &RunHandle, answer: &Answer);
+}
+
+#[derive(Default)]
+struct Listener(OnceLock<Box<dyn AnswerListener>>);
+
+impl Agents<'_> {
+    /// Sets what is to know of answers. Only the first call counts.
+    pub fn listen_to_answers(self, listener: impl AnswerListener + 'static) {
+        let _ = self.runtime.part::<Listener>().0.set(Box::new(listener));
+    }
+
+    /// A person has answered what a run asked.
+    pub(super) async fn answered(self, run: &RunHandle, answer: &Answer) {
+        if let Some(listener) = self.runtime.part::<Listener>().0.get() {
+            listener.answered(self.runtime, run, answer).await;
+        }
+    }
+
     /// Answers a question that one of the task's runs has asked. The job may be left out where only one asks under
     /// that id.
     ///
@@ -72,19 +99,19 @@ impl Runtime {
     /// `NotFound` for a foreign task; `NotYours` for a run that answers its own question; `Invalid` if nothing of that
     /// id is being asked, or by several jobs.
     pub async fn answer(
-        &self,
+        self,
         owner: &Principal,
         task: &TaskId,
         job: Option<&JobId>,
         answer: &Answer,
     ) -> Result<(), TaskError> {
-        self.read_own(owner, task).await?;
+        Tasks::of(self.runtime).read_own(owner, task).await?;
         check(answer)?;
         if answer.id == CONSENT_QUESTION {
             let message = "this question is answered by a person in a terminal: run matsu allow in the repository";
             return Err(TaskError::Invalid(message.to_owned()));
         }
-        let jobs = self.jobs_of(task).await?;
+        let jobs = Tasks::of(self.runtime).jobs_of(task).await?;
         let is_meant = |asking: &&Job| job.is_none_or(|job| asking.id == *job);
         let asks = |job: &&Job| question_of(job).is_some_and(|question| question.id == answer.id);
         let asking: Vec<&Job> = jobs.iter().filter(is_meant).filter(asks).collect();
@@ -102,12 +129,12 @@ impl Runtime {
                  --wait (without a daemon: matsu serve first)"
             )));
         }
-        Ok(self.store().answer_question(&job.id, answer, self.clock().now()).await?)
+        Ok(self.runtime.store().answer_question(&job.id, answer, self.runtime.clock().now()).await?)
     }
 
     /// Whether the program of a job's run is over, although that need not be stored yet.
-    fn has_ended(&self, job: &JobId) -> bool {
-        let trace = self.agents().and_then(|host| host.trace(job));
+    fn has_ended(self, job: &JobId) -> bool {
+        let trace = self.runtime.agents().and_then(|host| host.trace(job));
         trace.is_some_and(|trace| trace.state == TraceState::Ended)
     }
 
@@ -115,29 +142,29 @@ impl Runtime {
     ///
     /// # Errors
     /// `Invalid` if nothing of that id is being asked.
-    pub async fn answer_in_chat(&self, chat: &ChatId, answer: &Answer) -> Result<(), TaskError> {
+    pub async fn answer_in_chat(self, chat: &ChatId, answer: &Answer) -> Result<(), TaskError> {
         check(answer)?;
-        let asked = self.store().question_in(chat).await?;
+        let asked = self.runtime.store().question_in(chat).await?;
         let (job, _) = asked.ok_or_else(|| TaskError::Invalid("nothing is being asked at the moment".to_owned()))?;
-        Ok(self.store().answer_question(&job, answer, self.clock().now()).await?)
+        Ok(self.runtime.store().answer_question(&job, answer, self.runtime.clock().now()).await?)
     }
 
     /// What the runs of a task ask at the moment, without what was answered already.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn open_questions(&self, task: &TaskId) -> Result<Vec<OpenQuestion>, TaskError> {
-        let jobs = self.jobs_of(task).await?;
+    pub async fn open_questions(self, task: &TaskId) -> Result<Vec<OpenQuestion>, TaskError> {
+        let jobs = Tasks::of(self.runtime).jobs_of(task).await?;
         self.still_open(&jobs).await
     }
 
     /// The questions of these jobs that have no answer yet. A job that was answered stays parked until it has a permit
     /// again.
-    pub(crate) async fn still_open(&self, jobs: &[Job]) -> Result<Vec<OpenQuestion>, TaskError> {
+    pub(crate) async fn still_open(self, jobs: &[Job]) -> Result<Vec<OpenQuestion>, TaskError> {
         let mut open = Vec::new();
         for job in jobs {
             if let Some(question) = question_of(job)
-                && self.store().answer_to(&job.id, &question.id).await?.is_none()
+                && self.runtime.store().answer_to(&job.id, &question.id).await?.is_none()
             {
                 open.push(OpenQuestion { job: job.clone(), question });
             }

@@ -15,12 +15,15 @@ use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
 use matsu_core::usage::{Usage, UsageLimit};
 
-use crate::context::JobContext;
 use crate::runtime::Runtime;
+use crate::runtime::context::JobContext;
 
+use super::live_runs::LiveRuns;
 use super::run::go_on_command;
 use super::run_body::away;
 use super::usage::priced;
+
+use super::Agents;
 
 /// The limits that one run is under.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +70,7 @@ impl Limits {
     /// As the store's.
     pub async fn used_up(&self, runtime: &Runtime) -> Result<Option<UsedUp>, StoreError> {
         for (id, limit) in &self.tasks {
-            if let Some(words) = limit.used_up_by(runtime.spent_below(id).await?) {
+            if let Some(words) = limit.used_up_by(Agents::of(runtime).spent_below(id).await?) {
                 return Ok(Some(UsedUp::Task { id: id.clone(), words }));
             }
         }
@@ -76,7 +79,7 @@ impl Limits {
         let spent = runtime.store().spent(owner, from, until, SPENT_RUNS_MAX).await?;
         let prices = runtime.prices();
         let spent = spent.iter().filter_map(|run| priced(run, &prices).0).fold(Usage::default(), Usage::plus);
-        let used = spent.plus(runtime.live_runs().used_by(owner));
+        let used = spent.plus(runtime.part::<LiveRuns>().used_by(owner));
         Ok(limit.used_up_by(used).map(|words| UsedUp::Day { words, until }))
     }
 }
@@ -139,17 +142,17 @@ pub(super) async fn may_spend(cx: &JobContext) -> Result<Limits, JobEnd> {
     }
 }
 
-impl Runtime {
+impl Agents<'_> {
     /// What a task and everything that it started has cost so far.
-    async fn spent_below(&self, id: &TaskId) -> Result<Usage, StoreError> {
+    async fn spent_below(self, id: &TaskId) -> Result<Usage, StoreError> {
         let (mut family, mut level, mut sum) = (vec![id.clone()], 0, Usage::default());
         while let Some(task) = family.get(level).cloned() {
             level += 1;
-            for job in jobs(self, &task).await? {
-                sum = sum.plus(self.live_runs().used(&job.id).unwrap_or_else(|| stored(&job)));
+            for job in jobs(self.runtime, &task).await? {
+                sum = sum.plus(self.runtime.part::<LiveRuns>().used(&job.id).unwrap_or_else(|| stored(&job)));
             }
             let filter = TaskFilter { parent: Some(task), ..TaskFilter::default() };
-            let children = self.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await?;
+            let children = self.runtime.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await?;
             family.extend(children.items.into_iter().map(|task| task.id));
         }
         Ok(sum)

@@ -22,12 +22,13 @@ use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput};
 use matsu_core::session::{EndReason, Session, SessionState};
 
-use crate::body::JobBody;
-use crate::context::{JobContext, Taken};
+use crate::runtime::JobBody;
+use crate::runtime::context::{JobContext, Taken};
 use crate::stop_signal::StopWord;
 
 use super::budget::Limits;
 use super::chat_outcome;
+use super::live_runs::LiveRuns;
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run};
 use super::run_body::{self, away, outlives};
@@ -98,7 +99,7 @@ impl ChatRuns {
         let own = OwnSession::begin_in_chat(cx, &caller, &turn.chat, &input, &agent.connect_back).await;
         let own = own.map_err(|error| NotStarted::for_now(error.code(), error.to_string()))?;
         // Before the program: its first call must find out whose it is.
-        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),
@@ -137,7 +138,7 @@ impl ChatRuns {
         let later = |error: StoreError| NotStarted::for_now(error.code(), error.to_string());
         let stored = cx.runtime().store().output_position(&cx.lease.job_id, trace.attempt).await.map_err(later)?;
         let own = OwnSession::take_over(cx, trace, &input, &agent.connect_back).await.map_err(later)?;
-        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let live = self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await;
         let live = live.map_err(|error| NotStarted::for_now(error.code, error.message))?;
         handle.works_in(live.directory());

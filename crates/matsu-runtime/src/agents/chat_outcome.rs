@@ -9,7 +9,7 @@ use matsu_core::ports::store::{Conversation, OutputFrom, OutputRange, OutputStre
 use matsu_core::run::RunOutput;
 use matsu_core::session::{EndReason, Session};
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 
 use super::chat_lines;
 

@@ -22,7 +22,7 @@ use matsu_core::receipt::{Check, Receipt};
 use matsu_core::redaction;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
 
-use crate::context::{JobContext, Taken};
+use crate::runtime::context::{JobContext, Taken};
 use crate::stop_signal::StopWord;
 
 use super::fallback::hand_over;

@@ -14,10 +14,11 @@ use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
 use matsu_core::slot::Slot;
 
-use crate::runtime::Runtime;
 use crate::tasks::TaskError;
 
 use super::submit::RunError;
+
+use super::Agents;
 
 /// What stands for the choice.
 pub const AUTO: &str = "auto";
@@ -50,13 +51,13 @@ impl Record {
     }
 }
 
-impl Runtime {
+impl Agents<'_> {
     /// The agent for a wish that leaves the choice to Matsu, and why it is this one.
     ///
     /// # Errors
     /// None can do it; the message says why each cannot.
-    pub async fn choose_agent(&self, owner: &Principal, wish: &RunWish) -> Result<(String, String), RunError> {
-        let Some(host) = self.agents() else {
+    pub async fn choose_agent(self, owner: &Principal, wish: &RunWish) -> Result<(String, String), RunError> {
+        let Some(host) = self.runtime.agents() else {
             return Err(TaskError::Invalid("this process knows no agents".to_owned()).into());
         };
         let records = self.records(owner).await.map_err(TaskError::from)?;
@@ -85,13 +86,13 @@ impl Runtime {
     }
 
     /// What the last runs of a person say about their agents.
-    async fn records(&self, owner: &Principal) -> Result<BTreeMap<String, Record>, StoreError> {
+    async fn records(self, owner: &Principal) -> Result<BTreeMap<String, Record>, StoreError> {
         let (owner, slot) = (Some(owner.clone()), Some(Slot::AgentCli));
         let filter = JobFilter { owner, slot, order: JobOrder::NewestFirst, ..JobFilter::default() };
-        let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(RUNS_MAX))).await?;
+        let jobs = self.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(RUNS_MAX))).await?;
         let mut records = BTreeMap::new();
         for job in &jobs.items {
-            note(&mut records, job, self.clock().now());
+            note(&mut records, job, self.runtime.clock().now());
         }
         Ok(records)
     }

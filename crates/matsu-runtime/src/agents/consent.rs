@@ -6,7 +6,7 @@ use matsu_core::limits::TICK;
 use matsu_core::receipt::{CONSENT_QUESTION, CheckCommand, Consent};
 use matsu_core::run::Question;
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
 
 use super::run_body::{AgentRuns, away, outlives};

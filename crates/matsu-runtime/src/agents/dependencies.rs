@@ -14,11 +14,13 @@ use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Task, TaskKind, TaskStatus};
 
-use crate::context::JobContext;
 use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::runtime::context::JobContext;
+use crate::tasks::{TaskError, Tasks};
 
 use super::run_body::{away, failed};
+
+use super::Agents;
 
 /// Of one result.
 const EACH_BYTES_MAX: usize = 8 * 1024;
@@ -26,10 +28,10 @@ const EACH_BYTES_MAX: usize = 8 * 1024;
 /// Tasks that are looked at to find everything that comes before one.
 const CLOSURE_MAX: usize = 500;
 
-impl Runtime {
+impl Agents<'_> {
     /// Refuses tasks that cannot be waited for: unknown ones, and those that wait for the caller themselves.
     pub(super) async fn check_dependencies(
-        &self,
+        self,
         owner: &Principal,
         ids: &[TaskId],
         parent: Option<&TaskId>,
@@ -39,7 +41,7 @@ impl Runtime {
             return Err(TaskError::LimitExceeded(message));
         }
         for id in ids {
-            self.read(owner, id).await?;
+            Tasks::of(self.runtime).read(owner, id).await?;
         }
         let Some(parent) = parent.filter(|_| !ids.is_empty()) else { return Ok(()) };
         let before = self.all_before(ids).await?;
@@ -51,17 +53,17 @@ impl Runtime {
                      wait for it. Leave {id} and what waits for it out"
                 )));
             }
-            above = self.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
+            above = self.runtime.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
         }
         Ok(())
     }
 
     /// These tasks and everything that they waited for. What was started first comes first.
-    pub(super) async fn all_before(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Task>, StoreError> {
+    pub(super) async fn all_before(self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Task>, StoreError> {
         let mut found = BTreeMap::new();
         let mut next = ids.to_vec();
         while !next.is_empty() && found.len() < CLOSURE_MAX {
-            let tasks = self.store().tasks(&next).await?;
+            let tasks = self.runtime.store().tasks(&next).await?;
             next = tasks.iter().flat_map(Task::depends_on).filter(|id| !found.contains_key(id)).collect();
             next.sort();
             next.dedup();
@@ -109,7 +111,7 @@ pub(super) async fn take_results(cx: &JobContext, input: &mut RunInput) -> Resul
     }
     let read = async {
         let runtime = cx.runtime();
-        let before = runtime.all_before(&input.depends_on).await?;
+        let before = Agents::of(runtime).all_before(&input.depends_on).await?;
         let mut onto = Vec::new();
         let mut text = String::new();
         let bytes_max = EACH_BYTES_MAX.min(DEPENDENCIES_TEXT_BYTES_MAX / input.depends_on.len());

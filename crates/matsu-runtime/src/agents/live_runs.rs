@@ -16,10 +16,12 @@ use matsu_core::run::{Mode, RunInput};
 use matsu_core::secret::Token;
 use matsu_core::usage::Usage;
 
-use crate::context::JobContext;
-use crate::runtime::Runtime;
+use crate::runtime::context::JobContext;
+use crate::tasks::Tasks;
 
 use super::own_session::OwnSession;
+
+use super::Agents;
 
 /// Where a run sits while it lasts.
 #[derive(Clone)]
@@ -146,16 +148,22 @@ impl LiveRuns {
     }
 }
 
-impl Runtime {
+impl Agents<'_> {
+    /// The runs of agents that go on in this process.
+    #[must_use]
+    pub fn live_runs(self) -> Arc<LiveRuns> {
+        self.runtime.part()
+    }
+
     /// Whether this store has ever had such a job. One that does not answer is taken to know it.
-    pub async fn knows_job(&self, job: &JobId) -> bool {
-        !matches!(self.store().job(job).await, Err(StoreError::NotFound { .. }))
+    pub async fn knows_job(self, job: &JobId) -> bool {
+        !matches!(self.runtime.store().job(job).await, Err(StoreError::NotFound { .. }))
     }
 
     /// The runs of a task and of those it started, as far as they run in this process. What a run started belongs to
     /// its session, and yet ends with it.
-    pub async fn runs_below(&self, owner: &Principal, id: &TaskId) -> Vec<RunHandle> {
-        if self.read(owner, id).await.is_err() {
+    pub async fn runs_below(self, owner: &Principal, id: &TaskId) -> Vec<RunHandle> {
+        if Tasks::of(self.runtime).read(owner, id).await.is_err() {
             return Vec::new();
         }
         let mut family = vec![id.clone()];
@@ -163,10 +171,10 @@ impl Runtime {
         while let Some(parent) = family.get(level).cloned() {
             level += 1;
             let filter = TaskFilter { parent: Some(parent), ..TaskFilter::default() };
-            let children = self.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await;
+            let children = self.runtime.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await;
             family.extend(children.map(|page| page.items).unwrap_or_default().into_iter().map(|task| task.id));
         }
-        self.live_runs().of_tasks(&family)
+        self.runtime.part::<LiveRuns>().of_tasks(&family)
     }
 }
 

@@ -12,9 +12,9 @@ use matsu_core::run::{Changes, RunInput};
 use matsu_core::slot::Slot;
 use matsu_core::task::{NewTask, ReviewState, Task, TaskKind};
 
+use super::Agents;
 use super::reading::RunChoice;
-use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, Tasks};
 
 /// What a caller wants.
 #[derive(Clone, Debug)]
@@ -32,13 +32,13 @@ fn no(why: &str) -> TaskError {
     TaskError::Invalid(format!("nothing was merged: {why}"))
 }
 
-impl Runtime {
+impl Agents<'_> {
     /// Queues a merge.
     ///
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` for tasks without changes or of several repositories, and for a branch
     /// that cannot be moved.
-    pub async fn start_merge(&self, owner: &Principal, wish: MergeWish) -> Result<Task, TaskError> {
+    pub async fn start_merge(self, owner: &Principal, wish: MergeWish) -> Result<Task, TaskError> {
         let MergeWish { mut tasks, into, check, fixes } = wish;
         // A task can only depend on older ones, so this is also the order of dependencies.
         tasks.sort();
@@ -61,13 +61,13 @@ impl Runtime {
             Some(check) => Some(check),
             None => common_check(&found)?,
         };
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let id = TaskId::mint(now);
         let into = into.unwrap_or_else(|| {
             let text = id.as_str();
             format!("matsu/merge-{}", text[text.len().saturating_sub(6)..].to_lowercase())
         });
-        let host = self.agents().ok_or_else(|| no("this process knows no agents"))?;
+        let host = self.runtime.agents().ok_or_else(|| no("this process knows no agents"))?;
         host.merge_target(&repository, &into).await.map_err(|why| no(&why))?;
         let title = format!("merge of {} tasks into {into}", tasks.len());
         let config = json!({ "merges": tasks, "into": into, "working_directory": repository }).to_string();
@@ -97,23 +97,23 @@ impl Runtime {
             idempotency: None,
             created_at: now,
         };
-        Ok(self.submit_run(task, None).await?.task)
+        Ok(Tasks::of(self.runtime).submit_run(task, None).await?.task)
     }
 
     /// Where a merge stands.
     ///
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` for one that is no merge.
-    pub async fn merge_of(&self, owner: &Principal, id: &TaskId) -> Result<(Task, MergeProgress), TaskError> {
-        let task = self.read(owner, id).await?;
-        let job = self.jobs_of(id).await?.into_iter().find(|job| job.kind == JobKind::Merge);
+    pub async fn merge_of(self, owner: &Principal, id: &TaskId) -> Result<(Task, MergeProgress), TaskError> {
+        let task = Tasks::of(self.runtime).read(owner, id).await?;
+        let job = Tasks::of(self.runtime).jobs_of(id).await?.into_iter().find(|job| job.kind == JobKind::Merge);
         let job = job.ok_or_else(|| TaskError::Invalid(format!("task {id} is no merge")))?;
         let text = job.output_json.or(job.checkpoint_json).unwrap_or_default();
         Ok((task, serde_json::from_str(&text).unwrap_or_default()))
     }
 
-    async fn mergeable(&self, owner: &Principal, id: &TaskId) -> Result<(Changes, RunInput), TaskError> {
-        let task = self.read_own(owner, id).await?;
+    async fn mergeable(self, owner: &Principal, id: &TaskId) -> Result<(Changes, RunInput), TaskError> {
+        let task = Tasks::of(self.runtime).read_own(owner, id).await?;
         if !task.status.is_terminal() {
             return Err(no(&format!("task {id} is {}; wait until it has ended", task.status)));
         }

@@ -22,10 +22,11 @@ use matsu_core::receipt::Check;
 use matsu_core::run::{Changes, RunOutput};
 use matsu_core::task::{IdempotencyKey, ReviewState, Task, TaskStatus};
 
-use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::agents::Agents;
+use crate::runtime::JobBody;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
-use crate::tasks::Resolves;
+use crate::tasks::{Resolves, Tasks};
 
 use super::receipts::CheckAgain;
 use super::run_body::{away, failed};
@@ -235,7 +236,7 @@ impl Merging {
             parent: Some(self.task.clone()),
             idempotency: Some(key),
         };
-        let started = self.cx.runtime().check_again(&self.owner, again).await;
+        let started = Agents::of(self.cx.runtime()).check_again(&self.owner, again).await;
         started.map(|started| started.task.id).map_err(|error| error.to_string())
     }
 
@@ -284,12 +285,12 @@ impl Merging {
     /// The task in which its agent works on. One that was started before this process came is taken.
     async fn sent(&self, from: &TaskId, comment: &str, resolves: Resolves) -> Result<TaskId, String> {
         let runtime = self.cx.runtime();
-        let task = runtime.read_own(&self.owner, from).await.map_err(|error| error.to_string())?;
+        let task = Tasks::of(runtime).read_own(&self.owner, from).await.map_err(|error| error.to_string())?;
         let before = task.reviews.iter().find(|review| review.state == ReviewState::SentBack);
         if let Some(next) = before.and_then(|review| review.next_task.clone()) {
             return Ok(next);
         }
-        let sent = runtime.send_changes_back_with(&self.owner, from, comment, Some(resolves)).await;
+        let sent = Agents::of(runtime).send_changes_back_with(&self.owner, from, comment, Some(resolves)).await;
         sent.map(|task| task.id).map_err(|error| error.to_string())
     }
 
@@ -353,17 +354,17 @@ impl Merging {
 
     async fn changes(&self, at: usize) -> Result<Changes, String> {
         let from = &self.progress.tasks[at].from;
-        self.cx.runtime().changes_of(&self.owner, from, None).await.map_err(|error| error.to_string())
+        Agents::of(self.cx.runtime()).changes_of(&self.owner, from, None).await.map_err(|error| error.to_string())
     }
 
     async fn has_left_conflicts(&self, id: &TaskId) -> bool {
-        let jobs = self.cx.runtime().jobs_of(id).await.unwrap_or_default();
+        let jobs = Tasks::of(self.cx.runtime()).jobs_of(id).await.unwrap_or_default();
         let code = jobs.into_iter().next_back().and_then(|job| job.error_code);
         code.as_deref() == Some(ErrorCode::ConflictsLeft.as_str())
     }
 
     async fn output(&self, id: &TaskId) -> RunOutput {
-        let jobs = self.cx.runtime().jobs_of(id).await.unwrap_or_default();
+        let jobs = Tasks::of(self.cx.runtime()).jobs_of(id).await.unwrap_or_default();
         let text = jobs.into_iter().next_back().and_then(|job| job.output_json).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }

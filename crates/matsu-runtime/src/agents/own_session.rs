@@ -20,9 +20,9 @@ use matsu_core::secret::{self, Token};
 use matsu_core::session::{EndReason, Purpose, Said, Session, SessionState};
 use matsu_core::wake::Subscription;
 
-use crate::context::JobContext;
-use crate::runtime::Runtime;
-use crate::sessions::SessionOptions;
+use crate::runtime::context::JobContext;
+use crate::runtime::{Runtime, SessionOptions};
+use crate::sessions::Sessions;
 use crate::sessions::begin::StartedAgent;
 use crate::stop_signal::StopWord;
 
@@ -120,7 +120,7 @@ impl OwnSession {
         // Before it begins: whatever ends it from then on is noticed.
         let subscription = runtime.hub().subscribe(&[Topic::agent(&started.agent_id, &started.project_id)]);
         let run_id = started.run_id.clone();
-        let begun = runtime.begin_for_run(owner, started).await?;
+        let begun = Sessions::of(runtime).begin_for_run(owner, started).await?;
         let (token, socket_key) = (Token::new(&begun.token), Token::new(&secret::mint()));
         let look_at = runtime.clock().instant() + TICK * LOOK_EVERY_TICKS;
         let (runtime, session) = (runtime.clone(), begun.session);

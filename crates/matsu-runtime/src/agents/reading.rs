@@ -8,8 +8,9 @@ use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{ReviewState, Task};
 
-use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, Tasks};
+
+use super::Agents;
 
 /// A part of what a run said.
 #[derive(Debug)]
@@ -31,22 +32,22 @@ pub struct LogWish<'a> {
     pub bytes_max: usize,
 }
 
-impl Runtime {
+impl Agents<'_> {
     /// What a run was doing, or its result where it keeps no other log; from this byte on.
     ///
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if it has no such run.
-    pub async fn run_log(&self, owner: &Principal, id: &TaskId, wish: LogWish<'_>) -> Result<RunLog, TaskError> {
-        let task = self.read(owner, id).await?;
+    pub async fn run_log(self, owner: &Principal, id: &TaskId, wish: LogWish<'_>) -> Result<RunLog, TaskError> {
+        let task = Tasks::of(self.runtime).read(owner, id).await?;
         let (job, input) = self.run_of(id, wish.agent).await?;
         let range = |stream| OutputRange { stream, from: wish.from, bytes_max: wish.bytes_max };
         if !wish.result_only {
-            let slice = self.store().read_output(&job.id, range(OutputStream::Log)).await?;
+            let slice = self.runtime.store().read_output(&job.id, range(OutputStream::Log)).await?;
             if slice.total > 0 {
                 return Ok(RunLog { task, agent: input.agent, is_result: false, slice });
             }
         }
-        let slice = self.store().read_output(&job.id, range(OutputStream::Result)).await?;
+        let slice = self.runtime.store().read_output(&job.id, range(OutputStream::Result)).await?;
         Ok(RunLog { task, agent: input.agent, is_result: true, slice })
     }
 
@@ -55,7 +56,7 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if it is not clear which run is meant, or it changed nothing that could
     /// be shown.
-    pub async fn changes_of(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Changes, TaskError> {
+    pub async fn changes_of(self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Changes, TaskError> {
         let run = self.meant_run(owner, id, RunChoice::done(agent, "diff TASK")).await?;
         run.changes(id)
     }
@@ -65,7 +66,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::changes_of`].
     pub async fn whose_changes(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         agent: Option<&str>,
@@ -79,12 +80,12 @@ impl Runtime {
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if it is not clear, with a command for each run.
     pub(super) async fn meant_run(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         wish: RunChoice<'_>,
     ) -> Result<MeantRun, TaskError> {
-        let task = self.read(owner, id).await?;
+        let task = Tasks::of(self.runtime).read(owner, id).await?;
         let mut runs = self.runs_of(id).await?;
         let names: Vec<String> = runs.iter().map(|run| run.agent().to_owned()).collect();
         if let Some(agent) = wish.agent {
@@ -115,16 +116,16 @@ impl Runtime {
     }
 
     /// The runs of a task, in the order of its agents. One that a pause has ended is shown by the one that went on.
-    async fn runs_of(&self, id: &TaskId) -> Result<Vec<MeantRun>, TaskError> {
+    async fn runs_of(self, id: &TaskId) -> Result<Vec<MeantRun>, TaskError> {
         let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-        let jobs = self.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+        let jobs = self.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
         let replaced: Vec<String> = jobs.iter().filter_map(|job| job.cause_id.clone()).collect();
         let last = jobs.into_iter().filter(|job| !replaced.iter().any(|cause| cause == job.id.as_str()));
         Ok(last.filter_map(MeantRun::of).collect())
     }
 
     /// The last run of a task, or that of one agent.
-    pub(super) async fn run_of(&self, id: &TaskId, agent: Option<&str>) -> Result<(Job, RunInput), TaskError> {
+    pub(super) async fn run_of(self, id: &TaskId, agent: Option<&str>) -> Result<(Job, RunInput), TaskError> {
         let mut runs = self.runs_of(id).await?;
         let names: Vec<String> = runs.iter().map(|run| run.agent().to_owned()).collect();
         let found = match agent {
@@ -185,7 +186,7 @@ impl<'a> RunChoice<'a> {
         Self { agent, prefers: Prefers::Done, command }
     }
 
-    fn command(&self, id: &TaskId) -> String {
+    fn command(self, id: &TaskId) -> String {
         self.command.replace("TASK", id.as_str())
     }
 }

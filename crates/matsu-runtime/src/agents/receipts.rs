@@ -11,9 +11,9 @@ use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 use serde_json::json;
 
+use super::Agents;
 use super::reading::{MeantRun, RunChoice};
-use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, Tasks};
 
 /// A check to run on a commit.
 pub(super) struct CheckAgain {
@@ -26,12 +26,12 @@ pub(super) struct CheckAgain {
     pub idempotency: Option<IdempotencyKey>,
 }
 
-impl Runtime {
+impl Agents<'_> {
     /// The receipt of a run.
     ///
     /// # Errors
     /// `NotFound` for a foreign task; `Invalid` if the run was not checked.
-    pub async fn receipt_of(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Receipt, TaskError> {
+    pub async fn receipt_of(self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<Receipt, TaskError> {
         let run = self.checked_run(owner, id, agent).await?;
         run.output.receipt.clone().map(|receipt| *receipt).ok_or_else(|| unchecked(id, &run))
     }
@@ -39,9 +39,9 @@ impl Runtime {
     /// Runs the check of a receipt again, on the same commit, as a task of its own.
     ///
     /// # Errors
-    /// As [`Runtime::receipt_of`].
+    /// As [`Agents::receipt_of`].
     pub async fn verify_receipt(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         agent: Option<&str>,
@@ -63,12 +63,12 @@ impl Runtime {
     ///
     /// # Errors
     /// `NotFound` for a foreign task.
-    pub(super) async fn check_again(&self, owner: &Principal, again: CheckAgain) -> Result<InsertedTask, TaskError> {
+    pub(super) async fn check_again(self, owner: &Principal, again: CheckAgain) -> Result<InsertedTask, TaskError> {
         self.check_of(owner, again, None).await
     }
 
     async fn check_of(
-        &self,
+        self,
         owner: &Principal,
         again: CheckAgain,
         agent: Option<&str>,
@@ -92,7 +92,7 @@ impl Runtime {
             verifies: Some(Box::new(output)),
             ..input
         };
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let input_json = serde_json::to_string(&input).map_err(|error| TaskError::Invalid(error.to_string()))?;
         let job = NewJob {
             id: JobId::mint(now),
@@ -120,10 +120,10 @@ impl Runtime {
             idempotency: again.idempotency,
             created_at: now,
         };
-        self.submit_run(task, None).await
+        Tasks::of(self.runtime).submit_run(task, None).await
     }
 
-    async fn checked_run(&self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<MeantRun, TaskError> {
+    async fn checked_run(self, owner: &Principal, id: &TaskId, agent: Option<&str>) -> Result<MeantRun, TaskError> {
         self.meant_run(owner, id, RunChoice::done(agent, "receipt TASK")).await
     }
 }

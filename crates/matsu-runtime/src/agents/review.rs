@@ -10,9 +10,9 @@ use matsu_core::receipt::Receipt;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Review, ReviewState, Task, TaskKind};
 
+use super::Agents;
 use super::reading::{MeantRun, Prefers, RunChoice};
-use crate::runtime::Runtime;
-use crate::tasks::{Resolves, TaskError};
+use crate::tasks::{Resolves, TaskError, Tasks};
 
 /// Changes that were written into the user's tree.
 #[derive(Debug)]
@@ -101,13 +101,13 @@ impl Reviewed {
     }
 }
 
-impl Runtime {
+impl<'a> Agents<'a> {
     /// Writes the changes of a run into the tree that it began with.
     ///
     /// # Errors
     /// `Invalid` with the reason; nothing was written.
     pub async fn apply_changes(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         agent: Option<&str>,
@@ -124,7 +124,7 @@ impl Runtime {
 
     /// The changes, or what conflicts.
     async fn apply_reviewed(
-        &self,
+        self,
         run: Reviewed,
         keep_conflicts: bool,
     ) -> Result<Result<AppliedChanges, (Reviewed, Unmerged)>, TaskError> {
@@ -149,19 +149,19 @@ impl Runtime {
         }
     }
 
-    /// As [`Runtime::apply_changes`]; changes that conflict go back to their agent, which resolves the conflicts in the
+    /// As [`Agents::apply_changes`]; changes that conflict go back to their agent, which resolves the conflicts in the
     /// same conversation, on the user's tree as it is now.
     ///
     /// # Errors
     /// `Invalid` with the reason; nothing was written or sent.
-    pub async fn apply_or_send_back(&self, owner: &Principal, id: &TaskId) -> Result<AppliedOrSent, TaskError> {
+    pub async fn apply_or_send_back(self, owner: &Principal, id: &TaskId) -> Result<AppliedOrSent, TaskError> {
         let run = self.reviewed(owner, id, RunChoice::done(None, "apply TASK")).await?;
         let (run, conflict) = match self.apply_reviewed(run, false).await? {
             Ok(applied) => return Ok(AppliedOrSent::Applied(Box::new(applied))),
             Err(conflict) => conflict,
         };
         let resolves = Resolves { changes: run.changes.clone(), on: None, merge: None };
-        let started = self.send_back(owner, id, &to_resolve(&conflict), Some(resolves)).await?;
+        let started = Tasks::of(self.runtime).send_back(owner, id, &to_resolve(&conflict), Some(resolves)).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
         Ok(AppliedOrSent::Sent { task: Box::new(started.task), conflicts: conflict.files() })
     }
@@ -171,7 +171,7 @@ impl Runtime {
     /// # Errors
     /// `Invalid` with the reason; nothing was written.
     pub async fn undo_apply(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         agent: Option<&str>,
@@ -202,7 +202,7 @@ impl Runtime {
     /// # Errors
     /// `Invalid` for changes that were applied, and for a branch that cannot be removed.
     pub async fn discard_changes(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         agent: Option<&str>,
@@ -227,13 +227,13 @@ impl Runtime {
     ///
     /// # Errors
     /// `Invalid` for changes that were applied or discarded, and for a conversation that cannot be resumed.
-    pub async fn send_changes_back(&self, owner: &Principal, id: &TaskId, comment: &str) -> Result<Task, TaskError> {
+    pub async fn send_changes_back(self, owner: &Principal, id: &TaskId, comment: &str) -> Result<Task, TaskError> {
         self.send_changes_back_with(owner, id, comment, None).await
     }
 
     /// The same; the agent begins with its changes merged into something else.
     pub(super) async fn send_changes_back_with(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         comment: &str,
@@ -243,7 +243,7 @@ impl Runtime {
         if let Some(state @ (ReviewState::Applied | ReviewState::Discarded)) = run.state() {
             return Err(TaskError::Invalid(format!("the comment was not sent back: the changes are {state}")));
         }
-        let started = self.send_back(owner, id, comment, resolves).await?;
+        let started = Tasks::of(self.runtime).send_back(owner, id, comment, resolves).await?;
         self.decide(&run, Some(ReviewState::SentBack), Some(started.task.id.clone())).await?;
         Ok(started.task)
     }
@@ -252,16 +252,16 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn branches(&self, owner: &Principal, page: &PageRequest) -> Result<Page<RunBranch>, TaskError> {
+    pub async fn branches(self, owner: &Principal, page: &PageRequest) -> Result<Page<RunBranch>, TaskError> {
         let filter = TaskFilter { kind: Some(TaskKind::Agent), ..TaskFilter::default() };
         let (mut items, mut after) = (Vec::new(), page.after);
         let limit = usize::try_from(page.limit()).unwrap_or(usize::MAX);
         loop {
             // As many tasks as there are places left, so that none of a page is passed over.
             let places = u32::try_from(limit - items.len()).ok();
-            let tasks = self.list(owner, filter.clone(), &PageRequest::new(after, places)).await?;
+            let tasks = Tasks::of(self.runtime).list(owner, filter.clone(), &PageRequest::new(after, places)).await?;
             for task in tasks.items {
-                for job in self.jobs_of(&task.id).await? {
+                for job in Tasks::of(self.runtime).jobs_of(&task.id).await? {
                     let Some((agent, changes)) = changed(&job) else { continue };
                     let state = task.review_of(&job.id).map(|review| review.state);
                     items.push(RunBranch { task: task.clone(), agent, changes, state });
@@ -274,14 +274,14 @@ impl Runtime {
         }
     }
 
-    fn agent_host(&self) -> Result<&std::sync::Arc<dyn AgentHost>, TaskError> {
-        self.agents().ok_or_else(|| TaskError::Invalid("this process knows no agents".to_owned()))
+    fn agent_host(self) -> Result<&'a std::sync::Arc<dyn AgentHost>, TaskError> {
+        self.runtime.agents().ok_or_else(|| TaskError::Invalid("this process knows no agents".to_owned()))
     }
 
-    async fn reviewed(&self, owner: &Principal, id: &TaskId, choice: RunChoice<'_>) -> Result<Reviewed, TaskError> {
+    async fn reviewed(self, owner: &Principal, id: &TaskId, choice: RunChoice<'_>) -> Result<Reviewed, TaskError> {
         let run = self.meant_run(owner, id, choice).await?;
         let changes = run.changes(id)?;
-        let task = self.read_own(owner, id).await?;
+        let task = Tasks::of(self.runtime).read_own(owner, id).await?;
         if changes.base == changes.head {
             return Err(TaskError::Invalid(format!("the run of task {id} changed no file")));
         }
@@ -290,14 +290,14 @@ impl Runtime {
     }
 
     /// Tasks before this one whose changes its run began with and whose changes are not in the user's tree by an apply.
-    async fn missing_before(&self, run: &Reviewed) -> Result<Vec<TaskId>, TaskError> {
+    async fn missing_before(self, run: &Reviewed) -> Result<Vec<TaskId>, TaskError> {
         let mut missing = Vec::new();
         for (id, task) in self.all_before(&run.task.depends_on()).await? {
             let is_missing = |job: &Job| {
                 let state = task.review_of(&job.id).map(|review| review.state);
                 changed(job).is_some() && state != Some(ReviewState::Applied)
             };
-            if self.jobs_of(&id).await?.iter().any(is_missing) {
+            if Tasks::of(self.runtime).jobs_of(&id).await?.iter().any(is_missing) {
                 missing.push(id);
             }
         }
@@ -305,16 +305,16 @@ impl Runtime {
     }
 
     async fn decide(
-        &self,
+        self,
         run: &Reviewed,
         state: Option<ReviewState>,
         next_task: Option<TaskId>,
     ) -> Result<Task, TaskError> {
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let (job_id, agent) = (run.job.id.clone(), run.agent.clone());
         let review = state.map(|state| Review { job_id, agent, state, at: now, next_task });
         let request = SetReview { task_id: run.task.id.clone(), job_id: run.job.id.clone(), review, now };
-        Ok(self.store().set_review(request).await?)
+        Ok(self.runtime.store().set_review(request).await?)
     }
 }
 

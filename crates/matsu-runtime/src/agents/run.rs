@@ -23,12 +23,13 @@ use matsu_core::ports::store::{OutputPosition, OutputStream, SessionNote, StoreE
 use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::usage::Usage;
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
 
+use super::Agents;
 use super::answers::answer_to;
 use super::budget::{Limits, UsedUp, with_estimate};
-use super::live_runs::RunGuard;
+use super::live_runs::{LiveRuns, RunGuard};
 use super::output::OutputWriter;
 use super::own_session::OwnSession;
 use super::redacted::Redacted;
@@ -397,8 +398,8 @@ impl Run {
         match answered {
             Ok(ParkEnd::Answer(answer)) => {
                 // A call of its own chat that waits for this answer is decided here: the run itself may not.
-                if let Some(run) = self.cx.runtime().live_runs().by_id(self.own.run_id()) {
-                    self.cx.runtime().decide_in_chats(&run, &answer).await;
+                if let Some(run) = self.cx.runtime().part::<LiveRuns>().by_id(self.own.run_id()) {
+                    Agents::of(self.cx.runtime()).answered(&run, &answer).await;
                 }
                 self.live.answer(&answer).await;
                 let words = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();

@@ -12,14 +12,14 @@ use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say
 use matsu_core::ports::store::{OutputPosition, StoreError};
 use matsu_core::run::{Continues, KeptWork, RunCheckpoint, RunInput, RunOutput};
 
-use crate::body::JobBody;
-use crate::context::{JobContext, Taken};
-use crate::options::Expiry;
+use crate::runtime::context::{JobContext, Taken};
+use crate::runtime::{Expiry, JobBody};
 use crate::stop_signal::StopWord;
 
 use super::budget::{Limits, may_spend};
 use super::dependencies::{may_begin, take_results};
 use super::fallback::{hand_over, moves_on};
+use super::live_runs::LiveRuns;
 use super::own_session::OwnSession;
 use super::run::{Beginning, Run, go_on_command};
 
@@ -130,7 +130,7 @@ impl AgentRuns {
         })?;
         let resumed = trace.resumed_session.clone();
         let resume = resumed.map(|vendor_session| Resume { vendor_session, place: checkpoint.place.clone() });
-        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         match self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await {
             Ok(live) => {
                 tracing::info!(job.id = %cx.lease.job_id, run = %trace.run_id, "a run is followed again");
@@ -184,7 +184,7 @@ impl AgentRuns {
         let stored = OutputPosition { log: earlier_log(cx, &checkpoint).await?, ..OutputPosition::default() };
         let own = OwnSession::begin(cx, &input, &agent.connect_back).await.map_err(|error| no_session(&error))?;
         // Before the program: its first call must find out whose it is.
-        let handle = cx.runtime().live_runs().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
+        let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let order = RunOrder {
             lease: cx.lease.clone(),
             run_id: own.run_id().clone(),

@@ -14,8 +14,9 @@ use matsu_core::run::{RunInput, RunPresence};
 use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 
-use crate::runtime::Runtime;
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, Tasks};
+
+use super::Agents;
 
 /// How runs are queued.
 #[derive(Clone, Debug)]
@@ -53,13 +54,13 @@ pub enum RunError {
     Task(#[from] TaskError),
 }
 
-impl Runtime {
+impl Agents<'_> {
     /// Queues one task with a run for each wish; at least one.
     ///
     /// # Errors
     /// The first wish that is refused; then nothing is stored.
     pub async fn start_runs(
-        &self,
+        self,
         owner: &Principal,
         wishes: Vec<RunWish>,
         options: RunOptions,
@@ -72,8 +73,8 @@ impl Runtime {
     ///
     /// # Errors
     /// The first wish that is refused.
-    pub fn check_runs(&self, wishes: Vec<RunWish>) -> Result<Vec<CheckedRun>, RunError> {
-        let Some(host) = self.agents() else {
+    pub fn check_runs(self, wishes: Vec<RunWish>) -> Result<Vec<CheckedRun>, RunError> {
+        let Some(host) = self.runtime.agents() else {
             return Err(TaskError::Invalid("this process knows no agents".to_owned()).into());
         };
         wishes.into_iter().map(|wish| host.check(wish).map_err(RunError::Refused)).collect()
@@ -84,12 +85,12 @@ impl Runtime {
     /// # Errors
     /// As the store's; a message that is too long.
     pub async fn queue_runs(
-        &self,
+        self,
         owner: &Principal,
         mut runs: Vec<CheckedRun>,
         options: RunOptions,
     ) -> Result<StartedRuns, RunError> {
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let id = TaskId::mint(now);
         let alone = runs.len() == 1;
         // A run that names no conversation has one under its task's id, so that it can be resumed all the same.
@@ -129,7 +130,7 @@ impl Runtime {
             idempotency: key(owner, &options),
             created_at: now,
         };
-        let inserted = self.submit_run(task, session).await?;
+        let inserted = Tasks::of(self.runtime).submit_run(task, session).await?;
         if inserted.existed && !is_named {
             first.input.session = conversation(&inserted.task.id, &first.input.agent);
         }

@@ -9,8 +9,9 @@ use matsu_core::limits::SPENT_RUNS_MAX;
 use matsu_core::principal::Principal;
 use matsu_core::usage::{Price, Spent, Usage, UsageBy};
 
-use crate::runtime::Runtime;
 use crate::tasks::TaskError;
+
+use super::Agents;
 
 /// Which runs are summed, and how.
 #[derive(Clone, Debug)]
@@ -41,23 +42,23 @@ pub struct UsageSum {
 
 type Key = (Option<String>, Option<String>, Option<String>, Option<String>);
 
-impl Runtime {
+impl Agents<'_> {
     /// The sums in the order of days and names, and the sum of everything.
     ///
     /// # Errors
     /// `Invalid` for an unknown time zone, and for a span with too many runs.
-    pub async fn usage(&self, owner: &Principal, wish: &UsageWish) -> Result<(Vec<UsageSum>, UsageSum), TaskError> {
+    pub async fn usage(self, owner: &Principal, wish: &UsageWish) -> Result<(Vec<UsageSum>, UsageSum), TaskError> {
         let unknown = |_| {
             let name = &wish.timezone;
             TaskError::Invalid(format!("timezone must be a name such as Europe/Berlin or UTC, got {name}"))
         };
         let zone = TimeZone::get(&wish.timezone).map_err(unknown)?;
-        let spent = self.store().spent(owner, wish.from, wish.until, SPENT_RUNS_MAX + 1).await?;
+        let spent = self.runtime.store().spent(owner, wish.from, wish.until, SPENT_RUNS_MAX + 1).await?;
         if spent.len() > SPENT_RUNS_MAX as usize {
             let message = format!("more than {SPENT_RUNS_MAX} runs ended in this span; ask for a shorter one");
             return Err(TaskError::Invalid(message));
         }
-        Ok(sums(&spent, &wish.by, &zone, &self.prices()))
+        Ok(sums(&spent, &wish.by, &zone, &self.runtime.prices()))
     }
 }
 

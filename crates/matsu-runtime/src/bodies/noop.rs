@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use matsu_core::job::{Job, JobEnd, JobKind};
 
-use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::runtime::JobBody;
+use crate::runtime::context::JobContext;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Noop;

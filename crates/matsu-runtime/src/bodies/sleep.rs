@@ -9,8 +9,8 @@ use serde_json::json;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 
-use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::runtime::JobBody;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,8 +9,8 @@ use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::run::RunInput;
 
 use super::sleep::Sleep;
-use crate::body::JobBody;
-use crate::context::{JobContext, Taken};
+use crate::runtime::JobBody;
+use crate::runtime::context::{JobContext, Taken};
 
 /// Takes the input of [`Sleep`]; what is a real run goes to the real body, if there is one.
 #[derive(Clone, Default)]

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::dispatch::presets::Offer;
 use crate::dispatch::{self, Reply};
 use crate::runtime::Runtime;
+use crate::tasks::Tasks;
 use crate::tool::{Annotations, ToolContext};
 
 pub struct OwnTools {
@@ -111,7 +112,7 @@ impl ToolSource for OwnTools {
         let no_job_ends = CancellationToken::new();
         let stops = started.iter().map(|id| {
             let (mode, reason) = (StopMode::Immediate, StopReason::BudgetExhausted);
-            self.runtime.stop(&self.principal, id, mode, reason, &no_job_ends)
+            Tasks::of(&self.runtime).stop(&self.principal, id, mode, reason, &no_job_ends)
         });
         for failed in join_all(stops).await.into_iter().filter_map(Result::err) {
             tracing::warn!(error = %failed, "a task of a chat whose budget is spent could not be stopped");

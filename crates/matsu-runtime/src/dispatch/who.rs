@@ -14,6 +14,8 @@ use matsu_core::ports::store::{SessionKey, Standing, StoreError};
 use matsu_core::secret;
 use matsu_core::session::{EndReason, Session, SessionState, Unread};
 
+use crate::access::Access;
+use crate::agents::LiveRuns;
 use crate::tool::rules::SessionNeed;
 use crate::tool::{ToolContext, ToolEntry, ToolError};
 
@@ -50,7 +52,7 @@ pub async fn identify(
     let unread = read_unread(entry, cx, &standing).await?;
     touch(cx, &standing).await;
     let rights = rights(cx, &standing.session).await?;
-    let run = standing.session.run_id.as_ref().and_then(|run| cx.runtime.live_runs().by_id(run));
+    let run = standing.session.run_id.as_ref().and_then(|run| cx.runtime.part::<LiveRuns>().by_id(run));
     let mut cx = cx.of_session(entry, Arc::new(standing.session));
     cx.rights = Arc::new(rights);
     // A token of a run makes the call that run's, over whichever connection it came. Where it works is stored with
@@ -64,7 +66,7 @@ pub async fn identify(
 
 /// What a session may do: what its owner may, and no more than the connection it came over.
 async fn rights(cx: &ToolContext, session: &Session) -> Result<Rights, StoreError> {
-    let owner = cx.runtime.rights_of(&session.owner).await?;
+    let owner = Access::of(&cx.runtime).rights_of(&session.owner).await?;
     let is_of_transport = session.owner == cx.transport;
     let is_itself = session.principal() == cx.transport;
     let role = if is_itself { owner.role } else { owner.role.min(cx.rights.role) };

@@ -8,6 +8,7 @@ use matsu_core::ports::notice_channel::{NoticeChannel, Reply};
 use matsu_core::run::Answer;
 use matsu_core::secret;
 
+use crate::agents::Agents;
 use crate::runtime::Runtime;
 
 /// One node reads the answers of a channel; another one takes over after this long.
@@ -82,7 +83,7 @@ async fn take(runtime: &Runtime, channel: &dyn NoticeChannel, reply: &Reply) -> 
     };
     let owner = &channel.rules().owner;
     let answer = Answer { id: code.question_id.clone(), option: Some(code.option.clone()), text: None };
-    match runtime.answer(owner, &code.task_id, Some(&code.job_id), &answer).await {
+    match Agents::of(runtime).answer(owner, &code.task_id, Some(&code.job_id), &answer).await {
         Ok(()) => {
             tracing::info!(channel = channel.name(), task = %code.task_id, "a question was answered");
             format!("Answered: {}", code.option)

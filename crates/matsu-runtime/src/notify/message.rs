@@ -2,7 +2,6 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::JobId;
 use matsu_core::job::JobState;
 use matsu_core::limits::NOTICE_TEXT_CHARS_MAX;
 use matsu_core::notify::{
@@ -15,7 +14,7 @@ use matsu_core::receipt::CONSENT_QUESTION;
 use matsu_core::secret;
 use matsu_core::task::{StopReason, Task, TaskStatus};
 
-use crate::agents::OpenQuestion;
+use crate::agents::{Agents, OpenQuestion};
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
 use crate::tool::ToolContext;
@@ -44,7 +43,7 @@ pub async fn of(
     let mut buttons = Vec::new();
     let detail = match notice.event {
         NoticeEvent::Asks => {
-            let open = runtime.open_questions(&task.id).await?;
+            let open = Agents::of(runtime).open_questions(&task.id).await?;
             let is_meant = |asked: &&OpenQuestion| question_key(&asked.job.id, &asked.question.id) == notice.key;
             let Some(asked) = open.iter().find(is_meant) else { return Ok(None) };
             if channel.has_replies() && rules.content == NoticeContent::Full && !is_bundled {
@@ -87,10 +86,6 @@ fn back_at(notice: &NoticeRow) -> Option<Timestamp> {
 
 /// The key of the notice that a job waits until a quota is back.
 #[must_use]
-pub fn quota_key(job: &JobId, back: Timestamp) -> String {
-    format!("quota:{job}:{}", back.as_millis())
-}
-
 /// Whether a budget or a quota ended the task.
 async fn cause(runtime: &Runtime, event: NoticeEvent, task: &Task) -> Result<Option<NoticeEvent>, TaskError> {
     if !matches!(event, NoticeEvent::Done | NoticeEvent::Failed) {

@@ -21,14 +21,15 @@ use matsu_core::limits::{RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY_FIRST};
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
 
-use crate::context::{Taken, close_meter};
-use crate::runtime::Runtime;
-use crate::upkeep::outage::Outage;
+use crate::queue::adoptions::Adoptions;
+use crate::queue::lone::Lone;
+use crate::runtime::context::{Taken, close_meter};
+use crate::runtime::{Outage, Runtime};
 
 use super::adoptions::held_jobs;
+use super::crew::Crew;
 use super::ending::{BodyEnd, failed, final_end};
 use super::share::Share;
-use super::worker::Crew;
 
 pub use drain::DISPATCHER_END_MAX;
 
@@ -162,15 +163,16 @@ impl<'a> Dispatcher<'a> {
     /// One transaction with the store, if there is anything to write or to claim. Returns until when there is nothing
     /// to do, or how long to leave the store alone.
     async fn step(&mut self) -> Result<Instant, Duration> {
-        if self.must_adopt || self.runtime.adoptions().take(self.slot) {
+        if self.must_adopt || self.runtime.part::<Adoptions>().take(self.slot) {
             self.must_adopt = true;
             let adopted = self.adopt().await;
             self.outage.note(&adopted).map_or(Ok(()), Err)?;
         }
         let safety = self.runtime.clock().instant() + SAFETY_READ_EVERY;
-        let _gate = self.runtime.lone().gate.read().await;
+        let lone = self.runtime.part::<Lone>();
+        let _gate = lone.gate.read().await;
         let jobs_max = self.claimable();
-        let may_claim = self.runtime.is_claiming() && !self.runtime.lone().holds_others_back();
+        let may_claim = self.runtime.is_claiming() && !lone.holds_others_back();
         let claim = self.claim(jobs_max).filter(|_| may_claim);
         let is_claiming = claim.is_some();
         let wakes_due = claim.as_ref().is_some_and(|claim| claim.wakes_due);
@@ -247,7 +249,7 @@ impl<'a> Dispatcher<'a> {
 
     fn settled(&self, lease: &Lease) {
         self.runtime.running().settled(lease);
-        if self.runtime.lone().settled(lease) {
+        if self.runtime.part::<Lone>().settled(lease) {
             self.runtime.wake_queues();
         }
     }

@@ -4,7 +4,8 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobEnd, JobKind, Retry};
 use matsu_core::limits::JOB_OUTPUT_BYTES_MAX;
 
-use super::run_clock::Cause;
+use crate::runtime::context::budget_spent;
+use crate::runtime::run_clock::Cause;
 
 /// How a body's task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,12 +73,6 @@ fn stopped(kind: JobKind, cause: Cause, output_json: Option<String>) -> JobEnd {
         // really lost refuses this, one that only seemed so gives its job back.
         Cause::Shutdown | Cause::LeaseLost => JobEnd::OwnerLost,
     }
-}
-
-/// The end of a job whose task has no second left to run.
-pub(crate) fn budget_spent(output_json: Option<String>) -> JobEnd {
-    let message = "the task has spent the seconds it may run".to_owned();
-    failed(ErrorCode::BudgetExhausted, message, Retry::Never, output_json)
 }
 
 /// An output that cannot be stored must not keep its job from ending.

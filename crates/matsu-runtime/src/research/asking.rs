@@ -18,7 +18,7 @@ use matsu_core::research::search::EngineFailure;
 use crate::runtime::Runtime;
 
 use super::halt::Halt;
-use super::kit::ResearchKit;
+use crate::runtime::ResearchKit;
 
 /// An engine whose turn is further away than this is not waited for by a search that holds a permit.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(30);

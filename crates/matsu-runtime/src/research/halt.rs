@@ -8,7 +8,7 @@ use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::{GRACE, TICK};
 use matsu_core::ports::store::StoreError;
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
 
 /// A body that is ordered to end soon still has this long: a little less than what the engine grants, so that it can

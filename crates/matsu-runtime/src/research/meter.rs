@@ -10,7 +10,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::{BUDGET_CHUNK, TICK};
 use matsu_core::ports::store::{Reservation, StoreError};
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 
 use super::halt::Halt;
 

@@ -18,11 +18,11 @@ use matsu_core::research::fingerprint::fingerprint;
 use matsu_core::research::passages::passages;
 use matsu_core::slot::Slot;
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 
-use super::kit::ResearchKit;
 use super::selecting::domain_of;
 use super::state::Candidate;
+use crate::runtime::ResearchKit;
 
 /// What came of an address.
 pub enum Reading {

@@ -18,15 +18,15 @@ use matsu_core::research::evidence::{Fragment, SourcePage};
 use matsu_core::research::passages::is_near;
 use matsu_core::research::quote::find_quote;
 
-use crate::context::JobContext;
+use crate::runtime::context::JobContext;
 
 use super::halt::Halt;
-use super::kit::ResearchKit;
 use super::pages::{Reader, Reading};
 use super::picking;
 use super::search_job::Search;
 use super::selecting::{domain_of, is_ruled_out};
 use super::state::{Candidate, SearchState, Unread};
+use crate::runtime::ResearchKit;
 
 /// An address that failed for a reason that may pass is tried this often.
 const TRIES_MAX: u32 = 2;

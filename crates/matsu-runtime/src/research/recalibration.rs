@@ -1,7 +1,6 @@
 //! Learning from corrections: a new fit every ten samples, and back to the version in force if it is worse.
 
-use matsu_core::ports::store::StoreError;
-use matsu_core::ports::store::{NewCalibration, RollBack};
+use matsu_core::ports::store::{NewCalibration, RollBack, StoreError};
 use matsu_core::research::calibration::fit::fit;
 use matsu_core::research::calibration::{Calibration, brier, is_degraded, is_refit_due};
 

@@ -15,17 +15,17 @@ use matsu_core::research::search::{EngineFailure, PAGES_PER_SEARCH, ResearchConf
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
 
-use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::runtime::JobBody;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
 
 use super::asking;
 use super::halt::{Halt, failed, wait_for_stop};
-use super::kit::ResearchKit;
 use super::meter::Meter;
 use super::selecting::select;
 use super::state::SearchState;
 use super::verify_job::VerifyInput;
+use crate::runtime::ResearchKit;
 
 /// Runs searches.
 pub struct SearchJob;

@@ -16,12 +16,12 @@ use matsu_core::research::closeness::Closeness;
 use matsu_core::research::evidence::Relation;
 use matsu_core::research::stance::Stance;
 
-use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::runtime::JobBody;
+use crate::runtime::context::JobContext;
 
 use super::halt::{Halt, failed, wait_for_stop};
-use super::kit::ResearchKit;
 use super::meter::Meter;
+use crate::runtime::ResearchKit;
 
 /// Neutral judgements that are kept for one claim: enough for a person to correct, not more.
 const NEUTRAL_KEPT: usize = 3;

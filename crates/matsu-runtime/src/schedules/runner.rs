@@ -5,17 +5,15 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
-use matsu_core::limits::{FIRING_LEASE, SAFETY_READ_EVERY, SCHEDULE_LATE};
+use matsu_core::limits::{FIRING_LEASE, SCHEDULE_LATE};
 use matsu_core::page::PageRequest;
 use matsu_core::schedule::{Firing, FiringOutcome, FiringState, Overlap, Schedule};
 use matsu_core::task::TaskStatus;
 
+use super::repeat::{pause_until, repeat};
 use super::{rule, start};
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
-
-/// Looks are at least this far apart, however many schedules change.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How often work that waits for the work before it is looked at.
 const QUEUED_EVERY: Duration = Duration::from_secs(5);
@@ -25,22 +23,7 @@ const ROWS_MAX: u32 = 50;
 
 /// Fires schedules until it is cancelled.
 pub async fn run(runtime: &Runtime, until: &CancellationToken) {
-    // Before the first look, so that nothing falls between.
-    let subscription = runtime.hub().subscribe(&[Topic::schedules()]);
-    let work = async {
-        loop {
-            let pause = step(runtime).await.unwrap_or_else(|error| {
-                tracing::debug!(%error, "schedules could not be read; trying again");
-                SAFETY_READ_EVERY
-            });
-            runtime.clock().sleep(LOOK_EVERY).await;
-            tokio::select! {
-                () = subscription.woken() => {}
-                () = runtime.clock().sleep(pause) => {}
-            }
-        }
-    };
-    let _ended: Option<()> = until.run_until_cancelled(work).await;
+    repeat(runtime, Topic::schedules(), until, || step(runtime)).await;
 }
 
 /// Fires what is due and starts what was fired. Returns how long nothing is due.
@@ -57,8 +40,7 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
         runtime.store().settle_firing(&firing.id, &outcome).await?;
     }
     let next = runtime.store().next_schedule_at().await?;
-    // The clock of the machine may be set meanwhile, so the pause is short.
-    Ok(next.map_or(SAFETY_READ_EVERY, |next| next.since(runtime.clock().now()).min(SAFETY_READ_EVERY)))
+    Ok(pause_until(runtime, next))
 }
 
 /// Stores that the time has come. Of several times that passed one is fired.

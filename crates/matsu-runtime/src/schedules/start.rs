@@ -9,6 +9,7 @@ use matsu_core::id::TaskId;
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, FiringOutcome, Plan, Schedule};
 
+use crate::access::Access;
 use crate::dispatch::{self, Reply};
 use crate::runtime::Runtime;
 use crate::tasks::TaskError;
@@ -55,7 +56,7 @@ pub async fn start_run(
 async fn context(runtime: &Runtime, owner: &Principal, directory: Option<&str>) -> Result<ToolContext, TaskError> {
     let directory = directory.map(PathBuf::from);
     let workplace = Workplace { roots: directory.iter().cloned().collect(), cwd: directory, project: None };
-    let rights = runtime.rights_of(owner).await?;
+    let rights = Access::of(runtime).rights_of(owner).await?;
     Ok(ToolContext {
         workplace: Arc::new(workplace),
         rights: Arc::new(rights),

@@ -11,9 +11,11 @@ use matsu_core::principal::Principal;
 use matsu_core::secret;
 use matsu_core::session::{Session, SessionState};
 
-use crate::runtime::Runtime;
+use crate::sessions::Waiters;
 
 use super::passkey;
+
+use super::Sessions;
 
 /// A session and the token that opens it, which is not kept.
 #[derive(Clone, Debug)]
@@ -37,19 +39,19 @@ pub struct StartedAgent {
     pub grants: String,
 }
 
-impl Runtime {
+impl Sessions<'_> {
     /// Begins a session for what is open for this agent.
     ///
     /// # Errors
     /// `SESSION_INVALID` for an unknown agent or a wrong passkey, `NOTHING_TO_DO` if nothing waits for it.
     pub async fn authenticate(
-        &self,
+        self,
         owner: &Principal,
         agent_id: &AgentId,
         key: &str,
         project_id: &ProjectId,
     ) -> Result<Begun, StoreError> {
-        let known = match self.store().agent(agent_id).await {
+        let known = match self.runtime.store().agent(agent_id).await {
             Ok(agent) => Some(agent.passkey_hash),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error),
@@ -67,22 +69,22 @@ impl Runtime {
     }
 
     /// Which sessions of the agent certainly have a process: those that wait here.
-    async fn listening(&self, agent: &AgentId, project: &ProjectId) -> Result<Vec<SessionId>, StoreError> {
+    async fn listening(self, agent: &AgentId, project: &ProjectId) -> Result<Vec<SessionId>, StoreError> {
         let filter = SessionFilter {
             owner: None,
             agent_id: Some(agent.clone()),
             project_id: Some(project.clone()),
             state: Some(SessionState::Active),
         };
-        let live = self.store().list_sessions(&filter, &PageRequest::default()).await?.items;
-        Ok(live.into_iter().map(|session| session.id).filter(|id| self.waiters().any(id)).collect())
+        let live = self.runtime.store().list_sessions(&filter, &PageRequest::default()).await?.items;
+        Ok(live.into_iter().map(|session| session.id).filter(|id| self.runtime.part::<Waiters>().any(id)).collect())
     }
 
     /// Begins the session of an agent that Matsu starts itself.
     ///
     /// # Errors
     /// A task or chat that is over.
-    pub async fn begin_for_run(&self, owner: &Principal, run: StartedAgent) -> Result<Begun, StoreError> {
+    pub async fn begin_for_run(self, owner: &Principal, run: StartedAgent) -> Result<Begun, StoreError> {
         let StartedAgent { agent_id, project_id, wanted, job_id, run_id, mode, grants } = run;
         let of_run = |new: NewSession| {
             // It ends with its run; no hour of silence, and no night with the lid closed, ends it before.
@@ -96,31 +98,31 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn session_by_token(&self, token: &str) -> Result<Option<Session>, StoreError> {
+    pub async fn session_by_token(self, token: &str) -> Result<Option<Session>, StoreError> {
         let key = SessionKey::TokenHash(secret::hash(token));
-        Ok(self.store().standing(&key, self.clock().now()).await?.map(|standing| standing.session))
+        Ok(self.runtime.store().standing(&key, self.runtime.clock().now()).await?.map(|standing| standing.session))
     }
 
     /// Whether the session whose token has this hash is not over.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn is_session_live(&self, token_hash: &str) -> Result<bool, StoreError> {
-        let now = self.clock().now();
-        let standing = self.store().standing(&SessionKey::TokenHash(token_hash.to_owned()), now).await?;
+    pub async fn is_session_live(self, token_hash: &str) -> Result<bool, StoreError> {
+        let now = self.runtime.clock().now();
+        let standing = self.runtime.store().standing(&SessionKey::TokenHash(token_hash.to_owned()), now).await?;
         Ok(standing.is_some_and(|standing| standing.session.is_live(now)))
     }
 
     async fn begin(
-        &self,
+        self,
         owner: Principal,
         agent_id: AgentId,
         project_id: ProjectId,
         wanted: WantedFor,
         more: impl FnOnce(NewSession) -> NewSession,
     ) -> Result<Begun, StoreError> {
-        let (token, now) = (secret::mint(), self.clock().now());
-        let ttl = self.session_options().ttl;
+        let (token, now) = (secret::mint(), self.runtime.clock().now());
+        let ttl = self.runtime.session_options().ttl;
         let new = NewSession {
             id: SessionId::mint(now),
             token_hash: secret::hash(&token),
@@ -136,7 +138,7 @@ impl Runtime {
             now,
             expires_at: now.plus(ttl),
         };
-        let session = self.store().begin_session(more(new)).await?;
+        let session = self.runtime.store().begin_session(more(new)).await?;
         let expires_in = session.expires_at.since(now);
         Ok(Begun { session, token, expires_in })
     }

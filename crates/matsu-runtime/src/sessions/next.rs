@@ -17,9 +17,13 @@ use matsu_core::session::{EndReason, NextAction, Session, SessionState, SessionV
 use matsu_core::task::Task;
 
 use crate::runtime::Runtime;
+use crate::sessions::Waiters;
+use crate::status::OpenWaits;
 use crate::wait::{Check, Condition, Waited, after, wait_until};
 
 use super::waiters::Ticket;
+
+use super::Sessions;
 
 #[derive(Clone, Debug)]
 pub struct NextRequest {
@@ -62,32 +66,34 @@ pub struct NextReply {
     pub waited_ms: u64,
 }
 
-impl Runtime {
+impl Sessions<'_> {
     /// Holds the caller until there is something to do.
     ///
     /// # Errors
     /// A session that is gone; an `after_seq` beyond the chat; a store that is away. `None` if the caller is gone.
     pub async fn next_action(
-        &self,
+        self,
         request: NextRequest,
         caller: &CancellationToken,
     ) -> Result<Option<NextReply>, StoreError> {
         let _counted = self
-            .open_waits()
+            .runtime
+            .part::<OpenWaits>()
             .open(&request.session.principal())
             .map_err(|error| StoreError::LimitExceeded(error.to_string()))?;
-        let began = self.clock().instant();
+        let began = self.runtime.clock().instant();
         self.acknowledge(&request).await?;
         let topics = topics(&request.session);
-        let deadline = after(self.clock(), request.hold);
+        let deadline = after(self.runtime.clock(), request.hold);
         let mut look = Look {
-            runtime: self,
-            ticket: self.waiters().enter(&request.session.id),
+            runtime: self.runtime,
+            ticket: self.runtime.part::<Waiters>().enter(&request.session.id),
             known: None,
             request: &request,
             failure: None,
         };
-        let waited = wait_until(self.hub(), self.clock(), &topics, Some(deadline), caller, &mut look).await;
+        let waited =
+            wait_until(self.runtime.hub(), self.runtime.clock(), &topics, Some(deadline), caller, &mut look).await;
         let next = match waited {
             Waited::Ready(answer) => answer?,
             Waited::CallerGone => return Ok(None),
@@ -96,28 +102,28 @@ impl Runtime {
                 None => Next::Wait(look.at_rest()),
             },
         };
-        let waited_ms = u64::try_from((self.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
+        let waited_ms = u64::try_from((self.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
         Ok(Some(NextReply { next, waited_ms }))
     }
 
     /// What the caller says it has, it has, whatever comes of this call.
-    async fn acknowledge(&self, request: &NextRequest) -> Result<(), StoreError> {
+    async fn acknowledge(self, request: &NextRequest) -> Result<(), StoreError> {
         match (request.after_seq, &request.session.chat_id) {
-            (Some(upto), Some(chat)) => self.store().acknowledge_messages(chat, upto).await,
+            (Some(upto), Some(chat)) => self.runtime.store().acknowledge_messages(chat, upto).await,
             _ => Ok(()),
         }
     }
 
     /// Whether a session without an open wait would have something to do.
     pub(crate) async fn has_next_action(
-        &self,
+        self,
         session: &matsu_core::id::SessionId,
         after_seq: Option<i64>,
     ) -> Result<bool, StoreError> {
-        let now = self.clock().now();
-        match self.plain_store().session_view(session, after_seq, now).await {
+        let now = self.runtime.clock().now();
+        match self.runtime.plain_store().session_view(session, after_seq, now).await {
             Ok(view) => {
-                let waits = next_action(&view, now, self.session_options().idle_end) == NextAction::Wait;
+                let waits = next_action(&view, now, self.runtime.session_options().idle_end) == NextAction::Wait;
                 Ok(!waits || view.unread.total() > 0)
             }
             // That it is gone is news as well.

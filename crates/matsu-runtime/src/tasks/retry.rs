@@ -12,9 +12,9 @@ use matsu_core::research::search::ResearchConfig;
 use matsu_core::run::{Changes, Continues, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::task::{IdempotencyKey, NewTask, Task, TaskKind, TaskStatus};
 
-use crate::runtime::Runtime;
-
 use super::TaskError;
+
+use super::Tasks;
 
 /// Changes that conflict, and what the agent gets them merged with.
 pub(crate) struct Resolves {
@@ -25,31 +25,31 @@ pub(crate) struct Resolves {
     pub merge: Option<TaskId>,
 }
 
-impl Runtime {
+impl Tasks<'_> {
     /// Starts a finished task again: same kind, settings, budget and jobs, new ids. The first one stays as it is.
     ///
     /// # Errors
     /// `NotFound` for a foreign task, `Invalid` for one that has not ended.
-    pub async fn retry(&self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
+    pub async fn retry(self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
         let (old, jobs) = self.ended(owner, id).await?;
         let mut keys = HashSet::new();
         // Two jobs of one key were never open at the same time; queued together the second would be refused.
         let wanted = jobs.into_iter().filter(|job| job.dedupe_key.as_ref().is_none_or(|key| keys.insert(key.clone())));
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let jobs = wanted.map(|job| again(job, now)).collect();
         let task = self.anew(old, jobs, now).await?;
         // Not through the bound on one call: the jobs were taken once already.
-        Ok(self.store().insert_task(task).await?)
+        Ok(self.runtime.store().insert_task(task).await?)
     }
 
     /// Goes on with the runs of a task that ended before they were done: in the same conversation where the program
     /// can resume one, and from the files that the run has left.
     ///
     /// # Errors
-    /// As [`Runtime::retry`]; `Invalid` where nothing is left to go on with.
-    pub async fn retry_continuing(&self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
+    /// As [`Tasks::retry`]; `Invalid` where nothing is left to go on with.
+    pub async fn retry_continuing(self, owner: &Principal, id: &TaskId) -> Result<InsertedTask, TaskError> {
         let (old, jobs) = self.ended(owner, id).await?;
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let is_replaced = |job: &Job| jobs.iter().any(|later| later.cause_id.as_deref() == Some(job.id.as_str()));
         let open = jobs.iter().filter(|job| job.kind == JobKind::AgentRun && !is_replaced(job));
         let mut going_on = Vec::new();
@@ -75,7 +75,7 @@ impl Runtime {
     /// # Errors
     /// `Invalid` where the conversation cannot be resumed.
     pub(crate) async fn send_back(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         comment: &str,
@@ -114,12 +114,12 @@ impl Runtime {
             resume: true,
         };
         let input_json = serde_json::to_string(&input).map_err(|error| no(&error.to_string()))?;
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let task = self.anew(old, vec![again(Job { input_json, ..job }, now)], now).await?;
         self.submit_run(NewTask { idempotency, ..task }, Some(claim)).await
     }
 
-    async fn ended(&self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {
+    async fn ended(self, owner: &Principal, id: &TaskId) -> Result<(Task, Vec<Job>), TaskError> {
         let old = self.read_own(owner, id).await?;
         if !old.status.is_terminal() && old.status != TaskStatus::Finished {
             return Err(TaskError::Invalid(format!("{id} is {} and can be retried when it has ended", old.status)));
@@ -128,10 +128,10 @@ impl Runtime {
         Ok((old, jobs))
     }
 
-    async fn anew(&self, old: Task, jobs: Vec<NewJob>, now: Timestamp) -> Result<NewTask, TaskError> {
-        let budget = self.store().budget(&old.id).await?;
+    async fn anew(self, old: Task, jobs: Vec<NewJob>, now: Timestamp) -> Result<NewTask, TaskError> {
+        let budget = self.runtime.store().budget(&old.id).await?;
         // Those that are gone were over.
-        let awaited = self.store().tasks(&old.depends_on()).await?;
+        let awaited = self.runtime.store().tasks(&old.depends_on()).await?;
         let depends_on = awaited.into_iter().map(|task| task.id).collect();
         Ok(NewTask {
             id: TaskId::mint(now),

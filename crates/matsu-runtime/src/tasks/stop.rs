@@ -19,13 +19,14 @@ use matsu_core::principal::Principal;
 use matsu_core::run::RunInput;
 use matsu_core::task::{StopMode, StopReason, Task};
 
-use crate::options::Workers;
-use crate::queue::adoptions::held_jobs;
-use crate::runtime::Runtime;
+use crate::queue::adoptions::{Adoptions, held_jobs};
+use crate::runtime::Workers;
 use crate::snapshots::{Seen, SharedReader};
 use crate::wait::{Check, Condition, Waited, after, wait_until};
 
 use super::TaskError;
+
+use super::Tasks;
 
 /// The nodes' own clocks need this long to bring every body to an end; a tick of each may come late.
 const STOP_MAX: Duration = GRACE.saturating_add(ABORT_GRACE).saturating_add(TICK.saturating_mul(3));
@@ -49,14 +50,14 @@ pub struct StopReport {
 /// How often what runs here is looked at while it ends.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-impl Runtime {
+impl Tasks<'_> {
     /// Stops a task and all that it started. A graceful stop returns when the last job has ended, which the nodes see
     /// to within the grace period; if even that fails, the rest is cancelled. A caller that goes away loses nothing.
     ///
     /// # Errors
     /// `NotFound` for an unknown or foreign task. Stopping a finished one is an answer, not an error.
     pub async fn stop(
-        &self,
+        self,
         owner: &Principal,
         id: &TaskId,
         mode: StopMode,
@@ -64,7 +65,7 @@ impl Runtime {
         caller: &CancellationToken,
     ) -> Result<StopReport, TaskError> {
         self.read_own(owner, id).await?;
-        let began = self.clock().instant();
+        let began = self.runtime.clock().instant();
         self.catch_up(Some(id)).await?;
         let stopped = self.ask_to_stop(id, mode, reason).await?;
         let mut report = StopReport {
@@ -89,7 +90,7 @@ impl Runtime {
                 }
             }
         }
-        report.waited_ms = u64::try_from((self.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
+        report.waited_ms = u64::try_from((self.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);
         Ok(report)
     }
 
@@ -97,30 +98,30 @@ impl Runtime {
     ///
     /// # Errors
     /// A store that is away.
-    pub async fn runs_here(&self) -> Result<BTreeSet<TaskId>, TaskError> {
+    pub async fn runs_here(self) -> Result<BTreeSet<TaskId>, TaskError> {
         Ok(self.jobs_of_runs().await?.into_iter().filter_map(|job| job.task_id).collect())
     }
 
-    /// Those of [`Runtime::runs_here`] whose program, or its check, is in this state. Those that are in none wait for
+    /// Those of [`Tasks::runs_here`] whose program, or its check, is in this state. Those that are in none wait for
     /// their next program.
     ///
     /// # Errors
     /// A store that is away.
-    pub async fn runs_that_are(&self, state: TraceState) -> Result<BTreeSet<TaskId>, TaskError> {
+    pub async fn runs_that_are(self, state: TraceState) -> Result<BTreeSet<TaskId>, TaskError> {
         let is_so = |job: &Job| {
-            let trace = self.agents().and_then(|host| host.trace(&job.id));
+            let trace = self.runtime.agents().and_then(|host| host.trace(&job.id));
             trace.is_some_and(|trace| trace.state == state)
         };
         let jobs = self.jobs_of_runs().await?.into_iter();
         Ok(jobs.filter(is_so).filter_map(|job| job.task_id).collect())
     }
 
-    async fn jobs_of_runs(&self) -> Result<Vec<Job>, TaskError> {
+    async fn jobs_of_runs(self) -> Result<Vec<Job>, TaskError> {
         let mut jobs = Vec::new();
         // What is left becomes held when this node takes it over. Read in this order, no run is missed.
-        for left in self.store().left_runs().await? {
-            if left.host == self.host() {
-                jobs.push(self.store().job(&left.lease.job_id).await?);
+        for left in self.runtime.store().left_runs().await? {
+            if left.host == self.runtime.host() {
+                jobs.push(self.runtime.store().job(&left.lease.job_id).await?);
             }
         }
         jobs.extend(self.held_runs().await?);
@@ -132,15 +133,15 @@ impl Runtime {
     ///
     /// # Errors
     /// A store that is away.
-    pub async fn end_runs(&self) -> Result<BTreeSet<TaskId>, TaskError> {
-        let deadline = self.clock().instant() + STOP_MAX;
+    pub async fn end_runs(self) -> Result<BTreeSet<TaskId>, TaskError> {
+        let deadline = self.runtime.clock().instant() + STOP_MAX;
         // What another daemon has left is taken over first: only an owner can end it.
-        while !self.follows_all_runs().await? && self.clock().instant() < deadline {
-            self.adoptions().look_now();
-            self.clock().sleep(LOOK_EVERY).await;
+        while !self.follows_all_runs().await? && self.runtime.clock().instant() < deadline {
+            self.runtime.part::<Adoptions>().look_now();
+            self.runtime.clock().sleep(LOOK_EVERY).await;
         }
         self.catch_up(None).await?;
-        self.running().end_chats();
+        self.runtime.running().end_chats();
         let mut stopped = BTreeSet::new();
         for id in self.runs_here().await? {
             if !self.ask_to_stop(&id, StopMode::Immediate, StopReason::UserCancelled).await?.was_terminal {
@@ -154,10 +155,10 @@ impl Runtime {
             }
         }
         // A task is cancelled at once; its processes have their grace.
-        while (self.running().any_outlives() || !self.held_runs().await?.is_empty())
-            && self.clock().instant() < deadline
+        while (self.runtime.running().any_outlives() || !self.held_runs().await?.is_empty())
+            && self.runtime.clock().instant() < deadline
         {
-            self.clock().sleep(LOOK_EVERY).await;
+            self.runtime.clock().sleep(LOOK_EVERY).await;
         }
         Ok(ended)
     }
@@ -165,39 +166,41 @@ impl Runtime {
     /// Waits until the store has what runs on this machine had printed before this process came, and how those ended
     /// that are over: a stop takes their jobs away, and nothing can be stored after it. `of`: only runs of this task and
     /// of those below it.
-    async fn catch_up(&self, of: Option<&TaskId>) -> Result<(), TaskError> {
-        let Some(host) = self.agents().filter(|_| self.workers() == Workers::All) else { return Ok(()) };
-        let deadline = self.clock().instant() + STOP_MAX;
+    async fn catch_up(self, of: Option<&TaskId>) -> Result<(), TaskError> {
+        let Some(host) = self.runtime.agents().filter(|_| self.runtime.workers() == Workers::All) else {
+            return Ok(());
+        };
+        let deadline = self.runtime.clock().instant() + STOP_MAX;
         while self.is_behind(host.as_ref(), of).await? {
-            if self.clock().instant() > deadline {
+            if self.runtime.clock().instant() > deadline {
                 tracing::warn!("a stop does not wait any longer for the output of a run");
                 return Ok(());
             }
-            self.adoptions().look_now();
-            self.clock().sleep(LOOK_EVERY).await;
+            self.runtime.part::<Adoptions>().look_now();
+            self.runtime.clock().sleep(LOOK_EVERY).await;
         }
         Ok(())
     }
 
-    async fn is_behind(&self, host: &dyn AgentHost, of: Option<&TaskId>) -> Result<bool, TaskError> {
+    async fn is_behind(self, host: &dyn AgentHost, of: Option<&TaskId>) -> Result<bool, TaskError> {
         let jobs = host.jobs_with_runs();
         if jobs.is_empty() {
             return Ok(false);
         }
-        let left = self.store().left_runs().await?;
+        let left = self.runtime.store().left_runs().await?;
         for id in jobs {
-            let job = match self.store().job(&id).await {
+            let job = match self.runtime.store().job(&id).await {
                 Ok(job) => job,
                 Err(StoreError::NotFound { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
             let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
             let is_left = left.iter().any(|left| left.lease == lease);
-            let is_held = job.owner_node.as_ref() == Some(&self.node()) && !job.state.is_finished();
+            let is_held = job.owner_node.as_ref() == Some(&self.runtime.node()) && !job.state.is_finished();
             if job.kind != JobKind::AgentRun || !(is_left || is_held) || !self.is_below(&job, of).await? {
                 continue;
             }
-            let is_read = || self.running().notes(&lease).is_some_and(|notes| notes.is_caught_up());
+            let is_read = || self.runtime.running().notes(&lease).is_some_and(|notes| notes.is_caught_up());
             let is_behind = match host.trace(&id) {
                 Some(trace) if trace.program == Program::Agent => match trace.state {
                     TraceState::Alive => is_left || !is_read(),
@@ -215,14 +218,14 @@ impl Runtime {
     }
 
     /// Whether a job belongs to this task or to one below it.
-    async fn is_below(&self, job: &Job, of: Option<&TaskId>) -> Result<bool, TaskError> {
+    async fn is_below(self, job: &Job, of: Option<&TaskId>) -> Result<bool, TaskError> {
         let Some(of) = of else { return Ok(true) };
         let mut task = job.task_id.clone();
         while let Some(id) = task {
             if id == *of {
                 return Ok(true);
             }
-            task = self.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
+            task = self.runtime.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
         }
         Ok(false)
     }
@@ -232,15 +235,15 @@ impl Runtime {
     ///
     /// # Errors
     /// A store that is away.
-    pub async fn end_stopped(&self, jobs: &[JobId]) -> Result<(), TaskError> {
-        let deadline = self.clock().instant() + STOP_MAX;
-        let is_running = || self.running().leases().iter().any(|lease| jobs.contains(&lease.job_id));
-        while is_running() && self.clock().instant() < deadline {
-            self.clock().sleep(LOOK_EVERY).await;
+    pub async fn end_stopped(self, jobs: &[JobId]) -> Result<(), TaskError> {
+        let deadline = self.runtime.clock().instant() + STOP_MAX;
+        let is_running = || self.runtime.running().leases().iter().any(|lease| jobs.contains(&lease.job_id));
+        while is_running() && self.runtime.clock().instant() < deadline {
+            self.runtime.clock().sleep(LOOK_EVERY).await;
         }
-        let Some(host) = self.agents() else { return Ok(()) };
+        let Some(host) = self.runtime.agents() else { return Ok(()) };
         for id in jobs {
-            if self.store().job(id).await?.state.is_finished() {
+            if self.runtime.store().job(id).await?.state.is_finished() {
                 self.give_up_runs(host.as_ref(), id).await?;
             }
         }
@@ -248,42 +251,44 @@ impl Runtime {
     }
 
     /// Ends what is left of the runs of a job that is over, and adds to the job what they have changed.
-    pub(crate) async fn give_up_runs(&self, host: &dyn AgentHost, job: &JobId) -> Result<(), StoreError> {
-        let _alone = self.adoptions().giving_up().await;
+    pub(crate) async fn give_up_runs(self, host: &dyn AgentHost, job: &JobId) -> Result<(), StoreError> {
+        let adoptions = self.runtime.part::<Adoptions>();
+        let _alone = adoptions.giving_up().await;
         if let Some(work) = host.give_up(job, None).await {
-            self.store().keep_work(job, &work, self.clock().now()).await?;
+            self.runtime.store().keep_work(job, &work, self.runtime.clock().now()).await?;
         }
         Ok(())
     }
 
     /// Whether every run on this machine has a body in this process: a job that is cancelled before its body begins
     /// gets none, and its program would be left alone.
-    async fn follows_all_runs(&self) -> Result<bool, TaskError> {
-        if self.store().left_runs().await?.iter().any(|left| left.host == self.host()) {
+    async fn follows_all_runs(self) -> Result<bool, TaskError> {
+        if self.runtime.store().left_runs().await?.iter().any(|left| left.host == self.runtime.host()) {
             return Ok(false);
         }
         let held = self.held_runs().await?;
         let lease = |job: &Job| Lease { job_id: job.id.clone(), attempt: job.attempt };
-        Ok(held.iter().all(|job| self.running().contains(&lease(job))))
+        Ok(held.iter().all(|job| self.runtime.running().contains(&lease(job))))
     }
 
-    async fn held_runs(&self) -> Result<Vec<Job>, TaskError> {
-        let held = held_jobs(self, None).await?;
+    async fn held_runs(self) -> Result<Vec<Job>, TaskError> {
+        let held = held_jobs(self.runtime, None).await?;
         Ok(held.into_iter().filter(|job| job.kind.outlives_owner()).collect())
     }
 
-    async fn ask_to_stop(&self, id: &TaskId, mode: StopMode, reason: StopReason) -> Result<StoppedTask, TaskError> {
-        let request = StopTask { task_id: id.clone(), mode, reason, now: self.clock().now() };
-        let stopped = self.store().stop_task(request).await?;
+    async fn ask_to_stop(self, id: &TaskId, mode: StopMode, reason: StopReason) -> Result<StoppedTask, TaskError> {
+        let request = StopTask { task_id: id.clone(), mode, reason, now: self.runtime.clock().now() };
+        let stopped = self.runtime.store().stop_task(request).await?;
         // The wake-up of the queues says the same; this one cannot be lost.
-        self.look_for_orders();
+        self.runtime.look_for_orders();
         Ok(stopped)
     }
 
-    async fn wait_for_end(&self, id: &TaskId, caller: &CancellationToken) -> Waited<Task> {
-        let mut ended = Ended { clock: *self.clock(), reader: self.snapshots().reader(id.clone()) };
-        let deadline = after(self.clock(), STOP_MAX);
-        wait_until(self.hub(), self.clock(), &[Topic::task(id)], Some(deadline), caller, &mut ended).await
+    async fn wait_for_end(self, id: &TaskId, caller: &CancellationToken) -> Waited<Task> {
+        let mut ended = Ended { clock: *self.runtime.clock(), reader: self.runtime.snapshots().reader(id.clone()) };
+        let deadline = after(self.runtime.clock(), STOP_MAX);
+        wait_until(self.runtime.hub(), self.runtime.clock(), &[Topic::task(id)], Some(deadline), caller, &mut ended)
+            .await
     }
 }
 

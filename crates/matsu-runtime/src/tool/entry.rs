@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 use matsu_core::error_code::ErrorCode;
 
 use super::rules::{Rules, SessionNeed};
-use super::{Answer, Tool, ToolContext, ToolError};
-use crate::dispatch::schema;
+use super::{Answer, Tool, ToolContext, ToolError, schema};
 
 /// Which tools belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::run::Answer as Given;
 
+use crate::agents::Agents;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct AnswerQuestion;
@@ -48,7 +49,7 @@ impl Tool for AnswerQuestion {
     async fn call(cx: &ToolContext, input: Input) -> Result<Answer<Output>, ToolError> {
         let (task, job) = (TaskId::from_text(input.task_id), JobId::from_text(input.job_id));
         let given = Given { id: input.question_id, option: input.option, text: input.text };
-        cx.runtime.answer(&cx.principal, &task, Some(&job), &given).await?;
+        Agents::of(&cx.runtime).answer(&cx.principal, &task, Some(&job), &given).await?;
         let message = "Answered. Wait for the result with get_task_status.";
         Ok(Answer::Done(Output { task_id: task.to_string(), message }))
     }

@@ -7,6 +7,7 @@ use serde_json::json;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ProjectId};
 
+use crate::sessions::Sessions;
 use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct Authenticate;
@@ -71,7 +72,7 @@ impl Tool for Authenticate {
 
 async fn begin(cx: &ToolContext, input: Input) -> Result<Output, ToolError> {
     let (agent, project) = (AgentId::from_text(input.agent_id), ProjectId::from_text(input.project_id));
-    let begun = cx.runtime.authenticate(&cx.transport, &agent, &input.passkey, &project).await?;
+    let begun = Sessions::of(&cx.runtime).authenticate(&cx.transport, &agent, &input.passkey, &project).await?;
     let agent = cx.runtime.store().agent(&agent).await?;
     let project = cx.runtime.store().project(&project).await?;
     let session = begun.session;

@@ -8,7 +8,8 @@ use matsu_core::id::TaskId;
 use matsu_core::task::{StopMode, StopReason};
 
 use super::run_start::PROCESSES_GONE_WITHIN;
-use crate::agents::RunHandle;
+use crate::agents::{Agents, RunHandle};
+use crate::tasks::Tasks;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct CancelTask;
@@ -73,8 +74,9 @@ impl Tool for CancelTask {
         cx.watched.set(std::slice::from_ref(&id));
         let began = cx.runtime.clock().instant();
         // Before the stop: afterwards they may have left already.
-        let runs = cx.runtime.runs_below(&cx.principal, &id).await;
-        let report = cx.runtime.stop(&cx.principal, &id, mode, StopReason::UserCancelled, &cx.caller).await?;
+        let runs = Agents::of(&cx.runtime).runs_below(&cx.principal, &id).await;
+        let report =
+            Tasks::of(&cx.runtime).stop(&cx.principal, &id, mode, StopReason::UserCancelled, &cx.caller).await?;
         let ended = join_all(runs.iter().map(RunHandle::processes_ended));
         let ended = cx.runtime.clock().within(PROCESSES_GONE_WITHIN, ended).await.unwrap_or_default();
         let took_ms = u64::try_from((cx.runtime.clock().instant() - began).as_millis()).unwrap_or(u64::MAX);

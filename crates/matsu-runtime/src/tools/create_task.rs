@@ -11,7 +11,9 @@ use matsu_core::research::fingerprint::fingerprint;
 use matsu_core::research::search::{PAGES_DEFAULT, ResearchConfig, SECONDS_DEFAULT};
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
 
-use crate::research::access::{check_engines, check_searchable, stage};
+use super::research_access::{check_engines, check_searchable, stage};
+use crate::research::DeliveredStatus;
+use crate::tasks::Tasks;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset, folders};
 
 pub struct CreateTask;
@@ -109,9 +111,9 @@ impl Tool for CreateTask {
             idempotency: idempotency(cx, &input),
             created_at: now,
         };
-        let task = cx.runtime.submit(new).await?.task;
+        let task = Tasks::of(&cx.runtime).submit(new).await?.task;
         stage(cx, &task.id, task.revision);
-        cx.runtime.delivered().note(&task.id, task.revision, task.updated_at, Vec::new());
+        cx.runtime.part::<DeliveredStatus>().note(&task.id, task.revision, task.updated_at, Vec::new());
         Ok(Answer::Done(Output {
             task_id: task.id.to_string(),
             query: stored.question,

@@ -10,7 +10,7 @@ use matsu_core::limits::AUTH_LISTED_MAX;
 use matsu_core::ports::store::AuthFilter;
 use matsu_core::research::auth::AuthItem;
 
-use crate::research::access::research_task;
+use super::research_access::research_task;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetAuthQueue;

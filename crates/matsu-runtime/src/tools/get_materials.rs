@@ -7,7 +7,7 @@ use matsu_core::limits::{MATERIALS_BYTES_MAX, MATERIALS_LIMIT_DEFAULT, MATERIALS
 use matsu_core::ports::store::{ClaimView, EvidenceTotals, Materials, MaterialsWish, Only};
 use matsu_core::research::search::ResearchConfig;
 
-use crate::research::access::research_task;
+use super::research_access::research_task;
 use crate::research::materials::{
     ClaimReport, Detail, FRAGMENT_SHOWN, FragmentReport, GraphReport, fragments, graph, narrative,
 };

@@ -11,9 +11,10 @@ use matsu_core::ports::store::{StoreError, TakenMessage};
 use matsu_core::session::Session;
 use matsu_core::task::Task;
 
+use crate::chats::HandedTask;
+use crate::native_task::DeferredWaits;
 use crate::sessions::next::Rest;
-use crate::sessions::people::HandedTask;
-use crate::sessions::{Next, NextReply, NextRequest};
+use crate::sessions::{Next, NextReply, NextRequest, Sessions};
 use crate::tool::{Annotations, Answer, NativeTasks, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetNextAction;
@@ -119,11 +120,14 @@ impl Tool for GetNextAction {
             hold: if follows { INLINE_WAIT } else { granted },
             connection: cx.connection.clone(),
         };
-        let reply =
-            cx.runtime.next_action(request, &cx.caller).await.map_err(|error| refused(error, input.after_seq))?;
+        let reply = Sessions::of(&cx.runtime)
+            .next_action(request, &cx.caller)
+            .await
+            .map_err(|error| refused(error, input.after_seq))?;
         let Some(reply) = reply else { return Err(ToolError::caller_gone()) };
         if follows && matches!(reply.next, Next::Wait(Rest::Timeout | Rest::Held)) {
-            let task = cx.runtime.defer_next_action(&cx.transport, &session.id, input.after_seq).await?;
+            let task =
+                DeferredWaits::of(&cx.runtime).defer_next_action(&cx.transport, &session.id, input.after_seq).await?;
             return Ok(Answer::Deferred(task));
         }
         if matches!(reply.next, Next::Respond(_)) {

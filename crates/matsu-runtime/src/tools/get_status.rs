@@ -11,10 +11,11 @@ use matsu_core::limits::INLINE_WAIT;
 use matsu_core::research::search::SearchStatus;
 use matsu_core::task::Task;
 
-use crate::research::Horizon;
-use crate::research::access::{not_found, research_task, stage};
+use super::research_access::{not_found, research_task, stage};
+use crate::native_task::DeferredWaits;
 use crate::research::status_view::{AuthView, BudgetView, Metrics, QueueView, ResearchView, SearchView, status_word};
-use crate::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest};
+use crate::research::{DeliveredStatus, Horizon};
+use crate::status::{ReturnedBecause, TaskView, WaitError, WaitFor, WaitReply, WaitRequest, Waits};
 use crate::tool::{Annotations, Answer, NativeTasks, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetStatus;
@@ -141,13 +142,16 @@ async fn wait(cx: &ToolContext, task: &Task, input: &Input) -> Result<Answer<Wai
         interrupt: None,
     };
     cx.watched.set(&request.ids);
-    let reply = cx.runtime.wait_for_tasks(request.clone(), &cx.caller).await.map_err(|error| match error {
-        WaitError::Task(error) => not_found(&task.id, error),
-        gone @ WaitError::CallerGone => gone.into(),
-    })?;
+    let reply =
+        Waits::of(&cx.runtime).wait_for_tasks(request.clone(), &cx.caller).await.map_err(|error| match error {
+            WaitError::Task(error) => not_found(&task.id, error),
+            gone @ WaitError::CallerGone => gone.into(),
+        })?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();
-        return Ok(Answer::Deferred(cx.runtime.defer_wait(GetStatus::NAME, &request, known).await?));
+        return Ok(Answer::Deferred(
+            DeferredWaits::of(&cx.runtime).defer_wait(GetStatus::NAME, &request, known).await?,
+        ));
     }
     Ok(Answer::Done(reply))
 }
@@ -157,13 +161,14 @@ async fn report(cx: &ToolContext, input: &Input, view: &TaskView, reply: &WaitRe
     let is_full = input.detail != Some(Detail::Summary);
     // Only a caller that waits, or names what it knows, is sent less than everything.
     let knows = input.since.is_some() || input.wait.unwrap_or(0) > 0;
-    let horizon = if knows { cx.runtime.delivered().since(&task.id, view.since) } else { Horizon::default() };
+    let horizon =
+        if knows { cx.runtime.part::<DeliveredStatus>().since(&task.id, view.since) } else { Horizon::default() };
     let seen = ResearchView::read(&cx.runtime, task, &horizon).await?;
     let listed: Vec<(_, SearchStatus)> = seen.searches(&horizon).collect();
     let shown = listed.iter().map(|(row, status)| (row.job.id.clone(), *status)).collect();
     let searches = listed.iter().map(|(row, status)| SearchView::of(row, *status)).collect();
     if is_full {
-        cx.runtime.delivered().note(&task.id, task.revision, task.updated_at, shown);
+        cx.runtime.part::<DeliveredStatus>().note(&task.id, task.revision, task.updated_at, shown);
     }
     let auth = seen.auth();
     let mut by_status = BTreeMap::new();

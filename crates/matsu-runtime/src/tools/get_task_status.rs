@@ -18,8 +18,9 @@ use diff::{DiffReport, DiffWish};
 
 use super::run_start::lending;
 use super::task_report::{Detail, OutputWish, TaskReport};
-use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest};
-use crate::tasks::TaskError;
+use crate::native_task::DeferredWaits;
+use crate::status::{ReturnedBecause, WaitFor, WaitReply, WaitRequest, Waits};
+use crate::tasks::{TaskError, Tasks};
 use crate::tool::{Annotations, Answer, NativeTasks, Rules, Tool, ToolContext, ToolError, Toolset};
 
 pub struct GetTaskStatus;
@@ -227,10 +228,12 @@ async fn wait(cx: &ToolContext, ids: Vec<TaskId>, input: &Input) -> Result<Answe
         interrupt: None,
     };
     cx.watched.set(&request.ids);
-    let reply = lending(cx, cx.runtime.wait_for_tasks(request.clone(), &cx.caller)).await?;
+    let reply = lending(cx, Waits::of(&cx.runtime).wait_for_tasks(request.clone(), &cx.caller)).await?;
     if follows && reply.returned_because == ReturnedBecause::Timeout {
         let known = reply.tasks.iter().map(|view| (view.task.id.clone(), view.waits_from)).collect();
-        return Ok(Answer::Deferred(cx.runtime.defer_wait(GetTaskStatus::NAME, &request, known).await?));
+        return Ok(Answer::Deferred(
+            DeferredWaits::of(&cx.runtime).defer_wait(GetTaskStatus::NAME, &request, known).await?,
+        ));
     }
     Ok(Answer::Done(reply))
 }
@@ -269,7 +272,7 @@ async fn one(cx: &ToolContext, id: TaskId, input: &Input) -> Result<Answer<Outpu
     };
     stage(cx, &[&view.task]);
     if detail == Detail::Full {
-        cx.runtime.note_read(&cx.principal, &[&view.task]).await;
+        Tasks::of(&cx.runtime).note_read(&cx.principal, &[&view.task]).await;
     }
     let next = Some(NextOne { since: view.task.revision });
     Ok(Answer::Done(Output::One(Box::new(OneTask { report, diff, next, waited: Waited::of(&reply) }))))
@@ -323,7 +326,7 @@ async fn report_many(
     let seen: Vec<&Task> = reply.tasks.iter().map(|view| view.task.as_ref()).collect();
     stage(cx, &seen);
     let read: Vec<&Task> = news.iter().map(|view| view.task.as_ref()).collect();
-    cx.runtime.note_read(&cx.principal, &read).await;
+    Tasks::of(&cx.runtime).note_read(&cx.principal, &read).await;
     let since = reply.next_since.iter().map(|(id, since)| (id.to_string(), *since)).collect();
     let next = NextMany { since, after: None };
     let waited = Waited::of(&reply);

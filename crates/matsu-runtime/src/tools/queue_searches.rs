@@ -12,7 +12,8 @@ use matsu_core::research::query::fold;
 use matsu_core::research::search::{ResearchConfig, SearchInput};
 use matsu_core::slot::Slot;
 
-use crate::research::access::{check_engines, check_searchable, research_task, stage};
+use super::research_access::{check_engines, check_searchable, research_task, stage};
+use crate::tasks::Tasks;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct QueueSearches;
@@ -110,7 +111,7 @@ impl Tool for QueueSearches {
             }
         });
         let jobs = jobs.collect();
-        let enqueued = cx.runtime.enqueue(&cx.principal, &task.id, jobs).await.map_err(closed)?;
+        let enqueued = Tasks::of(&cx.runtime).enqueue(&cx.principal, &task.id, jobs).await.map_err(closed)?;
         let (mut search_ids, mut skipped) = (Vec::new(), Vec::new());
         for (query, job) in queries.iter().zip(&enqueued.jobs) {
             match job {

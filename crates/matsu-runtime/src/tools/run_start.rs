@@ -18,8 +18,9 @@ use matsu_core::task::{Task, TaskStatus};
 use matsu_core::usage::UsageLimit;
 
 use super::task_report::{Detail, JobReport, OutputWish, TaskReport};
-use crate::agents::{AUTO, RunError, RunOptions, StartedRuns};
-use crate::status::{WaitFor, WaitRequest};
+use crate::agents::{AUTO, Agents, RunError, RunOptions, StartedRuns};
+use crate::status::{WaitFor, WaitRequest, Waits};
+use crate::tasks::Tasks;
 use crate::tool::{Answer, NativeTasks, ToolContext, ToolError, folders};
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -218,7 +219,7 @@ pub async fn with_agent(cx: &ToolContext, wish: RunWish) -> Result<(RunWish, Opt
     if wish.agent != AUTO {
         return Ok((wish, None));
     }
-    let (agent, why) = cx.runtime.choose_agent(&cx.principal, &wish).await?;
+    let (agent, why) = Agents::of(&cx.runtime).choose_agent(&cx.principal, &wish).await?;
     Ok((RunWish { agent, ..wish }, Some(why)))
 }
 
@@ -238,14 +239,14 @@ pub async fn start(cx: &ToolContext, wishes: Vec<RunWish>, shared: Shared) -> Re
         parent: cx.run.as_ref().and_then(|run| run.task_id().cloned()),
         started_in: cx.workplace.project.clone(),
     };
-    let mut checked = cx.runtime.check_runs(wishes)?;
+    let mut checked = Agents::of(&cx.runtime).check_runs(wishes)?;
     if let (Some(first), Some(why)) = (checked.first_mut(), shared.chosen) {
         first.note = Some(first.note.take().map_or_else(|| why.clone(), |note| format!("{why} {note}")));
     }
     for run in &checked {
         folders::check_directory(cx, run.input.directory.as_deref())?;
     }
-    let started = cx.runtime.queue_runs(&cx.principal, checked, options).await?;
+    let started = Agents::of(&cx.runtime).queue_runs(&cx.principal, checked, options).await?;
     let task = started.inserted.task.clone();
     if shared.run_async {
         stage(cx, &task);
@@ -294,12 +295,12 @@ async fn wait(cx: &ToolContext, started: &StartedRuns, id: &TaskId) -> Result<An
         instance: None,
         interrupt: None,
     };
-    let reply = lending(cx, cx.runtime.wait_for_tasks(request, &cx.caller)).await?;
+    let reply = lending(cx, Waits::of(&cx.runtime).wait_for_tasks(request, &cx.caller)).await?;
     let Some(view) = reply.tasks.first() else { return Err(crate::tasks::TaskError::NotFound(id.clone()).into()) };
     let task = &view.task;
     let report = TaskReport::of(cx, task, Detail::Full, OutputWish::default()).await?;
     stage(cx, task);
-    cx.runtime.note_read(&cx.principal, &[task]).await;
+    Tasks::of(&cx.runtime).note_read(&cx.principal, &[task]).await;
     if matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled) && report.results.is_empty() {
         return Err(run_failed(&report));
     }
@@ -430,7 +431,7 @@ pub async fn end_of_run(cx: &ToolContext, task: &Task) -> Result<Started, ToolEr
         receipt: None,
         waited_ms: None,
     };
-    cx.runtime.note_read(&cx.principal, &[task]).await;
+    Tasks::of(&cx.runtime).note_read(&cx.principal, &[task]).await;
     Ok(started.with(report))
 }
 

@@ -7,9 +7,10 @@ use matsu_core::ports::store::{Cleared, Removal};
 use matsu_core::research::search::SearchStatus;
 use matsu_core::task::{StopMode, StopReason};
 
+use super::research_access::{not_found, research_task, stage};
 use crate::research::Horizon;
-use crate::research::access::{not_found, research_task, stage};
 use crate::research::status_view::{ResearchView, status_word};
+use crate::tasks::Tasks;
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
 
 pub struct StopTask;
@@ -129,7 +130,7 @@ impl Tool for StopTask {
             Some(Mode::Graceful) | None => (StopMode::Graceful, Cleanup::None),
         };
         cx.watched.set(std::slice::from_ref(&task.id));
-        let stopped = cx.runtime.stop(&cx.principal, &task.id, mode, reason, &cx.caller).await;
+        let stopped = Tasks::of(&cx.runtime).stop(&cx.principal, &task.id, mode, reason, &cx.caller).await;
         let report = stopped.map_err(|error| not_found(&task.id, error))?;
         let seen = ResearchView::read(&cx.runtime, &report.task, &Horizon::default()).await?;
         // An immediate stop leaves nothing half done behind.

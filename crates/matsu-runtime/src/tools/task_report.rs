@@ -14,7 +14,7 @@ use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, 
 use matsu_core::run::{RunInput, RunOutput};
 use matsu_core::task::{Task, TaskKind, TaskStatus};
 
-use crate::agents::OpenQuestion;
+use crate::agents::{Agents, OpenQuestion};
 use crate::tool::{ToolContext, ToolError};
 
 pub use parts::{ChangesReport, LeftWorkReport, QuestionReport, ReceiptReport, TriedReport, UsageReport};
@@ -197,7 +197,7 @@ impl TaskReport {
         if task.status == TaskStatus::Queued && report.status_message.is_none() {
             report.status_message = waits(cx, task, &jobs).await?;
         }
-        let asked = cx.runtime.still_open(&jobs).await?;
+        let asked = Agents::of(&cx.runtime).still_open(&jobs).await?;
         report.question = asked.first().map(QuestionReport::of);
         // An answer is stored, and its run continues as soon as it has a permit.
         if task.status == TaskStatus::InputRequired && asked.is_empty() {

@@ -18,10 +18,9 @@ use matsu_core::run::{Relocated, RunCheckpoint, RunInput};
 use matsu_core::slot::Slot;
 
 use crate::agents::go_on_command;
-use crate::options::Workers;
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::queue::adoptions::Adoptions;
+use crate::runtime::{Outage, Runtime, Workers};
+use crate::tasks::Tasks;
 
 /// What is left of ended runs is looked for less often.
 const FORGET_EVERY_TICKS: u32 = 5;
@@ -43,6 +42,7 @@ async fn take_over(runtime: &Runtime, host: &dyn AgentHost) {
     let mut outage = Outage::new("adoption");
     let mut ticks = 0_u32;
     let mut waiting = Waiting::new();
+    let adoptions = runtime.part::<Adoptions>();
     loop {
         let adopted = look(runtime, host, &mut waiting).await;
         let _pause = outage.note(&adopted);
@@ -51,7 +51,7 @@ async fn take_over(runtime: &Runtime, host: &dyn AgentHost) {
         }
         ticks = ticks.wrapping_add(1);
         tokio::select! {
-            () = runtime.adoptions().asked_to_look() => {}
+            () = adoptions.asked_to_look() => {}
             () = runtime.clock().sleep(TICK) => {}
         }
     }
@@ -94,7 +94,7 @@ async fn adopt(runtime: &Runtime, runs: &[LeftRun]) -> Result<(), StoreError> {
     let adopted: Vec<_> = stream::iter(each).buffer_unordered(AT_ONCE).collect().await;
     let slots: BTreeSet<_> = adopted.iter().filter_map(|adopted| adopted.as_ref().ok().copied().flatten()).collect();
     for slot in slots {
-        runtime.adoptions().add(slot);
+        runtime.part::<Adoptions>().add(slot);
         runtime.wake_queue(slot);
     }
     adopted.into_iter().find_map(Result::err).map_or(Ok(()), Err)
@@ -195,7 +195,7 @@ async fn forget(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreErro
                     host.give_up(&id, Some(relocated.attempt)).await;
                 }
                 if job.state.is_finished() && !runtime.running().contains(&lease) {
-                    runtime.give_up_runs(host, &id).await?;
+                    Tasks::of(runtime).give_up_runs(host, &id).await?;
                 }
             }
             Err(StoreError::NotFound { .. }) => drop(host.give_up(&id, None).await),

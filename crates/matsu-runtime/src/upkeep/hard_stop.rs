@@ -13,9 +13,7 @@ use matsu_core::ports::store::{EndSession, PendingInterrupt, StoreError};
 use matsu_core::session::{EndReason, SessionState};
 
 use crate::agents::could_not_answer;
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::runtime::{Outage, Runtime};
 
 pub async fn run(runtime: &Runtime) {
     let mut outage = Outage::new("hard stop");

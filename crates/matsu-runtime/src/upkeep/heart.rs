@@ -6,9 +6,8 @@ use matsu_core::limits::{BEAT_EVERY, TICK};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::StoreError;
 
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::queue::adoptions::Adoptions;
+use crate::runtime::{Outage, Runtime};
 
 /// Makes this process known to the store, however long that takes. `false`: the shutdown came before it was.
 pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {
@@ -76,7 +75,7 @@ async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
     for dead in runtime.store().dead_nodes(&runtime.node()).await? {
         let jobs = runtime.store().reap_node(&dead, runtime.clock().now()).await?;
         tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
-        runtime.adoptions().look_now();
+        runtime.part::<Adoptions>().look_now();
     }
     let nodes = runtime.store().nodes().await?;
     let at_work = nodes.iter().filter(|node| node.role != NodeRole::Command).count();

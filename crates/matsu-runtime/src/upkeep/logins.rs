@@ -2,9 +2,7 @@
 
 use matsu_core::limits::SAFETY_READ_EVERY;
 
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::runtime::{Outage, Runtime};
 
 pub async fn run(runtime: &Runtime) {
     let mut outage = Outage::new("auth queue");

@@ -6,10 +6,8 @@ use matsu_core::limits::{ORDERS_PAUSE, TICK};
 use matsu_core::ports::store::StoreError;
 use matsu_core::slot::Slot;
 
-use crate::context::{fill_meter, mend, write_due_progress};
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::runtime::context::{fill_meter, mend, write_due_progress};
+use crate::runtime::{Outage, Runtime};
 
 pub async fn run(runtime: &Runtime) {
     let topics: Vec<Topic> = Slot::FOR_JOBS.iter().copied().map(Topic::queue).collect();

@@ -5,9 +5,7 @@ use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::limits::{CHANGES_PER_READ_MAX, SAFETY_READ_EVERY};
 use matsu_core::ports::store::{ForeignChange, StoreError};
 
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::runtime::{Outage, Runtime};
 
 pub async fn run(runtime: &Runtime) {
     let mut outage = Outage::new("safety read");

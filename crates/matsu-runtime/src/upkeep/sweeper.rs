@@ -6,9 +6,7 @@ use matsu_core::limits::{
 };
 use matsu_core::ports::store::{PruneRule, StoreError};
 
-use crate::runtime::Runtime;
-
-use super::outage::Outage;
+use crate::runtime::{Outage, Runtime};
 
 pub async fn run(runtime: &Runtime) {
     let mut outage = Outage::new("sweeper");

@@ -7,38 +7,21 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::change::Topic;
 use matsu_core::id::TaskId;
-use matsu_core::limits::{FIRING_LEASE, SAFETY_READ_EVERY};
+use matsu_core::limits::FIRING_LEASE;
 use matsu_core::webhook::{Delivery, Webhook};
 
 use super::message;
 use crate::runtime::Runtime;
+use crate::schedules::repeat::{pause_until, repeat};
 use crate::schedules::start;
 use crate::tasks::TaskError;
-
-/// Looks are at least this far apart, however much arrives.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// At one look. Each may carry a payload of a megabyte.
 const ROWS_MAX: u32 = 8;
 
 /// Starts deliveries until it is cancelled.
 pub async fn run(runtime: &Runtime, until: &CancellationToken) {
-    // Before the first look, so that nothing falls between.
-    let subscription = runtime.hub().subscribe(&[Topic::webhooks()]);
-    let work = async {
-        loop {
-            let pause = step(runtime).await.unwrap_or_else(|error| {
-                tracing::debug!(%error, "deliveries to webhooks could not be read; trying again");
-                SAFETY_READ_EVERY
-            });
-            runtime.clock().sleep(LOOK_EVERY).await;
-            tokio::select! {
-                () = subscription.woken() => {}
-                () = runtime.clock().sleep(pause) => {}
-            }
-        }
-    };
-    let _ended: Option<()> = until.run_until_cancelled(work).await;
+    repeat(runtime, Topic::webhooks(), until, || step(runtime)).await;
 }
 
 /// Starts what is to be started. Returns how long nothing is.
@@ -62,8 +45,7 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
         runtime.store().settle_delivery(&delivery.id, &begun).await?;
     }
     let next = runtime.store().next_delivery_at().await?;
-    // The clock of the machine may be set meanwhile, so the pause is short.
-    Ok(next.map_or(SAFETY_READ_EVERY, |next| next.since(runtime.clock().now()).min(SAFETY_READ_EVERY)))
+    Ok(pause_until(runtime, next))
 }
 
 /// The id of the delivery is the idempotency key, so a second try finds the task of the first. It has 80 random bits

@@ -10,6 +10,8 @@ use matsu_core::ports::store::Store;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::TaskKind;
 use matsu_runtime::Runtime;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 use crate::faulty_store::{FaultyStore, Plan};
 use crate::fixtures::*;
@@ -19,7 +21,7 @@ async fn submit_with_seconds(runtime: &Runtime, limit: i64, inputs: &[&str]) -> 
     let jobs = inputs.iter().map(|input| job(clock, JobKind::Sleep, input)).collect();
     let mut new = task(clock, TaskKind::Agent, jobs);
     new.budget = vec![BudgetLine { unit: BudgetUnit::Seconds, limit, used: 0 }];
-    runtime.submit(new).await.expect("submitted").task.id
+    Tasks::of(runtime).submit(new).await.expect("submitted").task.id
 }
 
 async fn used(store: &Arc<dyn Store>, id: &TaskId) -> i64 {
@@ -36,7 +38,7 @@ async fn all_workers_of_a_task_together_never_run_longer_than_it_may() {
         let (store, clock) = memory().await;
         let limits = SlotLimits { network_client: 3, ..SlotLimits::for_cores(1) };
         let runtime = runtime_with(&store, clock, limits, bodies());
-        let service = runtime.start();
+        let service = Service::start(&runtime);
         let id = submit_with_seconds(&runtime, 20, &[input; 5]).await;
         finished(&runtime, &id).await;
         let jobs = jobs_of(&store, &id).await;
@@ -56,7 +58,7 @@ async fn all_workers_of_a_task_together_never_run_longer_than_it_may() {
 async fn what_a_job_did_not_spend_is_there_for_the_next() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit_with_seconds(&runtime, 30, &[r#"{"ms":12500}"#, r#"{"ms":2500}"#]).await;
     finished(&runtime, &id).await;
     assert!(jobs_of(&store, &id).await.iter().all(|job| job.state == JobState::Completed));
@@ -70,7 +72,7 @@ async fn a_store_that_is_away_ends_nothing_for_want_of_seconds() {
     let faulty = FaultyStore::new(inner);
     let store: Arc<dyn Store> = faulty.clone();
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit_with_seconds(&runtime, 600, &[r#"{"ms":60000}"#]).await;
     until(&store, &clock, &id, JobState::Running).await;
     faulty.set(Plan::Down);

@@ -11,7 +11,9 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::JobContext;
-use matsu_runtime::status::WaitFor;
+use matsu_runtime::status::{WaitFor, Waits};
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 use crate::fixtures::*;
 
@@ -34,11 +36,11 @@ async fn delegate(cx: JobContext) -> JobEnd {
             vec![job(cx.runtime().clock(), JobKind::AgentRun, &(depth - 1).to_string())],
         );
         child.parent_id.clone_from(&cx.job.task_id);
-        children.push(cx.runtime().submit(child).await.expect("a child").task.id);
+        children.push(Tasks::of(cx.runtime()).submit(child).await.expect("a child").task.id);
     }
     let request = wait_request(&children, WaitFor::All, Duration::from_secs(3_600));
     let no_job_ends = CancellationToken::new();
-    let wait = cx.runtime().wait_for_tasks(request, &no_job_ends);
+    let wait = Waits::of(cx.runtime()).wait_for_tasks(request, &no_job_ends);
     let reply = cx.waiting_for_descendants(wait).await.expect("a permit again").expect("a reply");
     assert!(reply.tasks.iter().all(|view| view.task.status == TaskStatus::Completed));
     done()
@@ -49,7 +51,7 @@ async fn two_levels_at_a_limit_of_one_finish() {
     let (store, clock) = memory().await;
     let body = scripted(JobKind::AgentRun, delegate);
     let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let began = clock.now();
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "2")]).await.id;
     assert_eq!(finished(&runtime, &id).await.status, TaskStatus::Completed);
@@ -75,7 +77,7 @@ async fn a_dropped_wait_for_descendants_takes_its_permit_back() {
         done()
     });
     let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let waiting = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
     clock.sleep(Duration::from_secs(7)).await;
     let other = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1)]).await.id;
@@ -109,7 +111,7 @@ async fn an_inner_permit_is_held_by_one_at_a_time_and_a_dropped_holder_gives_it_
     });
     let limits = SlotLimits { network_client: 4, ..one_of_each() };
     let runtime = runtime_with(&store, clock, limits, bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let jobs = (0..8).map(|_| job(&clock, JobKind::Search, "{}")).collect();
     let id = submit(&runtime, TaskKind::Agent, jobs).await.id;
     let began = clock.now();
@@ -138,10 +140,10 @@ async fn a_question_frees_the_permit_and_stops_the_clock() {
         }
     });
     let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let asking = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     let job = until(&store, &clock, &asking, JobState::AwaitingInput).await;
-    assert_eq!(runtime.read(&me(), &asking).await.expect("a task").status, TaskStatus::InputRequired);
+    assert_eq!(Tasks::of(&runtime).read(&me(), &asking).await.expect("a task").status, TaskStatus::InputRequired);
     let other = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1_000)]).await.id;
     assert_eq!(finished(&runtime, &other).await.status, TaskStatus::Completed, "its permit was free");
     answered.cancel();
@@ -174,7 +176,7 @@ async fn inner_permits_of_one_job_take_turns_and_never_nest() {
         done()
     });
     let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
     let task = finished(&runtime, &id).await;
     assert_eq!(task.counts.completed, 1, "{:?}", jobs_of(&store, &id).await);
@@ -196,7 +198,7 @@ async fn nested_waits_lend_the_permit_until_the_last_has_ended() {
         done()
     });
     let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let waiting = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
     clock.sleep(Duration::from_secs(7)).await;
     let during = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1_000)]).await.id;
@@ -226,7 +228,7 @@ async fn a_dropped_question_lets_its_job_run_on_and_ask_again() {
         done()
     });
     let runtime = runtime_with(&store, clock, one_of_each(), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let asking = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     until(&store, &clock, &asking, JobState::AwaitingInput).await;
     clock.sleep(Duration::from_secs(7)).await;

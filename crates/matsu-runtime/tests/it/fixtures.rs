@@ -17,7 +17,8 @@ use matsu_core::principal::Principal;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{NewTask, StopMode, StopReason, Task, TaskKind};
 use matsu_runtime::bodies::{Noop, Sleep};
-use matsu_runtime::status::{WaitFor, WaitReply, WaitRequest};
+use matsu_runtime::status::{WaitFor, WaitReply, WaitRequest, Waits};
+use matsu_runtime::tasks::Tasks;
 use matsu_runtime::{Bodies, JobBody, JobContext, Runtime, RuntimeOptions, StopReport};
 use matsu_store::{OpenOptions, Synchronous, open};
 
@@ -84,7 +85,7 @@ pub fn task(clock: &Clock, kind: TaskKind, jobs: Vec<NewJob>) -> NewTask {
 }
 
 pub async fn submit(runtime: &Runtime, kind: TaskKind, jobs: Vec<NewJob>) -> Task {
-    runtime.submit(task(runtime.clock(), kind, jobs)).await.expect("submitted").task
+    Tasks::of(runtime).submit(task(runtime.clock(), kind, jobs)).await.expect("submitted").task
 }
 
 pub fn wait_request(ids: &[TaskId], wait_for: WaitFor, hold: Duration) -> WaitRequest {
@@ -103,12 +104,13 @@ pub fn wait_request(ids: &[TaskId], wait_for: WaitFor, hold: Duration) -> WaitRe
 /// Waits until nothing of the task is left unfinished, or an hour.
 pub async fn finished(runtime: &Runtime, id: &TaskId) -> Task {
     let request = wait_request(std::slice::from_ref(id), WaitFor::All, Duration::from_secs(3_600));
-    let reply: WaitReply = runtime.wait_for_tasks(request, &CancellationToken::new()).await.expect("a reply");
+    let reply: WaitReply =
+        Waits::of(runtime).wait_for_tasks(request, &CancellationToken::new()).await.expect("a reply");
     (*reply.tasks[0].task).clone()
 }
 
 pub async fn stop(runtime: &Runtime, id: &TaskId, mode: StopMode, reason: StopReason) -> StopReport {
-    runtime.stop(&me(), id, mode, reason, &CancellationToken::new()).await.expect("a report")
+    Tasks::of(runtime).stop(&me(), id, mode, reason, &CancellationToken::new()).await.expect("a report")
 }
 
 pub async fn jobs_of(store: &Arc<dyn Store>, id: &TaskId) -> Vec<Job> {

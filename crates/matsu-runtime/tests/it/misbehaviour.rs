@@ -6,11 +6,13 @@ use matsu_core::job::{JobKind, JobState};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 
 use crate::fixtures::*;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 async fn run_one(input: &str) -> (matsu_core::job::Job, Duration) {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let began = clock.now();
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Sleep, input)]).await.id;
     finished(&runtime, &id).await;
@@ -45,7 +47,7 @@ async fn an_error_is_retried_with_pauses_that_double() {
 async fn a_retry_is_not_late_because_other_work_arrives() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let input = r#"{"ms":10,"fail":"broke","fail_attempts":1}"#;
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Sleep, input)]).await.id;
     clock.sleep(Duration::from_millis(500)).await;
@@ -80,7 +82,7 @@ async fn a_body_over_its_time_is_failed_and_keeps_what_it_had() {
 async fn a_kind_without_a_body_is_left_to_a_node_that_has_one() {
     let (store, clock) = memory().await;
     let old = runtime(&store, clock);
-    let service = old.start();
+    let service = Service::start(&old);
     let unknown = submit(&old, TaskKind::Agent, vec![job(&clock, JobKind::Verify, "{}")]).await.id;
     let known = submit(&old, TaskKind::Agent, vec![sleep_job(&clock, 5)]).await.id;
     assert_eq!(finished(&old, &known).await.status, TaskStatus::Completed, "what stands behind it is not held up");
@@ -90,7 +92,7 @@ async fn a_kind_without_a_body_is_left_to_a_node_that_has_one() {
 
     let body = scripted(JobKind::Verify, |_| async { done() });
     let new = runtime_with(&store, clock, matsu_core::slot::SlotLimits::for_cores(1), bodies().with(body));
-    let upgraded = new.start();
+    let upgraded = Service::start(&new);
     assert_eq!(finished(&new, &unknown).await.status, TaskStatus::Completed);
     upgraded.stop().await;
     service.stop().await;
@@ -100,7 +102,7 @@ async fn a_kind_without_a_body_is_left_to_a_node_that_has_one() {
 async fn a_body_that_ignores_a_graceful_stop_is_taken_off_after_its_grace() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let input = r#"{"ms":3600000,"ignore_stop":true}"#;
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Sleep, input)]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
@@ -117,7 +119,7 @@ async fn a_body_that_ignores_a_graceful_stop_is_taken_off_after_its_grace() {
 async fn progress_is_written_once_a_second_and_the_last_word_counts() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let input = r#"{"ms":10000,"progress_every_ms":10}"#;
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Sleep, input)]).await.id;
     let task = finished(&runtime, &id).await;
@@ -136,7 +138,7 @@ async fn progress_of_a_body_that_falls_silent_is_shown_all_the_same() {
         done()
     });
     let runtime = runtime_with(&store, clock, matsu_core::slot::SlotLimits::for_cores(1), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Search, "{}")]).await.id;
     clock.sleep(Duration::from_secs(3)).await;
     assert_eq!(only_job(&store, &id).await.progress_json.as_deref(), Some(r#"{"message":"second"}"#));
@@ -148,12 +150,12 @@ async fn progress_of_all_jobs_of_a_task_is_shown_once_a_second() {
     let (store, clock) = memory().await;
     let limits = matsu_core::slot::SlotLimits { network_client: 20, ..matsu_core::slot::SlotLimits::for_cores(1) };
     let runtime = runtime_with(&store, clock, limits, bodies());
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let input = r#"{"ms":10000,"progress_every_ms":10}"#;
     let jobs = (0..20).map(|_| job(&clock, JobKind::Sleep, input)).collect();
     let id = submit(&runtime, TaskKind::Research, jobs).await.id;
     clock.sleep(Duration::from_secs(5)).await;
-    let revision = runtime.read(&me(), &id).await.expect("a task").revision;
+    let revision = Tasks::of(&runtime).read(&me(), &id).await.expect("a task").revision;
     assert!((5..=9).contains(&revision), "20 jobs that spoke for five seconds made {revision} revisions");
     let shown = jobs_of(&store, &id).await;
     assert!(shown.iter().all(|job| job.progress_json.is_some()), "and every message is delivered");

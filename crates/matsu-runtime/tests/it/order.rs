@@ -15,6 +15,8 @@ use matsu_core::task::{StopMode, StopReason, TaskKind};
 use matsu_store::{OpenOptions, Synchronous, open};
 
 use crate::fixtures::*;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 /// What each job wrote down when it started, and how often it was completed.
 #[derive(Default)]
@@ -60,7 +62,7 @@ async fn many_tasks(seed: u64) {
     let (store, clock) = memory().await;
     let record = Arc::new(Mutex::new(Record::default()));
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(2), bodies().with(recording(&record)));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let mut tasks = Vec::new();
     for _ in 0..10 {
         let jobs = (0..20).map(|_| job(&clock, JobKind::Search, &(10 + chance.below(400)).to_string())).collect();
@@ -70,7 +72,8 @@ async fn many_tasks(seed: u64) {
         clock.sleep(Duration::from_millis(chance.below(3_000))).await;
         let id = tasks[chance.below(10) as usize].clone();
         let mode = if chance.in_hundred(50) { StopMode::Graceful } else { StopMode::Immediate };
-        let stop = runtime.stop(&me(), &id, mode, StopReason::UserCancelled, &CancellationToken::new()).await;
+        let stop =
+            Tasks::of(&runtime).stop(&me(), &id, mode, StopReason::UserCancelled, &CancellationToken::new()).await;
         assert!(stop.expect("a report").task.status.is_terminal());
     }
     let mut completed = 0;
@@ -110,7 +113,7 @@ async fn jobs_start_by_priority_then_age_then_insertion() {
         submit(&runtime, TaskKind::Research, jobs).await;
         clock.sleep(Duration::from_millis(chance.below(2) * 5)).await;
     }
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(60)).await;
     service.stop().await;
     expected.sort_by_key(|(priority, at, n, _)| (priority.rank(), *at, *n));
@@ -127,7 +130,7 @@ async fn on_real_threads_nothing_is_lost_either() {
     let opened = open("memory:", OpenOptions { synchronous: Synchronous::Normal, clock }).await;
     let store = opened.expect("a memory store").store;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let mut callers = JoinSet::new();
     for _ in 0..20 {
         let runtime = runtime.clone();
@@ -151,7 +154,7 @@ async fn on_real_threads_nothing_is_lost_either() {
 async fn work_that_arrives_while_the_dispatcher_sleeps_starts_at_once() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(33)).await;
     let began = clock.now();
     let id: TaskId = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Noop, "{}")]).await.id;
@@ -172,7 +175,7 @@ async fn a_delayed_job_gets_in_line_although_all_workers_are_busy() {
     jobs[79].priority = Priority::High;
     let delayed = jobs[79].id.clone();
     let task = submit(&runtime, TaskKind::Agent, jobs).await.id;
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     finished(&runtime, &task).await;
     service.stop().await;
     let record = record.lock().expect("a record");

@@ -12,7 +12,8 @@ use matsu_core::ports::store::Store;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::WaitError;
-use matsu_runtime::status::{ReturnedBecause, WaitFor};
+use matsu_runtime::status::{ReturnedBecause, WaitFor, Waits};
+use matsu_runtime::worker::Service;
 
 use crate::faulty_store::{FaultyStore, Plan};
 use crate::fixtures::*;
@@ -23,7 +24,7 @@ async fn ends_are_kept_while_the_store_is_away() {
     let faulty = FaultyStore::new(inner);
     let store: Arc<dyn Store> = faulty.clone();
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let jobs = (0..6).map(|_| sleep_job(&clock, 2_000)).collect();
     let id = submit(&runtime, TaskKind::Agent, jobs).await.id;
     clock.sleep(Duration::from_secs(1)).await;
@@ -55,7 +56,7 @@ async fn a_claim_whose_answer_was_lost_is_run_all_the_same_and_once() {
         }
     });
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(1)).await;
     faulty.set(Plan::AnswerLost("finish_and_claim", 1));
     let jobs = (0..5).map(|_| job(&clock, JobKind::Search, "{}")).collect();
@@ -76,12 +77,12 @@ async fn a_wait_holds_on_through_an_outage_and_reports_one_that_lasts() {
     let faulty = FaultyStore::new(inner);
     let store: Arc<dyn Store> = faulty.clone();
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 20_000)]).await.id;
     let caller = CancellationToken::new();
     faulty.set(Plan::Down);
     let request = || wait_request(std::slice::from_ref(&id), WaitFor::All, Duration::from_secs(10));
-    match runtime.wait_for_tasks(request(), &caller).await {
+    match Waits::of(&runtime).wait_for_tasks(request(), &caller).await {
         Err(WaitError::Task(error)) => assert_eq!(error.code(), ErrorCode::StoreUnavailable),
         other => panic!("{other:?}"),
     }
@@ -89,7 +90,7 @@ async fn a_wait_holds_on_through_an_outage_and_reports_one_that_lasts() {
         clock.sleep(Duration::from_secs(5)).await;
         faulty.set(Plan::Nothing);
     };
-    let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request(), &caller), back);
+    let (reply, ()) = tokio::join!(Waits::of(&runtime).wait_for_tasks(request(), &caller), back);
     assert_eq!(reply.expect("a reply").returned_because, ReturnedBecause::Timeout);
     assert_eq!(finished(&runtime, &id).await.status, TaskStatus::Completed);
     service.stop().await;
@@ -102,7 +103,7 @@ async fn a_node_registers_as_soon_as_the_store_is_there() {
     let store: Arc<dyn Store> = faulty.clone();
     faulty.set(Plan::Down);
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(60)).await;
     faulty.set(Plan::AnswerLost("register_node", 1));
     clock.sleep(Duration::from_secs(20)).await;
@@ -118,7 +119,7 @@ async fn a_shutdown_during_an_outage_ends_in_time() {
     let faulty = FaultyStore::new(Arc::clone(&inner));
     let store: Arc<dyn Store> = faulty.clone();
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 60_000)]).await.id;
     clock.sleep(Duration::from_secs(1)).await;
     faulty.set(Plan::Down);
@@ -138,7 +139,7 @@ async fn a_shutdown_ends_in_time_while_the_store_hangs() {
         let faulty = FaultyStore::new(inner);
         let store: Arc<dyn Store> = faulty.clone();
         let runtime = runtime(&store, clock);
-        let service = runtime.start();
+        let service = Service::start(&runtime);
         let input = format!(r#"{{"ms":3600000,"ignore_stop":{ignore_stop}}}"#);
         let jobs = (0..2).map(|_| job(&clock, JobKind::Sleep, &input)).collect();
         let id = submit(&runtime, TaskKind::Agent, jobs).await.id;

@@ -8,7 +8,9 @@ use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::Store;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
-use matsu_runtime::context::Taken;
+use matsu_runtime::runtime::Taken;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 use crate::faulty_store::{FaultyStore, Plan};
 use crate::fixtures::*;
@@ -17,16 +19,16 @@ use crate::fixtures::*;
 async fn a_second_runtime_takes_over_from_one_that_died() {
     let (store, clock) = memory().await;
     let first = runtime(&store, clock);
-    let service = first.start();
+    let service = Service::start(&first);
     let jobs = (0..4).map(|_| sleep_job(&clock, 30_000)).collect();
     let id = submit(&first, TaskKind::Research, jobs).await.id;
     clock.sleep(Duration::from_secs(5)).await;
     drop(service);
     clock.sleep(Duration::from_secs(60)).await;
-    assert_eq!(first.read(&me(), &id).await.expect("a task").counts.running, 2, "no node has noticed yet");
+    assert_eq!(Tasks::of(&first).read(&me(), &id).await.expect("a task").counts.running, 2, "no node has noticed yet");
 
     let second = runtime(&store, clock);
-    let service = second.start();
+    let service = Service::start(&second);
     clock.sleep(Duration::from_secs(1)).await;
     let reaped = store.reap_node(&first.node(), clock.now()).await.expect("reaped");
     assert_eq!(reaped.len(), 2);
@@ -48,7 +50,7 @@ async fn an_agent_run_of_a_dead_process_waits_to_be_taken_over_and_keeps_its_out
         std::future::pending().await
     });
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
     clock.sleep(Duration::from_secs(1)).await;
@@ -68,7 +70,7 @@ async fn a_node_that_was_taken_for_dead_starts_again_as_another() {
     let (inner, clock) = memory().await;
     let store: Arc<dyn Store> = FaultyStore::new(inner);
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Research, vec![sleep_job(&clock, 30_000)]).await.id;
     clock.sleep(Duration::from_secs(5)).await;
     let lost = runtime.node();
@@ -86,7 +88,7 @@ async fn a_node_that_was_taken_for_dead_starts_again_as_another() {
 async fn two_runtimes_share_the_limits_of_one_store() {
     let (store, clock) = memory().await;
     let (first, second) = (runtime(&store, clock), runtime(&store, clock));
-    let services = [first.start(), second.start()];
+    let services = [Service::start(&first), Service::start(&second)];
     let jobs = (0..10).map(|_| sleep_job(&clock, 10_000)).collect();
     let id = submit(&first, TaskKind::Research, jobs).await.id;
     let began = clock.now();
@@ -126,7 +128,7 @@ async fn a_dispatcher_that_breaks_runs_no_attempt_twice() {
     let bodies = bodies().with(counted(JobKind::AgentRun, &runs)).with(counted(JobKind::Search, &searches));
     let limits = SlotLimits { network_client: 9, ..SlotLimits::for_cores(1) };
     let runtime = runtime_with(&store, clock, limits, bodies);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let begin = async |kind, input: &str, state| {
         let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, kind, input)]).await.id;
         until(&store, &clock, &id, state).await;
@@ -166,7 +168,7 @@ async fn an_end_that_was_lost_with_its_dispatcher_is_found_again() {
         }
     });
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
     faulty.set(Plan::Panics("finish_and_claim", 1));

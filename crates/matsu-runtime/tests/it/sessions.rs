@@ -11,6 +11,10 @@ use matsu_core::ports::store::{Give, Marking, MessageFilter, Steer};
 use matsu_core::session::{EndReason, Session, SessionState};
 use matsu_core::task::{Task, TaskStatus};
 use matsu_runtime::Runtime;
+use matsu_runtime::chats::Chats;
+use matsu_runtime::sessions::Sessions;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 use crate::fixtures::{me, memory, runtime};
 
@@ -24,9 +28,10 @@ async fn jump(clock: &Clock, span: Duration) {
 
 async fn at_work(runtime: &Runtime) -> (Task, Session) {
     let (agent, project) = (AgentId::from_text("worker"), ProjectId::from_text("default"));
-    let (_, passkey) = runtime.make_agent("worker", "Worker".to_owned(), None, None).await.expect("an agent");
-    let task = runtime.assign_task(&me(), &agent, &project, "Count.".to_owned()).await.expect("a task");
-    let begun = runtime.authenticate(&me(), &agent, &passkey, &project).await.expect("a session");
+    let (_, passkey) =
+        Chats::of(runtime).make_agent("worker", "Worker".to_owned(), None, None).await.expect("an agent");
+    let task = Chats::of(runtime).assign_task(&me(), &agent, &project, "Count.".to_owned()).await.expect("a task");
+    let begun = Sessions::of(runtime).authenticate(&me(), &agent, &passkey, &project).await.expect("a session");
     (task, begun.session)
 }
 
@@ -34,9 +39,9 @@ async fn at_work(runtime: &Runtime) -> (Task, Session) {
 async fn old_notifications_are_removed_by_the_running_service() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let (task, session) = at_work(&runtime).await;
-    runtime.steer(&me(), &task.id, Steer::Block, None).await.expect("blocked");
+    Tasks::of(&runtime).steer(&me(), &task.id, Steer::Block, None).await.expect("blocked");
     let given = Give {
         session_id: session.id.clone(),
         marking: Marking::Given,
@@ -46,7 +51,7 @@ async fn old_notifications_are_removed_by_the_running_service() {
     };
     assert_eq!(store.give_notifications(given).await.expect("given").len(), 1);
     store.acknowledge_given(&session.id, clock.now()).await.expect("acknowledged");
-    runtime.steer(&me(), &task.id, Steer::Resume, None).await.expect("resumed");
+    Tasks::of(&runtime).steer(&me(), &task.id, Steer::Resume, None).await.expect("resumed");
     let left =
         async || store.list_notifications(None, None, &PageRequest::default()).await.expect("a list").items.len();
     assert_eq!(left().await, 2, "the order, read; that it no longer holds, unread");
@@ -63,13 +68,13 @@ async fn old_notifications_are_removed_by_the_running_service() {
 async fn an_hour_without_a_call_ends_a_session_and_frees_its_task() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let (task, session) = at_work(&runtime).await;
-    assert_eq!(runtime.read(&me(), &task.id).await.expect("a task").status, TaskStatus::Running);
+    assert_eq!(Tasks::of(&runtime).read(&me(), &task.id).await.expect("a task").status, TaskStatus::Running);
     clock.sleep(Duration::from_secs(3_700)).await;
     let ended = store.session(&session.id).await.expect("a session");
     assert_eq!((ended.state, ended.end_reason), (SessionState::Ended, Some(EndReason::Expired)));
-    assert_eq!(runtime.read(&me(), &task.id).await.expect("a task").status, TaskStatus::Queued);
+    assert_eq!(Tasks::of(&runtime).read(&me(), &task.id).await.expect("a task").status, TaskStatus::Queued);
     service.stop().await;
 }
 
@@ -77,15 +82,15 @@ async fn an_hour_without_a_call_ends_a_session_and_frees_its_task() {
 async fn an_unacknowledged_order_ends_the_session_in_time() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let (task, session) = at_work(&runtime).await;
-    runtime.steer(&me(), &task.id, Steer::Pause, None).await.expect("paused");
+    Tasks::of(&runtime).steer(&me(), &task.id, Steer::Pause, None).await.expect("paused");
     clock.sleep(Duration::from_secs(290)).await;
     assert_eq!(store.session(&session.id).await.expect("a session").state, SessionState::Active);
     clock.sleep(Duration::from_secs(15)).await;
     let ended = store.session(&session.id).await.expect("a session");
     assert_eq!(ended.end_reason, Some(EndReason::NotAcknowledged));
-    assert_eq!(runtime.read(&me(), &task.id).await.expect("a task").status, TaskStatus::Paused);
+    assert_eq!(Tasks::of(&runtime).read(&me(), &task.id).await.expect("a task").status, TaskStatus::Paused);
     service.stop().await;
 }
 
@@ -93,10 +98,10 @@ async fn an_unacknowledged_order_ends_the_session_in_time() {
 async fn an_agent_that_does_not_come_is_given_up_after_two_minutes() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
-    runtime.make_agent("worker", "Worker".to_owned(), None, None).await.expect("an agent");
+    let service = Service::start(&runtime);
+    Chats::of(&runtime).make_agent("worker", "Worker".to_owned(), None, None).await.expect("an agent");
     let (agent, project) = (AgentId::from_text("worker"), ProjectId::from_text("default"));
-    let chat = runtime.open_chat(&agent, &project).await.expect("a chat").chat;
+    let chat = Chats::of(&runtime).open_chat(&agent, &project).await.expect("a chat").chat;
     let said = async || {
         let filter = MessageFilter { chat_id: chat.id.clone(), after_seq: Some(0), before_seq: None, rows_max: 10 };
         store.list_messages(filter).await.expect("messages")

@@ -12,6 +12,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, JobState};
 use matsu_core::ports::store::{Steer, Store};
 use matsu_core::task::{JobCounts, StopMode, StopReason, TaskKind, TaskStatus};
+use matsu_runtime::tasks::Tasks;
 use matsu_runtime::{Runtime, Service};
 
 use crate::faulty_store::{FaultyStore, Plan};
@@ -78,7 +79,7 @@ async fn simulate(seed: u64) -> u64 {
 impl World {
     fn start_process(&mut self) {
         let runtime = runtime(&self.store, self.clock);
-        let service = runtime.start();
+        let service = Service::start(&runtime);
         self.processes.push(Process { runtime, service });
     }
 
@@ -136,7 +137,7 @@ impl World {
     async fn steer(&mut self, to: Steer) {
         if let Some(id) = self.any_task() {
             // Refused by the rules or by the faults: either way the simulation goes on.
-            let _answer = self.processes[0].runtime.steer(&me(), &id, to, None).await;
+            let _answer = Tasks::of(&self.processes[0].runtime).steer(&me(), &id, to, None).await;
         }
     }
 
@@ -147,7 +148,7 @@ impl World {
                 caller.cancel();
             }
             let runtime = &self.processes[0].runtime;
-            let _answer = runtime.stop(&me(), &id, mode, StopReason::UserCancelled, &caller).await;
+            let _answer = Tasks::of(runtime).stop(&me(), &id, mode, StopReason::UserCancelled, &caller).await;
         }
     }
 
@@ -172,7 +173,7 @@ impl World {
             }
         }
         for id in self.tasks.clone() {
-            let _illegal = self.processes[0].runtime.steer(&me(), &id, Steer::Resume, None).await;
+            let _illegal = Tasks::of(&self.processes[0].runtime).steer(&me(), &id, Steer::Resume, None).await;
         }
         for id in self.tasks.clone() {
             finished(&self.processes[1].runtime, &id).await;

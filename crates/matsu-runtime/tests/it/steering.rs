@@ -8,6 +8,8 @@ use matsu_core::job::{JobEnd, JobKind, JobState};
 use matsu_core::ports::store::Steer;
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 use matsu_runtime::{Runtime, RuntimeOptions, Workers};
 
 use crate::fixtures::*;
@@ -21,7 +23,7 @@ async fn a_graceful_stop_keeps_the_result_of_what_ends_in_time() {
         JobEnd::Completed { output_json: r#"{"found":1}"#.to_owned() }
     });
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let jobs = (0..4).map(|_| job(&clock, JobKind::Search, "{}")).collect();
     let id = submit(&runtime, TaskKind::Research, jobs).await.id;
     clock.sleep(Duration::from_secs(1)).await;
@@ -41,13 +43,13 @@ async fn a_graceful_stop_keeps_the_result_of_what_ends_in_time() {
 async fn a_graceful_stop_outlives_the_caller_that_asked_for_it() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let input = r#"{"ms":3600000,"ignore_stop":true,"progress_every_ms":1000}"#;
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::Sleep, input)]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
     let caller = CancellationToken::new();
     caller.cancel();
-    let report = runtime.stop(&me(), &id, StopMode::Graceful, StopReason::UserCancelled, &caller).await;
+    let report = Tasks::of(&runtime).stop(&me(), &id, StopMode::Graceful, StopReason::UserCancelled, &caller).await;
     assert_eq!(report.expect("a report").task.status, TaskStatus::Running);
     let task = finished(&runtime, &id).await;
     assert_eq!(task.status, TaskStatus::Cancelled);
@@ -60,7 +62,7 @@ async fn a_graceful_stop_outlives_the_caller_that_asked_for_it() {
 async fn an_immediate_stop_ends_the_task_at_once_and_the_bodies_soon() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let jobs = (0..5).map(|_| sleep_job(&clock, 3_600_000)).collect();
     let id = submit(&runtime, TaskKind::Agent, jobs).await.id;
     clock.sleep(Duration::from_secs(1)).await;
@@ -79,16 +81,16 @@ async fn an_immediate_stop_ends_the_task_at_once_and_the_bodies_soon() {
 async fn a_paused_task_is_not_claimed_and_goes_on_when_resumed() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let jobs = (0..4).map(|_| sleep_job(&clock, 20_000)).collect();
     let id = submit(&runtime, TaskKind::Research, jobs).await.id;
     clock.sleep(Duration::from_secs(1)).await;
-    runtime.steer(&me(), &id, Steer::Pause, Some("wait".to_owned())).await.expect("paused");
+    Tasks::of(&runtime).steer(&me(), &id, Steer::Pause, Some("wait".to_owned())).await.expect("paused");
     clock.sleep(Duration::from_secs(600)).await;
-    let paused = runtime.read(&me(), &id).await.expect("a task");
+    let paused = Tasks::of(&runtime).read(&me(), &id).await.expect("a task");
     assert_eq!((paused.status, paused.counts.queued), (TaskStatus::Paused, 4), "all are back in the queue");
     assert!(jobs_of(&store, &id).await.iter().all(|job| job.failures == 0));
-    runtime.steer(&me(), &id, Steer::Resume, None).await.expect("resumed");
+    Tasks::of(&runtime).steer(&me(), &id, Steer::Resume, None).await.expect("resumed");
     let task = finished(&runtime, &id).await;
     assert_eq!(task.counts.completed, 4);
     service.stop().await;
@@ -102,10 +104,10 @@ async fn a_paused_agent_run_is_cancelled_and_says_why() {
         JobEnd::Requeue { run_at: None }
     });
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
-    runtime.steer(&me(), &id, Steer::Block, None).await.expect("blocked");
+    Tasks::of(&runtime).steer(&me(), &id, Steer::Block, None).await.expect("blocked");
     let job = until(&store, &clock, &id, JobState::Cancelled).await;
     assert_eq!(job.error_code.as_deref(), Some("TASK_PAUSED"));
     service.stop().await;
@@ -115,7 +117,7 @@ async fn a_paused_agent_run_is_cancelled_and_says_why() {
 async fn a_clean_shutdown_gives_jobs_back_without_counting_a_failure() {
     let (store, clock) = memory().await;
     let (first, inputs) = (runtime(&store, clock), [r#"{"ms":60000}"#, r#"{"ms":60000,"ignore_stop":true}"#]);
-    let service = first.start();
+    let service = Service::start(&first);
     let jobs = inputs.iter().map(|input| job(&clock, JobKind::Sleep, input)).collect();
     let id = submit(&first, TaskKind::Research, jobs).await.id;
     clock.sleep(Duration::from_secs(1)).await;
@@ -127,7 +129,7 @@ async fn a_clean_shutdown_gives_jobs_back_without_counting_a_failure() {
         assert_eq!((job.state, job.failures, job.attempt), (JobState::Queued, 0, 1));
     }
     let second = runtime(&store, clock);
-    let service = second.start();
+    let service = Service::start(&second);
     assert_eq!(finished(&second, &id).await.counts.completed, 2);
     service.stop().await;
 }
@@ -137,12 +139,12 @@ async fn a_node_without_workers_serves_and_leaves_the_jobs_to_others() {
     let (store, clock) = memory().await;
     let options = RuntimeOptions::new(store.clone(), clock, SlotLimits::for_cores(1), bodies());
     let serving = Runtime::new(RuntimeOptions { workers: Workers::None, ..options });
-    let service = serving.start();
+    let service = Service::start(&serving);
     let id = submit(&serving, TaskKind::Agent, vec![sleep_job(&clock, 10)]).await.id;
     clock.sleep(Duration::from_secs(60)).await;
     assert_eq!(only_job(&store, &id).await.state, JobState::Queued);
     let working = runtime(&store, clock);
-    let worker = working.start();
+    let worker = Service::start(&working);
     assert_eq!(finished(&serving, &id).await.status, TaskStatus::Completed);
     worker.stop().await;
     service.stop().await;
@@ -153,7 +155,7 @@ async fn a_node_that_does_not_claim_leaves_the_queue_alone() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     runtime.pause_claiming();
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 10)]).await.id;
     clock.sleep(Duration::from_secs(60)).await;
     assert_eq!(only_job(&store, &id).await.state, JobState::Queued);

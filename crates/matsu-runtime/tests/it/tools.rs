@@ -8,10 +8,11 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
-use matsu_runtime::dispatch::{self, Reply, reply_check};
-use matsu_runtime::native_task::{Arrived, NativeLookup};
-use matsu_runtime::tool::{NativeTasks, ToolContext};
+use matsu_runtime::dispatch::{self, Reply};
+use matsu_runtime::native_task::{Arrived, DeferredWaits, NativeLookup};
+use matsu_runtime::tool::{NativeTasks, ToolContext, reply_check};
 use matsu_runtime::tools::TOOLS;
+use matsu_runtime::worker::Service;
 use matsu_runtime::{Bodies, InstanceId, Runtime};
 
 use crate::fixtures::{finished, job, me, memory, runtime, runtime_with, scripted, sleep_job, stop, submit};
@@ -46,7 +47,7 @@ async fn one_task_is_followed_from_queue_to_result() {
     let task = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 20_000)]).await;
     let ask = |timeout: u64| json!({ "task_id": task.id, "timeout": timeout });
     assert_eq!(call(&cx, "get_task_status", ask(0)).await["status"], "queued");
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let early = call(&cx, "get_task_status", ask(5)).await;
     assert_eq!((&early["status"], &early["returned_because"]), (&json!("running"), &json!("timeout")));
     assert!(early["elapsed_time"].as_f64().unwrap() >= 4.9, "{early}");
@@ -62,7 +63,7 @@ async fn thirty_minutes_of_waiting_cost_few_small_calls() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let task = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 1_800_000)]).await;
     let mut calls = 0;
     let mut since = json!(1);
@@ -87,7 +88,7 @@ async fn several_tasks_return_on_the_first_news() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let slow = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 60_000)]).await;
     let quick = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 3_000)]).await;
     let since = json!({ slow.id.as_str(): 2, quick.id.as_str(): 2 });
@@ -111,7 +112,7 @@ async fn without_ids_open_tasks_and_unread_results_are_listed_and_waited_for() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let done = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 0)]).await;
     finished(&runtime, &done.id).await;
     let open = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 10_000)]).await;
@@ -134,7 +135,7 @@ async fn a_list_shows_what_runs_and_what_is_unread_before_what_was_read() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let running = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 20_000)]).await;
     let unread = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 0)]).await;
     finished(&runtime, &unread.id).await;
@@ -163,7 +164,7 @@ async fn an_idle_research_task_says_that_nothing_is_queued() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let task = submit(&runtime, TaskKind::Research, Vec::new()).await;
     let said = call(&cx, "get_task_status", json!({ "task_id": task.id, "timeout": 40 })).await;
     assert_eq!((&said["status"], &said["returned_because"]), (&json!("idle"), &json!("idle")), "{said}");
@@ -184,7 +185,7 @@ async fn a_client_that_passes_no_since_gets_only_undelivered_changes() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let task = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 8_000)]).await;
     let ask = json!({ "task_id": task.id, "timeout": 20 });
     let look = call(&cx, "get_task_status", json!({ "task_id": task.id })).await;
@@ -206,7 +207,7 @@ async fn a_long_result_is_read_in_parts_and_its_tail_alone() {
     let limits = matsu_core::slot::SlotLimits::for_cores(2);
     let runtime = runtime_with(&store, clock, limits, Bodies::default().with(body));
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let task = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await;
     finished(&runtime, &task.id).await;
     let mut read = String::new();
@@ -236,7 +237,7 @@ async fn failures_are_successful_reads_and_other_users_see_nothing() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let bad = job(&clock, JobKind::Sleep, r#"{"ms":"a"}"#);
     let task = submit(&runtime, TaskKind::Agent, vec![bad]).await;
     finished(&runtime, &task.id).await;
@@ -255,7 +256,7 @@ async fn cancelling_says_what_happened_and_twice_is_harmless() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Unknown);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let jobs = (0..3).map(|_| sleep_job(&clock, 600_000)).collect();
     let task = submit(&runtime, TaskKind::Agent, jobs).await;
     clock.sleep(Duration::from_secs(1)).await;
@@ -271,12 +272,15 @@ async fn a_long_wait_becomes_a_task_that_ends_when_something_arrives() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
     let cx = context(&runtime, NativeTasks::Understood);
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     let task = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 20_000)]).await;
     let ask = json!({ "task_id": task.id, "timeout": 600, "since": 2 });
     let reply = call(&cx, "get_task_status", ask.clone()).await;
     let wait = matsu_core::id::TaskId::from_text(reply["native"].as_str().expect("a native task"));
-    let look = async || match runtime.native_task(&me(), &wait, Duration::ZERO, &CancellationToken::new()).await {
+    let look = async || match DeferredWaits::of(&runtime)
+        .native_task(&me(), &wait, Duration::ZERO, &CancellationToken::new())
+        .await
+    {
         Ok(NativeLookup::Found(native)) => native,
         other => panic!("{other:?}"),
     };
@@ -318,7 +322,10 @@ async fn a_native_wait_ends_by_itself_after_a_day() {
     let reply = call(&cx, "get_task_status", json!({ "task_id": task.id, "timeout": 600, "since": 1 })).await;
     let wait = matsu_core::id::TaskId::from_text(reply["native"].as_str().expect("a native task"));
     clock.sleep(Duration::from_secs(24 * 3_600 - 60)).await;
-    let look = async || match runtime.native_task(&me(), &wait, Duration::ZERO, &CancellationToken::new()).await {
+    let look = async || match DeferredWaits::of(&runtime)
+        .native_task(&me(), &wait, Duration::ZERO, &CancellationToken::new())
+        .await
+    {
         Ok(NativeLookup::Found(native)) => native.task.status,
         other => panic!("{other:?}"),
     };
@@ -339,7 +346,7 @@ async fn an_abandoned_native_wait_is_swept_away() {
     let reply = call(&cx, "get_task_status", json!({ "task_id": task.id, "timeout": 600, "since": 1 })).await;
     let wait = matsu_core::id::TaskId::from_text(reply["native"].as_str().expect("a native task"));
     clock.sleep(Duration::from_secs(24 * 3_600)).await;
-    let _service = runtime.start();
+    let _service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(120)).await;
     let found = store.tasks(std::slice::from_ref(&wait)).await.unwrap();
     assert!(found.iter().all(|task| task.status == TaskStatus::Completed), "{found:?}");

@@ -13,7 +13,9 @@ use matsu_core::limits::{COLLECT_FOR, HOLD_MAX, WAITS_PER_PRINCIPAL_MAX};
 use matsu_core::ports::store::Store;
 use matsu_core::principal::Principal;
 use matsu_core::task::{TaskKind, TaskStatus};
-use matsu_runtime::status::{ReturnedBecause, WaitFor, WaitRequest};
+use matsu_runtime::status::{ReturnedBecause, WaitFor, WaitRequest, Waits};
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 use matsu_runtime::{InstanceId, TaskError, WaitError};
 
 use crate::faulty_store::FaultyStore;
@@ -28,7 +30,7 @@ async fn ten_thousand_waiters_wake_and_share_one_read() {
     for _ in 0..10_000 {
         let (runtime, request) =
             (runtime.clone(), wait_request(std::slice::from_ref(&id), WaitFor::All, Duration::from_secs(3_600)));
-        waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
+        waiters.spawn(async move { Waits::of(&runtime).wait_for_tasks(request, &CancellationToken::new()).await });
     }
     clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(store.hub().sleepers(), 10_000);
@@ -37,7 +39,7 @@ async fn ten_thousand_waiters_wake_and_share_one_read() {
     clock.sleep(Duration::from_secs(600)).await;
     assert_eq!(runtime.snapshots().reads(), asleep, "sleeping costs no query");
 
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let mut woken = 0;
     while let Some(reply) = waiters.join_next().await {
         let reply = reply.expect("no panic").expect("a reply");
@@ -63,7 +65,7 @@ async fn waiters_share_reads_although_other_tasks_are_busy() {
     for _ in 0..200 {
         let request = wait_request(std::slice::from_ref(&quiet), WaitFor::Any, Duration::from_secs(600));
         let runtime = runtime.clone();
-        waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
+        waiters.spawn(async move { Waits::of(&runtime).wait_for_tasks(request, &CancellationToken::new()).await });
     }
     clock.sleep(Duration::from_millis(10)).await;
     let before = runtime.snapshots().reads();
@@ -73,7 +75,7 @@ async fn waiters_share_reads_although_other_tasks_are_busy() {
     }
     assert_eq!(runtime.snapshots().reads(), before, "changes of others wake no wait here");
     let added = vec![job(&clock, JobKind::Noop, "{}")];
-    runtime.enqueue(&me(), &quiet, added).await.expect("queued");
+    Tasks::of(&runtime).enqueue(&me(), &quiet, added).await.expect("queued");
     while waiters.join_next().await.is_some() {
         // Between any two waiters another task changes.
         submit(&runtime, TaskKind::Research, vec![]).await;
@@ -91,19 +93,19 @@ async fn dropped_waiters_leave_nothing_behind_and_open_ones_are_bounded() {
     for _ in 0..WAITS_PER_PRINCIPAL_MAX {
         let request = wait_request(std::slice::from_ref(&id), WaitFor::Any, Duration::from_secs(600));
         let runtime = runtime.clone();
-        waiters.spawn(async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await });
+        waiters.spawn(async move { Waits::of(&runtime).wait_for_tasks(request, &CancellationToken::new()).await });
     }
     clock.sleep(Duration::from_millis(1)).await;
     let one_more = || wait_request(std::slice::from_ref(&id), WaitFor::Any, Duration::from_secs(1));
     let caller = CancellationToken::new();
-    let refused = runtime.wait_for_tasks(one_more(), &caller).await;
+    let refused = Waits::of(&runtime).wait_for_tasks(one_more(), &caller).await;
     assert!(matches!(refused, Err(WaitError::Task(TaskError::LimitExceeded(_)))), "{refused:?}");
     waiters.shutdown().await;
     assert_eq!(store.hub().sleepers(), 0);
     assert!(runtime.snapshots().is_empty());
-    let taken = runtime.wait_for_tasks(one_more(), &caller).await;
+    let taken = Waits::of(&runtime).wait_for_tasks(one_more(), &caller).await;
     assert_eq!(taken.expect("a reply").returned_because, ReturnedBecause::Timeout);
-    let bytes = std::mem::size_of_val(&runtime.wait_for_tasks(one_more(), &caller));
+    let bytes = std::mem::size_of_val(&Waits::of(&runtime).wait_for_tasks(one_more(), &caller));
     assert!(bytes <= 4_096, "a parked wait is {bytes} bytes");
 }
 
@@ -121,9 +123,9 @@ async fn a_thousand_races_of_a_change_against_the_sleep() {
             for _ in 0..race % 7 {
                 tokio::task::yield_now().await;
             }
-            runtime.enqueue(&me(), &id, vec![job(&clock, JobKind::Noop, "{}")]).await.expect("queued");
+            Tasks::of(&runtime).enqueue(&me(), &id, vec![job(&clock, JobKind::Noop, "{}")]).await.expect("queued");
         };
-        let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request, &caller), change);
+        let (reply, ()) = tokio::join!(Waits::of(&runtime).wait_for_tasks(request, &caller), change);
         assert_eq!(reply.expect("a reply").returned_because, ReturnedBecause::Changed, "race {race}");
     }
     assert_eq!(clock.now(), began, "none was saved by a timeout or a safety read");
@@ -138,7 +140,7 @@ async fn the_hold_is_cut_and_the_cut_is_reported() {
         let request = wait_request(std::slice::from_ref(&id), WaitFor::All, Duration::from_secs(hold));
         let request = WaitRequest { hold_max, ..request };
         let runtime = runtime.clone();
-        async move { runtime.wait_for_tasks(request, &CancellationToken::new()).await.expect("a reply") }
+        async move { Waits::of(&runtime).wait_for_tasks(request, &CancellationToken::new()).await.expect("a reply") }
     };
     let cut = wait(3_600, None).await;
     assert_eq!((cut.returned_because, cut.hold_max, cut.waited_ms), (ReturnedBecause::Timeout, Some(HOLD_MAX), 50_000));
@@ -155,17 +157,17 @@ async fn the_hold_is_cut_and_the_cut_is_reported() {
 async fn finished_jobs_are_collected_for_a_moment() {
     let (store, clock) = memory().await;
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let jobs = [1_000, 1_400, 60_000].map(|ms| sleep_job(&clock, ms)).into();
     let id = submit(&runtime, TaskKind::Research, jobs).await.id;
     let caller = CancellationToken::new();
     let request = wait_request(std::slice::from_ref(&id), WaitFor::Finished, Duration::from_secs(50));
-    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    let reply = Waits::of(&runtime).wait_for_tasks(request.clone(), &caller).await.expect("a reply");
     assert_eq!(reply.tasks[0].task.counts.completed, 2, "the second came along");
     assert_eq!(reply.waited_ms, 1_000 + u64::try_from(COLLECT_FOR.as_millis()).expect("small"));
     assert_eq!(reply.changed, std::slice::from_ref(&id));
     let next = WaitRequest { since: Some(reply.next_since), hold: Duration::from_secs(600), ..request };
-    let reply = runtime.wait_for_tasks(next, &caller).await.expect("a reply");
+    let reply = Waits::of(&runtime).wait_for_tasks(next, &caller).await.expect("a reply");
     assert_eq!(reply.returned_because, ReturnedBecause::Idle, "the last job is not collected for");
     assert_eq!(reply.tasks[0].task.counts.completed, 3);
     service.stop().await;
@@ -182,11 +184,12 @@ async fn unknown_and_foreign_ids_fail_at_once() {
         [(me(), vec![mine.clone(), TaskId::from_text("task_unknown")]), (Principal::user("other"), vec![mine.clone()])]
     {
         let request = WaitRequest { owner, ..wait_request(&ids, WaitFor::All, Duration::from_secs(50)) };
-        let failed = runtime.wait_for_tasks(request, &caller).await;
+        let failed = Waits::of(&runtime).wait_for_tasks(request, &caller).await;
         assert!(matches!(failed, Err(WaitError::Task(TaskError::NotFound(_)))), "{failed:?}");
     }
     for ids in [vec![], vec![mine.clone(), mine.clone()]] {
-        let failed = runtime.wait_for_tasks(wait_request(&ids, WaitFor::All, Duration::ZERO), &caller).await;
+        let failed =
+            Waits::of(&runtime).wait_for_tasks(wait_request(&ids, WaitFor::All, Duration::ZERO), &caller).await;
         assert!(matches!(failed, Err(WaitError::Task(TaskError::Invalid(_)))), "{failed:?}");
     }
     assert_eq!(clock.now(), began);
@@ -203,18 +206,18 @@ async fn a_first_wait_waits_and_a_lost_reply_is_sent_again_where_since_says_so()
         instance: Some(instance.clone()),
         ..wait_request(std::slice::from_ref(&id), WaitFor::Finished, Duration::from_secs(10))
     };
-    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    let reply = Waits::of(&runtime).wait_for_tasks(request.clone(), &caller).await.expect("a reply");
     assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Timeout, 10_000));
     assert_eq!((reply.tasks[0].since, reply.tasks[0].waits_from), (0, reply.next_since[&id]));
     assert_eq!(reply.changed, vec![id.clone()], "the caller has seen nothing of it yet");
     for (task_id, revision) in &reply.next_since {
         runtime.cursors().delivered(&instance, task_id, *revision);
     }
-    let reply = runtime.wait_for_tasks(request.clone(), &caller).await.expect("a reply");
+    let reply = Waits::of(&runtime).wait_for_tasks(request.clone(), &caller).await.expect("a reply");
     assert_eq!((reply.returned_because, reply.waited_ms), (ReturnedBecause::Timeout, 10_000));
     assert_eq!((reply.changed, reply.tasks[0].since), (vec![], reply.next_since[&id]));
     let explicit = WaitRequest { since: Some(BTreeMap::from([(id.clone(), 0)])), ..request };
-    assert_eq!(runtime.wait_for_tasks(explicit, &caller).await.expect("a reply").waited_ms, 0);
+    assert_eq!(Waits::of(&runtime).wait_for_tasks(explicit, &caller).await.expect("a reply").waited_ms, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,10 +232,10 @@ async fn an_interrupt_and_a_caller_that_leaves_end_the_wait() {
         clock.sleep(Duration::from_secs(3)).await;
         token.cancel();
     };
-    let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request.clone(), &caller), later(interrupt));
+    let (reply, ()) = tokio::join!(Waits::of(&runtime).wait_for_tasks(request.clone(), &caller), later(interrupt));
     assert_eq!(reply.expect("a reply").returned_because, ReturnedBecause::Interrupt);
     let request = WaitRequest { interrupt: None, ..request };
-    let (reply, ()) = tokio::join!(runtime.wait_for_tasks(request, &caller), later(caller.clone()));
+    let (reply, ()) = tokio::join!(Waits::of(&runtime).wait_for_tasks(request, &caller), later(caller.clone()));
     assert!(matches!(reply, Err(WaitError::CallerGone)));
     assert_eq!(store.hub().sleepers(), 0);
 }
@@ -244,7 +247,7 @@ async fn notices_of_other_nodes_do_not_put_the_safety_read_off() {
     let store: Arc<dyn Store> = faulty.clone();
     faulty.chatter();
     let runtime = runtime(&store, clock);
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(1)).await;
     let before = faulty.calls_of("changes_since");
     clock.sleep(Duration::from_secs(60)).await;

@@ -9,6 +9,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_runtime::InstanceId;
+use matsu_runtime::access::Access;
+use matsu_runtime::sessions::Sessions;
 
 use super::page_session;
 use crate::app::App;
@@ -134,11 +136,13 @@ pub(crate) async fn identify(app: &App, secret: &str) -> Result<(Caller, Present
         }
         Found::Nothing => {}
     }
-    let session = app.runtime().session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
+    let session =
+        Sessions::of(app.runtime()).session_by_token(secret).await.map_err(|error| Problem::from_store(&error))?;
     let unknown =
         || refused("the token is unknown or was revoked; `matsu token list` shows those that hold".to_owned());
     let session = session.ok_or_else(unknown)?;
-    let rights = app.runtime().rights_of(&session.owner).await.map_err(|error| Problem::from_store(&error))?;
+    let rights =
+        Access::of(app.runtime()).rights_of(&session.owner).await.map_err(|error| Problem::from_store(&error))?;
     let (principal, instance) = (session.principal(), InstanceId::from_text(session.id.as_str()));
     let caller = Caller { principal, instance, rights: Arc::new(rights) };
     Ok((caller, Presented::Session(PresentedSession { token: secret.to_owned(), grants: session.grants })))

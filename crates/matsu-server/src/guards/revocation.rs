@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::auth::open_calls::Kind;
+use matsu_runtime::sessions::Sessions;
 
 /// How often the store is asked whether what is open may stay so.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -15,7 +16,7 @@ pub async fn watch(app: App) {
         for (hash, kind) in app.open_calls().hashes() {
             let is_live = match kind {
                 Kind::Token => app.tokens().is_live(&hash).await,
-                Kind::Session => app.runtime().is_session_live(&hash).await,
+                Kind::Session => Sessions::of(app.runtime()).is_session_live(&hash).await,
             };
             // A store that does not answer now is asked again.
             if let Ok(false) = is_live {

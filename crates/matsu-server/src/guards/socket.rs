@@ -7,7 +7,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ChatId;
-use matsu_runtime::agents::RunHandle;
+use matsu_runtime::agents::{Agents, RunHandle};
+use matsu_runtime::chat;
+use matsu_runtime::sessions::Sessions;
 
 use super::requests::{Presented, bearer, until_over};
 use crate::app::App;
@@ -69,7 +71,10 @@ async fn admit(
     };
     check_run(app, &run, method, path).await?;
     // What a run opens belongs to whom it works for; what its tools do is its session's.
-    let session = app.runtime().session_by_token(&session.token).await.map_err(|error| Problem::from_store(&error))?;
+    let session = Sessions::of(app.runtime())
+        .session_by_token(&session.token)
+        .await
+        .map_err(|error| Problem::from_store(&error))?;
     let owner = session.map_or(caller.principal.clone(), |session| session.owner);
     Ok((Caller { principal: owner, ..caller }, presented, Peer { run: Some(run), ..peer }))
 }
@@ -80,7 +85,7 @@ fn own_run(app: &App, peer: &Peer, token: &str) -> Option<RunHandle> {
         return peer.socket_of.clone();
     }
     let Ancestry::OfRun(Some(run)) = &peer.ancestry else { return None };
-    app.runtime().live_runs().by_id(run).filter(|run| run.token.matches(token))
+    Agents::of(app.runtime()).live_runs().by_id(run).filter(|run| run.token.matches(token))
 }
 
 /// What a run may ask for: that a daemon is there, its tools, and where it was granted models, the chats it opened.
@@ -128,8 +133,7 @@ fn asked(method: &Method, path: &str) -> Asked {
 /// A chat that this run opened, or that an earlier run of the same agent opened and that this one was started to go on
 /// with.
 async fn is_own_chat(app: &App, run: &RunHandle, id: &ChatId) -> Result<bool, Problem> {
-    let Ok(chat) = app.runtime().store().transcript(id).await else { return Ok(false) };
-    app.runtime().is_chat_of(run, &chat).await.map_err(|error| Problem::from_store(&error))
+    chat::is_own_chat(app.runtime(), run, id).await.map_err(|error| Problem::from_store(&error))
 }
 
 #[cfg(test)]

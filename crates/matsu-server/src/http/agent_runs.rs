@@ -7,7 +7,8 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::limits::RUN_PART_BYTES_MAX;
 use matsu_core::ports::store::OutputFrom;
 use matsu_core::run::{Answer, Changes};
-use matsu_runtime::agents::{FilePatch, LogWish, OpenQuestion, files_of};
+use matsu_runtime::agents::{Agents, FilePatch, LogWish, OpenQuestion, files_of};
+use matsu_runtime::tasks::Tasks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -95,7 +96,7 @@ async fn read_log(
     let from = query.offset.map_or(OutputFrom::End, OutputFrom::Byte);
     let agent = query.agent.as_deref();
     let wish = LogWish { agent, from, result_only: query.result_only, bytes_max: RUN_PART_BYTES_MAX };
-    let log = app.runtime().run_log(&caller.principal, &id, wish).await?;
+    let log = Agents::of(app.runtime()).run_log(&caller.principal, &id, wish).await?;
     Ok(Json(json!({
         "text": log.slice.marked(),
         "offset": log.slice.start,
@@ -149,7 +150,7 @@ async fn patch_of(
     id: String,
     agent: Option<&str>,
 ) -> Result<(String, Changes, Vec<u8>), Problem> {
-    let (agent, changes) = app.runtime().whose_changes(&caller.principal, &TaskId::from_text(id), agent).await?;
+    let (agent, changes) = Agents::of(app.runtime()).whose_changes(&caller.principal, &TaskId::from_text(id), agent).await?;
     let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
     Ok((agent, changes, patch))
@@ -210,7 +211,7 @@ async fn read_receipt(
     Query(query): Query<RunQuery>,
 ) -> Result<Json<Value>, Problem> {
     let id = TaskId::from_text(id);
-    let receipt = app.runtime().receipt_of(&caller.principal, &id, query.agent.as_deref()).await?;
+    let receipt = Agents::of(app.runtime()).receipt_of(&caller.principal, &id, query.agent.as_deref()).await?;
     Ok(Json(json!({ "task_id": id, "command": receipt.check.command.to_string(), "receipt": receipt })))
 }
 
@@ -222,7 +223,7 @@ async fn verify_receipt(
     _: NoFields,
 ) -> Result<Json<TaskBody>, Problem> {
     let id = TaskId::from_text(id);
-    let started = app.runtime().verify_receipt(&caller.principal, &id, query.agent.as_deref()).await?;
+    let started = Agents::of(app.runtime()).verify_receipt(&caller.principal, &id, query.agent.as_deref()).await?;
     Ok(Json(TaskBody::from(&started.task)))
 }
 
@@ -251,8 +252,8 @@ async fn list_questions(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<ListBody<QuestionBody>>, Problem> {
-    let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
-    let open = app.runtime().open_questions(&task.id).await?;
+    let task = Tasks::of(app.runtime()).read(&caller.principal, &TaskId::from_text(id)).await?;
+    let open = Agents::of(app.runtime()).open_questions(&task.id).await?;
     Ok(Json(ListBody { items: open.into_iter().map(QuestionBody::from).collect() }))
 }
 
@@ -290,6 +291,6 @@ async fn give_answer(
 ) -> Result<Json<Value>, Problem> {
     let job = body.job_id.map(JobId::from_text);
     let answer = Answer { id: body.id, option: body.option, text: body.text };
-    app.runtime().answer(&caller.principal, &TaskId::from_text(id), job.as_ref(), &answer).await?;
+    Agents::of(app.runtime()).answer(&caller.principal, &TaskId::from_text(id), job.as_ref(), &answer).await?;
     Ok(Json(json!({ "ok": true })))
 }

@@ -7,7 +7,8 @@ use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ChatId, MessageId, ProjectId};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{MessageFilter, StoreError};
-use matsu_runtime::sessions::AgentState;
+use matsu_runtime::agents::Agents;
+use matsu_runtime::chats::{AgentState, Chats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,8 +21,8 @@ use crate::openapi::AnyObject;
 use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::PageBody;
 use crate::wire::people::{ChatBody, MessageBody, NotificationBody};
+use crate::wire::{PageBody, PageQuery};
 
 pub fn routes() -> Resource {
     let list_chats =
@@ -51,19 +52,12 @@ pub fn routes() -> Resource {
         .post("/chats/{id}/answer", answer.answers::<AnyObject>(), give_answer)
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PageQuery {
-    after: Option<i64>,
-    limit: Option<u32>,
-}
-
 async fn body(app: &App, chat: &Chat) -> Result<ChatBody, StoreError> {
-    let state = app.runtime().agent_state(chat).await?;
+    let state = Chats::of(app.runtime()).agent_state(chat).await?;
     let mut body = ChatBody::of(chat, state.map(AgentState::as_str));
     // Only an agent that is connected can ask.
     if state == Some(AgentState::Connected) {
-        body.question = app.runtime().store().question_in(&chat.id).await?.map(|(_, question)| question.into());
+        body.question = Chats::of(app.runtime()).question(&chat.id).await?.map(Into::into);
     }
     Ok(body)
 }
@@ -73,8 +67,7 @@ async fn list(
     caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<ChatBody>>, Problem> {
-    let page = PageRequest::new(query.after, query.limit);
-    let page = app.runtime().store().list_chats(&caller.viewer(), &page).await?;
+    let page = Chats::of(app.runtime()).list(&caller.viewer(), &query.page()).await?;
     let mut items = Vec::with_capacity(page.items.len());
     for chat in &page.items {
         items.push(body(&app, chat).await?);
@@ -123,18 +116,18 @@ async fn open(
         return Err(StoreError::NotFound { what: "agent", id: agent }.into());
     }
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
-    let opened = app.runtime().open_chat(&AgentId::from_text(agent), &project).await?;
+    let opened = Chats::of(app.runtime()).open_chat(&AgentId::from_text(agent), &project).await?;
     Ok(Json(body(&app, &opened.chat).await?))
 }
 
 /// For a caller, a chat that it may not see does not exist.
 async fn known(app: &App, caller: &Caller, id: String) -> Result<Chat, Problem> {
     let id = ChatId::from_text(id);
-    let known = app.runtime().store().chats_known_to(&caller.viewer(), std::slice::from_ref(&id)).await?;
+    let known = Chats::of(app.runtime()).known_to(&caller.viewer(), std::slice::from_ref(&id)).await?;
     if known.is_empty() {
         return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
     }
-    Ok(app.runtime().store().chat(&id).await?)
+    Ok(Chats::of(app.runtime()).read(&id).await?)
 }
 
 async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ChatBody>, Problem> {
@@ -165,7 +158,7 @@ async fn read_messages(
         return Ok(Json(part(all, &query, rows_max as usize)));
     }
     let filter = MessageFilter { chat_id: chat.id, after_seq: query.after, before_seq: query.before, rows_max };
-    let messages = app.runtime().store().list_messages(filter).await?;
+    let messages = Chats::of(app.runtime()).messages(filter).await?;
     let last = messages.last().map(|message| message.seq);
     let next = last.filter(|seq| query.after.is_some() && *seq < chat.last_seq);
     Ok(Json(PageBody { items: messages.iter().map(MessageBody::from).collect(), next }))
@@ -208,7 +201,7 @@ async fn write_message(
         let said = model_chats::write(&app, &caller.principal, &chat, &wish.content, wish.to.as_deref()).await?;
         return Ok((StatusCode::CREATED, Json(said)));
     }
-    let message = app.runtime().say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
+    let message = Chats::of(app.runtime()).say_as_person(&caller.principal, &chat, wish.content, reply_to).await?;
     Ok((StatusCode::CREATED, Json(MessageBody::from(&message))))
 }
 
@@ -219,7 +212,7 @@ async fn give_answer(
     Json(body): Json<AnswerBody>,
 ) -> Result<Json<Value>, Problem> {
     let chat = known(&app, &caller, id).await?;
-    app.runtime().answer_in_chat(&chat.id, &body.into()).await?;
+    Agents::of(app.runtime()).answer_in_chat(&chat.id, &body.into()).await?;
     Ok(Json(json!({ "ok": true })))
 }
 
@@ -228,7 +221,7 @@ async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> 
     let chat = if models_json.is_some() {
         model_chats::end(&app, &caller.principal, &id).await?
     } else {
-        app.runtime().end_chat(&id).await?
+        Chats::of(app.runtime()).end_chat(&id).await?
     };
     Ok(Json(body(&app, &chat).await?))
 }
@@ -259,7 +252,7 @@ async fn stop_answer(
         return Ok(Json(StoppedBody { stopped, notification: None }));
     }
     let text = wish.message.unwrap_or_else(|| "A person asked you to stop what you are doing.".to_owned());
-    let sent = app.runtime().stop_in_chat(&id, text).await?;
+    let sent = Chats::of(app.runtime()).stop_in_chat(&id, text).await?;
     let language = app.runtime().session_options().language;
     let notification = sent.as_ref().map(|sent| NotificationBody::of(sent, language));
     Ok(Json(StoppedBody { stopped: notification.is_some(), notification }))

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use matsu_core::ports::agent::TraceState;
+use matsu_runtime::tasks::Tasks;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -46,12 +47,13 @@ struct ShutdownBody {
 
 /// A person ends this process. Runs of agents go on without it, unless they are to end.
 async fn shutdown(State(app): State<App>, Json(body): Json<ShutdownBody>) -> Result<Json<Value>, Problem> {
-    let ended = if body.runs { app.runtime().end_runs().await? } else { BTreeSet::new() };
+    let ended = if body.runs { Tasks::of(app.runtime()).end_runs().await? } else { BTreeSet::new() };
     let runtime = app.runtime();
-    let (here, alive) = (runtime.runs_here().await?, runtime.runs_that_are(TraceState::Alive).await?);
+    let (here, alive) =
+        (Tasks::of(runtime).runs_here().await?, Tasks::of(runtime).runs_that_are(TraceState::Alive).await?);
     let mut over = BTreeSet::new();
     for state in [TraceState::Ended, TraceState::Lost, TraceState::MachineRestarted] {
-        over.extend(runtime.runs_that_are(state).await?);
+        over.extend(Tasks::of(runtime).runs_that_are(state).await?);
     }
     let here: BTreeSet<_> = here.difference(&ended).collect();
     app.end().cancel();

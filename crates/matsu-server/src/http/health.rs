@@ -8,6 +8,7 @@ use axum::routing::get;
 
 use crate::app::App;
 use crate::auth::Caller;
+use matsu_runtime::queue::Queue;
 
 pub fn routes() -> Router<App> {
     Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz)).route("/metrics", get(metrics))
@@ -23,7 +24,7 @@ async fn readyz(State(app): State<App>) -> Response {
     if app.shutdown().is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response();
     }
-    match app.runtime().store().nodes().await {
+    match Queue::of(app.runtime()).nodes().await {
         Ok(_) => "ready\n".into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }

@@ -13,7 +13,7 @@ use axum::routing::post;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::limits::WEBHOOK_BODY_BYTES_MAX;
 use matsu_core::webhook::Webhook;
-use matsu_runtime::webhooks::{Arrival, Incoming, Verified, verify};
+use matsu_runtime::webhooks::{Arrival, Incoming, Verified, Webhooks, verify};
 use serde_json::json;
 
 use crate::app::App;
@@ -45,7 +45,7 @@ async fn take(State(app): State<App>, Path(id): Path<String>, headers: HeaderMap
 
 async fn received(app: &App, id: &str, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
     let unknown = || Problem::new(ErrorCode::ResourceNotFound, "there is no such webhook");
-    let webhook = app.runtime().webhook_at(id).await?.ok_or_else(unknown)?;
+    let webhook = Webhooks::of(app.runtime()).webhook_at(id).await?.ok_or_else(unknown)?;
     let busy = |message: &str| Problem::new(ErrorCode::LimitExceeded, message);
     if !app.hooks().admit(&webhook.id) {
         return Err(busy("too many requests to this webhook; send it again later"));
@@ -57,7 +57,7 @@ async fn received(app: &App, id: &str, headers: &HeaderMap, body: Body) -> Resul
     let place = place.ok_or_else(|| busy("too many deliveries arrive at once; send it again later"))?;
     let body = app.hooks().body(body).await?;
     let verified = check(app, &webhook, headers, &body)?;
-    let arrival = app.runtime().receive(&webhook, verified, &body).await?;
+    let arrival = Webhooks::of(app.runtime()).receive(&webhook, verified, &body).await?;
     drop(place);
     let (status, word) = match arrival {
         Arrival::Taken(taken) if taken.is_repeated => (StatusCode::OK, "repeated"),

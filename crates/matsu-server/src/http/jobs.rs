@@ -6,6 +6,7 @@ use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, JobOrder};
 use matsu_core::slot::Slot;
+use matsu_runtime::queue::Queue;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -58,5 +59,5 @@ async fn list(
         ..JobFilter::default()
     };
     let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().store().job_summaries(&filter, &page).await?)))
+    Ok(Json(PageBody::of(Queue::of(app.runtime()).jobs(&filter, &page).await?)))
 }

@@ -15,6 +15,7 @@ use matsu_core::transcript::ChatPlace;
 use matsu_runtime::chat::live::Approval;
 use matsu_runtime::chat::shown::{ShownMessage, ShownState, ShownTool};
 use matsu_runtime::chat::{ChatError, LiveChats, export};
+use matsu_runtime::chats::Chats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ pub async fn open(
 ) -> Result<Chat, Problem> {
     let place = if unattended { ChatPlace::Run } else { ChatPlace::Page };
     let opened = live(app)?.open(owner, models, place, run).await.map_err(problem)?;
-    Ok(app.runtime().store().chat(&opened.chat_id).await?)
+    Ok(Chats::of(app.runtime()).read(&opened.chat_id).await?)
 }
 
 /// All messages, and the answers under way.
@@ -120,7 +121,7 @@ pub async fn stop(app: &App, owner: &Principal, id: &ChatId) -> Result<bool, Pro
 /// Ends the chat: no more messages are accepted.
 pub async fn end(app: &App, owner: &Principal, id: &ChatId) -> Result<Chat, Problem> {
     live(app)?.end_chat(owner, id).await.map_err(problem)?;
-    Ok(app.runtime().store().chat(id).await?)
+    Ok(Chats::of(app.runtime()).read(id).await?)
 }
 
 fn body(id: &ChatId, message: &ShownMessage) -> MessageBody {

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use matsu_core::slot::Slot;
+use matsu_runtime::queue::Queue;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -34,7 +35,7 @@ struct NodesBody {
 }
 
 async fn nodes(State(app): State<App>, _caller: Caller) -> Result<Json<NodesBody>, Problem> {
-    let nodes = app.runtime().store().nodes().await?;
+    let nodes = Queue::of(app.runtime()).nodes().await?;
     let items = nodes.iter().map(NodeBody::from).collect();
     Ok(Json(NodesBody { items, this: app.runtime().node().to_string() }))
 }
@@ -50,7 +51,7 @@ struct SlotBody {
 }
 
 async fn slots(State(app): State<App>, _caller: Caller) -> Result<Json<ListBody<SlotBody>>, Problem> {
-    let slots = app.runtime().store().slots().await?;
+    let slots = Queue::of(app.runtime()).slots().await?;
     let items = slots.into_iter().map(|slot| {
         let own = app.runtime().limits().of(slot.slot);
         let limit = slot.permits_max.unwrap_or(own);

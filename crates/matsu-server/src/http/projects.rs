@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use matsu_core::page::PageRequest;
+use matsu_runtime::chats::Chats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::PageBody;
 use crate::wire::people::{AgentBody, ProjectBody};
+use crate::wire::{PageBody, PageQuery};
 
 pub fn routes() -> Resource {
     let projects = says("list_projects", "Projects, oldest first.").query::<PageQuery>();
@@ -26,19 +26,6 @@ pub fn routes() -> Resource {
         .post("/agents", make_agent.creates::<MadeAgent>().for_admins(), make_an_agent)
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PageQuery {
-    after: Option<i64>,
-    limit: Option<u32>,
-}
-
-impl PageQuery {
-    fn page(&self) -> PageRequest {
-        PageRequest::new(self.after, self.limit)
-    }
-}
-
 async fn list_projects(
     State(app): State<App>,
     caller: Caller,
@@ -47,7 +34,7 @@ async fn list_projects(
     if caller.only_own().is_some() {
         return Ok(Json(PageBody { items: Vec::new(), next: None }));
     }
-    Ok(Json(PageBody::of(app.runtime().store().list_projects(&query.page()).await?)))
+    Ok(Json(PageBody::of(Chats::of(app.runtime()).projects(&query.page()).await?)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -67,7 +54,7 @@ async fn make_a_project(
 ) -> Result<(StatusCode, Json<ProjectBody>), Problem> {
     let name = wish.name.unwrap_or_else(|| wish.id.clone());
     check_name(&name)?;
-    let project = app.runtime().make_project(&wish.id, name, wish.working_directory).await?;
+    let project = Chats::of(app.runtime()).make_project(&wish.id, name, wish.working_directory).await?;
     Ok((StatusCode::CREATED, Json(ProjectBody::from(&project))))
 }
 
@@ -79,7 +66,7 @@ async fn list_agents(
     if caller.only_own().is_some() {
         return Ok(Json(PageBody { items: Vec::new(), next: None }));
     }
-    Ok(Json(PageBody::of(app.runtime().store().list_agents(&query.page()).await?)))
+    Ok(Json(PageBody::of(Chats::of(app.runtime()).agents(&query.page()).await?)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -108,7 +95,8 @@ async fn make_an_agent(
 ) -> Result<(StatusCode, Json<MadeAgent>), Problem> {
     let name = wish.name.unwrap_or_else(|| wish.id.clone());
     check_name(&name)?;
-    let (agent, passkey) = app.runtime().make_agent(&wish.id, name, wish.definition, wish.system_prompt).await?;
+    let (agent, passkey) =
+        Chats::of(app.runtime()).make_agent(&wish.id, name, wish.definition, wish.system_prompt).await?;
     Ok((StatusCode::CREATED, Json(MadeAgent { agent: AgentBody::from(&agent), passkey })))
 }
 

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use matsu_core::ports::notice_channel::{NoticeChannel, Subscribing};
 use matsu_core::principal::Principal;
 use matsu_core::push::PushSubscription;
-use matsu_runtime::push::BrowserKeys;
+use matsu_runtime::push::{BrowserKeys, Push};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ fn channel<'a>(channels: &'a [Arc<dyn NoticeChannel>], user: &Principal) -> Opti
 }
 
 async fn read(State(app): State<App>, caller: Caller) -> Result<Json<PushBody>, Problem> {
-    let known = app.runtime().push_subscriptions(&caller.principal).await?;
+    let known = Push::of(app.runtime()).push_subscriptions(&caller.principal).await?;
     let channels = app.channels();
     let channel = channel(&channels, &caller.principal);
     Ok(Json(PushBody {
@@ -101,11 +101,11 @@ async fn subscribe(
     };
     let token = credential.map(|credential| credential.token.clone());
     let browser = BrowserKeys { endpoint: body.endpoint, p256dh: body.keys.p256dh, auth: body.keys.auth };
-    let added = app.runtime().subscribe_push(&caller.principal, token, browser, channel).await?;
+    let added = Push::of(app.runtime()).subscribe_push(&caller.principal, token, browser, channel).await?;
     Ok((StatusCode::CREATED, Json(SubscriptionBody::from(&added))))
 }
 
 async fn unsubscribe(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode, Problem> {
-    app.runtime().unsubscribe_push(&caller.principal, &id).await?;
+    Push::of(app.runtime()).unsubscribe_push(&caller.principal, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

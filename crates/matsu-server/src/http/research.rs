@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::ports::store::Removal;
+use matsu_runtime::research::Research;
 use matsu_runtime::tool::{ToolContext, Workplace};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -211,7 +212,7 @@ async fn feedback(State(app): State<App>, caller: Caller, Json(body): Json<Value
 }
 
 async fn feedback_log(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
-    let entries = app.runtime().store().feedback_log(&caller.principal, 200).await?;
+    let entries = Research::of(app.runtime()).feedback(&caller.principal, 200).await?;
     let items = entries.iter().map(|entry| {
         let detail: Value = serde_json::from_str(&entry.detail_json).unwrap_or_default();
         json!({
@@ -223,7 +224,7 @@ async fn feedback_log(State(app): State<App>, caller: Caller) -> Result<Json<Val
 }
 
 async fn rules(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
-    let rules = app.runtime().store().rules(&caller.principal).await?;
+    let rules = Research::of(app.runtime()).rules(&caller.principal).await?;
     let items = rules.iter().map(|rule| {
         json!({
             "rule_id": rule.id, "domain_pattern": rule.pattern, "decision": rule.decision, "reason": rule.reason,
@@ -252,7 +253,7 @@ struct GcBody {
 /// Removes evidence that no task reaches, or says what would go.
 async fn gc(State(app): State<App>, Json(body): Json<GcBody>) -> Result<Json<Value>, Problem> {
     let removal = if body.dry_run { Removal::DryRun } else { Removal::Remove };
-    let cleared = app.runtime().store().orphans(removal).await?;
+    let cleared = Research::of(app.runtime()).orphans(removal).await?;
     Ok(Json(json!({
         "dry_run": body.dry_run,
         "edges": cleared.edges,

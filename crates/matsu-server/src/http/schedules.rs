@@ -2,9 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use matsu_core::page::PageRequest;
 use matsu_core::schedule::{Firing, FiringState, Overlap, Plan, Rule, Schedule};
-use matsu_runtime::schedules::{ScheduleWish, rule};
+use matsu_runtime::schedules::{ScheduleWish, Schedules, rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,28 +12,20 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{PageBody, time};
+use crate::wire::{PageBody, PageQuery, PauseBody, time};
 
 pub fn routes() -> Resource {
-    let list = says("list_schedules", "Schedules, oldest first.").query::<ListQuery>();
+    let list = says("list_schedules", "Schedules, oldest first.").query::<PageQuery>();
     let add = says("add_schedule", "Adds work that starts by itself.").body::<NewBody>();
     let pause = says("pause_schedule", "Pauses a schedule, or lets it go on.").body::<PauseBody>();
     let remove = says("remove_schedule", "Removes a schedule; tasks that it started stay.");
-    let firings = says("list_firings", "What came of the times of a schedule, newest first.").query::<ListQuery>();
+    let firings = says("list_firings", "What came of the times of a schedule, newest first.").query::<PageQuery>();
     Resource::default()
         .get("/schedules", list.answers::<PageBody<ScheduleBody>>(), self::list)
         .post("/schedules", add.answers::<ScheduleBody>(), self::add)
         .post("/schedules/{id}/pause", pause.answers::<ScheduleBody>(), self::pause)
         .delete("/schedules/{id}", remove.answers::<ScheduleBody>(), self::remove)
         .get("/schedules/{id}/firings", firings.answers::<PageBody<FiringBody>>(), self::firings)
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// `next` of the page before.
-    after: Option<i64>,
-    limit: Option<u32>,
 }
 
 /// Exactly one of `cron`, `every` and `at`, and one of `run` and `research`.
@@ -164,21 +155,14 @@ impl From<&Firing> for FiringBody {
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<ScheduleBody>>, Problem> {
-    let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().schedules(&caller.principal, &page).await?)))
+    Ok(Json(PageBody::of(Schedules::of(app.runtime()).schedules(&caller.principal, &query.page()).await?)))
 }
 
 async fn add(State(app): State<App>, caller: Caller, Json(body): Json<NewBody>) -> Result<Json<ScheduleBody>, Problem> {
-    let added = app.runtime().add_schedule(&caller.principal, body.wish()?).await?;
+    let added = Schedules::of(app.runtime()).add_schedule(&caller.principal, body.wish()?).await?;
     Ok(Json(ScheduleBody::from(&added)))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PauseBody {
-    paused: bool,
 }
 
 async fn pause(
@@ -187,12 +171,12 @@ async fn pause(
     Path(id): Path<String>,
     Json(body): Json<PauseBody>,
 ) -> Result<Json<ScheduleBody>, Problem> {
-    let changed = app.runtime().pause_schedule(&caller.principal, &id, body.paused).await?;
+    let changed = Schedules::of(app.runtime()).pause_schedule(&caller.principal, &id, body.paused).await?;
     Ok(Json(ScheduleBody::from(&changed)))
 }
 
 async fn remove(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<ScheduleBody>, Problem> {
-    let removed = app.runtime().remove_schedule(&caller.principal, &id).await?;
+    let removed = Schedules::of(app.runtime()).remove_schedule(&caller.principal, &id).await?;
     Ok(Json(ScheduleBody::from(&removed)))
 }
 
@@ -200,8 +184,7 @@ async fn firings(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<FiringBody>>, Problem> {
-    let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().firings(&caller.principal, &id, &page).await?)))
+    Ok(Json(PageBody::of(Schedules::of(app.runtime()).firings(&caller.principal, &id, &query.page()).await?)))
 }

@@ -8,6 +8,8 @@ use matsu_core::notification::{NotificationAction, NotificationKind};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{SessionFilter, StoreError};
 use matsu_core::session::SessionState;
+use matsu_runtime::chats::Chats;
+use matsu_runtime::sessions::Sessions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,13 +57,13 @@ async fn sessions(
         state: query.state,
     };
     let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().store().list_sessions(&filter, &page).await?)))
+    Ok(Json(PageBody::of(Sessions::of(app.runtime()).list(&filter, &page).await?)))
 }
 
 /// For a caller that is no admin, a session of another principal does not exist.
 async fn known(app: &App, caller: &Caller, id: String) -> Result<SessionId, Problem> {
     let id = SessionId::from_text(id);
-    let session = app.runtime().store().session(&id).await?;
+    let session = Sessions::of(app.runtime()).read(&id).await?;
     if caller.only_own().is_some_and(|own| session.owner != *own) {
         return Err(StoreError::NotFound { what: "session", id: id.to_string() }.into());
     }
@@ -69,7 +71,7 @@ async fn known(app: &App, caller: &Caller, id: String) -> Result<SessionId, Prob
 }
 
 async fn end(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<SessionBody>, Problem> {
-    let session = app.runtime().close_session(&known(&app, &caller, id).await?).await?;
+    let session = Chats::of(app.runtime()).close_session(&known(&app, &caller, id).await?).await?;
     Ok(Json(SessionBody::from(&session)))
 }
 
@@ -99,7 +101,7 @@ async fn notify(
         NotificationKind::StatusChange => NotificationAction::Resume,
     });
     let session = known(&app, &caller, id).await?;
-    let sent = app.runtime().send_notice(&session, kind, action, wish.message, wish.instruction).await?;
+    let sent = Chats::of(app.runtime()).send_notice(&session, kind, action, wish.message, wish.instruction).await?;
     let language = app.runtime().session_options().language;
     Ok((StatusCode::CREATED, Json(NotificationBody::of(&sent, language))))
 }
@@ -119,7 +121,7 @@ async fn notifications(
 ) -> Result<Json<PageBody<NotificationBody>>, Problem> {
     let session = query.session_id.map(SessionId::from_text);
     let page = PageRequest::new(query.after, query.limit);
-    let page = app.runtime().store().list_notifications(session.as_ref(), caller.only_own(), &page).await?;
+    let page = Sessions::of(app.runtime()).notifications(session.as_ref(), caller.only_own(), &page).await?;
     let language = app.runtime().session_options().language;
     let items = page.items.iter().map(|notification| NotificationBody::of(notification, language)).collect();
     Ok(Json(PageBody { items, next: page.next }))

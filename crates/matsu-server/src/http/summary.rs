@@ -5,6 +5,8 @@ use axum::extract::State;
 use matsu_core::job::JobState;
 use matsu_core::limits::FAILED_SHOWN_FOR;
 use matsu_core::slot::Slot;
+use matsu_runtime::status::Waits;
+use matsu_runtime::tasks::Tasks;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -48,7 +50,7 @@ async fn read(State(app): State<App>, caller: Caller) -> Result<Json<SummaryBody
 pub async fn summary(app: &App, caller: &Caller) -> Result<SummaryBody, Problem> {
     let runtime = app.runtime();
     let since = runtime.clock().now().minus(FAILED_SHOWN_FOR);
-    let read = runtime.store().summary(&caller.principal, since).await?;
+    let read = Tasks::of(runtime).summary(&caller.principal, since).await?;
     let jobs = |slot: Option<Slot>, state: JobState| -> i64 {
         let counts =
             read.queue.iter().filter(|count| count.state == state && slot.is_none_or(|slot| slot == count.slot));
@@ -68,7 +70,7 @@ pub async fn summary(app: &App, caller: &Caller) -> Result<SummaryBody, Problem>
         awaiting_auth,
         awaiting_input,
         failed: read.failed,
-        waiters: if caller.rights.is_admin() { runtime.waits_open() } else { 0 },
+        waiters: if caller.rights.is_admin() { Waits::of(runtime).open() } else { 0 },
         slots: slots.collect(),
     })
 }

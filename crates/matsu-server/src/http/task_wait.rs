@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::id::TaskId;
+use matsu_runtime::status::Waits;
 use matsu_runtime::{WaitFor, WaitReply, WaitRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,7 +70,7 @@ pub async fn wait_for(app: &App, caller: &Caller, id: TaskId, query: &WaitQuery)
         interrupt: None,
     };
     // When a client disconnects, this future is dropped, and with it the wait; the work goes on.
-    Ok(app.runtime().wait_for_tasks(request, app.shutdown()).await?)
+    Ok(Waits::of(app.runtime()).wait_for_tasks(request, app.shutdown()).await?)
 }
 
 pub fn body(reply: &WaitReply) -> Value {

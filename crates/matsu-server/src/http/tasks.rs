@@ -7,6 +7,9 @@ use matsu_core::limits::SEARCH_WORDS_MAX;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, Steer, StoreError, TaskFilter};
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
+use matsu_runtime::chats::Chats;
+use matsu_runtime::queue::Queue;
+use matsu_runtime::tasks::Tasks;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,7 +19,7 @@ use crate::auth::Caller;
 use crate::openapi::AnyObject;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{JobBody, PageBody, TaskBody};
+use crate::wire::{JobBody, PageBody, PageQuery, TaskBody};
 
 pub fn routes() -> Resource {
     let list_tasks = says("list_tasks", "The caller's tasks, newest first.").query::<ListQuery>();
@@ -56,20 +59,13 @@ async fn list(
         ..TaskFilter::default()
     };
     let page = PageRequest::new(query.after, query.limit);
-    let page = app.runtime().list(&caller.principal, filter, &page).await?;
+    let page = Tasks::of(app.runtime()).list(&caller.principal, filter, &page).await?;
     Ok(Json(PageBody::of(page)))
 }
 
 async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<TaskBody>, Problem> {
-    let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
+    let task = Tasks::of(app.runtime()).read(&caller.principal, &TaskId::from_text(id)).await?;
     Ok(Json(TaskBody::from(&task)))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PageQuery {
-    after: Option<i64>,
-    limit: Option<u32>,
 }
 
 async fn jobs(
@@ -78,11 +74,11 @@ async fn jobs(
     Path(id): Path<String>,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<JobBody>>, Problem> {
-    let task = app.runtime().read(&caller.principal, &TaskId::from_text(id)).await?;
+    let task = Tasks::of(app.runtime()).read(&caller.principal, &TaskId::from_text(id)).await?;
     let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
-    let page = app.runtime().store().job_summaries(&filter, &PageRequest::new(query.after, query.limit)).await?;
+    let page = Queue::of(app.runtime()).jobs(&filter, &query.page()).await?;
     // Here is what came out; a look at the status alone is no reading.
-    app.runtime().note_read(&caller.principal, &[&task]).await;
+    Tasks::of(app.runtime()).note_read(&caller.principal, &[&task]).await;
     Ok(Json(PageBody::of(page)))
 }
 
@@ -110,7 +106,7 @@ pub async fn hand_over(app: &App, caller: Caller, wish: Map<String, Value>) -> R
         .map_err(|error| Problem::invalid(format!("a task for a named agent: {error}")))?;
     let project = ProjectId::from_text(wish.project_id.unwrap_or_else(|| "default".to_owned()));
     let agent = named_agent(&caller, wish.agent_id)?;
-    let task = app.runtime().assign_task(&caller.principal, &agent, &project, wish.message).await?;
+    let task = Chats::of(app.runtime()).assign_task(&caller.principal, &agent, &project, wish.message).await?;
     Ok(json!(TaskBody::from(&task)))
 }
 
@@ -159,7 +155,7 @@ async fn change(
             ));
         }
         let agent = named_agent(&caller, agent)?;
-        let task = app.runtime().reassign(&caller.principal, &id, &agent).await?;
+        let task = Chats::of(app.runtime()).reassign(&caller.principal, &id, &agent).await?;
         return Ok(Json(json!({ "task": TaskBody::from(&task) })));
     }
     let Some(wanted) = body.status else {
@@ -177,7 +173,7 @@ async fn change(
     if body.mode.is_some() {
         return Err(Problem::invalid("mode is allowed only with status cancelled or completed"));
     }
-    let task = app.runtime().steer(&caller.principal, &id, steer, body.message).await?;
+    let task = Tasks::of(app.runtime()).steer(&caller.principal, &id, steer, body.message).await?;
     Ok(Json(json!({ "task": TaskBody::from(&task) })))
 }
 
@@ -189,7 +185,7 @@ async fn stop(
     reason: StopReason,
 ) -> Result<Json<Value>, Problem> {
     let mode = mode.unwrap_or(StopMode::Graceful);
-    let report = app.runtime().stop(&caller.principal, id, mode, reason, app.shutdown()).await?;
+    let report = Tasks::of(app.runtime()).stop(&caller.principal, id, mode, reason, app.shutdown()).await?;
     Ok(Json(json!({
         "task": TaskBody::from(&report.task),
         "mode": mode,
@@ -217,9 +213,9 @@ async fn retry(
 ) -> Result<Json<TaskBody>, Problem> {
     let (runtime, id) = (app.runtime(), TaskId::from_text(id));
     let inserted = if query.continues {
-        runtime.retry_continuing(&caller.principal, &id).await?
+        Tasks::of(&runtime).retry_continuing(&caller.principal, &id).await?
     } else {
-        runtime.retry(&caller.principal, &id).await?
+        Tasks::of(&runtime).retry(&caller.principal, &id).await?
     };
     Ok(Json(TaskBody::from(&inserted.task)))
 }

@@ -7,6 +7,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, NewJob, Priority};
 use matsu_core::slot::Slot;
 use matsu_core::task::{IdempotencyKey, NewTask, TaskKind};
+use matsu_runtime::tasks::Tasks;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -86,7 +87,7 @@ async fn make(State(app): State<App>, caller: Caller, Json(body): Json<MakeBody>
         idempotency,
         created_at: now,
     };
-    let inserted = app.runtime().submit(task).await?;
+    let inserted = Tasks::of(app.runtime()).submit(task).await?;
     Ok(Json(
         json!({ "task": TaskBody::from(&inserted.task), "job_ids": inserted.job_ids, "existed": inserted.existed }),
     ))

@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use matsu_core::access::Role;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TokenId;
-use matsu_core::page::PageRequest;
 use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_runtime::dispatch::presets::Offer;
@@ -20,11 +19,11 @@ use crate::app::App;
 use crate::auth::{Caller, TokenWish};
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{PageBody, TokenBody};
+use crate::wire::{PageBody, PageQuery, TokenBody};
 
 pub fn routes() -> Resource {
     let list_tokens =
-        says("list_tokens", "Tokens, revoked ones included. An admin sees those of all users.").query::<ListQuery>();
+        says("list_tokens", "Tokens, revoked ones included. An admin sees those of all users.").query::<PageQuery>();
     let make_token = says("make_token", "Makes a named token; its secret is shown once.").body::<MakeBody>();
     Resource::default()
         .get("/tokens", list_tokens.answers::<PageBody<TokenBody>>(), list)
@@ -36,21 +35,12 @@ pub fn routes() -> Resource {
         )
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// `next` of the page before.
-    after: Option<i64>,
-    limit: Option<u32>,
-}
-
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<TokenBody>>, Problem> {
-    let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().store().tokens(caller.only_own(), &page).await?)))
+    Ok(Json(PageBody::of(app.tokens().list(caller.only_own(), &query.page()).await?)))
 }
 
 #[derive(Deserialize, JsonSchema)]

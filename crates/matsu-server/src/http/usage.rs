@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use matsu_core::clock::Timestamp;
 use matsu_core::limits::SPENT_KEPT;
 use matsu_core::usage::UsageBy;
-use matsu_runtime::agents::{UsageSum, UsageWish};
+use matsu_runtime::agents::{Agents, UsageSum, UsageWish};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +108,6 @@ async fn read_usage(
     Query(query): Query<UsageQuery>,
 ) -> Result<Json<UsageBody>, Problem> {
     let wish = query.wish(app.runtime().clock().now())?;
-    let (items, total) = app.runtime().usage(&caller.principal, &wish).await?;
+    let (items, total) = Agents::of(app.runtime()).usage(&caller.principal, &wish).await?;
     Ok(Json(UsageBody { items: items.into_iter().map(Into::into).collect(), total: total.into() }))
 }

@@ -5,32 +5,24 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::access::User;
-use matsu_core::page::PageRequest;
 use matsu_core::principal::Principal;
+use matsu_runtime::access::Access;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{PageBody, time};
+use crate::wire::{PageBody, PageQuery, time};
 
 pub fn routes() -> Resource {
-    let list_users = says("list_users", "Users, oldest first.").query::<ListQuery>();
+    let list_users = says("list_users", "Users, oldest first.").query::<PageQuery>();
     let put_user = says("put_user", "Adds a user, or gives one other folders.").body::<UserWish>();
     let remove_user = says("remove_user", "Revokes its tokens and ends its sessions; its tasks stay.");
     Resource::default()
         .get("/users", list_users.answers::<PageBody<UserBody>>().for_admins(), list)
         .post("/users", put_user.answers::<UserBody>().for_admins(), put)
         .delete("/users/{name}", remove_user.answers::<RemovedBody>().for_admins(), remove)
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// `next` of the page before.
-    after: Option<i64>,
-    limit: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -51,8 +43,8 @@ impl From<&User> for UserBody {
     }
 }
 
-async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Result<Json<PageBody<UserBody>>, Problem> {
-    let page = app.runtime().store().users(&PageRequest::new(query.after, query.limit)).await?;
+async fn list(State(app): State<App>, Query(query): Query<PageQuery>) -> Result<Json<PageBody<UserBody>>, Problem> {
+    let page = Access::of(app.runtime()).users(&query.page()).await?;
     Ok(Json(PageBody::of(page)))
 }
 
@@ -74,7 +66,7 @@ async fn put(State(app): State<App>, Json(wish): Json<UserWish>) -> Result<Json<
         let shown = root.display();
         roots.push(real.ok_or_else(|| Problem::invalid(format!("{shown} is not the absolute path of a folder here")))?);
     }
-    let user = app.runtime().store().put_user(&user, &roots, app.runtime().clock().now()).await?;
+    let user = Access::of(app.runtime()).put_user(&user, &roots).await?;
     app.tokens().forget_all();
     Ok(Json(UserBody::from(&user)))
 }
@@ -90,7 +82,7 @@ struct RemovedBody {
 
 async fn remove(State(app): State<App>, Path(name): Path<String>) -> Result<Json<RemovedBody>, Problem> {
     let user = user_named(&name)?;
-    let removed = app.runtime().store().remove_user(&user, app.runtime().clock().now()).await?;
+    let removed = Access::of(app.runtime()).remove_user(&user).await?;
     app.tokens().forget_all();
     Ok(Json(RemovedBody { name, tokens: removed.tokens, sessions: removed.sessions }))
 }

@@ -2,9 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use matsu_core::page::PageRequest;
 use matsu_core::webhook::{Delivery, DeliveryState, Webhook, WebhookKind};
-use matsu_runtime::webhooks::WebhookWish;
+use matsu_runtime::webhooks::{WebhookWish, Webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,10 +12,10 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::resource::{Resource, says};
-use crate::wire::{PageBody, time};
+use crate::wire::{PageBody, PageQuery, PauseBody, time};
 
 pub fn routes() -> Resource {
-    let list = says("list_webhooks", "Webhooks, oldest first.").query::<ListQuery>();
+    let list = says("list_webhooks", "Webhooks, oldest first.").query::<PageQuery>();
     let add = says("add_webhook", "Adds an address that another service sends to; the answer has its secret.");
     let pause = says("pause_webhook", "Pauses a webhook, or lets it go on.").body::<PauseBody>();
     let test = says("test_webhook", "Takes a delivery of your own, as if it had arrived.").body::<TestBody>();
@@ -30,17 +29,9 @@ pub fn routes() -> Resource {
         .delete("/webhooks/{id}", remove.answers::<WebhookBody>(), self::remove)
         .get(
             "/webhooks/{id}/deliveries",
-            deliveries.query::<ListQuery>().answers::<PageBody<DeliveryBody>>(),
+            deliveries.query::<PageQuery>().answers::<PageBody<DeliveryBody>>(),
             self::deliveries,
         )
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// `next` of the page before.
-    after: Option<i64>,
-    limit: Option<u32>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -126,10 +117,9 @@ impl From<&Delivery> for DeliveryBody {
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<WebhookBody>>, Problem> {
-    let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().webhooks(&caller.principal, &page).await?)))
+    Ok(Json(PageBody::of(Webhooks::of(app.runtime()).webhooks(&caller.principal, &query.page()).await?)))
 }
 
 async fn add(State(app): State<App>, caller: Caller, Json(body): Json<NewBody>) -> Result<Json<AddedBody>, Problem> {
@@ -140,14 +130,8 @@ async fn add(State(app): State<App>, caller: Caller, Json(body): Json<NewBody>) 
         run: body.run,
         directory: body.directory,
     };
-    let added = app.runtime().add_webhook(&caller.principal, wish).await?;
+    let added = Webhooks::of(app.runtime()).add_webhook(&caller.principal, wish).await?;
     Ok(Json(AddedBody { webhook: WebhookBody::from(&added), secret: added.secret.reveal().to_string() }))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PauseBody {
-    paused: bool,
 }
 
 async fn pause(
@@ -156,7 +140,7 @@ async fn pause(
     Path(id): Path<String>,
     Json(body): Json<PauseBody>,
 ) -> Result<Json<WebhookBody>, Problem> {
-    let changed = app.runtime().pause_webhook(&caller.principal, &id, body.paused).await?;
+    let changed = Webhooks::of(app.runtime()).pause_webhook(&caller.principal, &id, body.paused).await?;
     Ok(Json(WebhookBody::from(&changed)))
 }
 
@@ -173,12 +157,12 @@ async fn test(
     Path(id): Path<String>,
     Json(body): Json<TestBody>,
 ) -> Result<Json<DeliveryBody>, Problem> {
-    let delivery = app.runtime().test_webhook(&caller.principal, &id, &body.payload).await?;
+    let delivery = Webhooks::of(app.runtime()).test_webhook(&caller.principal, &id, &body.payload).await?;
     Ok(Json(DeliveryBody::from(&delivery)))
 }
 
 async fn remove(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<WebhookBody>, Problem> {
-    let removed = app.runtime().remove_webhook(&caller.principal, &id).await?;
+    let removed = Webhooks::of(app.runtime()).remove_webhook(&caller.principal, &id).await?;
     Ok(Json(WebhookBody::from(&removed)))
 }
 
@@ -186,8 +170,7 @@ async fn deliveries(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<PageBody<DeliveryBody>>, Problem> {
-    let page = PageRequest::new(query.after, query.limit);
-    Ok(Json(PageBody::of(app.runtime().deliveries(&caller.principal, &id, &page).await?)))
+    Ok(Json(PageBody::of(Webhooks::of(app.runtime()).deliveries(&caller.principal, &id, &query.page()).await?)))
 }

@@ -11,7 +11,9 @@ use matsu_core::id::TaskId;
 use matsu_core::limits::WAIT_KEPT_AFTER_READ;
 use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 use matsu_runtime::TaskError;
-use matsu_runtime::native_task::{NativeLookup, NativeTask};
+use matsu_runtime::agents::Agents;
+use matsu_runtime::native_task::{DeferredWaits, NativeLookup, NativeTask};
+use matsu_runtime::tasks::Tasks;
 use matsu_runtime::tool::ToolContext;
 use matsu_runtime::tools::{run_is_over, wait_is_over};
 use rmcp::ErrorData;
@@ -57,7 +59,8 @@ impl NativeTaskCalls {
     /// # Errors
     /// No such task of this caller's.
     pub async fn created(&self, id: &TaskId) -> Result<CallToolResponse, ErrorData> {
-        let task = self.app.runtime().read(&self.caller.principal, id).await.map_err(|error| refused(&error))?;
+        let task =
+            Tasks::of(self.app.runtime()).read(&self.caller.principal, id).await.map_err(|error| refused(&error))?;
         Ok(CallToolResponse::Task(CreateTaskResult::new(self.seed(&task))))
     }
 
@@ -65,7 +68,8 @@ impl NativeTaskCalls {
     /// No such task of this caller's.
     pub async fn find(&self, id: &str) -> Result<NativeLookup, ErrorData> {
         let (principal, id) = (&self.caller.principal, TaskId::from_text(id));
-        let found = self.app.runtime().native_task(principal, &id, Duration::ZERO, &self.listening).await;
+        let found =
+            DeferredWaits::of(self.app.runtime()).native_task(principal, &id, Duration::ZERO, &self.listening).await;
         found.map_err(|error| refused(&error))
     }
 
@@ -76,7 +80,7 @@ impl NativeTaskCalls {
     pub async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
         let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
         let (principal, id) = (&self.caller.principal, TaskId::from_text(id));
-        let stopped = self.app.runtime().stop(principal, &id, mode, reason, &self.listening).await;
+        let stopped = Tasks::of(self.app.runtime()).stop(principal, &id, mode, reason, &self.listening).await;
         stopped.map(drop).map_err(|error| refused(&error))
     }
 
@@ -110,7 +114,7 @@ impl NativeTaskCalls {
     /// A question that was answered meanwhile is asked no more. A client that cannot ask its user gets the question as
     /// the result, as a call without a task would: otherwise it waits for an answer that it cannot give.
     async fn open_questions(&self, task: &Task) -> TaskPayload {
-        let open = self.app.runtime().open_questions(&task.id).await.unwrap_or_default();
+        let open = Agents::of(self.app.runtime()).open_questions(&task.id).await.unwrap_or_default();
         match (open.is_empty(), self.can_ask) {
             (true, _) => TaskPayload::Working,
             (false, true) => TaskPayload::InputRequired { input_requests: questions::asked(&open) },
@@ -125,9 +129,12 @@ impl NativeTaskCalls {
     pub async fn answer(&self, id: &str, responses: &InputResponses) -> Result<(), ErrorData> {
         self.find(id).await?;
         let (runtime, id) = (self.app.runtime(), TaskId::from_text(id));
-        let open = runtime.open_questions(&id).await.map_err(|error| refused(&error))?;
+        let open = Agents::of(&runtime).open_questions(&id).await.map_err(|error| refused(&error))?;
         for (job, answer) in questions::answers(&open, responses) {
-            runtime.answer(&self.caller.principal, &id, Some(&job), &answer).await.map_err(|error| refused(&error))?;
+            Agents::of(&runtime)
+                .answer(&self.caller.principal, &id, Some(&job), &answer)
+                .await
+                .map_err(|error| refused(&error))?;
         }
         Ok(())
     }

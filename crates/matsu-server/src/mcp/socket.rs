@@ -8,7 +8,9 @@ use std::time::Duration;
 use matsu_core::access::{Rights, Role};
 use matsu_core::id::NodeId;
 use matsu_core::principal::Principal;
+use matsu_runtime::access::Access;
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::sessions::Sessions;
 use matsu_runtime::tool::Workplace;
 use rmcp::ServiceExt;
 use serde::{Deserialize, Serialize};
@@ -94,10 +96,12 @@ async fn connection(app: &App, preamble: Preamble, peer: Peer) -> Result<Connect
     match (preamble.session_token, preamble.token) {
         (Some(token), _) => {
             peer.check_runs_token(&token)?;
-            let session = app.runtime().session_by_token(&token).await.map_err(|error| error.to_string())?;
+            let session =
+                Sessions::of(app.runtime()).session_by_token(&token).await.map_err(|error| error.to_string())?;
             let session = session.ok_or("the session token is not known; it holds until its run or session ends")?;
             caller.principal = session.principal();
-            caller.rights = Arc::new(app.runtime().rights_of(&session.owner).await.map_err(|error| error.to_string())?);
+            caller.rights =
+                Arc::new(Access::of(app.runtime()).rights_of(&session.owner).await.map_err(|error| error.to_string())?);
             if let Some(grants) = &session.grants {
                 offer = Offer::granted(grants);
             }

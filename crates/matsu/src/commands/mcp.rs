@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow};
 use matsu_core::node::NodeRole;
 use matsu_runtime::Workers;
 use matsu_runtime::dispatch::presets::Offer;
+use matsu_runtime::worker::Service;
 use matsu_server::app::TestJobs;
 use matsu_server::mcp::socket;
 use matsu_server::{App, AppOptions};
@@ -49,7 +50,7 @@ async fn in_process(config: &Config, args: &Options) -> Result<ExitCode> {
         version: VERSION.to_owned(),
     };
     let runtime = compose::runtime(config, &opened, role)?;
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     let app = App::new(AppOptions {
         runtime,
         version: VERSION.to_owned(),

@@ -28,10 +28,8 @@ use crate::config::{Config, Flags};
 use crate::daemon::announce::{self, ServerJson, TokenAside};
 use crate::daemon::ending::{self, Ending, Signals};
 use crate::daemon::following::{self, Following};
-use crate::daemon::keep_awake;
 use crate::daemon::lock::ServeLock;
-use crate::daemon::socket;
-use crate::daemon::waking;
+use crate::daemon::{keep_awake, socket, waking};
 use crate::doctor;
 use crate::logging;
 use crate::private_files;
@@ -108,7 +106,7 @@ pub async fn run(global: &Global, args: Serve) -> Result<ExitCode> {
     app.set_channels(compose::channels(&config, app.runtime().store()));
     let mut signals = Signals::listen()?;
     let listeners = Listeners::open(&config, &app).await?;
-    let service = app.runtime().start();
+    let service = Service::start(app.runtime());
     show_settings(&app, &following);
     // Only a person gets it: what is not a terminal may be a journal that others read.
     let link = listeners.page.as_deref().filter(|_| args.open || std::io::stdout().is_terminal());

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use matsu_core::node::NodeRole;
 use matsu_runtime::Workers;
+use matsu_runtime::worker::Service;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Global;
@@ -43,7 +44,7 @@ pub async fn run(global: &Global, args: Worker) -> Result<ExitCode> {
         version: VERSION.to_owned(),
     };
     let runtime = compose::runtime(&config, &opened, role)?;
-    let service = runtime.start();
+    let service = Service::start(&runtime);
     say!("matsu works as {}", runtime.node());
     tokio::select! {
         _ = terminate.recv() => {}

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::compose;
 use crate::config::Config;
+use matsu_runtime::agents::Agents;
 
 pub struct Hosted {
     /// None: models or servers are set up wrongly, and the log says how.
@@ -24,7 +25,7 @@ impl Hosted {
         let host = match compose::chats(config, app.runtime()) {
             Ok((chats, host)) => {
                 let (seen, idle) = (chats.clone(), Arc::clone(&host));
-                app.runtime().host_chats_of_runs(chats.downgrade());
+                Agents::of(app.runtime()).listen_to_answers(chats.downgrade());
                 app.host_chats(chats);
                 sweeping.spawn(async move {
                     loop {

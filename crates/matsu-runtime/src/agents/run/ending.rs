@@ -9,7 +9,7 @@ use matsu_core::id::TaskId;
 use matsu_core::job::end::pause_before_retry;
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::{QUOTA_PAUSE, QUOTA_PAUSE_MAX, QUOTA_WAITS_MAX, RUN_RESTARTS_MAX};
-use matsu_core::notify::NoticeEvent;
+use matsu_core::notify::{NoticeEvent, quota_key};
 use matsu_core::ports::agent::{AgentHost, OnRestart, RunEnd, Verdict};
 use matsu_core::ports::store::OutputStream;
 use matsu_core::run::{Changes, KeptWork};
@@ -19,8 +19,7 @@ use matsu_core::usage::Spent;
 use super::Run;
 use crate::agents::budget::UsedUp;
 use crate::agents::fallback::{hand_over, moves_on};
-use crate::context::JobContext;
-use crate::notify;
+use crate::runtime::context::JobContext;
 use crate::stop_signal::StopWord;
 
 /// Files with conflict markers that an error names.
@@ -311,7 +310,7 @@ async fn conflicts_left(host: &Arc<dyn AgentHost>, resolved: Option<Changes>) ->
 /// A person may want to know. The run waits all the same if the store refuses.
 async fn notify_of_quota(cx: &JobContext, until: Timestamp) {
     let Some(task) = &cx.job.task_id else { return };
-    let (key, now) = (notify::quota_key(&cx.lease.job_id, until), cx.runtime().clock().now());
+    let (key, now) = (quota_key(&cx.lease.job_id, until), cx.runtime().clock().now());
     if let Err(error) = cx.runtime().store().add_notice(task, NoticeEvent::Quota, &key, now).await {
         tracing::warn!(%error, %task, "the notice about a quota could not be stored");
     }

@@ -2,13 +2,15 @@
 
 use super::*;
 
+use crate::queue::lone::Lone;
+
 /// How often a job that must run alone is looked for while what runs beside it comes to its end.
 const LONE_RETRY: Duration = Duration::from_millis(200);
 
 impl Dispatcher<'_> {
     /// Looks now and then whether a job of this slot must run alone, and starts it once nothing runs beside it.
     pub(super) async fn look_for_lone(&mut self) -> Result<(), Duration> {
-        let (now, lone) = (self.runtime.clock().instant(), self.runtime.lone());
+        let (now, lone) = (self.runtime.clock().instant(), self.runtime.part::<Lone>());
         if now < self.lone_look {
             return Ok(());
         }
@@ -37,7 +39,7 @@ impl Dispatcher<'_> {
             tracing::warn!(job.id = %job.id, "the server died too often while this job ran; now it runs alone");
             lone.begun(Lease { job_id: job.id.clone(), attempt: job.attempt });
             lone.set_waiting(self.slot, false);
-            self.begin(job, crate::context::Taken::Claimed);
+            self.begin(job, crate::runtime::context::Taken::Claimed);
         }
         Ok(())
     }

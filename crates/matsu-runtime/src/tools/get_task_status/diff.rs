@@ -7,7 +7,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 
-use crate::agents::{FilePatch, files_of};
+use crate::agents::{Agents, FilePatch, files_of};
 use crate::tool::{ToolContext, ToolError};
 
 /// Files that one reply lists.
@@ -62,7 +62,7 @@ impl FileReport {
 /// # Errors
 /// The run has no patch, or did not change that file.
 pub async fn read(cx: &ToolContext, id: &TaskId, wish: &DiffWish) -> Result<DiffReport, ToolError> {
-    let (agent, changes) = cx.runtime.whose_changes(&cx.principal, id, wish.agent.as_deref()).await?;
+    let (agent, changes) = Agents::of(&cx.runtime).whose_changes(&cx.principal, id, wish.agent.as_deref()).await?;
     let host = cx.runtime.agents();
     let host = host.ok_or_else(|| ToolError::new(ErrorCode::ResourceNotFound, "this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| ToolError::new(ErrorCode::ResourceNotFound, why))?;

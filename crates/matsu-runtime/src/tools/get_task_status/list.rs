@@ -9,6 +9,7 @@ use matsu_core::page::PageRequest;
 use matsu_core::ports::store::TaskFilter;
 use matsu_core::task::{Task, TaskKind, is_news_in};
 
+use crate::tasks::Tasks;
 use crate::tool::{ToolContext, ToolError};
 
 /// A part of the list.
@@ -47,7 +48,7 @@ async fn pages(cx: &ToolContext, unread_since: Timestamp, pages_max: usize) -> R
     let mut after = None;
     for _ in 0..pages_max {
         let request = PageRequest::new(after, Some(LIST_PAGE_MAX));
-        let page = cx.runtime.list(&cx.principal, filter.clone(), &request).await?;
+        let page = Tasks::of(&cx.runtime).list(&cx.principal, filter.clone(), &request).await?;
         let folder = cx.workplace.project.as_deref();
         let is_own = |task: &Task| task.kind != TaskKind::Wait && is_news_in(task.started_in().as_deref(), folder);
         tasks.extend(page.items.into_iter().filter(is_own));

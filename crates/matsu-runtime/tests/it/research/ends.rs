@@ -11,6 +11,8 @@ use matsu_testkit::web::CannedResponse;
 use super::lab::Client;
 use super::lab::{Lab, runtime, text};
 use crate::fixtures::me;
+use matsu_runtime::tasks::Tasks;
+use matsu_runtime::worker::Service;
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_visible_with_its_code_and_workers_go_on() {
@@ -233,7 +235,7 @@ async fn a_process_that_dies_in_mid_search_costs_no_page_twice() {
     let before = client.status(&task).await;
     assert_eq!(before["metrics"]["total_pages"], 4, "four sites at the same time");
     let second = runtime(&lab.store, lab.clock, &lab.web);
-    let _service = second.start();
+    let _service = Service::start(&second);
     lab.pass(Duration::from_secs(1)).await;
     lab.store.reap_node(&lab.runtime.node(), lab.clock.now()).await.unwrap();
     let client = Client::of(&second, me(), "two");
@@ -262,7 +264,7 @@ async fn a_pause_goes_on_where_it_was() {
     client.queue(&task, &["q"]).await;
     lab.pass(Duration::from_secs(10)).await;
     let id = matsu_core::id::TaskId::from_text(task.clone());
-    lab.runtime.steer(&me(), &id, matsu_core::ports::store::Steer::Pause, None).await.unwrap();
+    Tasks::of(&lab.runtime).steer(&me(), &id, matsu_core::ports::store::Steer::Pause, None).await.unwrap();
     lab.pass(Duration::from_secs(60)).await;
     let paused = client.status(&task).await;
     assert_eq!((&paused["status"], &paused["queue"]["running"]), (&json!("paused"), &json!(0)));

@@ -9,6 +9,7 @@ use matsu_core::ports::fetcher::FetchOutcome;
 use matsu_core::ports::store::SearchWish;
 use matsu_core::principal::Principal;
 use matsu_runtime::research::ResearchSettings;
+use matsu_runtime::worker::Service;
 use matsu_testkit::web::CannedResponse;
 
 use super::lab::{Client, Lab, runtime_with, text};
@@ -258,7 +259,7 @@ async fn a_known_page_serves_the_next_task_too() {
     service.stop().await;
     let forgetful = ResearchSettings { page_cache_kept: Duration::ZERO, ..ResearchSettings::default() };
     let second = runtime_with(&lab.store, lab.clock, &lab.web, forgetful);
-    let _service = second.start();
+    let _service = Service::start(&second);
     assert_eq!(
         figures(Client::of(&second, me(), "two")).await,
         first,

@@ -9,9 +9,9 @@ use matsu_core::clock::Clock;
 use matsu_core::ports::store::Store;
 use matsu_core::principal::Principal;
 use matsu_core::slot::SlotLimits;
-use matsu_runtime::dispatch::{self, Reply, reply_check};
+use matsu_runtime::dispatch::{self, Reply};
 use matsu_runtime::research::{ResearchKit, ResearchSettings, SearchJob, VerifyJob};
-use matsu_runtime::tool::ToolContext;
+use matsu_runtime::tool::{ToolContext, reply_check};
 use matsu_runtime::tools::TOOLS;
 use matsu_runtime::{Bodies, InstanceId, Runtime, RuntimeOptions, Service};
 use matsu_testkit::web::{CannedResponse, Web};
@@ -41,7 +41,7 @@ impl Lab {
     }
 
     pub fn start(&self) -> Service {
-        self.runtime.start()
+        Service::start(&self.runtime)
     }
 
     pub fn client(&self, name: &str) -> Client {

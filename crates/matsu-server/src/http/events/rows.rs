@@ -10,6 +10,9 @@ use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{JobFilter, StoreError, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::Task;
+use matsu_runtime::chats::Chats;
+use matsu_runtime::queue::Queue;
+use matsu_runtime::tasks::Tasks;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -45,7 +48,7 @@ pub async fn of(app: &App, stream: &OpenStream, changes: &[Change]) -> Result<Ve
     let mut events = Vec::new();
     let ids: Vec<TaskId> =
         moved.keys().filter_map(|topic| topic.strip_prefix("task/")).map(TaskId::from_text).collect();
-    let found = app.runtime().store().tasks(&ids).await?;
+    let found = Tasks::of(app.runtime()).by_id(&ids).await?;
     for task in found.iter().filter(|task| task.owner == *owner) {
         let topic = format!("task/{}", task.id);
         let Some(moved) = moved.get(topic.as_str()) else { continue };
@@ -77,7 +80,7 @@ async fn unknown_chats(
     let mut chats: Vec<ChatId> =
         topics.filter_map(|topic| topic.strip_prefix("chat/")).map(ChatId::from_text).collect();
     if !chats.is_empty() {
-        let known = app.runtime().store().chats_known_to(viewer, &chats).await?;
+        let known = Chats::of(app.runtime()).known_to(viewer, &chats).await?;
         chats.retain(|chat| !known.contains(chat));
     }
     Ok(chats.iter().map(Topic::chat).collect())
@@ -93,7 +96,7 @@ async fn jobs(app: &App, task: &Task, moved: &Moved) -> Result<Vec<Named>, Store
     let mut after = None;
     let mut events = Vec::new();
     loop {
-        let page = app.runtime().store().job_summaries(&filter, &PageRequest::new(after, Some(200))).await?;
+        let page = Queue::of(app.runtime()).jobs(&filter, &PageRequest::new(after, Some(200))).await?;
         let topic = format!("task/{}", task.id);
         events.extend(page.items.iter().map(|job| ("job", body(&topic, task.revision, moved.at, &JobBody::from(job)))));
         after = page.next;
@@ -104,7 +107,7 @@ async fn jobs(app: &App, task: &Task, moved: &Moved) -> Result<Vec<Named>, Store
 }
 
 async fn gone(app: &App, owner: &Principal, id: &str, topic: &str, moved: &Moved) -> Result<Option<Named>, StoreError> {
-    match app.runtime().store().task(&TaskId::from_text(id)).await {
+    match Tasks::of(app.runtime()).any(&TaskId::from_text(id)).await {
         Ok(TaskLookup::Expired { owner: of, .. }) if of == *owner => {
             let row = json!({ "task_id": id, "deleted": true });
             Ok(Some(("task", body(topic, moved.revision, moved.at, &row))))

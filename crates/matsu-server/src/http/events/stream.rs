@@ -8,6 +8,7 @@ use matsu_core::change::Topic;
 use matsu_core::limits::{CHANGES_PER_READ_MAX, STORE_RETRY_MAX, STREAM_COUNTS_EVERY, STREAM_PAUSE, STREAM_PING_EVERY};
 use matsu_core::ports::store::StoreError;
 use matsu_core::wake::Subscription;
+use matsu_runtime::tasks::Tasks;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -42,7 +43,7 @@ impl Stream {
         // Before the first read, so that nothing falls between.
         let subscription = app.runtime().hub().subscribe(&[Topic::everything()]);
         let now = clock.now();
-        let fresh = Cursor { change: app.runtime().store().change_cursor().await?, at: now };
+        let fresh = Cursor { change: Tasks::of(app.runtime()).change_cursor().await?, at: now };
         let resumed = cursor.filter(|cursor| !cursor.is_too_old(now));
         let mut pending = VecDeque::new();
         let hello = json!({
@@ -112,14 +113,14 @@ impl Stream {
 
     async fn read_changes(&mut self) -> Result<(), StoreError> {
         let clock = *self.app.runtime().clock();
-        let store = self.app.runtime().store();
-        let batch = store.changes_since(self.cursor.change, CHANGES_PER_READ_MAX).await?;
+        let tasks = Tasks::of(self.app.runtime());
+        let batch = tasks.changes_since(self.cursor.change, CHANGES_PER_READ_MAX).await?;
         if batch.changes.is_empty() {
             return Ok(());
         }
         let at = clock.now();
         if batch.changes.len() >= CHANGES_PER_READ_MAX as usize {
-            self.cursor = Cursor { change: store.change_cursor().await?, at };
+            self.cursor = Cursor { change: tasks.change_cursor().await?, at };
             let reset = json!({ "reason": "too many changes to send one by one" });
             self.pending.push_back(event("reset", &reset).id(self.cursor.to_string()));
         } else {

@@ -6,13 +6,13 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::task::{Task, TaskKind};
 
-use crate::tasks::TaskError;
+use crate::tasks::{TaskError, Tasks};
 use crate::tool::{ToolContext, ToolError};
 
 /// The caller's research task.
 pub async fn research_task(cx: &ToolContext, id: &str) -> Result<Task, ToolError> {
     let id = TaskId::from_text(id);
-    let task = cx.runtime.read(&cx.principal, &id).await.map_err(|error| not_found(&id, error))?;
+    let task = Tasks::of(&cx.runtime).read(&cx.principal, &id).await.map_err(|error| not_found(&id, error))?;
     if task.kind == TaskKind::Research {
         return Ok(task);
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matsu_core::clock::{Clock, Timestamp};
+use matsu_core::language::Language;
 use matsu_core::limits::{
-    HOLD_MAX, HOST_GRACE, NATIVE_WAIT_MAX, RESULT_KEPT, RESULT_KEPT_IN_MEMORY, TOMBSTONE_KEPT, WAIT_KEPT_AFTER_READ,
+    CANCEL_ACK_MAX, CHAT_IDLE_END, CONNECT_MAX, HOLD_ACK_MAX, HOLD_MAX, HOST_GRACE, NATIVE_WAIT_MAX, RESULT_KEPT,
+    RESULT_KEPT_IN_MEMORY, SESSION_KEPT, SESSION_TOUCH_EVERY, TOMBSTONE_KEPT, WAIT_KEPT_AFTER_READ,
 };
 use matsu_core::node::NodeRole;
 use matsu_core::ports::agent::AgentHost;
@@ -14,9 +16,8 @@ use matsu_core::ports::store::{ExpiryRule, Store};
 use matsu_core::slot::SlotLimits;
 use matsu_core::usage::{Price, UsageLimit};
 
-use crate::body::Bodies;
-use crate::research::ResearchKit;
-use crate::sessions::SessionOptions;
+use super::body::Bodies;
+use super::research_kit::ResearchKit;
 
 /// The parts and settings of a [`crate::Runtime`].
 #[derive(Clone)]
@@ -125,5 +126,42 @@ impl Expiry {
             waits_before: now.minus(NATIVE_WAIT_MAX),
             tombstones_before: now.minus(TOMBSTONE_KEPT),
         }
+    }
+}
+
+/// What can be set about sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionOptions {
+    /// How long a session lives after its last call.
+    pub ttl: Duration,
+    /// The session of an agent in a chat without new messages ends after this long.
+    pub idle_end: Duration,
+    /// An agent that was called to a chat has this long to come.
+    pub connect_max: Duration,
+    /// How long an agent may take to acknowledge a cancel.
+    pub cancel_grace: Duration,
+    /// How long an agent may take to acknowledge a block or a pause.
+    pub hold_grace: Duration,
+    /// The language of texts for agents and people.
+    pub language: Language,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            ttl: SESSION_KEPT,
+            idle_end: CHAT_IDLE_END,
+            connect_max: CONNECT_MAX,
+            cancel_grace: CANCEL_ACK_MAX,
+            hold_grace: HOLD_ACK_MAX,
+            language: Language::English,
+        }
+    }
+}
+
+impl SessionOptions {
+    /// A call moves the expiry only if the last one was this long ago: most calls write nothing.
+    pub(crate) fn touch_every(&self) -> Duration {
+        SESSION_TOUCH_EVERY.min(self.ttl / 60)
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use matsu_core::job::{Job, JobEnd, JobKind};
 
-use crate::context::JobContext;
+use super::context::JobContext;
 
 /// The work of one kind of job. Returns how it ended; a panic is an error of the job's own, never of the worker.
 #[async_trait]

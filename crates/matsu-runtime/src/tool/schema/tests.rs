@@ -1,7 +1,7 @@
 //! What is derived, and what of it clients list.
 
 use super::*;
-use crate::dispatch::reply_check;
+use crate::tool::reply_check;
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is looked at")]

@@ -1,27 +1,27 @@
 //! What people do: make agents and projects, open chats and write in them, give tasks, send notices, end sessions.
 
+use matsu_core::access::Viewer;
 use matsu_core::agent::{Agent, NewAgent};
 use matsu_core::chat::{Chat, ChatState, Message, NewChat, NewMessage, Sender, check_content};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ChatId, MessageId, NotificationId, ProjectId, SessionId, TaskId};
 use matsu_core::job::Priority;
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
-use matsu_core::page::PageRequest;
+use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::agent::{Delivery, RunWish};
-use matsu_core::ports::store::{EndSession, OpenedChat, Reassign, SessionFilter, StoreError};
+use matsu_core::ports::store::{EndSession, MessageFilter, OpenedChat, Reassign, SessionFilter, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project, is_usable_id};
-use matsu_core::run::RunPresence;
+use matsu_core::run::{Question, RunPresence};
 use matsu_core::secret;
 use matsu_core::session::{EndReason, Session, SessionState};
 use matsu_core::task::{NewTask, Task, TaskKind};
 use serde::{Deserialize, Serialize};
 
-use crate::agents::{RunError, RunOptions};
-use crate::runtime::Runtime;
-use crate::tasks::TaskError;
-
-use super::passkey;
+use crate::agents::{Agents, RunError, RunOptions};
+use crate::runtime::service;
+use crate::sessions::{Waiters, passkey};
+use crate::tasks::{TaskError, Tasks};
 
 /// Where the agent of a chat is, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,20 +75,81 @@ fn check_id(what: &str, id: &str) -> Result<(), StoreError> {
     Err(refused(format!("{what} must have 1 to 64 letters, digits, dots, dashes or underscores, got {id:?}")))
 }
 
-impl Runtime {
+service! {
+    /// What people do with named agents, projects, chats and sessions.
+    Chats
+}
+
+impl Chats<'_> {
+    /// The chats that the viewer may see, newest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn list(self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
+        self.runtime.store().list_chats(viewer, page).await
+    }
+
+    /// Which of these chats the viewer may see.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn known_to(self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
+        self.runtime.store().chats_known_to(viewer, ids).await
+    }
+
+    /// The chat of this id.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn read(self, id: &ChatId) -> Result<Chat, StoreError> {
+        self.runtime.store().chat(id).await
+    }
+
+    /// Messages of a chat, oldest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn messages(self, filter: MessageFilter) -> Result<Vec<Message>, StoreError> {
+        self.runtime.store().list_messages(filter).await
+    }
+
+    /// What the agent of a chat asks at the moment.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn question(self, id: &ChatId) -> Result<Option<Question>, StoreError> {
+        Ok(self.runtime.store().question_in(id).await?.map(|(_, question)| question))
+    }
+
+    /// Projects, oldest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn projects(self, page: &PageRequest) -> Result<Page<Project>, StoreError> {
+        self.runtime.store().list_projects(page).await
+    }
+
+    /// Agents with a name, oldest first.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn agents(self, page: &PageRequest) -> Result<Page<Agent>, StoreError> {
+        self.runtime.store().list_agents(page).await
+    }
+
     /// Makes an agent and returns it with its passkey, which is not kept.
     ///
     /// # Errors
     /// An id that is in use or unusable; a definition that is not known here.
     pub async fn make_agent(
-        &self,
+        self,
         id: &str,
         name: String,
         definition: Option<String>,
         system_prompt: Option<String>,
     ) -> Result<(Agent, String), StoreError> {
         check_id("id", id)?;
-        if let (Some(definition), Some(host)) = (&definition, self.agents()) {
+        if let (Some(definition), Some(host)) = (&definition, self.runtime.agents()) {
             let known: Vec<String> = host.agents().into_iter().map(|agent| agent.name).collect();
             if !known.contains(definition) {
                 let message = format!("there is no definition {definition}; there are {}", known.join(", "));
@@ -97,30 +158,30 @@ impl Runtime {
         }
         let passkey = secret::mint();
         let passkey_hash = passkey::hash(passkey.clone()).await?;
-        let (id, created_at) = (AgentId::from_text(id), self.clock().now());
+        let (id, created_at) = (AgentId::from_text(id), self.runtime.clock().now());
         let agent = NewAgent { id, name, definition, system_prompt, passkey_hash, created_at };
-        Ok((self.store().insert_agent(agent).await?, passkey))
+        Ok((self.runtime.store().insert_agent(agent).await?, passkey))
     }
 
     /// # Errors
     /// An id that is in use or unusable.
     pub async fn make_project(
-        &self,
+        self,
         id: &str,
         name: String,
         working_directory: Option<String>,
     ) -> Result<Project, StoreError> {
         check_id("id", id)?;
-        let (id, created_at) = (ProjectId::from_text(id), self.clock().now());
-        self.store().insert_project(NewProject { id, name, working_directory, created_at }).await
+        let (id, created_at) = (ProjectId::from_text(id), self.runtime.clock().now());
+        self.runtime.store().insert_project(NewProject { id, name, working_directory, created_at }).await
     }
 
     /// Opens a chat with an agent, or returns the one that is open.
     ///
     /// # Errors
     /// An unknown agent or project.
-    pub async fn open_chat(&self, agent: &AgentId, project: &ProjectId) -> Result<OpenedChat, StoreError> {
-        let now = self.clock().now();
+    pub async fn open_chat(self, agent: &AgentId, project: &ProjectId) -> Result<OpenedChat, StoreError> {
+        let now = self.runtime.clock().now();
         let chat = NewChat {
             id: ChatId::mint(now),
             agent_id: Some(agent.clone()),
@@ -128,7 +189,7 @@ impl Runtime {
             models_json: None,
             created_at: now,
         };
-        self.store().open_chat(chat).await
+        self.runtime.store().open_chat(chat).await
     }
 
     /// A person writes in a chat.
@@ -136,14 +197,14 @@ impl Runtime {
     /// # Errors
     /// Blank or too long; an ended or unknown chat.
     pub async fn say_as_person(
-        &self,
+        self,
         who: &Principal,
         chat: &ChatId,
         content: String,
         reply_to: Option<MessageId>,
     ) -> Result<Message, StoreError> {
         check_content(&content).map_err(|bad| refused(bad.to_string()))?;
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let message = NewMessage {
             id: MessageId::mint(now),
             chat_id: chat.clone(),
@@ -153,20 +214,20 @@ impl Runtime {
             reply_to,
             created_at: now,
         };
-        self.store().insert_message(message).await
+        self.runtime.store().insert_message(message).await
     }
 
     /// # Errors
     /// An unknown chat.
-    pub async fn end_chat(&self, chat: &ChatId) -> Result<Chat, StoreError> {
-        self.store().end_chat(chat, self.clock().now()).await
+    pub async fn end_chat(self, chat: &ChatId) -> Result<Chat, StoreError> {
+        self.runtime.store().end_chat(chat, self.runtime.clock().now()).await
     }
 
     /// The session that is there for this chat, if any.
     ///
     /// # Errors
     /// As the store's.
-    pub async fn session_of_chat(&self, chat: &Chat) -> Result<Option<Session>, StoreError> {
+    pub async fn session_of_chat(self, chat: &Chat) -> Result<Option<Session>, StoreError> {
         let Some(agent) = &chat.agent_id else { return Ok(None) };
         let filter = SessionFilter {
             owner: None,
@@ -174,8 +235,8 @@ impl Runtime {
             project_id: Some(chat.project_id.clone()),
             state: Some(SessionState::Active),
         };
-        let now = self.clock().now();
-        let live = self.store().list_sessions(&filter, &PageRequest::default()).await?.items;
+        let now = self.runtime.clock().now();
+        let live = self.runtime.store().list_sessions(&filter, &PageRequest::default()).await?.items;
         Ok(live.into_iter().find(|session| session.chat_id.as_ref() == Some(&chat.id) && session.is_live(now)))
     }
 
@@ -183,13 +244,13 @@ impl Runtime {
     ///
     /// # Errors
     /// As the store's.
-    pub async fn agent_state(&self, chat: &Chat) -> Result<Option<AgentState>, StoreError> {
+    pub async fn agent_state(self, chat: &Chat) -> Result<Option<AgentState>, StoreError> {
         let Some(agent) = &chat.agent_id else { return Ok(None) };
         if chat.state == ChatState::Ended {
             return Ok(Some(AgentState::Ended));
         }
         if let Some(session) = self.session_of_chat(chat).await? {
-            if self.waiters().any(&session.id) {
+            if self.runtime.part::<Waiters>().any(&session.id) {
                 return Ok(Some(AgentState::Listening));
             }
             let is_awaited = !session.has_called() && self.waits_itself(agent).await?;
@@ -198,14 +259,14 @@ impl Runtime {
         if chat.connecting_since.is_some() {
             return Ok(Some(AgentState::Connecting));
         }
-        let can_be_started = self.store().agent(agent).await?.definition.is_some();
+        let can_be_started = self.runtime.store().agent(agent).await?.definition.is_some();
         Ok(Some(if can_be_started { AgentState::Idle } else { AgentState::Disconnected }))
     }
 
     /// Whether the agent's program takes its messages itself, once it is there.
-    async fn waits_itself(&self, agent: &AgentId) -> Result<bool, StoreError> {
-        let definition = self.store().agent(agent).await?.definition;
-        let known = self.agents().map(|host| host.agents()).unwrap_or_default();
+    async fn waits_itself(self, agent: &AgentId) -> Result<bool, StoreError> {
+        let definition = self.runtime.store().agent(agent).await?.definition;
+        let known = self.runtime.agents().map(|host| host.agents()).unwrap_or_default();
         let known = known.into_iter().find(|known| Some(&known.name) == definition.as_ref());
         Ok(known.is_some_and(|known| known.delivery == Delivery::Wait))
     }
@@ -214,8 +275,8 @@ impl Runtime {
     ///
     /// # Errors
     /// An unknown chat.
-    pub async fn stop_in_chat(&self, chat: &ChatId, text: String) -> Result<Option<Notification>, StoreError> {
-        let chat = self.store().chat(chat).await?;
+    pub async fn stop_in_chat(self, chat: &ChatId, text: String) -> Result<Option<Notification>, StoreError> {
+        let chat = self.runtime.store().chat(chat).await?;
         let Some(session) = self.session_of_chat(&chat).await? else { return Ok(None) };
         let (kind, action) = (NotificationKind::Interrupt, NotificationAction::Cancel);
         let instruction = Some("Stop what you are doing and call get_next_action.".to_owned());
@@ -227,7 +288,7 @@ impl Runtime {
     /// # Errors
     /// An unknown or ended session; words that are blank or too long.
     pub async fn send_notice(
-        &self,
+        self,
         session: &SessionId,
         kind: NotificationKind,
         action: NotificationAction,
@@ -235,19 +296,19 @@ impl Runtime {
         instruction: Option<String>,
     ) -> Result<Notification, StoreError> {
         check_content(&text).map_err(|bad| refused(bad.to_string()))?;
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let id = NotificationId::mint(now);
         let notice = NewNotice { id, session_id: session.clone(), kind, action, text, instruction, now };
-        self.store().insert_notice(notice).await
+        self.runtime.store().insert_notice(notice).await
     }
 
     /// A person ends a session; the agent gets to know it at its next look.
     ///
     /// # Errors
     /// An unknown session.
-    pub async fn close_session(&self, session: &SessionId) -> Result<Session, StoreError> {
-        let (to, reason, now) = (SessionState::Ending, EndReason::ClosedByPerson, self.clock().now());
-        self.store().end_session(EndSession { id: session.clone(), to, reason, now }).await
+    pub async fn close_session(self, session: &SessionId) -> Result<Session, StoreError> {
+        let (to, reason, now) = (SessionState::Ending, EndReason::ClosedByPerson, self.runtime.clock().now());
+        self.runtime.store().end_session(EndSession { id: session.clone(), to, reason, now }).await
     }
 
     /// Gives a task to an agent: one with a definition is started for it, another takes it when it comes.
@@ -255,7 +316,7 @@ impl Runtime {
     /// # Errors
     /// An unknown agent or project; a blank message; a definition that cannot be started here.
     pub async fn assign_task(
-        &self,
+        self,
         owner: &Principal,
         agent: &AgentId,
         project: &ProjectId,
@@ -264,13 +325,13 @@ impl Runtime {
         if message.trim().is_empty() {
             return Err(refused("message is empty; write what the agent shall do").into());
         }
-        let worker = self.store().agent(agent).await?;
-        let project = self.store().project(project).await?;
+        let worker = self.runtime.store().agent(agent).await?;
+        let project = self.runtime.store().project(project).await?;
         if worker.definition.is_some() {
             return self.start_worker(owner, worker, project, message).await;
         }
         let (agent, project) = (&worker.id, &project.id);
-        let now = self.clock().now();
+        let now = self.runtime.clock().now();
         let title = message.lines().next().unwrap_or_default().to_owned();
         let config = HandedTask { message };
         let task = NewTask {
@@ -288,17 +349,17 @@ impl Runtime {
             idempotency: None,
             created_at: now,
         };
-        Ok(self.submit(task).await?.task)
+        Ok(Tasks::of(self.runtime).submit(task).await?.task)
     }
 
     async fn start_worker(
-        &self,
+        self,
         owner: &Principal,
         worker: Agent,
         project: Project,
         message: String,
     ) -> Result<Task, TaskError> {
-        let known = self.agents().map(|host| host.agents()).unwrap_or_default();
+        let known = self.runtime.agents().map(|host| host.agents()).unwrap_or_default();
         let known = known.into_iter().find(|known| Some(&known.name) == worker.definition.as_ref());
         let takes_system_prompt = known.as_ref().is_some_and(|known| known.supports.system_prompt);
         let reports = known.is_some_and(|known| known.connect_back.is_enabled);
@@ -317,7 +378,7 @@ impl Runtime {
         let (depends_on, run_at) = (Vec::new(), None);
         let options =
             RunOptions { tool, priority, idempotency_key, body, depends_on, run_at, parent, started_in: None };
-        match self.start_runs(owner, vec![wish], options).await {
+        match Agents::of(self.runtime).start_runs(owner, vec![wish], options).await {
             Ok(started) => Ok(started.inserted.task),
             Err(RunError::Refused(refusal)) => {
                 Err(StoreError::Refused { code: refusal.code, message: refusal.message }.into())
@@ -330,10 +391,10 @@ impl Runtime {
     ///
     /// # Errors
     /// A foreign task, an unknown agent, a task that has ended or that Matsu itself runs.
-    pub async fn reassign(&self, owner: &Principal, id: &TaskId, to: &AgentId) -> Result<Task, TaskError> {
-        self.read_own(owner, id).await?;
-        self.store().agent(to).await?;
-        let request = Reassign { task_id: id.clone(), to: Some(to.to_string()), now: self.clock().now() };
-        Ok(self.store().reassign_task(request).await?)
+    pub async fn reassign(self, owner: &Principal, id: &TaskId, to: &AgentId) -> Result<Task, TaskError> {
+        Tasks::of(self.runtime).read_own(owner, id).await?;
+        self.runtime.store().agent(to).await?;
+        let request = Reassign { task_id: id.clone(), to: Some(to.to_string()), now: self.runtime.clock().now() };
+        Ok(self.runtime.store().reassign_task(request).await?)
     }
 }

@@ -13,10 +13,9 @@ use matsu_core::limits::PROGRESS_EVERY;
 use matsu_core::ports::store::{Order, OrderKind, ProgressNote};
 use matsu_core::slot::Slot;
 
-use crate::context::{Notes, Spend};
-use crate::stop_signal::StopSpeaker;
-
+use super::context::{Notes, Spend};
 use super::run_clock::{Act, Cause, Counting, RunClock};
+use crate::stop_signal::StopSpeaker;
 
 #[derive(Default)]
 pub struct Running {

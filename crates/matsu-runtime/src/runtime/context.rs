@@ -17,13 +17,13 @@ use matsu_core::limits::{CHECKPOINT_BYTES_MAX, JOB_OUTPUT_BYTES_MAX, PROGRESS_BY
 use matsu_core::ports::store::{JobUpdate, ProgressNote, Reservation, StoreError};
 use matsu_core::run::{RunCheckpoint, RunOutput};
 
-use crate::runtime::Runtime;
+use super::Runtime;
 use crate::stop_signal::StopSignal;
 
 pub use mending::Mend;
 pub(crate) use mending::mend;
 pub use meter::Spend;
-pub(crate) use meter::{close as close_meter, fill as fill_meter, open as open_meter};
+pub(crate) use meter::{budget_spent, close as close_meter, fill as fill_meter, open as open_meter};
 pub use notes::Notes;
 
 /// How an attempt came to this process.

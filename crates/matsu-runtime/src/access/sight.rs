@@ -9,7 +9,7 @@ use matsu_core::ports::store::StoreError;
 use matsu_core::principal::Principal;
 use matsu_core::task::Task;
 
-use crate::runtime::Runtime;
+use super::Access;
 
 /// What of a session never changes, so it is read once.
 #[derive(Clone, Debug)]
@@ -27,9 +27,9 @@ pub struct Sight {
     known: Mutex<HashMap<SessionId, Identity>>,
 }
 
-impl Runtime {
+impl Access<'_> {
     /// Whether this principal may read the task. For any other, the task does not exist.
-    pub(crate) async fn sees(&self, who: &Principal, task: &Task) -> Result<bool, StoreError> {
+    pub(crate) async fn sees(self, who: &Principal, task: &Task) -> Result<bool, StoreError> {
         if task.owner == *who {
             return Ok(true);
         }
@@ -46,12 +46,12 @@ impl Runtime {
         Ok(given || identity.task.as_ref() == Some(&task.id))
     }
 
-    async fn identity(&self, id: &SessionId) -> Result<Option<Identity>, StoreError> {
-        let known = &self.sight().known;
-        if let Some(identity) = known.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+    async fn identity(self, id: &SessionId) -> Result<Option<Identity>, StoreError> {
+        let sight = self.runtime.part::<Sight>();
+        if let Some(identity) = sight.known.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Ok(Some(identity.clone()));
         }
-        let session = match self.store().session(id).await {
+        let session = match self.runtime.store().session(id).await {
             Ok(session) => session,
             Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -62,7 +62,7 @@ impl Runtime {
             project: session.project_id,
             task: session.task_id,
         };
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = sight.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_MAX {
             known.clear();
         }

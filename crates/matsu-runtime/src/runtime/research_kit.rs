@@ -76,18 +76,18 @@ impl ResearchKit {
     }
 
     /// These engines, or all where none is named.
-    pub(super) fn engines(&self, named: &[String]) -> Vec<Arc<dyn SearchEngine>> {
+    pub(crate) fn engines(&self, named: &[String]) -> Vec<Arc<dyn SearchEngine>> {
         let wanted = |engine: &&Arc<dyn SearchEngine>| named.is_empty() || named.iter().any(|n| n == engine.name());
         self.engines.iter().filter(wanted).cloned().collect()
     }
 
     /// Whether these engines, or all where none is named, find nothing without a folder.
-    pub(super) fn needs_folder(&self, named: &[String]) -> bool {
+    pub(crate) fn needs_folder(&self, named: &[String]) -> bool {
         self.engines(named).iter().all(|engine| engine.needs_folder())
     }
 
     /// A place that one at a time passes, by name: an engine, a page.
-    pub(super) fn turnstile(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+    pub(crate) fn turnstile(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         self.turnstiles.of(name)
     }
 }

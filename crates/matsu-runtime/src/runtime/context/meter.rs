@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 
 use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::job::{JobEnd, Lease};
+use matsu_core::job::{JobEnd, Lease, Retry};
 use matsu_core::limits::SECONDS_SET_ASIDE;
 use matsu_core::ports::store::{Reservation, StoreError};
 
-use crate::queue::ending::budget_spent;
 use crate::runtime::Runtime;
 
 use super::{JobContext, Notes};
@@ -120,6 +119,12 @@ async fn settle(runtime: &Runtime, lease: &Lease, reservation: &Reservation, spe
         // It returns with the end of the job, and counts as not spent.
         tracing::debug!(job.id = %lease.job_id, %error, "seconds that were spent could not be settled");
     }
+}
+
+/// The end of a job whose task has no second left to run.
+pub(crate) fn budget_spent(output_json: Option<String>) -> JobEnd {
+    let message = "the task has spent the seconds it may run".to_owned();
+    JobEnd::Failed { code: ErrorCode::BudgetExhausted.to_string(), message, retry: Retry::Never, output_json }
 }
 
 #[cfg(test)]
