@@ -10,18 +10,12 @@ use crate::home::until;
 use super::stage::{Stage, assert_within};
 
 #[test]
-fn silence_is_waited_out_in_one_call_of_thirty_seconds_or_as_asked() {
+fn silence_is_waited_out_in_one_call_as_long_as_asked() {
     let stage = Stage::new();
     let (_, agent) = stage.chatting("worker");
-    let default = agent.clone();
-    let half_a_minute = thread::spawn(move || default.next(json!({})));
     let short = agent.next(json!({ "timeout_seconds": 2 }));
     assert_eq!(short.action(), "wait");
     assert_within(short.took, 1.5, 3.5);
-    let long = half_a_minute.join().unwrap();
-    assert_eq!((long.action(), long.body["timeout_seconds"].as_u64()), ("wait", Some(30)));
-    assert_within(long.took, 29.5, 31.5);
-    assert!(long.body["waited_ms"].as_u64().unwrap() >= 29_500, "{long:?}");
 }
 
 #[test]

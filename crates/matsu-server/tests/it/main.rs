@@ -1,0 +1,9 @@
+//! The server in this process: routes, rights and shapes over its router, MCP over a pipe in memory. No process, no
+//! socket, and paused time.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says what it expects")]
+
+mod harness;
+mod mcp;
+mod rights;
+mod shapes;
+mod waiting;
