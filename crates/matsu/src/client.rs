@@ -293,7 +293,7 @@ impl Client {
     pub async fn end_stopped(&self, jobs: &[JobId]) -> Result<()> {
         match self {
             Self::Daemon(_) => Ok(()),
-            Self::InProcess { runtime, .. } => Ok(Tasks::of(&runtime).end_stopped(jobs).await?),
+            Self::InProcess { runtime, .. } => Ok(Tasks::of(runtime).end_stopped(jobs).await?),
         }
     }
 

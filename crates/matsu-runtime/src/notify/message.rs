@@ -84,8 +84,6 @@ fn back_at(notice: &NoticeRow) -> Option<Timestamp> {
     notice.key.rsplit(':').next()?.parse().ok().map(Timestamp::from_millis)
 }
 
-/// The key of the notice that a job waits until a quota is back.
-#[must_use]
 /// Whether a budget or a quota ended the task.
 async fn cause(runtime: &Runtime, event: NoticeEvent, task: &Task) -> Result<Option<NoticeEvent>, TaskError> {
     if !matches!(event, NoticeEvent::Done | NoticeEvent::Failed) {

@@ -150,7 +150,8 @@ async fn patch_of(
     id: String,
     agent: Option<&str>,
 ) -> Result<(String, Changes, Vec<u8>), Problem> {
-    let (agent, changes) = Agents::of(app.runtime()).whose_changes(&caller.principal, &TaskId::from_text(id), agent).await?;
+    let (agent, changes) =
+        Agents::of(app.runtime()).whose_changes(&caller.principal, &TaskId::from_text(id), agent).await?;
     let host = app.runtime().agents().ok_or_else(|| Problem::invalid("this process knows no agents"))?;
     let patch = host.diff(&changes).await.map_err(|why| Problem::new(ErrorCode::ResourceNotFound, why))?;
     Ok((agent, changes, patch))

@@ -213,9 +213,9 @@ async fn retry(
 ) -> Result<Json<TaskBody>, Problem> {
     let (runtime, id) = (app.runtime(), TaskId::from_text(id));
     let inserted = if query.continues {
-        Tasks::of(&runtime).retry_continuing(&caller.principal, &id).await?
+        Tasks::of(runtime).retry_continuing(&caller.principal, &id).await?
     } else {
-        Tasks::of(&runtime).retry(&caller.principal, &id).await?
+        Tasks::of(runtime).retry(&caller.principal, &id).await?
     };
     Ok(Json(TaskBody::from(&inserted.task)))
 }

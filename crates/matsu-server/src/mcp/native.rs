@@ -129,9 +129,9 @@ impl NativeTaskCalls {
     pub async fn answer(&self, id: &str, responses: &InputResponses) -> Result<(), ErrorData> {
         self.find(id).await?;
         let (runtime, id) = (self.app.runtime(), TaskId::from_text(id));
-        let open = Agents::of(&runtime).open_questions(&id).await.map_err(|error| refused(&error))?;
+        let open = Agents::of(runtime).open_questions(&id).await.map_err(|error| refused(&error))?;
         for (job, answer) in questions::answers(&open, responses) {
-            Agents::of(&runtime)
+            Agents::of(runtime)
                 .answer(&self.caller.principal, &id, Some(&job), &answer)
                 .await
                 .map_err(|error| refused(&error))?;

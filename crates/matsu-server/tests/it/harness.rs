@@ -101,7 +101,7 @@ impl Server {
                 operations.push(Operation {
                     id: described["operationId"].as_str().expect("an id").to_owned(),
                     method: method.to_uppercase(),
-                    path: format!("/api/v1{}", path.replace('{', "").replace('}', "")),
+                    path: format!("/api/v1{}", path.replace(['{', '}'], "")),
                     roles: roles.map(|role| role.as_str().expect("a role").to_owned()).collect(),
                     is_open: described["security"].as_array().is_some_and(Vec::is_empty),
                     described: described.clone(),

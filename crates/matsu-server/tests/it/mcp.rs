@@ -26,6 +26,7 @@ impl Client {
             hold: None,
             roots: Vec::new(),
             cwd: None,
+            project: None,
             session_token: None,
             token,
         };
