@@ -167,10 +167,13 @@ fn latin_1_and_binary_files_that_are_not_committed_arrive_byte_for_byte() {
     assert_eq!(std::fs::read(bench.root.join("image")).unwrap(), [bytes, vec![0, 255]].concat());
 }
 
+/// 10,000 files; more with MATSU_TEST_FILES.
 #[test]
-fn ten_thousand_files_and_a_dirty_one() {
+fn many_files_and_a_dirty_one() {
     let bench = bench();
-    for folder in 0..100 {
+    let files = std::env::var("MATSU_TEST_FILES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    let folders: usize = files / 100;
+    for folder in 0..folders {
         let folder = bench.root.join(format!("folder-{folder}"));
         std::fs::create_dir_all(&folder).unwrap();
         for file in 0..100 {
@@ -182,9 +185,9 @@ fn ten_thousand_files_and_a_dirty_one() {
     let mut client = bench.client();
     let (task, end) =
         write(&mut client, "cat folder-7/file-7.txt; for f in folder-*/file-1.txt; do echo new > $f; done");
-    assert_eq!((&end["result"], &end["changes"]["files"]), (&json!("not committed\n"), &json!(100)), "{end}");
+    assert_eq!((&end["result"], &end["changes"]["files"]), (&json!("not committed\n"), &json!(folders)), "{end}");
     review_and_apply(&bench, &task);
-    assert_eq!(git(&bench.root, &["status", "--porcelain"]).lines().count(), 101);
+    assert_eq!(git(&bench.root, &["status", "--porcelain"]).lines().count(), folders + 1);
     assert_eq!(read(&bench.root, "folder-42/file-1.txt"), "new\n");
 }
 
