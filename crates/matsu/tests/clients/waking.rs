@@ -60,9 +60,10 @@ fn give_away(home: &Home, project: &Path) -> String {
     task
 }
 
+/// The whole lines: of the last one a part may be written.
 fn woken(home: &Home) -> Vec<String> {
     let text = std::fs::read_to_string(home.path("woken")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect()
 }
 
 fn has_ended(home: &Home, task: &str) -> bool {

@@ -80,6 +80,9 @@ impl Screen<'_> {
                     drop(keys);
                     ratatui::restore();
                     self.run(&words);
+                    // The stream that was dropped leaves a wake-up behind. If the next look found it together with a
+                    // first key, that key would not be seen until another one is typed.
+                    let _ = crossterm::event::poll(Duration::ZERO);
                     *terminal = ratatui::try_init()?;
                     keys = EventStream::new();
                     self.reload().await;
