@@ -130,9 +130,12 @@ async fn an_argument_that_does_not_fit_is_refused_with_its_name() {
 async fn a_viewer_calls_only_what_reads() {
     let server = Server::new().await;
     let mut client = connected(&server, Role::Viewer).await;
-    let result = client.call("create_task", json!({ "query": "what is a lease?" })).await;
-    assert_eq!(result["isError"], true, "{result}");
-    assert_eq!(result["structuredContent"]["error_code"], "FORBIDDEN", "{result}");
+    let wish = json!({ "name": "create_task", "arguments": { "query": "what is a lease?" } });
+    let reply = client.ask("tools/call", wish).await;
+    let why = reply["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("create_task is not offered on this connection"), "{reply}");
+    let listed = client.call("get_task_status", json!({})).await;
+    assert_eq!(listed["structuredContent"]["total"], 0, "{listed}");
 }
 
 #[tokio::test(start_paused = true)]

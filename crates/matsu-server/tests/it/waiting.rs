@@ -45,11 +45,11 @@ async fn a_wait_over_rest_ends_with_its_task_or_its_time() {
     let wish = json!({ "jobs": [{ "kind": "sleep", "input": { "ms": 20_000 } }] });
     let made = server.call("POST", "/test/tasks", Some(&owner), Some(&wish)).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
-    let id = made.body["task_id"].as_str().or(made.body["id"].as_str()).or(made.body["task"]["id"].as_str());
+    let id = made.body["task"]["task_id"].as_str();
     let id = id.unwrap_or_else(|| panic!("{made:?}"));
-    let early = server.get(&format!("/api/v1/tasks/{id}/wait?timeout=5"), &owner).await;
+    let early = server.get(&format!("/api/v1/tasks/{id}/wait?timeout=5&since=1&wait_for=all"), &owner).await;
     assert_eq!(early["returned_because"], "timeout", "{early}");
-    let late = server.get(&format!("/api/v1/tasks/{id}/wait?timeout=40"), &owner).await;
+    let late = server.get(&format!("/api/v1/tasks/{id}/wait?timeout=40&since=1&wait_for=all"), &owner).await;
     assert_eq!(late["task"]["status"], "completed", "{late}");
     assert!(late["waited_ms"].as_u64().unwrap() < 20_000, "{late}");
 }
