@@ -57,8 +57,8 @@ pub enum Servers {
     Toml { file: PathBuf },
 }
 
-/// Long enough that half an hour of waiting costs a model two turns.
-const LONG: Timeout = Timeout::Ours(1_800);
+/// An hour, so that a model waits half an hour in one call.
+const LONG: Timeout = Timeout::Ours(3_600);
 
 pub const CLIENTS: &[Client] = &[
     Client {

@@ -1,6 +1,7 @@
 //! The real command lines, as their vendors publish them, with a scripted model behind them. They are large, so they
 //! run with `make test-agents` only; `MATSU_TEST_AGENTS` is the folder that `scripts/agents.sh` put them in.
 
+mod cable;
 mod cases;
 mod chats;
 mod claude;

@@ -55,7 +55,7 @@ fn a_known_client_is_held_as_long_as_it_can_be_without_being_set_up() {
     for (name, more, hold) in [
         ("codex-mcp-client", &[][..], Some(280)),
         ("gemini-cli-mcp-client", &[], Some(580)),
-        ("claude-code", &[], Some(1_780)),
+        ("claude-code", &[], Some(3_580)),
         ("Cursor", &[], Some(40)),
         ("something else", &[], Some(50)),
         ("Cursor", &["--hold", "100"], Some(100)),

@@ -47,10 +47,10 @@ fn every_client_is_connected_and_disconnected_byte_for_byte() {
     let claude: Value = serde_json::from_str(&read(&home.path(".claude.json"))).unwrap();
     let (entry, data) = (&claude["mcpServers"]["matsu"], home.data_dir());
     assert_eq!(entry["command"], env!("CARGO_BIN_EXE_matsu"));
-    assert_eq!(entry["args"], serde_json::json!(["--data-dir", data, "mcp", "--root", ".", "--hold", "1780"]));
-    assert_eq!((&entry["timeout"], &claude["mcpServers"]["other"]["command"]), (&1_800_000.into(), &"x".into()));
+    assert_eq!(entry["args"], serde_json::json!(["--data-dir", data, "mcp", "--root", ".", "--hold", "3580"]));
+    assert_eq!((&entry["timeout"], &claude["mcpServers"]["other"]["command"]), (&3_600_000.into(), &"x".into()));
     let codex: toml::Table = read(&home.path(".codex/config.toml")).parse().unwrap();
-    assert_eq!(codex["mcp_servers"]["matsu"]["tool_timeout_sec"].as_integer(), Some(1_800));
+    assert_eq!(codex["mcp_servers"]["matsu"]["tool_timeout_sec"].as_integer(), Some(3_600));
     assert!(read(&home.path(".codex/config.toml")).starts_with(FILES[3].1));
     assert!(read(&home.path(".claude/CLAUDE.md")).starts_with("Be brief.") && home.path(".gemini/GEMINI.md").exists());
     let vscode: Value = serde_json::from_str(&read(&home.path(".config/Code/User/mcp.json"))).unwrap();

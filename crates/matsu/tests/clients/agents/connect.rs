@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use matsu_testkit::model_server::{Asked, ModelServer, Reply};
 use serde_json::{Value, json};
 
+use super::cable::Cable;
 use super::cases::KEY;
 use super::programs;
 use crate::home::{Home, until};
@@ -27,6 +28,12 @@ pub struct User {
     environment: fn(url: &str) -> Vec<(&'static str, String)>,
     /// Its own files, before Matsu comes.
     files: fn(url: &str) -> Vec<(&'static str, String)>,
+    /// Its file that lists servers.
+    servers: &'static str,
+    /// That file, rewritten: every call of Matsu's tools ends after so many seconds.
+    limited: fn(text: &str, seconds: u64) -> String,
+    /// That file with Matsu at an address instead of a program.
+    remote: fn(text: &str, url: &str, token: &str) -> String,
 }
 
 impl User {
@@ -64,6 +71,20 @@ impl User {
     }
 }
 
+/// The entry of Matsu in a file of JSON, changed.
+fn entry(text: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut all: Value = serde_json::from_str(text).unwrap();
+    change(&mut all["mcpServers"]["matsu"]);
+    format!("{all:#}\n")
+}
+
+/// The same in Codex's file.
+fn table(text: &str, change: impl FnOnce(&mut toml::Table)) -> String {
+    let mut all: toml::Table = text.parse().unwrap();
+    change(all["mcp_servers"]["matsu"].as_table_mut().unwrap());
+    all.to_string()
+}
+
 const USERS: &[User] = &[
     User {
         name: "claude",
@@ -83,6 +104,12 @@ const USERS: &[User] = &[
                 (".claude/settings.json", "{\"model\": \"opus\"}".to_owned()),
             ]
         },
+        servers: ".claude.json",
+        limited: |text, seconds| entry(text, |entry| entry["timeout"] = json!(seconds * 1_000)),
+        remote: |text, url, token| {
+            let headers = json!({ "Authorization": format!("Bearer {token}") });
+            entry(text, |entry| *entry = json!({ "type": "http", "url": url, "headers": headers }))
+        },
     },
     User {
         name: "codex",
@@ -98,6 +125,16 @@ const USERS: &[User] = &[
             );
             vec![(".codex/config.toml", config)]
         },
+        servers: ".codex/config.toml",
+        limited: |text, seconds| {
+            let seconds = i64::try_from(seconds).unwrap();
+            table(text, |entry| drop(entry.insert("tool_timeout_sec".to_owned(), seconds.into())))
+        },
+        remote: |text, url, token| {
+            let headers = toml::Table::from_iter([("Authorization".to_owned(), format!("Bearer {token}").into())]);
+            let servers = [("url".to_owned(), url.into()), ("http_headers".to_owned(), headers.into())];
+            table(text, |entry| *entry = toml::Table::from_iter(servers))
+        },
     },
     User {
         name: "gemini",
@@ -109,6 +146,12 @@ const USERS: &[User] = &[
                 "general": { "enableAutoUpdate": false }, "privacy": { "usageStatisticsEnabled": false },
             });
             vec![(".gemini/settings.json", format!("{settings:#}\n")), (".gemini/GEMINI.md", "Be brief.\n".to_owned())]
+        },
+        servers: ".gemini/settings.json",
+        limited: |text, seconds| entry(text, |entry| entry["timeout"] = json!(seconds * 1_000)),
+        remote: |text, url, token| {
+            let headers = json!({ "Authorization": format!("Bearer {token}") });
+            entry(text, |entry| *entry = json!({ "httpUrl": url, "headers": headers, "trust": true }))
         },
     },
 ];
@@ -137,7 +180,7 @@ impl Workplace {
         let serve = serve(&home);
         let (_, http) = home.relayed();
         let said = answer(&home, &["connect", user.name, "--yes", "--hooks"]);
-        assert_eq!(said["clients"][0]["hold_seconds"], 1_780, "{said}");
+        assert_eq!(said["clients"][0]["hold_seconds"], 3_580, "{said}");
         Self { user, programs: programs.to_owned(), model, serve, http, home }
     }
 
@@ -152,6 +195,25 @@ impl Workplace {
         }
         assert!(ended.is_some_and(|status| status.success()), "{}: {ended:?}\n{said}", self.user.name);
         said
+    }
+
+    /// From now on the client gives up its calls after so many seconds.
+    pub fn limit_calls(&self, seconds: u64) {
+        self.rewrite(|text| (self.user.limited)(text, seconds));
+    }
+
+    /// From now on the client reaches the daemon over HTTP, by a way that can be cut.
+    pub fn by_cable(&self) -> Cable {
+        let cable = Cable::to(self.http.address);
+        let url = format!("http://{}/mcp", cable.address);
+        self.rewrite(|text| (self.user.remote)(text, &url, &self.http.token));
+        cable
+    }
+
+    fn rewrite(&self, change: impl FnOnce(&str) -> String) {
+        let file = self.home.path(self.user.servers);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, change(&text)).unwrap();
     }
 
     /// The client with one prompt, in its project.
@@ -283,7 +345,7 @@ fn connect_waits_in_one_call() {
             if is_over || !is_about_the_wait(asked) {
                 return Reply::text("It is done.");
             }
-            let wait = json!({ "task_id": *wanted.lock().unwrap(), "timeout": 1_780, "wait_for": "all" });
+            let wait = json!({ "task_id": *wanted.lock().unwrap(), "timeout": 3_580, "wait_for": "all" });
             Reply::tool(&name_of(asked, "get_task_status"), wait)
         });
         let began = Instant::now();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use matsu_testkit::model_server::{Asked, ModelServer, Reply};
 use serde_json::{Value, json};
 
+use super::cable::Cable;
 use super::connect::{User, Workplace, for_each, name_of, until_or};
 use super::programs;
 use crate::home::{Home, kill, until};
@@ -21,6 +22,8 @@ enum Fault {
     ParentKilled,
     DaemonKilled,
     BothStopped,
+    ClientTimeout,
+    NetworkCut,
     Quota,
     Question,
 }
@@ -30,6 +33,8 @@ const FAULTS: &[(Fault, &str)] = &[
     (Fault::ParentKilled, "parent killed"),
     (Fault::DaemonKilled, "daemon killed"),
     (Fault::BothStopped, "both stopped"),
+    (Fault::ClientTimeout, "client timeout"),
+    (Fault::NetworkCut, "network cut"),
     (Fault::Quota, "quota"),
     (Fault::Question, "question"),
 ];
@@ -40,6 +45,10 @@ const HELLO: &str = "Hello.";
 /// How long the agent works.
 const WORKS: Duration = Duration::from_secs(8);
 const SOON: Duration = Duration::from_secs(120);
+/// After so many seconds a client gives up its calls where that is the fault. Less than the agent works.
+const GIVES_UP: u64 = 3;
+/// How long a network stays cut.
+const CUT: Duration = Duration::from_secs(1);
 
 /// What the model was asked, as far as this is about it.
 #[derive(Default)]
@@ -48,6 +57,8 @@ struct Seen {
     /// The first request that had the result, or the id in a session that did not start it.
     delivered: Option<Instant>,
     read: Option<Instant>,
+    /// The first request that told of a call which its client gave up.
+    gave_up: Option<Instant>,
     /// Requests that had the id or the result again after the model had read it and gone on.
     again: usize,
     turns: usize,
@@ -91,6 +102,9 @@ fn model(fault: Fault, mark: String, seen: Arc<Mutex<Seen>>) -> impl FnMut(&Aske
         seen.turns += 1;
         let is_next = !all.contains(DELEGATE);
         let results = asked.results.join("\n");
+        if results.contains("timed out") {
+            seen.gave_up.get_or_insert_with(Instant::now);
+        }
         let status = |arguments: Value| Reply::tool(&name_of(asked, "get_task_status"), arguments);
         if results.contains(&mark) {
             seen.delivered.get_or_insert_with(Instant::now);
@@ -119,7 +133,7 @@ fn model(fault: Fault, mark: String, seen: Arc<Mutex<Seen>>) -> impl FnMut(&Aske
             seen.task = field(&results, "task_id");
         }
         match &seen.task {
-            Some(task) => status(json!({ "task_id": task, "timeout": 1_780, "wait_for": "all" })),
+            Some(task) => status(json!({ "task_id": task, "timeout": 3_580, "wait_for": "all" })),
             None => {
                 let (agent, message) = work(fault, &mark);
                 let arguments = json!({ "cli_name": agent, "message": message, "run_async": true });
@@ -135,13 +149,17 @@ fn delegate(user: &'static User, programs: &Path, fault: Fault, name: &str, numb
     let seen = Arc::new(Mutex::new(Seen::default()));
     let look = || seen.lock().unwrap_or_else(PoisonError::into_inner);
     let mut workplace = Workplace::new(user, programs, model(fault, mark.clone(), Arc::clone(&seen)));
+    let cable = (fault == Fault::NetworkCut).then(|| workplace.by_cable());
+    if fault == Fault::ClientTimeout {
+        workplace.limit_calls(GIVES_UP);
+    }
     let began = Instant::now();
     let mut client = workplace.begin(DELEGATE);
     let started = until_or("the work was given away", SOON, || look().task.clone());
     let mut hit = None;
     if let Some(task) = &started {
         std::thread::sleep(Duration::from_secs(2));
-        hit = strike(fault, &mut workplace, &mut client);
+        hit = strike(fault, &mut workplace, &mut client, cable.as_ref());
         if matches!(fault, Fault::ParentKilled | Fault::BothStopped) {
             if fault == Fault::BothStopped {
                 std::thread::sleep(WORKS + Duration::from_secs(4));
@@ -156,6 +174,9 @@ fn delegate(user: &'static User, programs: &Path, fault: Fault, name: &str, numb
         kill_tree(&mut client);
     }
     let seen = look();
+    if fault == Fault::ClientTimeout {
+        hit = seen.gave_up;
+    }
     let is_delivered = seen.delivered.is_some();
     let is_hit = matches!(fault, Fault::None | Fault::Quota | Fault::Question)
         || hit.is_some_and(|hit| seen.delivered.is_none_or(|delivered| hit < delivered));
@@ -174,10 +195,17 @@ fn delegate(user: &'static User, programs: &Path, fault: Fault, name: &str, numb
     is_delivered && is_hit && seen.again == 0
 }
 
-fn strike(fault: Fault, workplace: &mut Workplace, client: &mut Child) -> Option<Instant> {
+fn strike(fault: Fault, workplace: &mut Workplace, client: &mut Child, cable: Option<&Cable>) -> Option<Instant> {
     let now = Instant::now();
     match fault {
-        Fault::None | Fault::Quota | Fault::Question => return None,
+        Fault::None | Fault::ClientTimeout | Fault::Quota | Fault::Question => return None,
+        Fault::NetworkCut => {
+            let cable = cable?;
+            let open = cable.cut();
+            std::thread::sleep(CUT);
+            cable.mend();
+            return (open > 0).then_some(now);
+        }
         Fault::ParentKilled => kill_tree(client),
         Fault::DaemonKilled => workplace.kill_daemon(),
         Fault::BothStopped => {
