@@ -48,6 +48,7 @@ limits! {
     DEPTH_MAX: u32 = 3, "how deep tasks may start tasks";
     FAILURES_MAX: u32 = 3, "errors of a research job before it fails";
     DEATHS_MAX: u32 = 3, "times in a row the server may die while a job runs, without a new checkpoint, before that job runs alone; once more and it is failed";
+    LONE_AFTER: Duration = Duration::from_secs(10), "a server runs this long before it starts a job that must run alone, so that what ends it from outside again and again is not that job's fault";
     RETRY_FIRST: Duration = Duration::from_secs(1), "pause before the first retry; doubles";
     RETRY_MAX: Duration = Duration::from_secs(300), "longest pause before a retry";
     DELAY_MAX: Duration = Duration::from_secs(30 * 60), "longest delay of a job; a longer one means that the clock was set back, and the job runs at once";

@@ -17,7 +17,7 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Retry};
-use matsu_core::limits::{RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY_FIRST};
+use matsu_core::limits::{LONE_AFTER, RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY_FIRST};
 use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobUpdate, StoreError};
 use matsu_core::slot::Slot;
 
@@ -102,7 +102,7 @@ impl<'a> Dispatcher<'a> {
         // A dispatcher that broke and was started again finds the jobs of the one before.
         let (crew, share) = (Crew::default(), Share::default());
         let (ended, finishes, due_from) = (VecDeque::new(), Vec::new(), runtime.clock().instant());
-        let lone_look = due_from;
+        let lone_look = due_from + LONE_AFTER;
         Self { runtime, slot, crew, ended, finishes, outage, share, due_from, lone_look, must_adopt: true }
     }
 
@@ -247,9 +247,11 @@ impl<'a> Dispatcher<'a> {
         Ok(outcome.unwrap_or_default())
     }
 
-    fn settled(&self, lease: &Lease) {
+    fn settled(&mut self, lease: &Lease) {
         self.runtime.running().settled(lease);
         if self.runtime.part::<Lone>().settled(lease) {
+            // The next one that must run alone need not wait for the next look.
+            self.lone_look = self.runtime.clock().instant();
             self.runtime.wake_queues();
         }
     }

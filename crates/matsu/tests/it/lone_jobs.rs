@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::api::{Api, noop, sleep, until};
 use crate::home::{Daemon, Home};
 
-/// A lone job is looked for every five seconds; the rest is for a busy machine.
+/// A lone job is looked for after ten seconds, then every five; the rest is for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 /// Longer than any of these tests.
 const FOR_EVER_MS: u64 = 600_000;
@@ -65,4 +65,18 @@ fn a_job_that_survives_alone_completes_and_others_go_on() {
     let other = daemon.api.submit(vec![noop()]);
     assert_eq!(daemon.api.ended(&task, SOON)["status"], "completed");
     assert_eq!(daemon.api.ended(&other, SOON)["status"], "completed");
+}
+
+/// What ends every process within a second is not the fault of a job that happens to be there.
+#[test]
+fn a_job_is_not_blamed_for_deaths_that_come_without_it() {
+    let home = Home::sqlite();
+    let (mut daemon, task, _) = after_three_deaths(&home, 3_000);
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(state(&daemon.api, &task), "queued");
+        daemon.process.kill();
+        daemon = home.serve();
+    }
+    assert_eq!(daemon.api.ended(&task, SOON)["status"], "completed");
 }
