@@ -57,7 +57,7 @@ struct Seen {
     /// The first request that had the result, or the id in a session that did not start it.
     delivered: Option<Instant>,
     read: Option<Instant>,
-    /// The first request that told of a call which its client gave up.
+    /// The first request that shows a call which its client gave up.
     gave_up: Option<Instant>,
     /// Requests that had the id or the result again after the model had read it and gone on.
     again: usize,
