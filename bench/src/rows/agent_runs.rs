@@ -63,10 +63,11 @@ fn add(section: &mut Section, what: &str, caption: &str, latencies: Vec<u64>, ba
 }
 
 fn starts(bench: &Bench, samples: usize) -> Result<Vec<u64>> {
-    let daemon = daemon(bench)?;
+    let folder = bench.fresh_folder()?;
+    let daemon = daemon(bench, &folder)?;
     let mut client = daemon.http()?;
     for _ in 0..PLACES {
-        let task = start(&mut client, "sleep 3600")?;
+        let task = start(&mut client, &folder, "sleep 3600")?;
         let began = Instant::now();
         while status(&mut client, &task, 0)? != "running" {
             ensure!(began.elapsed() < BUSY_MAX, "the places are not taken");
@@ -76,7 +77,7 @@ fn starts(bench: &Bench, samples: usize) -> Result<Vec<u64>> {
     let mut latencies = Vec::with_capacity(samples);
     for _ in 0..samples {
         let began = Instant::now();
-        let task = start(&mut client, "true")?;
+        let task = start(&mut client, &folder, "true")?;
         latencies.push(u64::try_from(began.elapsed().as_nanos())?);
         ensure!(status(&mut client, &task, 0)? == "queued", "a place was free");
     }
@@ -84,19 +85,18 @@ fn starts(bench: &Bench, samples: usize) -> Result<Vec<u64>> {
 }
 
 fn ends(bench: &Bench, samples: usize) -> Result<Vec<u64>> {
-    let daemon = daemon(bench)?;
-    // Not in the data directory: no run can read there.
-    let pipe = bench.fresh_folder()?.join("go");
-    ensure!(Command::new("mkfifo").arg(&pipe).status()?.success(), "no pipe could be made");
-    (0..samples).map(|_| end(&daemon, &pipe)).collect()
+    let folder = bench.fresh_folder()?;
+    let daemon = daemon(bench, &folder)?;
+    ensure!(Command::new("mkfifo").arg(folder.join("go")).status()?.success(), "no pipe could be made");
+    (0..samples).map(|_| end(&daemon, &folder)).collect()
 }
 
 /// A run that ends when its pipe does, and the call that waits for it.
-fn end(daemon: &Daemon, pipe: &Path) -> Result<u64> {
+fn end(daemon: &Daemon, folder: &Path) -> Result<u64> {
     let (mut starter, mut waiter) = (daemon.http()?, daemon.http()?);
-    let task = start(&mut starter, &format!("exec cat {}", pipe.display()))?;
+    let task = start(&mut starter, folder, "exec cat go")?;
     // Returns when the program has opened it as well.
-    let held = OpenOptions::new().write(true).open(pipe)?;
+    let held = OpenOptions::new().write(true).open(folder.join("go"))?;
     let waiting = std::thread::spawn(move || -> Result<(String, Instant)> {
         let status = status(&mut waiter, &task, 30)?;
         Ok((status, Instant::now()))
@@ -109,12 +109,15 @@ fn end(daemon: &Daemon, pipe: &Path) -> Result<u64> {
     Ok(u64::try_from(answered.saturating_duration_since(ended).as_nanos())?)
 }
 
-fn daemon(bench: &Bench) -> Result<Daemon> {
-    Daemon::launch_with_agent(bench, "", Some(("shell", SHELL)))
+/// A daemon whose runs work in a folder. They are confined as by default, and see no other place.
+fn daemon(bench: &Bench, folder: &Path) -> Result<Daemon> {
+    let config = format!("[agents]\nroots = \"{}\"\n", folder.display());
+    Daemon::launch_with_agent(bench, &config, Some(("shell", SHELL)))
 }
 
-fn start(client: &mut HttpClient, script: &str) -> Result<String> {
-    let said = tool(client, "use_agent", json!({ "cli_name": "shell", "message": script, "run_async": true }))?;
+fn start(client: &mut HttpClient, folder: &Path, script: &str) -> Result<String> {
+    let wish = json!({ "cli_name": "shell", "message": script, "run_async": true, "working_directory": folder });
+    let said = tool(client, "use_agent", wish)?;
     Ok(said["task_id"].as_str().with_context(|| format!("no task: {said}"))?.to_owned())
 }
 

@@ -57,13 +57,12 @@ pub fn add(section: &mut Section, bench: &Bench) -> Result<()> {
 
 /// A run that prints all lines when its first pipe is opened, and ends when its second one is.
 fn follow(bench: &Bench, lines: usize) -> Result<Cost> {
-    let daemon = daemon(bench)?;
-    let mut client = daemon.http()?;
     let folder = bench.fresh_folder()?;
+    let daemon = daemon(bench, &folder)?;
+    let mut client = daemon.http()?;
     let (go, stay) = (pipe(&folder, "go")?, pipe(&folder, "stay")?);
-    let script =
-        format!("cat {}; yes '{LINE}' | head -n {lines}; echo {LAST}; exec cat {}", go.display(), stay.display());
-    let task = start(&mut client, &script)?;
+    let script = format!("cat go; yes '{LINE}' | head -n {lines}; echo {LAST}; exec cat stay");
+    let task = start(&mut client, &folder, &script)?;
     let waiting = OpenOptions::new().write(true).open(&go)?;
     let pids = [daemon.process.pid(), supervisor(&daemon)?];
     let (before, began) = (cpu(&pids)?, Instant::now());
@@ -100,10 +99,11 @@ fn read_pipe(lines: usize) -> Result<Cost> {
 
 /// From one line in the program's pipe to its place in the task's tail.
 fn visible_after(bench: &Bench, samples: usize) -> Result<Vec<u64>> {
-    let daemon = daemon(bench)?;
+    let folder = bench.fresh_folder()?;
+    let daemon = daemon(bench, &folder)?;
     let mut client = daemon.http()?;
-    let go = pipe(&bench.fresh_folder()?, "go")?;
-    let task = start(&mut client, &format!("exec cat {}", go.display()))?;
+    let go = pipe(&folder, "go")?;
+    let task = start(&mut client, &folder, "exec cat go")?;
     let mut held: File = OpenOptions::new().write(true).open(&go)?;
     (0..samples)
         .map(|n| {
