@@ -84,7 +84,7 @@ chaos: setup ## Kill, restart and starve it at random; SQLite and PostgreSQL
 remote-test: ## The recipes of docs/remote.md: Caddy, nginx and ssh -L in front of a server, on loopback
 	scripts/remote.sh
 
-delivery: setup ## Whether results reach the agents that wait for them, under faults (DELIVERY_COUNT=60, DELIVERY_REAL=5); writes docs/delivery.md
+delivery: setup ## Whether results reach the agents that wait for them, under faults (DELIVERY_COUNT=60, DELIVERY_REAL=5, DELIVERY_PEERS=5); writes docs/delivery.md
 	$(POSTGRES) scripts/delivery.sh
 
 RUNS ?= 1000000

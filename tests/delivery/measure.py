@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 
+import peers
 import report
 import waiting
 from home import Home
@@ -69,12 +70,24 @@ def main():
     parser.add_argument("--wait", type=float, default=0, help="measure what a wait of so many seconds costs a model")
     parser.add_argument("--waited", help="what tests/delivery/waiting.py printed, instead of measuring it now")
     parser.add_argument("--real", help="what the test of the real command lines printed")
+    parser.add_argument("--peers", type=int, default=0, help="delegations for each fault of other tools")
+    parser.add_argument("--peers-only", action="store_true", help="measure nothing else, and change only their section")
+    parser.add_argument("--peers-measured", default=str(HERE / "peers/measured.json"), help="what was measured of them")
     parser.add_argument("--out", default=str(HERE / "../../docs/delivery.md"))
     options = parser.parse_args()
     options.faults = [fault for fault in options.faults.split(";") if fault]
     unknown = [fault for fault in options.faults if fault not in FAULTS]
     if unknown:
         parser.error(f"unknown faults {unknown}; expected some of {FAULTS}")
+    if options.peers:
+        peers.write(options.peers_measured, peers.measure(options.peers))
+    beside = peers.read(options.peers_measured)
+    if options.peers_only:
+        if not beside:
+            parser.error("--peers-only needs --peers, or a file in --peers-measured")
+        out = pathlib.Path(options.out)
+        out.write_text(report.with_peers(out.read_text(), beside))
+        return 0
     began = datetime.datetime.now(datetime.UTC)
     found, missing = report.real(options.real), []
     if not found:
@@ -82,6 +95,8 @@ def main():
     waited = waiting.measure(options.binary, options.wait) if options.wait else waiting.read(options.waited)
     if not waited:
         missing.append("what a wait costs: `DELIVERY_WAIT=1800`")
+    if not beside:
+        missing.append("other tools: `DELIVERY_PEERS=5`")
     for store in options.stores.split(","):
         url = postgres_urls() if store == "postgres" else None
         if store == "postgres" and url is None:
@@ -97,6 +112,7 @@ def main():
         "options": options,
         "missing": missing,
         "waited": waited,
+        "peers": beside,
     }
     pathlib.Path(options.out).write_text(report.text(found, about))
     raw = pathlib.Path(options.out).with_suffix(".json")

@@ -7,6 +7,8 @@ import statistics
 
 from scripted import Delegation
 
+# Before the reason why a delegation of a peer could not be measured.
+BROKEN = "not measured:"
 PEER = "peer: Claude Code's own background command"
 
 # As their vendors write them.
@@ -89,6 +91,8 @@ def text(found, about):
     if about["missing"]:
         lines.append("\nNot measured:\n")
         lines += [f"- {what}" for what in about["missing"]]
+    if about["peers"]:
+        lines.append(beside(about["peers"]))
     lines.append(FAULTS)
     return "\n".join(lines)
 
@@ -100,6 +104,68 @@ A scripted client that gives itself this name and gives up calls after this time
 
 | name in `clientInfo` | gives up after | turns | calls given up | delivered |
 |---|---|---|---|---|"""
+
+
+BESIDE = """
+## Beside others
+
+What other tools do with the same faults, measured on {began} with {versions} on {machine}. It is **delivered** when a request to the model of the parent, or of its next session in the same folder, contains the result without a person naming it; a scripted model answers and keeps every request. **Lost**: not within {lost} s. Each child works {works} s, all of a row at once; both are stopped for {away} s. **Seconds** as above. **Requests** are those to the parent's model from the one that delegates on, without the one that has the result: the same as the turns above. The rows of Matsu are in the first table.
+
+| peer | fault | delegations | hit | delivered | lost | twice | wrong receiver | seconds, median | seconds, most | requests, median |
+|---|---|---|---|---|---|---|---|---|---|---|"""
+
+
+def beside(measured):
+    """The section about the peers, from what was measured of them."""
+    versions = ", ".join(f"{name} {version}" for name, version in measured["versions"].items())
+    told = {key: measured[key] for key in ("began", "machine", "works", "away", "lost")}
+    lines = [BESIDE.format(versions=versions, **told)]
+    groups = collections.OrderedDict()
+    for one in measured["delegations"]:
+        groups.setdefault((one.client, one.fault), []).append(one)
+    for client in measured["how"]:
+        for (who, fault), all_ in groups.items():
+            if who == client:
+                lines.append(peer_row(client, fault, all_))
+        for one in measured["not_run"]:
+            if one["client"] == client:
+                lines.append(f"| {client} | {one['fault']} | not run: {one['reason']} " + "| " * 8 + "|")
+    for one in measured["not_run"]:
+        if one["client"] not in measured["how"]:
+            lines.append(f"| {one['client']} | {one['fault']} | not run: {one['reason']} " + "| " * 8 + "|")
+    remarks = [remark for (client, fault), all_ in groups.items() for remark in seen(client, fault, all_)]
+    if remarks:
+        lines.append("\nSeen besides:\n")
+        lines += [f"- {remark}" for remark in remarks]
+    lines.append("\nHow each was driven, with the real Claude Code as parent and as child:\n")
+    lines += [f"- **{client}**: {how}." for client, how in measured["how"].items()]
+    lines.append(f"\nNot run with any of them: {measured['left_out']}.")
+    return "\n".join(lines)
+
+
+def peer_row(client, fault, all_):
+    broken = [one for one in all_ if one.error.startswith(BROKEN)]
+    whole = [one for one in all_ if one not in broken]
+    if not whole:
+        return f"| {client} | {fault} | {broken[0].error.replace(BROKEN, 'not run:')} " + "| " * 8 + "|"
+    cells = row(client, "", fault, whole).strip("| ").split(" | ")
+    if not any(one.delivered for one in whole):
+        cells[-1] = "–"
+    return "| " + " | ".join([cells[0], *cells[2:]]) + " |"
+
+
+def seen(client, fault, all_):
+    """What happened to results that were not delivered, and what could not be measured."""
+    for what, number in collections.Counter(one.by for one in all_ if one.by and not one.delivered).items():
+        yield f"{client}, {fault}: {what} ({number} of {len(all_)})"
+    for what, number in collections.Counter(one.error for one in all_ if one.error).items():
+        yield f"{client}, {fault}: {what} ({number} of {len(all_)})"
+
+
+def with_peers(written, measured):
+    """A report that was written before, with this section anew and nothing else changed."""
+    start, end = written.find("\n## Beside others"), written.index("\n## The faults")
+    return written[: end if start < 0 else start] + beside(measured) + "\n" + written[end:]
 
 
 def seconds(one):
