@@ -109,7 +109,7 @@ A scripted client that gives itself this name and gives up calls after this time
 BESIDE = """
 ## Beside others
 
-What other tools do with the same faults, measured on {began} with {versions} on {machine}. It is **delivered** when a request to the model of the parent, or of its next session in the same folder, contains the result without a person naming it; a scripted model answers and keeps every request. **Lost**: not within {lost} s. Each child works {works} s, all of a row at once; both are stopped for {away} s. **Seconds** as above. **Requests** are those to the parent's model from the one that delegates on, without the one that has the result: the same as the turns above. The rows of Matsu are in the first table.
+What other tools do with the same faults, measured on {began} with {versions} on {machine}, with a load of up to {load}, other work included: seconds would be fewer on an idle machine. It is **delivered** when a request to the model of the parent, or of its next session in the same folder, contains the result without a person naming it; a scripted model answers and keeps every request. **Lost**: not within {lost} s. Each child works {works} s, some at once; both are stopped for {away} s. **Seconds** as above. **Requests** are those to the parent's model from the one that delegates on, without the one that has the result: the same as the turns above. The rows of Matsu are in the first table.
 
 | peer | fault | delegations | hit | delivered | lost | twice | wrong receiver | seconds, median | seconds, most | requests, median |
 |---|---|---|---|---|---|---|---|---|---|---|"""
@@ -118,7 +118,7 @@ What other tools do with the same faults, measured on {began} with {versions} on
 def beside(measured):
     """The section about the peers, from what was measured of them."""
     versions = ", ".join(f"{name} {version}" for name, version in measured["versions"].items())
-    told = {key: measured[key] for key in ("began", "machine", "works", "away", "lost")}
+    told = {key: measured[key] for key in ("began", "machine", "load", "works", "away", "lost")}
     lines = [BESIDE.format(versions=versions, **told)]
     groups = collections.OrderedDict()
     for one in measured["delegations"]:

@@ -12,8 +12,6 @@ from scripted import Delegation
 
 from . import background, cao, hapi, install, shared
 
-# So many parents at once.
-PARALLEL = 5
 LEFT_OUT = (
     "the network cut, because parent and server are on one machine and speak over loopback, and the quota, because the "
     "child is Claude Code with a scripted model, whose limits are those of its vendor"
@@ -25,19 +23,20 @@ def measure(count, only=None):
     began = datetime.datetime.now(datetime.UTC)
     tools = install.tools()
     versions = {"Claude Code": install.claude_version(tools.agents)}
-    found, not_run, how = [], [], {}
+    found, not_run, how, loads = [], [], {}, []
 
     def skip(client, faults, reason):
         not_run.extend({"client": client, "fault": fault, "reason": str(reason)} for fault in faults)
 
-    def peer(client, module_how, faults, left_out, run):
+    def peer(client, module_how, faults, left_out, parallel, run):
         how[client] = module_how
         for fault in faults:
             left = count
             while left > 0:
-                size, since = min(left, PARALLEL), time.monotonic()
+                size, since = min(left, parallel), time.monotonic()
                 done = run(fault, size)
                 found.extend(done)
+                loads.append(os.getloadavg()[0])
                 left -= size
                 delivered = sum(bool(one.delivered) for one in done)
                 print(f"{client}, {fault}: {delivered} of {size} in {time.monotonic() - since:.0f} s", flush=True)
@@ -48,7 +47,7 @@ def measure(count, only=None):
 
     if only in (None, "background"):
         peer(
-            background.NAME, background.HOW, background.FAULTS, background.NOT_RUN,
+            background.NAME, background.HOW, background.FAULTS, background.NOT_RUN, background.PARALLEL,
             lambda fault, size: background.run(tools, fault, size),
         )
     for way in cao.FAULTS:
@@ -61,20 +60,24 @@ def measure(count, only=None):
             continue
         versions[cao.NAME] = install.CAO[1]
         peer(
-            cao.name(way), cao.HOW.format(way=way), cao.FAULTS[way], cao.NOT_RUN[way],
+            cao.name(way), cao.HOW[way], cao.FAULTS[way], cao.NOT_RUN[way], cao.PARALLEL,
             lambda fault, size, way=way: cao.run(tools, way, fault, size),
         )
     if only in (None, "hapi"):
         try:
             tools.hapi = install.hapi()
             versions["hapi"] = install.HAPI[1]
-            peer(hapi.NAME, hapi.HOW, hapi.FAULTS, hapi.NOT_RUN, lambda fault, size: hapi.run(tools, fault, size))
+            peer(
+                hapi.NAME, hapi.HOW, hapi.FAULTS, hapi.NOT_RUN, hapi.PARALLEL,
+                lambda fault, size: hapi.run(tools, fault, size),
+            )
         except install.Refused as reason:
             skip(hapi.NAME, ["all"], reason)
     return {
         "began": began.strftime("%Y-%m-%d"),
         "minutes": round((datetime.datetime.now(datetime.UTC) - began).total_seconds() / 60),
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "load": round(max(loads, default=0)),
         "works": shared.WORKS,
         "away": shared.AWAY,
         "lost": shared.LOST,

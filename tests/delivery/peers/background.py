@@ -13,6 +13,7 @@ HOW = (
     "reads. A next session is `claude -p` in the same folder with the prompt “Hello.”; the conversation is "
     "continued with `--continue`, where the model is told that the command did not finish and to look at its file"
 )
+PARALLEL = 5
 FAULTS = ["none", "parent killed", shared.CONTINUED]
 NOT_RUN = {
     "daemon killed": "there is no daemon: the session itself runs the command",

@@ -13,15 +13,24 @@ from . import shared
 from .model import Call, Model
 
 NAME = "CLI Agent Orchestrator"
-HOW = (
-    "`cao-server`, and with the provider `claude_code` a `code_supervisor` by `cao launch` that delegates to a "
-    "`developer` by `{way}`; all settings as they come. When the server is killed, the harness starts it again after a "
-    "second, and a worker whose message is refused sends it again every three seconds, ten times. A parent that lives "
-    "and was shown nothing for 45 s gets the prompt “Hello.” A next session is another `cao launch` in the "
-    "same folder with the message “Hello.”; a conversation is continued with `--resume-session-id`"
-)
+HOW = {
+    "assign": (
+        "`cao-server`, and with the provider `claude_code` a `code_supervisor` by `cao launch` that delegates to a "
+        "`developer` by `assign`; the developer sends its result by `send_message` to the supervisor. All "
+        "settings as they come. When the server is killed, the harness starts it again after a second, and a worker "
+        "whose message is refused sends it again every three seconds, ten times. A parent that lives and was shown "
+        "nothing for 45 s gets the prompt “Hello.” A next session is another `cao launch` in the same folder with the "
+        "message “Hello.”; a conversation is continued with `--resume-session-id`"
+    ),
+    "handoff": (
+        "as with `assign`, but by `handoff`, which waits for the end of the worker's turn and returns what it said. For "
+        "the client timeout, Claude Code is told by `MCP_TOOL_TIMEOUT` to give up calls after two seconds"
+    ),
+}
 SERVER = "mcp__cao-mcp-server__"
 TOOLS = ["handoff", "assign", "send_message", "get_handoff_result"]
+# So many at once: the server itself is busy with watching the panes.
+PARALLEL = 3
 QUESTION = "Shall I go on?"
 ANSWER = "Yes, go on."
 
@@ -58,6 +67,10 @@ class Script(shared.Script):
             return Call(SERVER + self.way, {"agent_profile": "developer", "message": self.order(one)})
         if self.fault == "client timeout" and not one.hit and "timed out" in last:
             one.hit = asked.at
+        if '"success":false' in last and one.mark not in self.working:
+            # The worker did not start in its time, which a busy machine does. That is not what is measured.
+            one.began, one.turns = asked.at, 1
+            return Call(SERVER + self.way, {"agent_profile": "developer", "message": self.order(one)})
         if '"success":false' in last or "timed out" in last:
             one.by = "the parent was told that its call failed"
         worker = re.search(r'terminal_id\W+([0-9a-f]{8})', last)

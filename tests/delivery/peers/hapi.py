@@ -36,6 +36,7 @@ ANSWER = "Yes, go on."
 
 NOTICED = "parent killed, noticed before the end"
 
+PARALLEL = 5
 FAULTS = ["none", "parent killed", shared.CONTINUED, NOTICED, "daemon killed", "both stopped", "question"]
 NOT_RUN = {"client timeout": "`ping_peer` returns at once; there is no waiting call to give up"}
 
