@@ -6,6 +6,8 @@ import datetime
 import json
 import os
 import platform
+import signal
+import sys
 import time
 
 from scripted import Delegation
@@ -21,6 +23,8 @@ LEFT_OUT = (
 def measure(count, only=None):
     """Every peer under every fault it can be driven to; what cannot be run is said."""
     began = datetime.datetime.now(datetime.UTC)
+    # A measurement that is ended ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     tools = install.tools()
     versions = {"Claude Code": install.claude_version(tools.agents)}
     found, not_run, how, loads = [], [], {}, []

@@ -102,7 +102,7 @@ class Script(shared.Script):
             return Call(send, {"message": QUESTION})
         if one.mark not in self.working:
             self.working.add(one.mark)
-            return Call("Bash", {"command": shared.GO, "description": "the work"})
+            return Call("Bash", {"command": shared.GO, "description": "the work", "timeout": 600_000})
         if not one.ended:
             one.ended = asked.at
         if self.way == "handoff":
@@ -227,11 +227,13 @@ def measure(script, server, model, place):
     if not shared.wait_until(lambda: len(script.working) == len(all_), 240):
         missing = [said[one.mark] for one in all_ if one.mark not in script.working]
         raise TimeoutError(f"{len(missing)} workers did not begin: {(missing[0].stdout + missing[0].stderr)[-200:]}")
+    early = [one for one in all_ if one.ended]
     (place.folder / "go").touch()
     time.sleep(shared.WORKS / 3)
     strike(script, server, place)
     is_alive = fault in ("daemon killed", "client timeout")
     shared.wait_for_delivery(all_, (lambda one: server.type(script.name(one), shared.HELLO)) if is_alive else None)
+    shared.fail(early, TimeoutError("it ended before the fault"), is_delivered=True)
     for one in all_:
         if fault.startswith("parent killed") and one.mark in server.shown(script.name(one)):
             one.by = "typed into the shell of the killed parent's pane"

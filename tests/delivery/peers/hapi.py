@@ -87,7 +87,7 @@ class Script(shared.Script):
             return "I wait for the answer." if QUESTION in before else self.ping(parent, QUESTION)
         if one.mark not in self.working:
             self.working.add(one.mark)
-            return Call("Bash", {"command": shared.GO, "description": "the work"})
+            return Call("Bash", {"command": shared.GO, "description": "the work", "timeout": 600_000})
         one.ended = one.ended or asked.at
         if one.mark not in before:
             return self.ping(parent, one.mark)

@@ -183,8 +183,8 @@ def wait_for_delivery(all_, prompt=None):
     time.sleep(AFTER)
 
 
-def fail(all_, error):
+def fail(all_, error, is_delivered=False):
     """A measurement that could not be made is said; it is not a lost result."""
     for one in all_:
-        if not one.delivered:
+        if is_delivered or not one.delivered:
             one.error = f"{BROKEN} {type(error).__name__}: {error}"
