@@ -140,6 +140,8 @@ def beside(measured):
     lines.append("\nHow each was driven, with the real Claude Code as parent and as child:\n")
     lines += [f"- **{client}**: {how}." for client, how in measured["how"].items()]
     lines.append(f"\nNot run with any of them: {measured['left_out']}.")
+    if measured.get("note"):
+        lines.append(f"\n{measured['note']}.")
     return "\n".join(lines)
 
 
