@@ -11,7 +11,7 @@ NAME = "Claude Code, a background command"
 HOW = (
     "`claude -p` with its own tool `Bash` and `run_in_background`; the notice at its end names a file, which the model "
     "reads. A next session is `claude -p` in the same folder with the prompt “Hello.”; the conversation is "
-    "continued with `--continue`, where the model is told that the command did not finish and to look at its file"
+    "continued with `--continue`, where the model reads that the command did not finish and that it is to look at its file"
 )
 PARALLEL = 5
 FAULTS = ["none", "parent killed", shared.CONTINUED]

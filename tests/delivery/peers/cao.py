@@ -24,7 +24,7 @@ HOW = {
     ),
     "handoff": (
         "as with `assign`, but by `handoff`, which waits for the end of the worker's turn and returns what it said. For "
-        "the client timeout, Claude Code is told by `MCP_TOOL_TIMEOUT` to give up calls after two seconds"
+        "the client timeout, Claude Code is set by `MCP_TOOL_TIMEOUT` to give up calls after two seconds"
     ),
 }
 SERVER = "mcp__cao-mcp-server__"
@@ -72,7 +72,7 @@ class Script(shared.Script):
             one.began, one.turns = asked.at, 1
             return Call(SERVER + self.way, {"agent_profile": "developer", "message": self.order(one)})
         if '"success":false' in last or "timed out" in last:
-            one.by = "the parent was told that its call failed"
+            one.by = "the parent read that its call failed"
         worker = re.search(r'terminal_id\W+([0-9a-f]{8})', last)
         if worker and not one.task_id:
             one.task_id = worker.group(1)

@@ -106,7 +106,7 @@ class Script(shared.Script):
                 is_unknown = "no session" in said or "not found" in said
                 return Call(LIST, {}) if is_unknown else self.ping(self.parents[one.mark], one.mark)
         elif asked.results:
-            one.error, one.by = "", "the worker was told that its message was delivered"
+            one.error, one.by = "", "the worker read that its message was delivered"
         self.sent.add(one.mark)
         return "I have sent the result."
 
