@@ -201,16 +201,7 @@ def conversation(place, one, script):
 
 def run(tools, way, fault, count):
     script = Script(way, fault, count)
-    model, place = Model(script), shared.Place(tools)
-    server = Server(tools, place)
-    try:
-        measure(script, server, model, place)
-    except Exception as error:  # noqa: BLE001  a broken measurement is said
-        shared.fail(script.all, error)
-    finally:
-        place.close()
-        model.close()
-    return script.all
+    return shared.run(script, Model(script), tools, Server, measure)
 
 
 def measure(script, server, model, place):

@@ -198,16 +198,7 @@ class Hub:
 
 def run(tools, fault, count):
     script = Script(fault, count)
-    model, place = Model(script), shared.Place(tools)
-    hub = Hub(tools, place)
-    try:
-        measure(script, hub, model, place)
-    except Exception as error:  # noqa: BLE001  a broken measurement is said
-        shared.fail(script.all, error)
-    finally:
-        place.close()
-        model.close()
-    return script.all
+    return shared.run(script, Model(script), tools, Hub, measure)
 
 
 def measure(script, hub, model, place):

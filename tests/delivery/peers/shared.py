@@ -163,6 +163,19 @@ class Script:
                 other.wrong += 1
 
 
+def run(script, model, tools, server, measure):
+    """Measures one fault of a peer in a place of its own, and leaves nothing of it behind."""
+    place = Place(tools)
+    try:
+        measure(script, server(tools, place), model, place)
+    except Exception as error:  # noqa: BLE001  a broken measurement is said
+        fail(script.all, error)
+    finally:
+        place.close()
+        model.close()
+    return script.all
+
+
 def wait_until(look, within):
     ends = time.monotonic() + within
     while time.monotonic() < ends:
