@@ -3,6 +3,7 @@
 
 pub mod cookies;
 pub mod file;
+mod repository;
 pub mod robots;
 pub mod scripts;
 pub mod vault;

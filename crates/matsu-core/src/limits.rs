@@ -175,6 +175,10 @@ limits! {
     SEARCHES_LISTED_MAX: u32 = 100, "searches that one reply lists";
     MATERIALS_BYTES_MAX: usize = 15 * 1024, "bytes of claims in one default reply of materials";
     MATERIALS_LIMIT_DEFAULT: u32 = 30, "claims in one reply of materials, unless asked otherwise";
+    ORPHANS_LISTED_MAX: u32 = 1_000, "pages, fragments and edges that a clean-up lists of each";
+    REPORT_CLAIMS_MAX: usize = 600, "claims that one report looks at, best first";
+    REPORT_CLAIMS_WRITTEN_MAX: usize = 60, "claims that a model writes one report from";
+    REPORT_PAGES_MAX: u32 = 500, "pages that one report lists as read";
     MATERIALS_LIMIT_MAX: u32 = 200, "claims in one reply of materials at most";
     LOOP_ITERATIONS_MAX: u32 = 10, "turns of a model that one answer may take";
     LOOP_TIME_MAX: Duration = Duration::from_secs(120), "how long one answer may take; waiting for a person does not count";

@@ -8,6 +8,8 @@ pub mod fetcher;
 pub mod judge;
 pub mod notice_channel;
 pub mod provider;
+pub mod report_writer;
+pub mod research_model;
 pub mod search_engine;
 pub mod store;
 pub mod tool_source;

@@ -19,6 +19,7 @@ pub mod passages;
 pub mod query;
 pub mod quote;
 pub mod ranking;
+pub mod report;
 pub mod satisfaction;
 pub mod search;
 pub mod sentences;

@@ -12,6 +12,8 @@ mod pages;
 mod picking;
 mod reading;
 pub(crate) mod recalibration;
+pub mod report;
+mod report_job;
 mod search_job;
 mod selecting;
 mod state;
@@ -26,6 +28,7 @@ use crate::runtime::service;
 
 pub use crate::runtime::{ResearchKit, ResearchSettings};
 pub(crate) use delivered::{DeliveredStatus, Horizon};
+pub use report_job::ReportJob;
 pub use search_job::SearchJob;
 pub use verify_job::VerifyJob;
 

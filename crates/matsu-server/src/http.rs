@@ -15,7 +15,9 @@ mod nodes;
 mod openapi;
 mod projects;
 mod push;
+mod report;
 mod research;
+mod research_model;
 mod reviews;
 mod schedules;
 mod session;
@@ -71,7 +73,9 @@ fn api() -> Resource {
         .merge(merges::routes())
         .merge(jobs::routes())
         .merge(nodes::routes())
+        .merge(report::routes())
         .merge(research::routes())
+        .merge(research_model::routes())
         .merge(summary::routes())
         .merge(tokens::routes())
         .merge(users::routes())

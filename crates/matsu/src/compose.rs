@@ -1,6 +1,7 @@
 //! The composition root: the only place that names concrete types and puts them together.
 
 mod chats;
+mod model_choice;
 mod research;
 
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use matsu_core::ports::store::Store;
 use matsu_runtime::agents::{AgentRuns, ChatRuns, MergeRuns};
 use matsu_runtime::bodies::{Noop, Sleep, SleepingAgent};
 use matsu_runtime::chat::Roster;
-use matsu_runtime::research::{ResearchKit, SearchJob, VerifyJob};
+use matsu_runtime::research::{ReportJob, ResearchKit, SearchJob, VerifyJob};
 use matsu_runtime::{Bodies, Expiry, Runtime, RuntimeOptions, Settings, Workers};
 use matsu_store::{OpenOptions, Opened};
 
@@ -30,6 +31,7 @@ use crate::private_files;
 
 pub use chats::{chats, live_settings};
 pub use research::kit as research_kit;
+pub use research::model_in_use as research_model_in_use;
 
 /// The configured search engines that are asked over the network.
 pub fn web_engines(config: &Config) -> Result<Vec<Arc<dyn SearchEngine>>> {
@@ -226,7 +228,8 @@ pub fn channels(config: &Config, store: &Arc<dyn Store>) -> Vec<Arc<dyn NoticeCh
 /// What jobs this process can run. The test kinds only where they were asked for.
 pub fn bodies(agents: &Arc<dyn AgentHost>, test_jobs: bool) -> Bodies {
     let runs = AgentRuns::new(Arc::clone(agents));
-    let bodies = Bodies::default().with(SearchJob).with(VerifyJob).with(ChatRuns::new(Arc::clone(agents)));
+    let bodies =
+        Bodies::default().with(SearchJob).with(VerifyJob).with(ReportJob).with(ChatRuns::new(Arc::clone(agents)));
     let bodies = bodies.with(MergeRuns::new(Arc::clone(agents)));
     if test_jobs {
         return bodies.with(Noop).with(Sleep).with(SleepingAgent::beside(runs));

@@ -392,8 +392,8 @@ impl Config {
     }
 
     /// The provider that research asks for claims and stances.
-    pub fn research_model(&self) -> Option<String> {
-        Some(self.layers.text("research.model")).filter(|name| *name != "embedded").map(str::to_owned)
+    pub fn research_model(&self) -> &str {
+        self.layers.text("research.model")
     }
 
     /// A file with other weights for the ranking of sentences.

@@ -108,6 +108,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         research::engines(config),
     );
     let (folders, browser) = (research::folders(config), research::browser(config));
+    let research_model = research::model(config);
     let (runs, secrets, disk) = (runs(config), secrets(config), disk(&config.paths.data_dir));
     let service = starts_by_itself(config);
     let mut findings = vec![
@@ -126,6 +127,7 @@ pub async fn look(config: &Config, depth: ProbeDepth) -> Findings {
         engines,
         folders,
         browser,
+        research_model,
     ];
     findings.extend(applies(config));
     findings.extend(notify::channels(config).await);

@@ -10,6 +10,7 @@ macro_rules! show {
 pub mod checks;
 pub mod ending;
 pub mod follow;
+pub mod model_question;
 pub mod next_step;
 pub mod plain_text;
 pub mod prompt;

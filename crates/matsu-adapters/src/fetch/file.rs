@@ -8,6 +8,7 @@ use matsu_core::ports::fetcher::{FetchError, FetchRequest, FetchedPage};
 use matsu_core::research::evidence::PageOrigin;
 use url::Url;
 
+use super::repository::remote_of;
 use crate::engines::local;
 
 /// Reads a `file:` address. `configured` are the folders of searches that name none.
@@ -46,8 +47,18 @@ pub fn read(request: &FetchRequest, configured: &[PathBuf], bytes_max: usize) ->
         last_modified: None,
         origin: PageOrigin::Local,
         is_private: true,
-        domain: Some(local::domain_of_folder(&folder)),
+        domain: Some(source_of(&real, &folder)),
     })
+}
+
+/// What a document counts as that says nothing about its origin: its repository, or else itself. Which folder a person
+/// keeps documents in says nothing about where they come from.
+fn source_of(path: &Path, folder: &Path) -> String {
+    if let Some(repository) = path.parent().and_then(remote_of) {
+        return format!("repo:{repository}");
+    }
+    let inside = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+    format!("{}/{inside}", local::domain_of_folder(folder))
 }
 
 fn enclosing(path: &Path, folders: &[PathBuf]) -> Option<PathBuf> {

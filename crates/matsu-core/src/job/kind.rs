@@ -8,6 +8,8 @@ words! {
     pub enum JobKind {
         Search = "search_queue",
         Verify = "verify",
+        /// Has a model write the report of a research task.
+        Report = "report",
         AgentRun = "agent_run",
         /// Starts the agent of a chat for what a person has said.
         AgentChat = "agent_chat",
@@ -41,6 +43,7 @@ impl JobKind {
             Self::AgentChat
             | Self::Search
             | Self::Verify
+            | Self::Report
             | Self::Merge
             | Self::Cleanup
             | Self::Reindex
@@ -54,9 +57,14 @@ impl JobKind {
     pub fn outlives_owner(self) -> bool {
         match self {
             Self::AgentRun | Self::AgentChat => true,
-            Self::Search | Self::Verify | Self::Merge | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => {
-                false
-            }
+            Self::Search
+            | Self::Verify
+            | Self::Report
+            | Self::Merge
+            | Self::Cleanup
+            | Self::Reindex
+            | Self::Noop
+            | Self::Sleep => false,
         }
     }
 
@@ -66,7 +74,9 @@ impl JobKind {
         match self {
             // Git and other tasks do the work of a merge.
             Self::AgentRun | Self::AgentChat | Self::Merge => false,
-            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => true,
+            Self::Search | Self::Verify | Self::Report | Self::Cleanup | Self::Reindex | Self::Noop | Self::Sleep => {
+                true
+            }
         }
     }
 
@@ -76,7 +86,7 @@ impl JobKind {
         match self {
             Self::AgentRun | Self::AgentChat | Self::Merge | Self::Cleanup | Self::Reindex | Self::Sleep => true,
             // They count their own, and end in their own words with what they have.
-            Self::Search | Self::Verify => false,
+            Self::Search | Self::Verify | Self::Report => false,
             // It is over before there is anything to count.
             Self::Noop => false,
         }
@@ -87,7 +97,7 @@ impl JobKind {
     pub fn failures_max(self) -> u32 {
         match self {
             Self::AgentRun | Self::AgentChat | Self::Merge | Self::Noop => 0,
-            Self::Search | Self::Verify | Self::Cleanup | Self::Reindex | Self::Sleep => FAILURES_MAX,
+            Self::Search | Self::Verify | Self::Report | Self::Cleanup | Self::Reindex | Self::Sleep => FAILURES_MAX,
         }
     }
 }

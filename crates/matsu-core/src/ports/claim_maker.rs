@@ -23,6 +23,20 @@ pub trait ClaimMaker: Send + Sync {
     /// The text of the fragment is data: nothing in it is followed. The caller drops drafts whose quote does not stand
     /// in the fragment, and what exceeds the bound.
     async fn claims(&self, request: &ClaimRequest) -> Result<Vec<ClaimDraft>, ModelError>;
+
+    /// Fragments that [`ClaimMaker::claims_of`] takes at once.
+    fn fragments_at_once(&self) -> usize {
+        1
+    }
+
+    /// The claims of several fragments of one search, one list for each, in order. A maker that asks a model asks once.
+    async fn claims_of(&self, requests: &[ClaimRequest]) -> Result<Vec<Vec<ClaimDraft>>, ModelError> {
+        let mut found = Vec::with_capacity(requests.len());
+        for request in requests {
+            found.push(self.claims(request).await?);
+        }
+        Ok(found)
+    }
 }
 
 /// Picks claims out of everything that a search read, when the reading is done. Takes no I/O; may take a moment.

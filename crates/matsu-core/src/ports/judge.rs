@@ -15,6 +15,32 @@ pub trait Judge: Send + Sync {
     /// The inner permit that the caller must hold while it works, if any.
     fn slot(&self) -> Option<Slot>;
 
+    /// What a reader must know about its judgements, in one sentence; nothing where they can be relied on.
+    fn limits(&self) -> Option<String> {
+        None
+    }
+
     /// One stance for each passage, in order, before calibration. Unsure is neutral.
     async fn stances(&self, claim: &str, passages: &[&str]) -> Result<Vec<Stance>, ModelError>;
+
+    /// Claims that [`Judge::stances_of`] takes at once.
+    fn claims_at_once(&self) -> usize {
+        1
+    }
+
+    /// The stances for several claims, one list for each, in order. A judge that asks a model asks once.
+    async fn stances_of(&self, asked: &[ToJudge<'_>]) -> Result<Vec<Vec<Stance>>, ModelError> {
+        let mut found = Vec::with_capacity(asked.len());
+        for one in asked {
+            found.push(self.stances(one.claim, &one.passages).await?);
+        }
+        Ok(found)
+    }
+}
+
+/// A claim, and the passages to be compared with it.
+#[derive(Clone, Debug)]
+pub struct ToJudge<'a> {
+    pub claim: &'a str,
+    pub passages: Vec<&'a str>,
 }

@@ -40,8 +40,8 @@ pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use evidence::{
     ClaimRow, ClaimView, Cleared, EdgeView, EvidenceStore, EvidenceTotals, Materials, MaterialsWish, NewAuthItem,
-    NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, PassageRow, Recorded, Removal, SearchList, SearchRow,
-    SearchWish, Unverified,
+    NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, Orphaned, PassageRow, Recorded, Removal, SearchList,
+    SearchRow, SearchWish, Unverified,
 };
 pub use feedback::{CorrectEdge, CorrectedEdge, FeedbackEntry, FeedbackStore, NewRule, SetAdoption};
 pub use jobs::{

@@ -38,6 +38,45 @@ impl Confidence {
     }
 }
 
+/// What one passage says about a claim, and the source that it counts for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vote {
+    pub relation: Relation,
+    pub probability: f64,
+    pub source: String,
+    /// A person decided it.
+    pub is_corrected: bool,
+}
+
+/// The places of the votes that count, one for each source: what a person corrected, else the strongest; of equals the
+/// one that refutes. A source does not count more because it repeats itself, and one that states the claim itself does
+/// not confirm it.
+#[must_use]
+pub fn counted(votes: &[Vote]) -> Vec<usize> {
+    let is_origin = |source: &str| votes.iter().any(|vote| vote.relation == Relation::Origin && vote.source == source);
+    let is_telling = |vote: &Vote| match vote.relation {
+        Relation::Supports | Relation::Refutes => vote.is_corrected || !is_origin(&vote.source),
+        Relation::Neutral => vote.is_corrected,
+        Relation::Origin => false,
+    };
+    let weight = |vote: &Vote| (vote.is_corrected, vote.probability, vote.relation == Relation::Refutes);
+    let mut chosen: Vec<usize> = Vec::new();
+    for (at, vote) in votes.iter().enumerate().filter(|(_, vote)| is_telling(vote)) {
+        match chosen.iter_mut().find(|known| votes[**known].source == vote.source) {
+            None => chosen.push(at),
+            Some(known) if weight(vote) > weight(&votes[*known]) => *known = at,
+            Some(_) => {}
+        }
+    }
+    chosen
+}
+
+/// The votes that count, as edges.
+#[must_use]
+pub fn counted_edges(votes: &[Vote]) -> Vec<(Relation, f64)> {
+    counted(votes).into_iter().map(|at| (votes[at].relation, votes[at].probability)).collect()
+}
+
 /// Three decimals, as all figures of the evidence are shown.
 #[must_use]
 pub fn round3(value: f64) -> f64 {
@@ -51,6 +90,34 @@ mod tests {
 
     /// Edges, and the three figures they give.
     type Case = (&'static [(Relation, f64)], [f64; 3]);
+
+    #[test]
+    fn a_source_has_one_vote() {
+        let vote = |source: &str, relation, probability, is_corrected| Vote {
+            relation,
+            probability,
+            source: source.to_owned(),
+            is_corrected,
+        };
+        let many: Vec<Vote> = (0..20).map(|_| vote("a.org", Supports, 0.9, false)).collect();
+        assert_eq!(counted_edges(&many), [(Supports, 0.9)]);
+        let mixed = [
+            vote("a.org", Supports, 0.7, false),
+            vote("a.org", Refutes, 0.8, false),
+            vote("b.org", Neutral, 0.99, false),
+            vote("b.org", Supports, 0.6, false),
+            vote("c.org", Origin, 1.0, false),
+        ];
+        assert_eq!(counted_edges(&mixed), [(Refutes, 0.8), (Supports, 0.6)]);
+        let corrected = [vote("a.org", Supports, 1.0, false), vote("a.org", Neutral, 1.0, true)];
+        assert_eq!(counted_edges(&corrected), [(Neutral, 1.0)], "a person's word decides for its source");
+        let equal = [vote("a.org", Supports, 0.9, false), vote("a.org", Refutes, 0.9, false)];
+        assert_eq!(counted_edges(&equal), [(Refutes, 0.9)]);
+        let turned: Vec<Vote> = equal.into_iter().rev().collect();
+        assert_eq!(counted_edges(&turned), [(Refutes, 0.9)], "whatever the order");
+        let copied = [vote("a.org", Origin, 1.0, false), vote("a.org", Supports, 0.9, false)];
+        assert_eq!(counted_edges(&copied), [], "a source that states it does not confirm it");
+    }
 
     #[test]
     fn the_written_numbers_come_out() {

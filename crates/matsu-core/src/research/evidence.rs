@@ -56,7 +56,8 @@ pub struct SourcePage {
     /// Canonical; unique for each owner.
     pub url: String,
     pub final_url: String,
-    /// Registrable domain, or `local:<top folder>`: what independence is counted by.
+    /// What independence is counted by: the registrable domain; of a document on this machine the site or the author
+    /// that it names, its repository, or itself (`local:<folder>/<path>`).
     pub domain: String,
     pub owner: Option<Principal>,
     pub origin: PageOrigin,

@@ -80,6 +80,8 @@ pub struct SearchInput {
 pub struct SearchTally {
     pub pages_fetched: u32,
     pub pages_failed: u32,
+    /// Pages that were found and not opened.
+    pub pages_left: u32,
     pub useful_fragments: u32,
     pub claims: u32,
     pub domains: Vec<String>,

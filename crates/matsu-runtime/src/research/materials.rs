@@ -5,7 +5,9 @@ use serde::Serialize;
 
 use matsu_core::job::end::clip;
 use matsu_core::ports::store::{ClaimView, EdgeView};
+use matsu_core::research::confidence::{Vote, counted};
 use matsu_core::research::evidence::{Adoption, Relation};
+use matsu_core::research::report::Verification;
 
 /// Characters of one claim's text or quote in a list.
 const TEXT_SHOWN_MAX: usize = 800;
@@ -13,6 +15,8 @@ const TEXT_SHOWN_MAX: usize = 800;
 const TEXT_COMPACT_MAX: usize = 300;
 /// Characters of a claim's context in a list.
 const CONTEXT_SHOWN_MAX: usize = 160;
+/// Addresses of other documents that state the same, for one claim.
+const ALSO_SHOWN_MAX: usize = 3;
 /// Characters of a fragment in a list: the first of these with which a claim fits into a reply.
 pub const FRAGMENT_SHOWN: [usize; 4] = [500, 250, 120, 60];
 
@@ -43,7 +47,7 @@ pub struct ClaimReport {
     pub controversy: Option<f64>,
     /// unverified (no passage of another source counts), supported, refuted or contested
     pub verification: String,
-    /// Passages of other sources that support or refute it.
+    /// Other sources that support or refute it.
     pub evidence_count: usize,
     /// Absent: no passage refutes it.
     #[serde(skip_serializing_if = "is_false")]
@@ -57,12 +61,9 @@ pub struct ClaimReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extraction: Option<String>,
     pub origin: OriginReport,
-    /// With detail full.
+    /// What passages of other sources say, those that say neither yes nor no last; with detail full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Vec<EvidenceReport>>,
-    /// Edges that say neither yes nor no; with detail full.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub neutral_edge_ids: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -77,12 +78,21 @@ pub struct OriginReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
     pub url: String,
+    /// Other documents that state the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+    /// With detail full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is counted under when sources are compared; with detail full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EvidenceReport {
     pub edge_id: String,
-    /// supports or refutes
+    /// supports, refutes or neutral
     pub relation: String,
     pub probability: f64,
     pub fragment_id: String,
@@ -154,12 +164,13 @@ impl ClaimReport {
         let claim = &view.claim;
         let is_full = detail == Detail::Full;
         let shown_max = if is_full { TEXT_SHOWN_MAX } else { TEXT_COMPACT_MAX };
-        let count = |relation| view.edges.iter().filter(|edge| edge.edge.relation == relation).count();
+        let counting = counting(view);
+        let count = |relation| counting.iter().filter(|edge| edge.edge.relation == relation).count();
         let (supporting, refuting) = (count(Relation::Supports), count(Relation::Refutes));
         let is_weighed = supporting + refuting > 0;
-        let origin = view.edges.iter().find(|edge| edge.edge.relation == Relation::Origin);
-        let telling = |edge: &&EdgeView| matches!(edge.edge.relation, Relation::Supports | Relation::Refutes);
-        let neutral = view.edges.iter().filter(|edge| is_full && edge.edge.relation == Relation::Neutral);
+        let origins = || view.edges.iter().filter(|edge| edge.edge.relation == Relation::Origin);
+        let origin = origins().find(|edge| edge.fragment.id == claim.fragment_id).or_else(|| origins().next());
+        let of_others = |edge: &&EdgeView| edge.edge.relation != Relation::Origin;
         Self {
             id: claim.id.to_string(),
             text: clip(&claim.text, shown_max),
@@ -168,7 +179,7 @@ impl ClaimReport {
             confidence: is_weighed.then(|| from_thousandths(view.confidence)),
             uncertainty: (is_weighed && is_full).then(|| from_thousandths(view.uncertainty)),
             controversy: (is_weighed && is_full).then(|| from_thousandths(view.controversy)),
-            verification: verification(view).to_owned(),
+            verification: verification(&counting).to_string(),
             evidence_count: supporting + refuting,
             has_refutation: refuting > 0,
             adoption: (is_full || claim.adoption == Adoption::Rejected).then(|| claim.adoption.to_string()),
@@ -179,22 +190,43 @@ impl ClaimReport {
                 fragment_id: is_full.then(|| edge.fragment.id.to_string()),
                 quote: (is_full || claim.quote != claim.text).then(|| clip(&claim.quote, shown_max)),
                 url: edge.page.url.clone(),
+                also: also(view, edge),
+                title: is_full.then(|| clip(&edge.page.title, 120)),
+                domain: is_full.then(|| edge.page.domain.clone()),
             }),
-            evidence: is_full.then(|| view.edges.iter().filter(telling).map(EvidenceReport::of).collect()),
-            neutral_edge_ids: neutral.map(|edge| edge.edge.id.to_string()).collect(),
+            evidence: is_full.then(|| view.edges.iter().filter(of_others).map(EvidenceReport::of).collect()),
         }
     }
 }
 
-/// What the passages of other sources make of a claim, in one word.
-fn verification(view: &ClaimView) -> &'static str {
-    let any = |relation| view.edges.iter().any(|edge| edge.edge.relation == relation);
-    match (any(Relation::Supports), any(Relation::Refutes)) {
-        (false, false) => "unverified",
-        (true, false) => "supported",
-        (false, true) => "refuted",
-        (true, true) => "contested",
+/// The passages that count for a claim's figures: one for each source.
+pub(super) fn counting(view: &ClaimView) -> Vec<&EdgeView> {
+    let vote = |edge: &EdgeView| Vote {
+        relation: edge.edge.relation,
+        probability: edge.edge.probability,
+        source: edge.page.domain.clone(),
+        is_corrected: edge.edge.is_corrected,
+    };
+    let votes: Vec<Vote> = view.edges.iter().map(vote).collect();
+    counted(&votes).into_iter().filter_map(|at| view.edges.get(at)).collect()
+}
+
+/// What other sources make of a claim.
+fn verification(counting: &[&EdgeView]) -> Verification {
+    let count = |relation| counting.iter().filter(|edge| edge.edge.relation == relation).count();
+    Verification::of(count(Relation::Supports), count(Relation::Refutes))
+}
+
+/// Addresses of the other documents that state the claim.
+fn also(view: &ClaimView, own: &EdgeView) -> Vec<String> {
+    let others = view.edges.iter().filter(|edge| edge.edge.relation == Relation::Origin);
+    let mut urls: Vec<String> = Vec::new();
+    for url in others.map(|edge| &edge.page.url).filter(|url| **url != own.page.url) {
+        if urls.len() < ALSO_SHOWN_MAX && !urls.contains(url) {
+            urls.push(url.clone());
+        }
     }
+    urls
 }
 
 impl EvidenceReport {
@@ -240,7 +272,9 @@ pub fn fragments(claims: &[ClaimView], shown_max: usize) -> Vec<FragmentReport> 
 pub fn graph(claims: &[ClaimView]) -> GraphReport {
     let mut graph = GraphReport::default();
     for view in claims {
-        graph.node(view.claim.id.as_str(), "claim", &view.claim.text, Some(from_thousandths(view.confidence)), None);
+        let is_weighed = verification(&counting(view)) != Verification::Unverified;
+        let confidence = is_weighed.then(|| from_thousandths(view.confidence));
+        graph.node(view.claim.id.as_str(), "claim", &view.claim.text, confidence, None);
         for edge in &view.edges {
             let (fragment, page) = (edge.fragment.id.as_str(), edge.page.id.as_str());
             if graph.node(fragment, "fragment", &edge.fragment.text, None, None) {
@@ -294,17 +328,20 @@ pub fn narrative(question: &str, claims: &[ClaimView], total: i64) -> String {
         text.push_str("No claims were found.\n");
     }
     for view in claims {
+        let (counting, all): (Vec<&EdgeView>, Vec<&EdgeView>) = (counting(view), view.edges.iter().collect());
         let mut cited = |relation| {
-            let mut numbers: Vec<String> =
-                view.edges.iter().filter(|edge| edge.edge.relation == relation).map(&mut number).collect();
+            // Every place where it stands, and of each other source the passage that counts.
+            let edges = if relation == Relation::Origin { &all } else { &counting };
+            let of_it = edges.iter().filter(|edge| edge.edge.relation == relation);
+            let mut numbers: Vec<String> = of_it.map(|edge| number(edge)).collect();
             numbers.dedup();
             numbers.concat()
         };
         let (origin, support, against) = (cited(Relation::Origin), cited(Relation::Supports), cited(Relation::Refutes));
         let claim = one_line(&clip(&view.claim.text, TEXT_SHOWN_MAX));
         // A number that no passage of another source has moved would say more than is known.
-        let weighed = match verification(view) {
-            "unverified" => "unverified".to_owned(),
+        let weighed = match verification(&counting) {
+            Verification::Unverified => "unverified".to_owned(),
             _ => format!("confidence {:.3}", from_thousandths(view.confidence)),
         };
         text.push_str(&format!("- {claim} {origin} ({weighed}"));

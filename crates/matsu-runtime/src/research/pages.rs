@@ -16,6 +16,7 @@ use matsu_core::research::domain_rule::is_blocked;
 use matsu_core::research::evidence::{Fragment, PageOrigin, SourcePage};
 use matsu_core::research::fingerprint::fingerprint;
 use matsu_core::research::passages::passages;
+use matsu_core::research::query::fold;
 use matsu_core::slot::Slot;
 
 use crate::runtime::context::JobContext;
@@ -228,9 +229,11 @@ impl Reader<'_> {
             return Reading::Refused("no text".to_owned());
         }
         let host = address::host(&meta.url).unwrap_or_default();
-        // A document of this machine counts as where it says it comes from.
-        let declared = document.declared_url.as_deref().filter(|_| meta.origin == PageOrigin::Local);
-        let domain = declared.and_then(address::domain_of).or(meta.domain).or_else(|| candidate.hit.domain.clone());
+        // A document of this machine counts as where it says it comes from: its site, or else its author.
+        let is_local = meta.origin == PageOrigin::Local;
+        let declared = document.declared_url.as_deref().filter(|_| is_local).and_then(address::domain_of);
+        let author = document.authors.first().filter(|_| is_local).map(|author| format!("author:{}", fold(author)));
+        let domain = declared.or(author).or(meta.domain).or_else(|| candidate.hit.domain.clone());
         let domain = domain.or_else(|| address::domain_of(&meta.url)).unwrap_or_else(|| domain_of(&candidate.hit));
         let suffixes = self.kit.settings.primary_suffixes.iter().map(String::as_str);
         let is_primary = address::is_primary(&host, suffixes.clone()) || address::is_primary(&domain, suffixes);

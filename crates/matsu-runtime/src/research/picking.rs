@@ -9,20 +9,26 @@ use matsu_core::job::Retry;
 use matsu_core::limits::CLAIMS_PER_SEARCH_MAX;
 use matsu_core::ports::claim_maker::{PoolDraft, PoolPassage, PoolRequest};
 use matsu_core::ports::store::{NewClaim, NewEvidence};
+use matsu_core::research::agreement::Statement;
 use matsu_core::research::closeness::terms;
 use matsu_core::research::evidence::{Fragment, ScorePart};
 
 use super::halt::Halt;
 use super::search_job::Search;
 
+/// So many times more sentences are ranked than claims are kept: those that say the same become one claim.
+const SAME_ALLOWANCE: usize = 2;
 /// Relevance is kept in parts of this.
 const WHOLE: f64 = 10_000.0;
 
 impl Search<'_> {
     /// Picks the claims, once. A search that was cut short picks from what it has.
     pub(super) async fn pick_claims(&mut self) -> Result<(), Halt> {
-        if self.state.is_picked || self.kit.claim_maker.pool().is_none() {
+        if self.state.is_picked {
             return Ok(());
+        }
+        if self.maker.pool().is_none() {
+            return self.read_again().await;
         }
         let mut pool: Vec<(usize, Fragment)> = Vec::new();
         let mut passages = Vec::new();
@@ -37,24 +43,47 @@ impl Search<'_> {
                 pool.push((document, fragment));
             }
         }
-        let drafts = self.best(passages, next.read.len()).await?;
+        let claims_max = CLAIMS_PER_SEARCH_MAX.max(next.read.len());
+        let drafts = self.best(passages, claims_max * SAME_ALLOWANCE).await?;
         next.is_picked = true;
-        let mut claims = Vec::new();
+        let (mut claims, mut statements): (Vec<NewClaim>, Vec<Statement>) = (Vec::new(), Vec::new());
         for draft in drafts {
             let Some((document, fragment)) = pool.get(draft.passage) else { continue };
+            let statement = Statement::of(&draft.text);
+            let same = statements.iter().position(|known| known.is_same(&statement));
+            if same.is_none() && claims.len() >= claims_max {
+                continue;
+            }
             let page = next.read[*document].clone();
             next.note_domain(&page.domain, page.is_primary);
-            claims.push(self.claim(fragment, draft));
+            match same {
+                Some(at) if claims[at].fragment_id == fragment.id || claims[at].also.contains(&fragment.id) => {}
+                Some(at) => claims[at].also.push(fragment.id.clone()),
+                None => {
+                    claims.push(self.claim(fragment, draft));
+                    statements.push(statement);
+                }
+            }
         }
         next.tally.claims += u32::try_from(claims.len()).unwrap_or(u32::MAX);
         self.record(NewEvidence { claims, ..NewEvidence::default() }, next).await
     }
 
+    /// Pages that were read for a choice at the end, by an attempt before a person chose a model: the model reads them.
+    async fn read_again(&mut self) -> Result<(), Halt> {
+        while !self.state.read.is_empty() {
+            let mut next = self.state.clone();
+            next.unread = next.read.pop();
+            self.record(NewEvidence::default(), next).await?;
+            self.make_claims().await?;
+        }
+        Ok(())
+    }
+
     /// Counting the words of thousands of sentences takes a moment; not on the thread that others wait on.
-    async fn best(&self, passages: Vec<PoolPassage>, pages: usize) -> Result<Vec<PoolDraft>, Halt> {
-        let maker = Arc::clone(&self.kit.claim_maker);
+    async fn best(&self, passages: Vec<PoolPassage>, claims_max: usize) -> Result<Vec<PoolDraft>, Halt> {
+        let maker = Arc::clone(&self.maker);
         let (question, query) = (self.config.question.clone(), self.input.query.clone());
-        let claims_max = CLAIMS_PER_SEARCH_MAX.max(pages);
         let request = PoolRequest { question, query, passages, claims_max };
         let picked = tokio::task::spawn_blocking(move || maker.pool().map(|pool| pool.best(&request)));
         let picked = picked.await.map_err(|error| Halt::Failed {
@@ -73,10 +102,11 @@ impl Search<'_> {
             quote: draft.text.clone(),
             text: draft.text,
             fragment_id: fragment.id.clone(),
+            also: Vec::new(),
             context: draft.context,
             relevance: rounded(draft.relevance.clamp(0.0, 1.0) * WHOLE).unsigned_abs(),
             parts: draft.parts.into_iter().map(part).collect(),
-            extraction: self.kit.claim_maker.extraction(),
+            extraction: self.maker.extraction(),
         }
     }
 }

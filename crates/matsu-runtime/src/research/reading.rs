@@ -10,7 +10,7 @@ use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ClaimId;
 use matsu_core::job::{Priority, Retry};
-use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimRequest, ModelError};
+use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimDraft, ClaimRequest, ModelError};
 use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, NewPage, Reservation, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::research::auth::AuthStatus;
@@ -159,9 +159,9 @@ impl<'a> Search<'a> {
     }
 
     /// The claims of the page that was stored last.
-    async fn make_claims(&mut self) -> Result<(), Halt> {
+    pub(super) async fn make_claims(&mut self) -> Result<(), Halt> {
         let Some(unread) = self.state.unread.clone() else { return Ok(()) };
-        if self.kit.claim_maker.pool().is_some() {
+        if self.maker.pool().is_some() {
             let mut next = self.state.clone();
             next.unread = None;
             next.read.push(unread);
@@ -171,8 +171,8 @@ impl<'a> Search<'a> {
         }
         let fragments = self.cx.runtime().store().fragments_of(&unread.page).await?;
         let mut claims = Vec::new();
-        for fragment in &fragments {
-            claims.extend(self.claims_of(fragment).await?);
+        for group in fragments.chunks(self.maker.fragments_at_once().max(1)) {
+            claims.extend(self.claims_of(group).await?);
         }
         let mut next = self.state.clone();
         next.unread = None;
@@ -185,31 +185,57 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What the maker says of one fragment, as far as its quotes stand there.
-    async fn claims_of(&self, fragment: &Fragment) -> Result<Vec<NewClaim>, Halt> {
-        let maker = &self.kit.claim_maker;
-        let request = ClaimRequest {
-            question: self.config.question.clone(),
-            query: self.input.query.clone(),
-            heading: fragment.heading.clone(),
-            fragment: fragment.text.clone(),
-        };
-        let drafts = match maker.slot() {
-            Some(slot) => self.cx.with_permit(slot, maker.claims(&request)).await?,
-            None => maker.claims(&request).await,
-        };
-        let drafts = match drafts {
-            Ok(drafts) => drafts,
-            // One answer that cannot be used costs this fragment's claims, a model that is away costs the job.
-            Err(ModelError::Malformed(why)) => {
-                tracing::info!(%why, "a model's claims were dropped");
-                Vec::new()
+    /// What the maker says of fragments, as far as its quotes stand there.
+    async fn claims_of(&self, fragments: &[Fragment]) -> Result<Vec<NewClaim>, Halt> {
+        let mut claims = Vec::new();
+        for (fragment, drafts) in fragments.iter().zip(self.drafts_of(fragments).await?) {
+            claims.extend(self.proven(fragment, drafts));
+        }
+        Ok(claims)
+    }
+
+    /// One list for each fragment. An answer for several that cannot be used is asked for again one by one; one that
+    /// cannot be used costs the claims of its fragment, and a model that is away costs the job.
+    async fn drafts_of(&self, fragments: &[Fragment]) -> Result<Vec<Vec<ClaimDraft>>, Halt> {
+        match self.ask_for_claims(fragments).await? {
+            Ok(drafts) => return Ok(drafts),
+            Err(error @ ModelError::Unavailable(_)) => return Err(unavailable(&error)),
+            Err(ModelError::Malformed(why)) => tracing::info!(%why, "a model's claims cannot be used"),
+        }
+        let mut found = Vec::new();
+        for fragment in fragments {
+            let alone = std::slice::from_ref(fragment);
+            let drafts = if fragments.len() == 1 { Ok(Vec::new()) } else { self.ask_for_claims(alone).await? };
+            match drafts {
+                Ok(mut drafts) => found.push(drafts.pop().unwrap_or_default()),
+                Err(error @ ModelError::Unavailable(_)) => return Err(unavailable(&error)),
+                Err(ModelError::Malformed(why)) => {
+                    tracing::info!(%why, "a model's claims were dropped");
+                    found.push(Vec::new());
+                }
             }
-            Err(error @ ModelError::Unavailable(_)) => {
-                let (code, why) = (ErrorCode::PipelineError, error.to_string());
-                return Err(Halt::Failed { code, why, retry: Retry::IfAllowed });
-            }
-        };
+        }
+        Ok(found)
+    }
+
+    async fn ask_for_claims(&self, fragments: &[Fragment]) -> Result<Result<Vec<Vec<ClaimDraft>>, ModelError>, Halt> {
+        let maker = &self.maker;
+        let requests: Vec<ClaimRequest> = fragments
+            .iter()
+            .map(|fragment| ClaimRequest {
+                question: self.config.question.clone(),
+                query: self.input.query.clone(),
+                heading: fragment.heading.clone(),
+                fragment: fragment.text.clone(),
+            })
+            .collect();
+        Ok(match maker.slot() {
+            Some(slot) => self.cx.with_permit(slot, maker.claims_of(&requests)).await?,
+            None => maker.claims_of(&requests).await,
+        })
+    }
+
+    fn proven(&self, fragment: &Fragment, drafts: Vec<ClaimDraft>) -> Vec<NewClaim> {
         let now = self.cx.runtime().clock().now();
         let proven = drafts.into_iter().filter_map(|draft| {
             let quote = find_quote(&fragment.text, &draft.quote)?.to_owned();
@@ -218,13 +244,14 @@ impl<'a> Search<'a> {
                 text: draft.text.trim().to_owned(),
                 quote,
                 fragment_id: fragment.id.clone(),
+                also: Vec::new(),
                 context: fragment.heading.clone(),
                 relevance: picking::shared(&self.input.query, &draft.text),
                 parts: Vec::new(),
-                extraction: maker.extraction(),
+                extraction: self.maker.extraction(),
             })
         });
-        Ok(proven.filter(|claim| !claim.text.is_empty()).take(CLAIMS_PER_FRAGMENT_MAX).collect())
+        proven.filter(|claim| !claim.text.is_empty()).take(CLAIMS_PER_FRAGMENT_MAX).collect()
     }
 
     fn login(
@@ -307,6 +334,11 @@ impl<'a> Search<'a> {
             (false, false) => Ok(false),
         }
     }
+}
+
+/// A model that is away costs the job, which may work another time.
+fn unavailable(error: &ModelError) -> Halt {
+    Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed }
 }
 
 /// One address on its way.

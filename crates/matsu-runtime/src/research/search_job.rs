@@ -1,12 +1,15 @@
 //! A search as a job: engines, selection, reading, and what came of it. Each step is recorded; the body can be dropped
 //! at any await, and the next attempt goes on from the last record.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::JobId;
 use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
+use matsu_core::ports::claim_maker::ClaimMaker;
 use matsu_core::ports::search_engine::EngineRequest;
 use matsu_core::ports::store::{Enqueue, NewEvidence, NewHit, StoreError, TaskLookup};
 use matsu_core::research::merge::merge;
@@ -67,6 +70,8 @@ impl JobBody for SearchJob {
 pub struct Search<'a> {
     pub(super) cx: &'a JobContext,
     pub(super) kit: &'a ResearchKit,
+    /// As it was when this attempt began.
+    pub(super) maker: Arc<dyn ClaimMaker>,
     pub(super) task: Box<Task>,
     pub(super) config: ResearchConfig,
     pub(super) input: SearchInput,
@@ -88,7 +93,8 @@ impl<'a> Search<'a> {
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
         let state = SearchState::from_checkpoint(cx.job.checkpoint_json.as_deref());
         let pages_max = input.pages_max.unwrap_or(PAGES_PER_SEARCH);
-        Ok(Self { cx, kit, task, config, input, state, pages_max, sketches: Vec::new(), is_exhausted: false })
+        let maker = kit.model().claim_maker;
+        Ok(Self { cx, kit, maker, task, config, input, state, pages_max, sketches: Vec::new(), is_exhausted: false })
     }
 
     async fn work(&mut self) -> Result<(), Halt> {
@@ -216,6 +222,7 @@ impl<'a> Search<'a> {
         }
         let mut next = self.state.clone();
         next.is_done = true;
+        next.tally.pages_left = u32::try_from(next.candidates.len()).unwrap_or(u32::MAX);
         next.tally.ended_as = Some(if is_satisfied(tally.satisfaction()) {
             SearchStatus::Satisfied
         } else if self.is_exhausted {
@@ -281,7 +288,7 @@ impl Halt {
 const ENGINE_WAITS_MAX: u32 = 3;
 
 /// Notes that one search keeps at most.
-const NOTES_MAX: usize = 10;
+const NOTES_MAX: usize = 30;
 
 impl SearchState {
     pub(super) fn note(&mut self, text: &str) {

@@ -192,7 +192,7 @@ impl ResearchView {
             warnings.push(format!("{exhausted} searches ended because further pages had nothing new"));
         }
         warnings.extend(self.engine_warnings());
-        warnings.extend(self.verification_warnings());
+        warnings.extend(verification_warnings(&self.list.unverified));
         if task.status == TaskStatus::InputRequired {
             warnings.push("a question waits for an answer".to_owned());
         }
@@ -216,21 +216,6 @@ impl ResearchView {
         seen
     }
 
-    /// Claims that were meant to be weighed and were not.
-    fn verification_warnings(&self) -> Vec<String> {
-        let Unverified { failed, error, cancelled } = &self.list.unverified;
-        let why = error.as_deref().map(|error| clip(error, ERROR_SHOWN_MAX)).unwrap_or_default();
-        let failed = (*failed > 0).then(|| {
-            format!(
-                "[warning] {failed} verifications failed, so their claims are unverified: {why}; see `matsu doctor`"
-            )
-        });
-        let cancelled = (*cancelled > 0).then(|| {
-            format!("[warning] {cancelled} verifications did not run because the task was stopped; their claims are unverified")
-        });
-        failed.into_iter().chain(cancelled).collect()
-    }
-
     /// What the task still waits for, in words.
     pub fn waiting_for(&self) -> Vec<String> {
         let (verify_queued, verify_running) = self.list.verifying;
@@ -240,6 +225,7 @@ impl ResearchView {
             (self.list.count(SearchStatus::AwaitingAuth), "search awaiting a login", "searches awaiting a login"),
             (verify_running, "verification running", "verifications running"),
             (verify_queued, "verification queued", "verifications queued"),
+            (self.list.reporting, "report being written", "reports being written"),
         ];
         let some = counts.into_iter().filter(|(count, _, _)| *count > 0);
         some.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect()
@@ -249,6 +235,21 @@ impl ResearchView {
     pub fn idle_seconds(&self, task: &Task) -> u64 {
         if task.counts.running > 0 { 0 } else { self.now.since(task.updated_at).as_secs() }
     }
+}
+
+/// Claims that were meant to be weighed and were not.
+pub(super) fn verification_warnings(unverified: &Unverified) -> Vec<String> {
+    let Unverified { failed, error, cancelled } = unverified;
+    let why = error.as_deref().map(|error| clip(error, ERROR_SHOWN_MAX)).unwrap_or_default();
+    let failed = (*failed > 0).then(|| {
+        format!("[warning] {failed} verifications failed, so their claims are unverified: {why}; see `matsu doctor`")
+    });
+    let cancelled = (*cancelled > 0).then(|| {
+        format!(
+            "[warning] {cancelled} verifications did not run because the task was stopped; their claims are unverified"
+        )
+    });
+    failed.into_iter().chain(cancelled).collect()
 }
 
 /// The word that research tools have for a task's status.
@@ -264,11 +265,11 @@ pub fn status_word(status: TaskStatus) -> &'static str {
     }
 }
 
-fn status_of(row: &SearchRow) -> SearchStatus {
+pub(super) fn status_of(row: &SearchRow) -> SearchStatus {
     SearchStatus::of(row.job.state, row.tally.as_ref().and_then(|tally| tally.ended_as))
 }
 
-fn query_of(job: &Job) -> String {
+pub(super) fn query_of(job: &Job) -> String {
     serde_json::from_str::<SearchInput>(&job.input_json).unwrap_or_default().query
 }
 

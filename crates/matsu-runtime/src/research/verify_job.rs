@@ -9,11 +9,14 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::JobId;
 use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::limits::{VERIFY_CLOSEST_MAX, VERIFY_PASSAGES_MAX};
+use matsu_core::ports::claim_maker::ModelError;
+use matsu_core::ports::judge::{Judge, ToJudge};
 use matsu_core::ports::store::{ClaimRow, NewEdge, NewEvidence, PassageRow};
-use matsu_core::research::agreement::can_support;
+use matsu_core::research::agreement::{Statement, can_support, closest_sentence};
 use matsu_core::research::calibration::{Calibration, CalibrationVersion};
 use matsu_core::research::closeness::Closeness;
 use matsu_core::research::evidence::Relation;
+use matsu_core::research::quote::find_quote;
 use matsu_core::research::stance::Stance;
 
 use crate::runtime::JobBody;
@@ -21,6 +24,7 @@ use crate::runtime::context::JobContext;
 
 use super::halt::{Halt, failed, wait_for_stop};
 use super::meter::Meter;
+use super::report_job::ask_for_report;
 use crate::runtime::ResearchKit;
 
 /// Neutral judgements that are kept for one claim: enough for a person to correct, not more.
@@ -76,7 +80,14 @@ impl JobBody for VerifyJob {
         let output = serde_json::to_string(&state).unwrap_or_default();
         match done {
             // What was judged counts; what was not stays unjudged.
-            Ok(()) | Err(Halt::Enough { .. }) => JobEnd::Completed { output_json: output },
+            Ok(()) | Err(Halt::Enough { .. }) => {
+                if let Some(task_id) = &cx.job.task_id
+                    && let Err(halt) = ask_for_report(&cx, &kit, task_id).await
+                {
+                    return halt.end_of(Some(output));
+                }
+                JobEnd::Completed { output_json: output }
+            }
             Err(halt) => halt.end_of(Some(output)),
         }
     }
@@ -88,12 +99,17 @@ async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: 
     let claims = store.claims_of_search(&input.search_id).await?;
     let pool = store.passages_of(task_id, VERIFY_PASSAGES_MAX).await?;
     let pool = Pool::over(pool).await?;
-    let version = store.calibration(kit.judge.source()).await?;
-    while let Some(row) = claims.get(state.claims_done) {
-        let chosen = pool.others(row).await?;
-        let edges = judge(cx, kit, row, &chosen, version.as_ref()).await?;
+    let assessor = kit.model().judge;
+    let version = store.calibration(assessor.source()).await?;
+    while let Some(left) = claims.get(state.claims_done..).filter(|left| !left.is_empty()) {
+        let group = &left[..assessor.claims_at_once().clamp(1, left.len())];
+        let mut comparisons = Vec::new();
+        for row in group {
+            comparisons.push(Comparison::of(row, pool.others(row).await?));
+        }
+        let edges = judge(cx, assessor.as_ref(), &comparisons, version.as_ref()).await?;
         let next = VerifyState {
-            claims_done: state.claims_done + 1,
+            claims_done: state.claims_done + group.len(),
             edges: state.edges + u32::try_from(edges.len()).unwrap_or(u32::MAX),
         };
         let checkpoint_json = serde_json::to_string(&next).ok();
@@ -136,44 +152,97 @@ fn not_ranked(error: tokio::task::JoinError) -> Halt {
     Halt::Failed { code: ErrorCode::InternalError, why, retry: Retry::IfAllowed }
 }
 
-async fn judge(
-    cx: &JobContext,
-    kit: &ResearchKit,
-    row: &ClaimRow,
-    passages: &[PassageRow],
-    version: Option<&CalibrationVersion>,
-) -> Result<Vec<NewEdge>, Halt> {
-    if passages.is_empty() {
-        return Ok(Vec::new());
-    }
-    let texts: Vec<&str> = passages.iter().map(|passage| passage.text.as_str()).collect();
-    let asked = kit.judge.stances(&row.claim.text, &texts);
-    let stances = match kit.judge.slot() {
-        Some(slot) => cx.with_permit(slot, asked).await?,
-        None => asked.await,
-    };
-    let stances = stances.map_err(|error| Halt::Failed {
-        code: ErrorCode::PipelineError,
-        why: error.to_string(),
-        retry: Retry::IfAllowed,
-    })?;
-    let calibration = version.map_or(Calibration::IDENTITY, |version| version.calibration);
-    let edges = passages.iter().zip(stances).map(|(passage, stance)| {
-        let calibrated: Stance = calibration.apply_to(&stance);
-        let relation = match calibrated.relation() {
-            Relation::Supports if !can_support(&row.claim.text, &passage.text) => Relation::Neutral,
-            relation => relation,
+/// A claim and the passages of other sources that are closest to it.
+struct Comparison<'a> {
+    row: &'a ClaimRow,
+    /// Passages that state the claim in nearly its own words are further places where it stands; they were copied from
+    /// each other or from a third, and do not confirm it.
+    copies: Vec<PassageRow>,
+    /// What is judged.
+    others: Vec<PassageRow>,
+}
+
+impl<'a> Comparison<'a> {
+    fn of(row: &'a ClaimRow, passages: Vec<PassageRow>) -> Self {
+        let statement = Statement::of(&row.claim.text);
+        let is_copy = |passage: &PassageRow| {
+            find_quote(&passage.text, &row.claim.quote).is_some()
+                || Statement::of(closest_sentence(&row.claim.text, &passage.text)).is_same(&statement)
         };
-        NewEdge {
-            claim_id: row.claim.id.clone(),
+        let (copies, others) = passages.into_iter().partition(is_copy);
+        Self { row, copies, others }
+    }
+
+    fn asked(&self) -> ToJudge<'_> {
+        ToJudge { claim: &self.row.claim.text, passages: self.others.iter().map(|one| one.text.as_str()).collect() }
+    }
+
+    /// The edges that the stances make, in the order of the passages.
+    fn edges(&self, stances: Vec<Stance>, source: &str, version: Option<&CalibrationVersion>) -> Vec<NewEdge> {
+        let calibration = version.map_or(Calibration::IDENTITY, |version| version.calibration);
+        let claim = &self.row.claim;
+        let edge = |passage: &PassageRow, relation, probability, stance, source: &str, calibration_version| NewEdge {
+            claim_id: claim.id.clone(),
             fragment_id: passage.fragment_id.clone(),
-            probability: calibrated.probability(relation),
+            probability,
             relation,
             stance,
-            source: kit.judge.source().to_owned(),
-            calibration_version: version.map_or(0, |version| version.version),
+            source: source.to_owned(),
+            calibration_version,
+        };
+        let copies = self.copies.iter().map(|passage| edge(passage, Relation::Origin, 1.0, Stance::abstained(), "", 0));
+        let judged = self.others.iter().zip(stances).map(|(passage, stance)| {
+            let calibrated: Stance = calibration.apply_to(&stance);
+            let relation = match calibrated.relation() {
+                Relation::Supports if !can_support(&claim.text, &passage.text) => Relation::Neutral,
+                relation => relation,
+            };
+            let version = version.map_or(0, |version| version.version);
+            edge(passage, relation, calibrated.probability(relation), stance, source, version)
+        });
+        let (telling, neutral): (Vec<_>, Vec<_>) = judged.partition(|edge| edge.relation != Relation::Neutral);
+        copies.chain(telling).chain(neutral.into_iter().take(NEUTRAL_KEPT)).collect()
+    }
+}
+
+/// The edges of several claims. An answer for several that cannot be used is asked for again one by one.
+async fn judge(
+    cx: &JobContext,
+    assessor: &dyn Judge,
+    comparisons: &[Comparison<'_>],
+    version: Option<&CalibrationVersion>,
+) -> Result<Vec<NewEdge>, Halt> {
+    let stances = match ask(cx, assessor, comparisons).await? {
+        Err(ModelError::Malformed(_)) if comparisons.len() > 1 => {
+            let mut found = Vec::new();
+            for one in comparisons {
+                found
+                    .extend(ask(cx, assessor, std::slice::from_ref(one)).await?.map_err(|error| no_judgement(&error))?);
+            }
+            found
         }
-    });
-    let (telling, neutral): (Vec<_>, Vec<_>) = edges.partition(|edge| edge.relation != Relation::Neutral);
-    Ok(telling.into_iter().chain(neutral.into_iter().take(NEUTRAL_KEPT)).collect())
+        stances => stances.map_err(|error| no_judgement(&error))?,
+    };
+    let edges = comparisons.iter().zip(stances).map(|(one, stances)| one.edges(stances, assessor.source(), version));
+    Ok(edges.flatten().collect())
+}
+
+async fn ask(
+    cx: &JobContext,
+    assessor: &dyn Judge,
+    comparisons: &[Comparison<'_>],
+) -> Result<Result<Vec<Vec<Stance>>, ModelError>, Halt> {
+    let asked: Vec<ToJudge<'_>> = comparisons.iter().map(Comparison::asked).collect();
+    if asked.iter().all(|one| one.passages.is_empty()) {
+        return Ok(Ok(vec![Vec::new(); asked.len()]));
+    }
+    let stances = assessor.stances_of(&asked);
+    Ok(match assessor.slot() {
+        Some(slot) => cx.with_permit(slot, stances).await?,
+        None => stances.await,
+    })
+}
+
+fn no_judgement(error: &ModelError) -> Halt {
+    Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry: Retry::IfAllowed }
 }

@@ -1,7 +1,7 @@
 //! What research is done with: the ports, and the settings of this process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use matsu_core::limits::{AUTH_KEPT, PAGE_CACHE_KEPT, SEARCH_TIME_MAX};
@@ -10,6 +10,8 @@ use matsu_core::ports::cookie_vault::CookieVault;
 use matsu_core::ports::extractor::Extractor;
 use matsu_core::ports::fetcher::Fetcher;
 use matsu_core::ports::judge::Judge;
+use matsu_core::ports::report_writer::ReportWriter;
+use matsu_core::ports::research_model::{ModelChoice, ResearchModel};
 use matsu_core::ports::search_engine::SearchEngine;
 use matsu_core::research::address::PRIMARY_SUFFIXES;
 
@@ -18,8 +20,10 @@ pub struct ResearchKit {
     engines: Vec<Arc<dyn SearchEngine>>,
     pub fetcher: Arc<dyn Fetcher>,
     pub extractor: Arc<dyn Extractor>,
-    pub claim_maker: Arc<dyn ClaimMaker>,
-    pub judge: Arc<dyn Judge>,
+    /// A person may choose another model while searches run: each takes what there is when it begins.
+    model: RwLock<ResearchModel>,
+    /// Where a person chooses the model.
+    pub choice: Option<Arc<dyn ModelChoice>>,
     pub cookies: Option<Arc<dyn CookieVault>>,
     pub settings: ResearchSettings,
     turnstiles: Turnstiles,
@@ -54,14 +58,40 @@ impl ResearchKit {
         claim_maker: Arc<dyn ClaimMaker>,
         judge: Arc<dyn Judge>,
     ) -> Self {
-        let (cookies, settings, turnstiles) = (None, ResearchSettings::default(), Turnstiles::default());
-        Self { engines, fetcher, extractor, claim_maker, judge, cookies, settings, turnstiles }
+        let model = RwLock::new(ResearchModel { claim_maker, judge, writer: None });
+        let (settings, turnstiles) = (ResearchSettings::default(), Turnstiles::default());
+        Self { engines, fetcher, extractor, model, choice: None, cookies: None, settings, turnstiles }
     }
 
     #[must_use]
     pub fn with_cookies(mut self, cookies: Arc<dyn CookieVault>) -> Self {
         self.cookies = Some(cookies);
         self
+    }
+
+    /// With a model that writes reports.
+    #[must_use]
+    pub fn with_writer(self, writer: Option<Arc<dyn ReportWriter>>) -> Self {
+        let model = ResearchModel { writer, ..self.model() };
+        self.use_model(model);
+        self
+    }
+
+    #[must_use]
+    pub fn with_choice(mut self, choice: Option<Arc<dyn ModelChoice>>) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// The model in use.
+    #[must_use]
+    pub fn model(&self) -> ResearchModel {
+        self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The model of searches that begin from now on.
+    pub fn use_model(&self, model: ResearchModel) {
+        *self.model.write().unwrap_or_else(PoisonError::into_inner) = model;
     }
 
     #[must_use]

@@ -145,7 +145,7 @@ async fn stats(cx: &ToolContext) -> Result<Stats, ToolError> {
     let versions = store.calibration_versions(None).await?;
     let rollbacks = store.rollbacks(None).await?;
     let mut names: Vec<String> = versions.iter().map(|version| version.source.clone()).collect();
-    names.extend(cx.runtime.research().map(|kit| kit.judge.source().to_owned()));
+    names.extend(cx.runtime.research().map(|kit| kit.model().judge.source().to_owned()));
     names.sort();
     names.dedup();
     let mut sources = BTreeMap::new();

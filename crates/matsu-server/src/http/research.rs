@@ -259,6 +259,7 @@ async fn gc(State(app): State<App>, Json(body): Json<GcBody>) -> Result<Json<Val
         "edges": cleared.edges,
         "fragments": cleared.fragments,
         "pages": cleared.pages,
+        "listed": cleared.listed,
     })))
 }
 

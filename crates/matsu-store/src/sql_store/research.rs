@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, RuleId, TaskId};
-use matsu_core::job::Lease;
+use matsu_core::job::{Job, Lease};
 use matsu_core::ports::store::{
     AuthFilter, AuthQueueStore, CalibrationStore, ClaimRow, Cleared, CorrectEdge, CorrectedEdge, EvaluationFilter,
     EvidenceStore, EvidenceTotals, FeedbackEntry, FeedbackStore, Materials, MaterialsWish, NewCalibration, NewEvidence,
@@ -25,7 +25,7 @@ use crate::transitions::calibration::{
 use crate::transitions::cleanup::{ClearTask, Orphans};
 use crate::transitions::engines::{ReadBreaker, SetBreaker, TakeDaily};
 use crate::transitions::evidence_read::{
-    ClaimsOfSearch, FragmentsOf, PageByUrl, PassagesOf, ReadMaterials, ReadSearches, ReadTotals,
+    ClaimsOfSearch, FragmentsOf, PageByUrl, PagesOf, PassagesOf, ReadMaterials, ReadSearches, ReadTotals, ReportJobs,
 };
 use crate::transitions::feedback::{ClearRules, ReadFeedback, ReadRules};
 use crate::transitions::record::Record;
@@ -46,6 +46,14 @@ impl EvidenceStore for SqlStore {
 
     async fn passages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<PassageRow>, StoreError> {
         self.read(PassagesOf { task_id: task.clone(), rows_max }).await
+    }
+
+    async fn pages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<SourcePage>, StoreError> {
+        self.read(PagesOf { task_id: task.clone(), rows_max }).await
+    }
+
+    async fn report_jobs(&self, task: &TaskId, rows_max: u32) -> Result<Vec<Job>, StoreError> {
+        self.read(ReportJobs { task_id: task.clone(), rows_max }).await
     }
 
     async fn claims_of_search(&self, search: &JobId) -> Result<Vec<ClaimRow>, StoreError> {

@@ -3,7 +3,8 @@
 use matsu_core::change::ChangeKind;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
-use matsu_core::ports::store::{Cleared, Removal, StoreError};
+use matsu_core::limits::ORPHANS_LISTED_MAX;
+use matsu_core::ports::store::{Cleared, Orphaned, Removal, StoreError};
 
 use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, params};
@@ -38,12 +39,19 @@ const DROP_EDGES: Sql = Sql::both(concat!("DELETE FROM edges WHERE ", loose_edge
 const DROP_FRAGMENTS: Sql = Sql::both(concat!("DELETE FROM fragments WHERE ", loose_fragments!()));
 /// A page is removed with the last of its fragments that a claim or an edge needs. When fragments are only counted,
 /// they are still in the table.
-const COUNT_PAGES: Sql = Sql::both(
-    "SELECT count(*) FROM pages WHERE NOT EXISTS (SELECT 1 FROM task_pages t WHERE t.page_id = pages.id) \
-     AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.page_id = pages.id AND (\
-     EXISTS (SELECT 1 FROM claims c WHERE c.fragment_id = f.id) \
-     OR EXISTS (SELECT 1 FROM edges e JOIN claims c ON c.id = e.claim_id WHERE e.fragment_id = f.id)))",
-);
+macro_rules! loose_pages {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM task_pages t WHERE t.page_id = pages.id) \
+         AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.page_id = pages.id AND (\
+         EXISTS (SELECT 1 FROM claims c WHERE c.fragment_id = f.id) \
+         OR EXISTS (SELECT 1 FROM edges e JOIN claims c ON c.id = e.claim_id WHERE e.fragment_id = f.id)))"
+    };
+}
+const COUNT_PAGES: Sql = Sql::both(concat!("SELECT count(*) FROM pages WHERE ", loose_pages!()));
+const LIST_EDGES: Sql = Sql::both(concat!("SELECT id FROM edges WHERE ", loose_edges!(), " ORDER BY id LIMIT $1"));
+const LIST_FRAGMENTS: Sql =
+    Sql::both(concat!("SELECT id FROM fragments WHERE ", loose_fragments!(), " ORDER BY id LIMIT $1"));
+const LIST_PAGES: Sql = Sql::both(concat!("SELECT url FROM pages WHERE ", loose_pages!(), " ORDER BY url LIMIT $1"));
 const DROP_PAGES: Sql = Sql::both(
     "DELETE FROM pages WHERE NOT EXISTS (SELECT 1 FROM task_pages t WHERE t.page_id = pages.id) \
      AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.page_id = pages.id)",
@@ -82,7 +90,13 @@ impl Transition for Orphans {
     type Output = Cleared;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Cleared, StoreError> {
-        Ok(match self.0 {
+        // Before anything goes: what a dry run lists is what is removed.
+        let listed = Orphaned {
+            edges: list(tx, &LIST_EDGES).await?,
+            fragments: list(tx, &LIST_FRAGMENTS).await?,
+            pages: list(tx, &LIST_PAGES).await?,
+        };
+        let cleared = match self.0 {
             Removal::DryRun => Cleared {
                 edges: count(tx, &COUNT_EDGES).await?,
                 fragments: count(tx, &COUNT_FRAGMENTS).await?,
@@ -96,8 +110,14 @@ impl Transition for Orphans {
                 pages: tx.run(&DROP_PAGES, params![]).await?,
                 ..Cleared::default()
             },
-        })
+        };
+        Ok(Cleared { listed, ..cleared })
     }
+}
+
+async fn list(tx: &mut Tx<'_>, sql: &Sql) -> Result<Vec<String>, StoreError> {
+    let rows = tx.rows(sql, params![ORPHANS_LISTED_MAX]).await?;
+    rows.iter().map(|row| row.columns().text()).collect()
 }
 
 async fn count(tx: &mut Tx<'_>, sql: &Sql) -> Result<u64, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use matsu_core::id::{ClaimId, FragmentId, JobId, PageId, TaskId};
-use matsu_core::job::JobState;
+use matsu_core::job::{Job, JobState};
 use matsu_core::ports::store::{
     ClaimRow, ClaimView, EdgeView, EvidenceTotals, Materials, MaterialsWish, Only, PassageRow, SearchList, SearchRow,
     SearchWish, StoreError,
@@ -35,6 +35,18 @@ const PASSAGES: Sql = Sql::both(concat!(
     not_cancelled!("t.job_id"),
     " ORDER BY f.id LIMIT $2"
 ));
+const PAGES: Sql = Sql::both(concat!(
+    "SELECT ",
+    page_columns!(),
+    " FROM task_pages t JOIN pages p ON p.id = t.page_id WHERE t.task_id = $1 AND ",
+    not_cancelled!("t.job_id"),
+    " ORDER BY t.at, p.id LIMIT $2"
+));
+const REPORT_JOBS: Sql = Sql::both(concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM jobs WHERE task_id = $1 AND kind = 'report' ORDER BY seq DESC LIMIT $2"
+));
 const CLAIMS_OF_SEARCH: Sql = Sql::both(concat!(
     "SELECT ",
     claim_columns!(),
@@ -65,6 +77,8 @@ const VERIFYING: Sql = Sql::both(concat!(
     unfinished!(),
     " GROUP BY state"
 ));
+const REPORTING: Sql =
+    Sql::both(concat!("SELECT count(*) FROM jobs WHERE task_id = $1 AND kind = 'report' AND ", unfinished!()));
 const UNVERIFIED: Sql = Sql::both(
     "SELECT state, count(*), max(error_message) FROM jobs WHERE task_id = $1 AND kind = 'verify' \
      AND state IN ('failed', 'cancelled') GROUP BY state",
@@ -189,6 +203,34 @@ impl Transition for PassagesOf {
     }
 }
 
+pub struct PagesOf {
+    pub task_id: TaskId,
+    pub rows_max: u32,
+}
+
+impl Transition for PagesOf {
+    type Output = Vec<SourcePage>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SourcePage>, StoreError> {
+        let rows = tx.rows(&PAGES, params![&self.task_id, self.rows_max]).await?;
+        rows.iter().map(|row| evidence_rows::page(&mut row.columns())).collect()
+    }
+}
+
+pub struct ReportJobs {
+    pub task_id: TaskId,
+    pub rows_max: u32,
+}
+
+impl Transition for ReportJobs {
+    type Output = Vec<Job>;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Job>, StoreError> {
+        let rows = tx.rows(&REPORT_JOBS, params![&self.task_id, self.rows_max]).await?;
+        rows.iter().map(rows::job).collect()
+    }
+}
+
 pub struct ClaimsOfSearch(pub JobId);
 
 impl Transition for ClaimsOfSearch {
@@ -227,6 +269,7 @@ impl Transition for ReadSearches {
                 _ => list.verifying.1 += c.int()?,
             }
         }
+        list.reporting = tx.row(&REPORTING, params![&self.task_id]).await?.map_or(Ok(0), |row| row.only_int())?;
         for row in tx.rows(&UNVERIFIED, params![&self.task_id]).await? {
             let mut c = row.columns();
             let (state, count, error) = (c.word(JobState::parse)?, c.int()?, c.opt_text()?);
@@ -322,7 +365,8 @@ async fn add_edges(tx: &mut Tx<'_>, claims: &mut [ClaimView]) -> Result<(), Stor
         view.edges.sort_by(|left, right| {
             let rank =
                 |view: &EdgeView| (view.edge.relation != Relation::Origin, view.edge.relation == Relation::Neutral);
-            rank(left).cmp(&rank(right)).then(right.edge.probability.total_cmp(&left.edge.probability))
+            let by_weight = rank(left).cmp(&rank(right)).then(right.edge.probability.total_cmp(&left.edge.probability));
+            by_weight.then_with(|| left.edge.id.as_str().cmp(right.edge.id.as_str()))
         });
     }
     Ok(())

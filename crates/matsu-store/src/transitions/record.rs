@@ -9,11 +9,11 @@ use matsu_core::id::{AuthItemId, ClaimId, EdgeId, FragmentId, PageId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEdge, NewEvidence, NewPage, Recorded, StoreError};
 use matsu_core::principal::Principal;
-use matsu_core::research::confidence::Confidence;
+use matsu_core::research::confidence::{Confidence, Vote, counted_edges};
 use matsu_core::research::evidence::{Adoption, Relation};
 use matsu_core::research::fingerprint::fingerprint;
 
-use super::evidence_rows::{number, to_json};
+use super::evidence_rows::{not_cancelled, number, to_json};
 use super::held;
 use super::ledger::Ledger;
 use super::spending::{held_job, settle_reservation};
@@ -55,7 +55,15 @@ const INSERT_EDGE: Sql = Sql::both(
      is_corrected, job_id, attempt, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $11) \
      ON CONFLICT (claim_id, fragment_id) DO NOTHING",
 );
-const EDGES_OF: Sql = Sql::both("SELECT relation, probability FROM edges WHERE claim_id = $1");
+const VOTES: Sql = Sql::both(
+    "SELECT e.relation, e.probability, p.domain, e.is_corrected FROM edges e JOIN fragments f ON f.id = e.fragment_id \
+     JOIN pages p ON p.id = f.page_id WHERE e.claim_id = $1 ORDER BY e.id",
+);
+const SAME_CLAIM: Sql = Sql::both(concat!(
+    "SELECT c.id FROM claims c WHERE c.task_id = $1 AND c.text_hash = $2 AND c.fragment_id <> $3 AND ",
+    not_cancelled!("c.job_id"),
+    " ORDER BY c.seq LIMIT 1"
+));
 const SCORE: Sql = Sql::both(
     "UPDATE claims SET confidence = $2, uncertainty = $3, controversy = $4, n_supports = $5, n_refutes = $6 \
      WHERE id = $1",
@@ -231,13 +239,26 @@ impl By<'_> {
             claim.relevance,
             &parts,
         ];
-        if tx.run(&INSERT_CLAIM, row).await? == 0 {
-            return Ok(false);
+        let known = tx.row(&SAME_CLAIM, params![self.task_id, &hash, fragment]).await?;
+        // The same statement in another place is one claim with two origins.
+        let (id, is_new) = match known {
+            Some(known) => (ClaimId::from_text(known.only_text()?), false),
+            None if tx.run(&INSERT_CLAIM, row).await? == 0 => return Ok(false),
+            None => (claim.id.clone(), true),
+        };
+        self.origin(tx, &id, fragment).await?;
+        for other in &claim.also {
+            self.origin(tx, &id, stored.get(other).unwrap_or(other)).await?;
         }
+        Ok(is_new)
+    }
+
+    /// Where a claim stands. Such an edge never scores.
+    async fn origin(&self, tx: &mut Tx<'_>, claim: &ClaimId, fragment: &FragmentId) -> Result<(), StoreError> {
         let (id, lease, origin) = (EdgeId::mint(self.now), self.lease, Relation::Origin.as_str());
-        let what = params![&id, &claim.id, fragment, origin, "1", None::<&str>, None::<&str>, 0_i64];
+        let what = params![&id, claim, fragment, origin, "1", None::<&str>, None::<&str>, 0_i64];
         tx.run(&INSERT_EDGE, &[what, params![&lease.job_id, lease.attempt, self.now]].concat()).await?;
-        Ok(true)
+        Ok(())
     }
 
     async fn edges(&self, tx: &mut Tx<'_>, edges: &[NewEdge]) -> Result<u32, StoreError> {
@@ -297,13 +318,15 @@ impl By<'_> {
 
 /// Makes a claim's figures anew from its edges. Returns its confidence, in thousandths.
 pub async fn score(tx: &mut Tx<'_>, claim: &ClaimId) -> Result<u32, StoreError> {
-    let mut edges = Vec::new();
-    for row in tx.rows(&EDGES_OF, params![claim]).await? {
+    let mut votes = Vec::new();
+    for row in tx.rows(&VOTES, params![claim]).await? {
         let mut c = row.columns();
-        edges.push((c.word(Relation::parse)?, number(&c.text()?)?));
+        let (relation, probability) = (c.word(Relation::parse)?, number(&c.text()?)?);
+        votes.push(Vote { relation, probability, source: c.text()?, is_corrected: c.int()? != 0 });
     }
-    let figures = Confidence::of(edges.iter().copied());
-    let count = |wanted| i64::try_from(edges.iter().filter(|(relation, _)| *relation == wanted).count());
+    let votes = counted_edges(&votes);
+    let figures = Confidence::of(votes.iter().copied());
+    let count = |wanted| i64::try_from(votes.iter().filter(|(relation, _)| *relation == wanted).count());
     let (supports, refutes) =
         (count(Relation::Supports).map_err(internal)?, count(Relation::Refutes).map_err(internal)?);
     let [confidence, uncertainty, controversy] =

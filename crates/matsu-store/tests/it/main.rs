@@ -161,6 +161,8 @@ on_every_backend! {
         a_page_read_again_keeps_what_it_still_has,
         claims_come_in_pages_most_confident_first,
         the_same_claim_is_kept_once,
+        the_same_statement_elsewhere_is_one_claim_with_two_origins,
+        a_source_has_one_vote,
         searches_are_listed_with_what_they_came_to,
         cleaning_a_task_leaves_others_alone,
         a_day_has_its_share,

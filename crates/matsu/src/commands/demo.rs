@@ -68,11 +68,14 @@ pub async fn run(global: &Global, args: &Demo) -> Result<ExitCode> {
     let (status, calls) = wait(&client, &task).await?;
     let took = clock.instant() - began;
     show_searches(&narrator, &status);
-    let found =
-        client.get(&format!("/api/v1/tasks/{task}/materials?limit=200&include_fragments=true&detail=full")).await?;
+    let mut found = materials(&client, &task).await?;
+    let by_person = contested(&found).is_none() && mark(&client, &found).await?;
+    if by_person {
+        found = materials(&client, &task).await?;
+    }
     let contested = contested(&found);
     if let Some(claim) = &contested {
-        show(&narrator, claim, &found["fragments"]);
+        show(&narrator, claim, &found["fragments"], by_person);
     }
     // In a store that is kept, the agents of an earlier demonstration have their names already.
     let names = if args.keep { format!("-{}", task.chars().rev().take(6).collect::<String>()) } else { String::new() };
@@ -162,6 +165,34 @@ async fn wait(client: &Client, task: &str) -> Result<(Value, u32)> {
     }
 }
 
+async fn materials(client: &Client, task: &str) -> Result<Value> {
+    client.get(&format!("/api/v1/tasks/{task}/materials?limit=200&include_fragments=true&detail=full")).await
+}
+
+/// What a person marks: a claim of one document, and what two others say about it.
+const MARKED_IN: &str = "/waiting-lab.md";
+const MARKED: [(&str, &str); 2] = [("/field-notes.md", "supports"), ("/sceptic.md", "refutes")];
+
+/// The embedded judge takes no side where it is not precise enough; a person who has read the passages does. `false`:
+/// there was nothing to mark.
+async fn mark(client: &Client, found: &Value) -> Result<bool> {
+    let claims = found["claims"].as_array().into_iter().flatten();
+    let claims = claims.filter(|claim| field(&claim["origin"], "url").ends_with(MARKED_IN));
+    let edges = |claim: &Value| -> Vec<(String, &'static str)> {
+        let evidence = claim["evidence"].as_array().cloned().unwrap_or_default();
+        let edge_of = |file: &str| evidence.iter().find(|edge| field(edge, "url").ends_with(file));
+        MARKED.iter().filter_map(|(file, relation)| Some((field(edge_of(file)?, "edge_id"), *relation))).collect()
+    };
+    let Some(edges) = claims.map(edges).find(|edges| edges.len() == MARKED.len()) else { return Ok(false) };
+    for (edge_id, relation) in edges {
+        let body = json!({
+            "action": "edge_correct", "edge_id": edge_id, "correct_relation": relation, "reason": "read it",
+        });
+        client.post("/api/v1/feedback", body).await?;
+    }
+    Ok(true)
+}
+
 /// The claim that sources disagree about most.
 fn contested(found: &Value) -> Option<Value> {
     let claims = found["claims"].as_array()?;
@@ -170,13 +201,17 @@ fn contested(found: &Value) -> Option<Value> {
     disputed.max_by(|left, right| weight(left).total_cmp(&weight(right))).cloned()
 }
 
-fn show(narrator: &Narrator, claim: &Value, fragments: &Value) {
+fn show(narrator: &Narrator, claim: &Value, fragments: &Value, by_person: bool) {
     narrator.line(
         "\n2. It gets claims, each with the sentence and the document it comes from. Sources disagree about this one:",
     );
+    if by_person {
+        narrator.line("   (no model judged the passages; a person marked what two of them say)");
+    }
     narrator.line(&format!("   “{}”", field(claim, "text")));
     narrator.line(&format!("   from          {}", field(&claim["origin"], "url")));
-    for edge in claim["evidence"].as_array().into_iter().flatten() {
+    let telling = claim["evidence"].as_array().into_iter().flatten().filter(|edge| edge["relation"] != "neutral");
+    for edge in telling {
         let word = if edge["relation"] == "supports" { "supported by" } else { "refuted by  " };
         let (title, domain) = (field(edge, "title"), field(edge, "domain"));
         let probability = edge["probability"].as_f64().unwrap_or(0.0);

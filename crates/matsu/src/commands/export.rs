@@ -1,4 +1,4 @@
-//! `matsu export TASK`: a research task with its evidence, whole.
+//! `matsu export TASK`: the report of a research task in the form of a file, or the task with its evidence, whole.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -8,15 +8,16 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, field};
 use crate::client::{Client, segment};
 
 #[derive(Args)]
 pub struct Export {
     /// The task's id
     pub task: String,
-    /// markdown or json
-    #[arg(long, default_value = "markdown", value_parser = ["markdown", "json"])]
+    /// The report as markdown, text or html (one file); its sources as bibtex or csl (CSL-JSON); or json: the report
+    /// with all claims and their evidence
+    #[arg(long, default_value = "markdown", value_parser = ["markdown", "text", "html", "bibtex", "csl", "json"])]
     pub format: String,
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
@@ -28,9 +29,10 @@ pub async fn run(cx: &Context, args: Export) -> Result<ExitCode> {
     let text = if cx.json || args.format == "json" {
         let status = client.get(&format!("/api/v1/tasks/{}/searches", segment(&args.task))).await?;
         let claims = all_claims(&client, &args.task).await?;
-        format!("{:#}\n", json!({ "task": status, "claims": claims }))
+        let report = client.get(&format!("/api/v1/tasks/{}/report", segment(&args.task))).await?;
+        format!("{:#}\n", json!({ "task": status, "report": report["report"], "claims": claims }))
     } else {
-        narrative(&client, &args.task).await?
+        report(&client, &args.task, &args.format).await?
     };
     match &args.out {
         Some(out) => std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?,
@@ -57,19 +59,8 @@ pub async fn all_claims(client: &Client, task: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// The task as Markdown with numbered sources. Long ones come in parts, each with sources of its own.
-pub async fn narrative(client: &Client, task: &str) -> Result<String> {
-    let mut text = String::new();
-    let mut cursor = String::new();
-    loop {
-        let path =
-            format!("/api/v1/tasks/{}/materials?format=narrative&limit=200&cursor={}", segment(task), segment(&cursor));
-        let page = client.get(&path).await?;
-        text.push_str(page["narrative"].as_str().unwrap_or_default());
-        match page["next_cursor"].as_str() {
-            Some(next) => next.clone_into(&mut cursor),
-            None => return Ok(text),
-        }
-        text.push('\n');
-    }
+/// The report of a task in one of the forms that `--format` names.
+pub async fn report(client: &Client, task: &str, format: &str) -> Result<String> {
+    let path = format!("/api/v1/tasks/{}/report?format={}", segment(task), segment(format));
+    Ok(field(&client.get(&path).await?, "text"))
 }

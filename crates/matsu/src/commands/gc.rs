@@ -24,6 +24,9 @@ pub async fn run(cx: &Context, args: Gc) -> Result<ExitCode> {
     } else {
         let verb = if args.dry_run { "would go" } else { "removed" };
         say!("{} pages, {} fragments, {} edges {verb}", cleared["pages"], cleared["fragments"], cleared["edges"]);
+        for url in cleared["listed"]["pages"].as_array().into_iter().flatten() {
+            tell!("  {}", url.as_str().unwrap_or_default());
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

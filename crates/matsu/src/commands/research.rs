@@ -1,7 +1,7 @@
-//! `matsu research "question"`: the whole flow in the terminal. Progress per search, then claims with their sources.
+//! `matsu research "question"`: the whole flow in the terminal. Progress per search, then the report.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -9,11 +9,12 @@ use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
-use super::export::{all_claims, narrative};
+use super::export::{all_claims, report};
 use super::{Context, field, print_json};
 use crate::client::{Client, DaemonGone, segment};
 use crate::terminal::ending::NOT_ENDED;
 use crate::terminal::follow::Followed;
+use crate::terminal::model_question;
 
 #[derive(Args)]
 pub struct Research {
@@ -34,7 +35,7 @@ pub struct Research {
     /// Pages to be read at most
     #[arg(long, value_name = "N")]
     pub max_pages: Option<u32>,
-    /// Write the report to this file, as Markdown
+    /// Write the report to this file: as HTML, BibTeX or CSL-JSON if it ends in .html, .bib or .json, else as Markdown
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -50,6 +51,9 @@ const ONE_WAIT_SECONDS: u64 = 50;
 
 pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
     let mut client = Client::at_work(&cx.config).await?;
+    if !cx.json {
+        model_question::ask_once(&client).await?;
+    }
     let task = match &args.task {
         Some(task) => queue(&client, task.clone(), &args).await?,
         None => begin(&client, &args).await?,
@@ -62,13 +66,15 @@ pub async fn run(cx: &Context, args: Research) -> Result<ExitCode> {
     client.patch(&format!("/api/v1/tasks/{}", segment(&task)), closing).await?;
     let claims = all_claims(&client, &task).await?;
     if let Some(out) = &args.out {
-        let text = narrative(&client, &task).await?;
+        let text = report(&client, &task, format_of(out)).await?;
         std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
     }
     if cx.json {
         print_json(&json!({ "task_id": task, "status": status, "claims": claims }));
     } else {
-        show(&status, &claims);
+        let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        warnings.for_each(|warning| tell!("{}", warning.trim_start_matches("[warning] ")));
+        tell!("{}", report(&client, &task, "text").await?.trim_end());
         tell!("\nTask {task}. Read it again with: matsu export {task}");
     }
     Ok(if claims.is_empty() && has_failures(&status) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -107,6 +113,17 @@ async fn queue(client: &Client, task: String, args: &Research) -> Result<String>
     let body = json!({ "queries": args.searches() });
     client.post(&format!("/api/v1/tasks/{}/searches", segment(&task)), body).await?;
     Ok(task)
+}
+
+/// The form of a report that a file's name asks for.
+fn format_of(file: &Path) -> &'static str {
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("html" | "htm") => "html",
+        Some("bib") => "bibtex",
+        Some("json") => "csl",
+        Some("txt") => "text",
+        _ => "markdown",
+    }
 }
 
 /// Whether a search failed, or ended without an engine or for a reason that it names.
@@ -186,65 +203,4 @@ impl Bars {
             bar.finish();
         }
     }
-}
-
-fn show(status: &Value, claims: &[Value]) {
-    for search in status["searches"].as_array().into_iter().flatten() {
-        let trouble = field(search, "error_code");
-        let trouble = if trouble.is_empty() { trouble } else { format!("  ({trouble})") };
-        tell!("{:<10} {} pages  {}{trouble}", field(search, "status"), search["pages_fetched"], field(search, "query"));
-        for engine in search["engines_failed"].as_array().into_iter().flatten() {
-            tell!("           engine {}", engine.as_str().unwrap_or_default());
-        }
-        for page in search["skipped"].as_array().into_iter().flatten() {
-            tell!("           not read: {}", page.as_str().unwrap_or_default());
-        }
-        let error = field(search, "error");
-        if !error.is_empty() && search["engines_failed"].as_array().is_none_or(Vec::is_empty) {
-            tell!("           {error}");
-        }
-    }
-    // What engines did not answer is shown with each search above.
-    let warnings = status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for warning in warnings.filter(|warning| warning.contains("verifications")) {
-        tell!("{}", warning.trim_start_matches("[warning] "));
-    }
-    say!("");
-    let mut sources: Vec<String> = Vec::new();
-    for claim in claims {
-        let mut cite = |url: String| {
-            let at = sources.iter().position(|known| *known == url).unwrap_or_else(|| {
-                sources.push(url);
-                sources.len() - 1
-            });
-            format!("[{}]", at + 1)
-        };
-        let origin = cite(field(&claim["origin"], "url"));
-        let evidence = claim["evidence"].as_array().cloned().unwrap_or_default();
-        let said = |relation: &str, cite: &mut dyn FnMut(String) -> String| {
-            let of = evidence.iter().filter(|edge| edge["relation"] == relation);
-            of.map(|edge| cite(field(edge, "url"))).collect::<Vec<_>>().concat()
-        };
-        let (support, against) = (said("supports", &mut cite), said("refutes", &mut cite));
-        let weighed = match claim["verification"].as_str() {
-            Some("unverified") | None => "unverified".to_owned(),
-            Some(_) => format!("{:.3}", claim["confidence"].as_f64().unwrap_or(0.0)),
-        };
-        tell!("{weighed}  {} {origin}", field(claim, "text"));
-        if !support.is_empty() || !against.is_empty() {
-            tell!("       supported by {} · refuted by {}", or_none(&support), or_none(&against));
-        }
-    }
-    if claims.is_empty() {
-        tell!("No claims were found.");
-        return;
-    }
-    say!("");
-    for (n, url) in sources.iter().enumerate() {
-        tell!("[{}] {url}", n + 1);
-    }
-}
-
-fn or_none(text: &str) -> &str {
-    if text.is_empty() { "none" } else { text }
 }

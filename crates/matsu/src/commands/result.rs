@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::export::narrative;
+use super::export::report as research_report;
 use super::{Context, field, print_json};
 use crate::client::{Client, segment};
 use crate::terminal::ending::{self, Shown};
@@ -26,7 +26,7 @@ pub async fn run(cx: &Context, args: &Show) -> Result<ExitCode> {
         return Ok(ending::exit_code(&status));
     }
     if task["kind"] == "research" {
-        say!("{}", narrative(&client, &args.task).await?.trim_end());
+        say!("{}", research_report(&client, &args.task, "text").await?.trim_end());
         return Ok(ending::exit_code(&status));
     }
     client.say_if_alone(task["finished_at"].is_null());

@@ -14,15 +14,15 @@ use matsu_adapters::fetch::web::{FetchSettings, PageBrowser, WebFetcher};
 use matsu_adapters::http::guard::{AddressGuard, Exception};
 use matsu_adapters::http::names::{GuardedNames, SystemNames};
 use matsu_adapters::judge::EmbeddedJudge;
-use matsu_adapters::model_research::{ModelClaims, ModelJudge};
+use matsu_adapters::model_research::{ModelClaims, ModelJudge, ModelReports};
 use matsu_adapters::reading::Readers;
 use matsu_core::clock::Clock;
-use matsu_core::ports::claim_maker::ClaimMaker;
-use matsu_core::ports::judge::Judge;
+use matsu_core::ports::research_model::{EMBEDDED, ModelChoice, ResearchModel};
 use matsu_core::ports::search_engine::SearchEngine;
 use matsu_core::research::ranking::weights::Weights;
 use matsu_runtime::research::{ResearchKit, ResearchSettings};
 
+use super::model_choice::FileChoice;
 use crate::config::Config;
 use crate::private_files::make_private_folder;
 
@@ -38,8 +38,15 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     let fetcher =
         WebFetcher::new(settings, Arc::new(SystemNames), Arc::clone(&vault), browser, Arc::clone(&readers) as _, clock)
             .context("the fetcher cannot start")?;
-    let (claims, judge) = claims_and_judge(config, clock)?;
-    let kit = ResearchKit::new(engines, Arc::new(fetcher), readers, claims, judge);
+    let is_auto = config.research_model() == AUTO;
+    let choice = is_auto.then(|| Arc::new(FileChoice::open(config, clock)) as Arc<dyn ModelChoice>);
+    let model = match &choice {
+        Some(choice) => chosen(config, choice.as_ref(), clock)?,
+        None => model_named(config, config.research_model(), clock)?,
+    };
+    let ResearchModel { claim_maker, judge, writer } = model;
+    let kit = ResearchKit::new(engines, Arc::new(fetcher), readers, claim_maker, judge);
+    let kit = kit.with_writer(writer).with_choice(choice);
     let mut research = ResearchSettings {
         search_time_max: config.search_time_max(),
         auth_kept: config.auth_kept(),
@@ -49,14 +56,52 @@ pub fn kit(config: &Config) -> Result<ResearchKit> {
     Ok(kit.with_cookies(vault).with_settings(research))
 }
 
-/// What makes claims and what judges them: a model, if one is named for it.
-fn claims_and_judge(config: &Config, clock: Clock) -> Result<(Arc<dyn ClaimMaker>, Arc<dyn Judge>)> {
-    let Some(name) = config.research_model() else {
-        return Ok((Arc::new(extractive(config)?), Arc::new(EmbeddedJudge)));
+/// The setting that leaves the choice to a person.
+const AUTO: &str = "auto";
+
+/// As a person chose earlier. A model that is gone since is as good as no choice: research works without, and the
+/// doctor names it.
+fn chosen(config: &Config, choice: &dyn ModelChoice, clock: Clock) -> Result<ResearchModel> {
+    let name = choice.chosen().unwrap_or_else(|| EMBEDDED.to_owned());
+    model_named(config, &name, clock).or_else(|error| {
+        tracing::warn!(
+            model = name,
+            error = format!("{error:#}"),
+            "the model that was chosen for research is not there"
+        );
+        model_named(config, EMBEDDED, clock)
+    })
+}
+
+/// The model that research uses, in words. Nothing is asked of it.
+///
+/// # Errors
+/// There is no such model.
+pub fn model_in_use(config: &Config) -> Result<String> {
+    let clock = Clock::system();
+    let name = match config.research_model() {
+        AUTO => match FileChoice::open(config, clock).chosen() {
+            None => return Ok("auto: no model was chosen yet, so none is used".to_owned()),
+            Some(name) => name,
+        },
+        name => name.to_owned(),
     };
-    let provider = super::model(config, "research.model", &name)?;
-    let claims = ModelClaims { provider: Arc::clone(&provider), clock };
-    Ok((Arc::new(claims), Arc::new(ModelJudge { provider, clock })))
+    model_named(config, &name, clock)?;
+    Ok(if name == EMBEDDED { format!("{name}: no model is used") } else { name })
+}
+
+/// What this model, or none, makes of research.
+pub fn model_named(config: &Config, name: &str, clock: Clock) -> Result<ResearchModel> {
+    if name == EMBEDDED {
+        let claim_maker = Arc::new(extractive(config)?);
+        return Ok(ResearchModel { claim_maker, judge: Arc::new(EmbeddedJudge), writer: None });
+    }
+    let provider = super::model(config, "research.model", name)?;
+    Ok(ResearchModel {
+        claim_maker: Arc::new(ModelClaims { provider: Arc::clone(&provider), clock }),
+        judge: Arc::new(ModelJudge { provider: Arc::clone(&provider), clock }),
+        writer: Some(Arc::new(ModelReports { provider, name: name.to_owned(), clock })),
+    })
 }
 
 /// The ranker with its own weights, or with those of a file, by which others are measured.

@@ -355,7 +355,7 @@ pub const KEYS: &[Key] = &[
         name: "research.model",
         kind: Kind::Text,
         default: |_| "embedded".to_owned(),
-        meaning: "what extracts claims and judges them: embedded (offline), the name of a provider, or agent:NAME",
+        meaning: "what extracts claims, judges them and writes reports: embedded (offline), the name of a provider, agent:NAME, or auto: a person is asked once",
     },
     Key {
         name: "research.ranking_weights",

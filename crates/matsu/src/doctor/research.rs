@@ -1,4 +1,4 @@
-//! What research can search: engines, folders and the browser, each tried.
+//! What research works with: engines, folders, the browser and the model, each tried as far as that costs nothing.
 
 use std::time::Duration;
 
@@ -80,6 +80,18 @@ pub fn folders(config: &Config) -> Finding {
         good("folders", names.join(", "))
     } else {
         bad("folders", unreadable.join("; "), "correct research.folders")
+    }
+}
+
+/// The model that makes claims, judges them and writes reports.
+pub fn model(config: &Config) -> Finding {
+    match compose::research_model_in_use(config) {
+        Ok(model) => good("research", model),
+        Err(error) => {
+            let advice = "set research.model to embedded, a provider, agent:NAME or auto; with auto, choose another \
+                          one on the page Research";
+            bad("research", format!("{error:#}"), advice)
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod places;
 mod questions;
 mod receipts;
 mod refresh;
+mod research;
 mod survival;
 pub mod terminal;
 mod wire;

@@ -8,7 +8,7 @@ use crate::home::{Home, Ran, run};
 const READER: &str = r#"
 name = "reader"
 command = "/bin/sh"
-args = ["-c", '''cat > /dev/null; echo 'Here you are: {"claims":[{"text":"A program states it.","quote":"Long polling reduces token use"}]} Done.' ''']
+args = ["-c", '''cat > /dev/null; echo 'Here you are: {"claims":[{"passage":1,"text":"A program states it.","quote":"Long polling reduces token use"}]} Done.' ''']
 prompt = "stdin"
 output = "text"
 "#;

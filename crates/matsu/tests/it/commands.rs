@@ -222,7 +222,7 @@ fn the_doctor_finds_what_is_wrong() {
     assert_eq!(healthy["ok"], true, "{healthy:#}");
     let what: Vec<_> = healthy["findings"].as_array().unwrap().iter().map(|f| f["what"].clone()).collect();
     let own = ["store", "disk", "daemon", "service", "http", "agents", "runs", "secrets", "clock"];
-    assert_eq!(what, [&own[..], &["https", "models", "mcp", "engines", "folders", "browser"]].concat());
+    assert_eq!(what, [&own[..], &["https", "models", "mcp", "engines", "folders", "browser", "research"]].concat());
 
     std::fs::set_permissions(home.data("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let open = home.run(&["doctor"]);

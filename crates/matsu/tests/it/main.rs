@@ -37,6 +37,7 @@ mod private_files;
 mod process;
 mod readme;
 mod refused_requests;
+mod reports;
 mod research;
 mod research_states;
 mod route_walk;

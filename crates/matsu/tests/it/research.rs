@@ -116,10 +116,17 @@ fn a_report_of_the_users_own_documents_is_written() {
     let (folder, report) = (documents(&home), home.path("report.md"));
     let ran =
         home.run(&["research", "long polling token use", "--dir", &folder, "--out", report.to_str().unwrap()]).good();
-    assert!(ran.out.contains("supported by") && ran.out.contains("[1] file://"), "{}", ran.out);
+    for part in [
+        "## Answer",
+        "Long polling reduces token use compared with plain polling.",
+        "[1] “",
+        "file://",
+        "no model wrote",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
     let text = std::fs::read_to_string(&report).unwrap();
-    assert!(text.contains("## Sources") && text.contains("(confidence 0."), "{text}");
-    assert!(text.contains("supported by [") && text.contains("refuted by ["), "{text}");
+    assert!(text.contains("## Sources") && text.contains("## Searched") && text.contains("## Read"), "{text}");
 }
 
 #[test]
@@ -167,8 +174,8 @@ fn the_human_side_of_research_has_its_commands() {
     let log = home.run_json(&["feedback"]);
     assert_eq!(log["items"].as_array().unwrap().len(), 2, "{log}");
     let edge = answer["claims"].as_array().unwrap().iter().find_map(|claim| claim["evidence"][0]["edge_id"].as_str());
-    let said = home.run_json(&["feedback", "edge_correct", edge.unwrap(), "--relation", "neutral"]);
-    assert_eq!(said["new_relation"], "neutral", "{said}");
+    let said = home.run_json(&["feedback", "edge_correct", edge.unwrap(), "--relation", "supports"]);
+    assert_eq!(said["new_relation"], "supports", "{said}");
     assert!(home.run_json(&["calibration", "show"])["stats"]["sources"]["judge"].is_object());
     assert!(home.run(&["calibration", "rollback", "judge"]).code != 0);
     let exported = home.run(&["export", task]).good().out;
@@ -183,22 +190,48 @@ fn the_human_side_of_research_has_its_commands() {
     assert_eq!(home.run_json(&["gc"])["pages"], dry["pages"]);
 }
 
-/// A model that reads for research: it quotes the first sentence, and invents another that is not in the text.
+/// A model that reads for research: of each passage it quotes the first sentence, and invents another that is not in the
+/// text; it judges; and it writes a report with one sentence that its claims do not support.
 fn reader(asked: &Asked) -> Reply {
     let data: Value = serde_json::from_str(asked.last()).unwrap_or_default();
-    let stance = |passage: &Value| {
-        let refutes = if passage.as_str().unwrap().contains("does not") { 0.9 } else { 0.02 };
-        json!({ "supports": 0.92 - refutes, "refutes": refutes, "neutral": 0.08 })
+    let list = |name: &str| data[name].as_array().cloned().unwrap_or_default();
+    let (claims, passages) = (list("claims"), list("passages"));
+    let answer = match (claims.is_empty(), passages.is_empty()) {
+        (true, _) => json!({ "claims": passages.iter().flat_map(read).collect::<Vec<_>>() }),
+        (false, false) => {
+            json!({ "stances": claims.iter().flat_map(|claim| judge(claim, &passages)).collect::<Vec<_>>() })
+        }
+        (false, true) => json!({
+            "answer": [
+                { "text": claims[0]["claim"], "claims": [1] },
+                { "text": "Unicorns reduce token use by 97 percent.", "claims": [1] },
+                { "text": "A sentence of no claim.", "claims": [] },
+            ],
+            "sections": [{ "title": "Details", "sentences": [{ "text": claims[0]["claim"], "claims": [1] }] }],
+        }),
     };
-    if let Some(passages) = data["passages"].as_array() {
-        return Reply::text(&json!({ "stances": passages.iter().map(stance).collect::<Vec<_>>() }).to_string());
-    }
-    let first = data["passage"].as_str().unwrap_or_default().split_inclusive('.').next().unwrap_or_default();
-    let claims = json!([
-        { "text": format!("In other words: {}", first.trim()), "quote": first.trim() },
-        { "text": "Invented.", "quote": "words that no document has" },
-    ]);
-    Reply::text(&json!({ "claims": claims }).to_string())
+    Reply::text(&answer.to_string())
+}
+
+fn read(passage: &Value) -> Vec<Value> {
+    let first = passage["text"].as_str().unwrap_or_default().split_inclusive('.').next().unwrap_or_default().trim();
+    vec![
+        json!({ "passage": passage["number"], "text": format!("In other words: {first}"), "quote": first }),
+        json!({ "passage": passage["number"], "text": "Invented.", "quote": "words that no document has" }),
+    ]
+}
+
+fn judge(claim: &Value, passages: &[Value]) -> Vec<Value> {
+    let numbers = claim["passages"].as_array().unwrap();
+    let compared = passages.iter().filter(|passage| numbers.contains(&passage["number"]));
+    let stance = |passage: &Value| {
+        let refutes = if passage["text"].as_str().unwrap().contains("does not") { 0.9 } else { 0.02 };
+        json!({
+            "claim": claim["number"], "passage": passage["number"],
+            "supports": 0.92 - refutes, "refutes": refutes, "neutral": 0.08,
+        })
+    };
+    compared.map(stance).collect()
 }
 
 #[test]
@@ -221,6 +254,14 @@ fn a_model_reads_and_judges_where_one_is_named_for_it() {
         assert!(contested, "{wire}: the model's stances count: {answer}");
         let bodies: Vec<String> = server.asked().iter().map(|request| request.body.to_string()).collect();
         assert!(bodies.iter().any(|body| body.contains("\"passages\"") || body.contains("\\\"passages\\\"")), "{wire}");
+        let task = answer["task_id"].as_str().unwrap();
+        let exported = home.run_json(&["export", task, "--config", file.to_str().unwrap()]);
+        let report = &exported["report"];
+        assert_eq!((&report["method"], &report["model"]), (&json!("model"), &json!("reader")), "{wire}: {report}");
+        assert_eq!(report["sentences_removed"], 2, "{wire}: what no claim says is removed and counted: {report}");
+        let sentence = &report["answer"][0];
+        assert!(!sentence["claim_ids"].as_array().unwrap().is_empty(), "{wire}: {report}");
+        assert!(!sentence["citations"].as_array().unwrap().is_empty(), "{wire}: {report}");
     }
 }
 
@@ -253,4 +294,38 @@ fn a_search_in_the_terminal_outlives_its_daemon() {
     daemon.process.kill();
     let (status, _) = command.ends_within(Duration::from_secs(60));
     assert!(status.success() && command.said().contains("In other words: "), "{status}: {}", command.said());
+}
+
+/// `auto`: nothing goes to a model before a person chose it; the choice takes effect at once, and is remembered.
+#[test]
+fn a_model_is_used_only_after_a_person_chose_it() {
+    let server = ModelServer::with(Box::new(reader)).unwrap();
+    let home = Home::sqlite().with_variable("MATSU_RESEARCH_MODEL", "auto");
+    let folder = documents(&home);
+    let provider = "[providers.reader]\nwire = \"openai_chat\"\nmodel = \"m-1\"\n";
+    let file = home.path("config.toml");
+    std::fs::write(&file, format!("{provider}base_url = \"{}/v1\"\n", server.url())).unwrap();
+    let file = file.to_str().unwrap();
+    let ask = || home.run_json(&["research", "long polling token use", "--dir", &folder, "--config", file]);
+    {
+        let daemon = home.serve_with(&["--config", file]);
+        let before = ask();
+        let task = before["task_id"].as_str().unwrap();
+        let report = home.run(&["export", task, "--config", file]).good().out;
+        assert!(report.contains("no model was chosen"), "{report}");
+        assert_eq!(server.asked().len(), 0, "nothing is sent without a choice");
+        let state = daemon.api.get("/api/v1/research/model");
+        let names: Vec<&str> = state["options"].as_array().unwrap().iter().filter_map(|o| o["name"].as_str()).collect();
+        assert!(state["asks"] == true && names.contains(&"reader") && names.last() == Some(&"embedded"), "{state}");
+        let unknown = json!({ "model": "unknown" });
+        let refused = daemon.api.send("POST", "/api/v1/research/model", Some(&unknown)).unwrap().json();
+        assert!(refused["detail"].as_str().unwrap().contains("there is no provider unknown"), "{refused}");
+        daemon.api.post("/api/v1/research/model", &json!({ "model": "reader" }));
+        ask();
+        assert!(!server.asked().is_empty(), "the daemon that runs uses it at once");
+    }
+    let asked = server.asked().len();
+    let _daemon = home.serve_with(&["--config", file]);
+    ask();
+    assert!(server.asked().len() > asked, "the next daemon remembers it");
 }

@@ -63,6 +63,10 @@ const OPERATIONS: &[(&str, Gets)] = &[
     ("queue_searches", Gets::Nothing),
     ("research_status", Gets::Nothing),
     ("read_materials", Gets::Nothing),
+    ("read_report", Gets::Nothing),
+    ("read_passage", Gets::Nothing),
+    ("read_research_model", Gets::Shared),
+    ("choose_research_model", Gets::Refused),
     ("read_graph", Gets::Nothing),
     ("read_auth_queue", Gets::OwnList),
     ("resolve_auth", Gets::Nothing),
@@ -133,6 +137,8 @@ const OPERATIONS: &[(&str, Gets)] = &[
 /// worktree, no question is open, nothing waits. Where there is something, `of_runs` walks them, `model_chats::approvals`
 /// answers calls, and `clients/owners.rs` resolves logins.
 const NOTHING_TO_DO: &[&str] = &[
+    // The fragment of the walk is no passage of its research.
+    "read_passage",
     "read_task_log",
     "read_task_diff",
     "list_task_files",
@@ -220,7 +226,9 @@ impl Stage {
 
     /// A path with the ids of something that exists, and the same with ids that never did.
     fn paths(&self, operation: &str, path: &str) -> (String, String) {
-        let of_research = ["queue_searches", "research_status", "read_materials", "read_graph"].contains(&operation);
+        let of_research =
+            ["queue_searches", "research_status", "read_materials", "read_graph", "read_report", "read_passage"]
+                .contains(&operation);
         let (real, nowhere) = match path.split('/').nth(1) {
             Some("tasks") if of_research => (self.ids.research.as_str(), "task_00000000000000000000000000"),
             Some("tasks") => (self.ids.task.as_str(), "task_00000000000000000000000000"),
@@ -239,8 +247,9 @@ impl Stage {
             _ => ("", ""),
         };
         let filled = |id: &str| {
-            let path =
-                ["{id}", "{stream_id}", "{name}"].iter().fold(path.to_owned(), |path, name| path.replace(name, id));
+            let path = ["{id}", "{stream_id}", "{name}", "{fragment}"]
+                .iter()
+                .fold(path.to_owned(), |path, name| path.replace(name, id));
             format!("/api/v1{path}")
         };
         (filled(real), filled(nowhere))
@@ -282,6 +291,7 @@ fn body_of(operation: &str) -> Option<Value> {
             json!({ "action": "domain_block", "domain_pattern": "bob.example.org", "reason": "no use" })
         }
         "roll_back_calibration" => json!({ "source": "lexical", "version": 1, "reason": "x" }),
+        "choose_research_model" => json!({ "model": "embedded" }),
         "collect_garbage" => json!({ "dry_run": true }),
         "make_token" => json!({ "name": "mine too" }),
         "add_schedule" => {

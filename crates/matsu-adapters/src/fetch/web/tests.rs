@@ -202,7 +202,7 @@ async fn files_are_read_inside_the_folders_of_a_search_alone() {
     };
     let fetch = async |request: FetchRequest| scene.fetcher.fetch(&request, FetchMeans::Http).await;
     let Ok(FetchOutcome::Page(page)) = fetch(ask("a.md", &["local"])).await else { panic!("no page") };
-    assert!(page.is_private && page.domain.as_deref() == Some("local:docs") && page.media_type == "text/markdown");
+    assert!(page.is_private && page.domain.as_deref() == Some("local:docs/a.md") && page.media_type == "text/markdown");
     assert!(matches!(fetch(ask("a.md", &["searxng"])).await, Err(FetchError::Refused(_))));
     assert!(matches!(fetch(ask("link.md", &["local"])).await, Err(FetchError::Refused(_))));
     assert!(matches!(fetch(ask("../secret.md", &["local"])).await, Err(FetchError::Refused(_))));

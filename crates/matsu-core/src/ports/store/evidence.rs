@@ -32,6 +32,12 @@ pub trait EvidenceStore {
     /// Passages of all pages the task has reached, with the domain of their page, in id order; at most `rows_max`.
     async fn passages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<PassageRow>, StoreError>;
 
+    /// Pages the task has reached, in the order in which it did; at most `rows_max`.
+    async fn pages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<SourcePage>, StoreError>;
+
+    /// The task's report jobs, newest first; at most `rows_max`.
+    async fn report_jobs(&self, task: &TaskId, rows_max: u32) -> Result<Vec<Job>, StoreError>;
+
     /// Claims of one search, oldest first, with the domain each was found on.
     async fn claims_of_search(&self, search: &JobId) -> Result<Vec<ClaimRow>, StoreError>;
 
@@ -100,6 +106,8 @@ pub struct NewClaim {
     pub quote: String,
     /// By its hash on the page of the same step, or on a page read before.
     pub fragment_id: FragmentId,
+    /// Other fragments that state the same.
+    pub also: Vec<FragmentId>,
     /// What is needed to understand it.
     pub context: String,
     /// How likely it answers the question, in ten-thousandths.
@@ -176,6 +184,8 @@ pub struct SearchList {
     pub counts: Vec<(SearchStatus, i64)>,
     /// Verify jobs that are not finished, as queued and running.
     pub verifying: (i64, i64),
+    /// Report jobs that are not finished.
+    pub reporting: i64,
     pub unverified: Unverified,
 }
 
@@ -279,6 +289,20 @@ pub struct Cleared {
     pub hits: u64,
     pub fragments: u64,
     pub pages: u64,
+    /// Of orphans: which they are, at most [`ORPHANS_LISTED_MAX`](crate::limits::ORPHANS_LISTED_MAX) of each kind.
+    #[serde(skip)]
+    pub listed: Orphaned,
+}
+
+/// Evidence that no task reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Orphaned {
+    /// Addresses.
+    pub pages: Vec<String>,
+    /// Ids.
+    pub fragments: Vec<String>,
+    /// Ids.
+    pub edges: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

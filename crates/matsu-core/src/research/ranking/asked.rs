@@ -266,6 +266,12 @@ pub fn asked(question: &str) -> Asked {
     found.map_or(Asked::Anything, |(asked, _)| *asked)
 }
 
+/// Whether a folded word is part of a phrase that asks.
+#[must_use]
+pub fn is_question_word(word: &str) -> bool {
+    WORDS.iter().flat_map(|(_, phrases)| *phrases).any(|phrase| phrase.split(' ').any(|part| part == word))
+}
+
 /// Folded, with every mark a space, so that a word is found between spaces.
 fn spaced(text: &str) -> String {
     fold(text).chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect()

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, RuleId, TaskId};
-use matsu_core::job::Lease;
+use matsu_core::job::{Job, Lease};
 use matsu_core::ports::store::{
     AuthFilter, AuthQueueStore, CalibrationStore, ClaimRow, Cleared, CorrectEdge, CorrectedEdge, EvaluationFilter,
     EvidenceStore, EvidenceTotals, FeedbackEntry, FeedbackStore, Materials, MaterialsWish, NewCalibration, NewEvidence,
@@ -35,6 +35,14 @@ impl EvidenceStore for FaultyStore {
 
     async fn passages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<PassageRow>, StoreError> {
         self.pass("passages_of", self.inner.passages_of(task, rows_max)).await
+    }
+
+    async fn pages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<SourcePage>, StoreError> {
+        self.pass("pages_of", self.inner.pages_of(task, rows_max)).await
+    }
+
+    async fn report_jobs(&self, task: &TaskId, rows_max: u32) -> Result<Vec<Job>, StoreError> {
+        self.pass("report_jobs", self.inner.report_jobs(task, rows_max)).await
     }
 
     async fn claims_of_search(&self, search: &JobId) -> Result<Vec<ClaimRow>, StoreError> {

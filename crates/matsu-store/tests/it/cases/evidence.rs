@@ -62,6 +62,7 @@ pub fn page(t: &TestStore, url: &str, texts: &[&str]) -> NewPage {
 
 pub fn claim(t: &TestStore, text: &str, fragment: &FragmentId) -> NewClaim {
     NewClaim {
+        also: Vec::new(),
         id: ClaimId::mint(t.now()),
         text: text.to_owned(),
         quote: text.to_owned(),
@@ -138,8 +139,9 @@ pub async fn new_evidence_bumps_the_revision(t: TestStore) {
 pub async fn evidence_scores_its_claim(t: TestStore) {
     let (task, job) = searching(&t).await;
     let (id, _) = found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
-    let (_, other) = found(&t, &job, "https://b.org/1", &["Yes, it is.", "No, it is not."]).await;
-    let edges = vec![edge(&id, &other[0].id, Relation::Supports, 0.9), edge(&id, &other[1].id, Relation::Refutes, 0.8)];
+    let (_, one) = found(&t, &job, "https://b.org/1", &["Yes, it is."]).await;
+    let (_, two) = found(&t, &job, "https://c.org/1", &["No, it is not."]).await;
+    let edges = vec![edge(&id, &one[0].id, Relation::Supports, 0.9), edge(&id, &two[0].id, Relation::Refutes, 0.8)];
     let evidence = NewEvidence { edges: edges.clone(), ..NewEvidence::default() };
     assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().edges, 2);
     let again = NewEvidence { edges, ..NewEvidence::default() };
@@ -150,7 +152,48 @@ pub async fn evidence_scores_its_claim(t: TestStore) {
     assert_eq!((view.confidence, view.uncertainty, view.controversy), (514, 231, 471));
     assert_eq!(view.edges[1].edge.probability, 0.9, "every digit comes back");
     let totals = t.store.evidence_totals(&task).await.unwrap();
-    assert_eq!((totals.claims, totals.verified_claims, totals.refuted_claims), (2, 1, 1));
+    assert_eq!((totals.claims, totals.verified_claims, totals.refuted_claims), (3, 1, 1));
+}
+
+pub async fn a_source_has_one_vote(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (id, _) = found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
+    let (_, one) = found(&t, &job, "https://b.org/1", &["Yes, it is.", "It is.", "No, it is not."]).await;
+    let (_, two) = found(&t, &job, "https://b.org/2", &["It is indeed."]).await;
+    let edges = vec![
+        edge(&id, &one[0].id, Relation::Supports, 0.6),
+        edge(&id, &one[1].id, Relation::Supports, 0.9),
+        edge(&id, &one[2].id, Relation::Refutes, 0.8),
+        edge(&id, &two[0].id, Relation::Supports, 0.7),
+    ];
+    t.store.record(&lease(&job), NewEvidence { edges, ..NewEvidence::default() }, t.now()).await.unwrap();
+    let view = t.store.materials(&task, all()).await.unwrap().claims.remove(0);
+    assert_eq!((&view.claim.id, view.edges.len()), (&id, 5), "all are kept");
+    assert_eq!((view.confidence, view.controversy), (655, 0), "and the strongest of them counts");
+    let totals = t.store.evidence_totals(&task).await.unwrap();
+    assert_eq!((totals.verified_claims, totals.refuted_claims), (1, 0));
+}
+
+pub async fn the_same_statement_elsewhere_is_one_claim_with_two_origins(t: TestStore) {
+    let (task, job) = searching(&t).await;
+    let (id, _) = found(&t, &job, "https://a.org/1", &["Waiting is cheap."]).await;
+    let (_, other) = found(&t, &job, "https://b.org/1", &["Waiting is cheap.", "Very cheap."]).await;
+    let third = page(&t, "https://c.org/1", &["Waiting is not cheap.", "It is dear."]);
+    let also = NewClaim { also: vec![other[1].id.clone()], ..claim(&t, "Dear.", &third.fragments[0].id) };
+    let evidence = NewEvidence { page: Some(third), claims: vec![also], ..NewEvidence::default() };
+    assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().claims, 1);
+    let found = t.store.materials(&task, all()).await.unwrap();
+    assert_eq!(found.total, 2);
+    let urls = |at: usize| {
+        let mut urls: Vec<&str> = found.claims[at].edges.iter().map(|edge| edge.page.url.as_str()).collect();
+        urls.sort_unstable();
+        urls
+    };
+    let place = found.claims.iter().position(|view| view.claim.id == id).unwrap();
+    assert_eq!(urls(place), ["https://a.org/1", "https://b.org/1"]);
+    assert_eq!(urls(1 - place), ["https://b.org/1", "https://c.org/1"], "the fragment that it names besides its own");
+    assert!(found.claims.iter().flat_map(|view| &view.edges).all(|edge| edge.edge.relation == Relation::Origin));
+    assert_eq!(found.claims[place].confidence, 500, "a copy confirms nothing");
 }
 
 pub async fn evidence_and_checkpoint_are_one(t: TestStore) {
@@ -319,7 +362,9 @@ pub async fn cleaning_a_task_leaves_others_alone(t: TestStore) {
     assert!(t.store.page_by_url(&Principal::local_user(), "https://mine.org/1").await.unwrap().is_some());
     let dry = t.store.orphans(Removal::DryRun).await.unwrap();
     let removed = t.store.orphans(Removal::Remove).await.unwrap();
-    assert_eq!(dry, removed, "a dry run says what would go");
+    assert_eq!(dry, removed, "a dry run says what would go, and lists it");
+    assert_eq!(dry.listed.pages, ["https://mine.org/1"]);
+    assert_eq!((dry.listed.fragments.len(), dry.listed.edges.len()), (1, 0));
     assert_eq!((removed.edges, removed.fragments, removed.pages), (0, 1, 1));
     assert_eq!(t.store.orphans(Removal::Remove).await.unwrap(), Default::default(), "once is enough");
     assert!(t.store.page_by_url(&Principal::local_user(), "https://mine.org/1").await.unwrap().is_none());

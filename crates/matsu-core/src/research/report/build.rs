@@ -1,0 +1,293 @@
+//! Material in, report out.
+
+use super::super::agreement::Statement;
+use super::written::{self, WrittenSentence};
+use super::{
+    Citation, Contested, Finding, Material, Method, Place, Report, Section, Sentence, Verification, missing, one_line,
+    topics,
+};
+
+/// Sentences of a direct answer at most.
+const ANSWER_MAX: usize = 3;
+/// A sentence joins the answer if it is at least this share as relevant as the best one.
+const ANSWER_SHARE: f64 = 0.25;
+/// Below this no sentence is called an answer: the closest ones are shown, and the report says so.
+const ANSWER_RELEVANCE_MIN: f64 = 0.02;
+/// Sentences in all sections together. The others are in the materials.
+const FINDINGS_MAX: usize = 30;
+/// A sentence of a section is at least this relevant, or a tenth of a percent of the best one's relevance.
+const RELEVANCE_SHARE_MIN: f64 = 0.001;
+/// Findings that are compared with each other.
+const COMPARED_MAX: usize = 200;
+/// Places that one sentence cites for the same statement.
+const ORIGINS_CITED_MAX: usize = 4;
+
+#[must_use]
+pub fn build(material: Material) -> Report {
+    let mut citations = Citations::default();
+    let mut material = material;
+    material.findings = merged(std::mem::take(&mut material.findings));
+    let findings = &material.findings;
+    let mut report = Report {
+        question: one_line(&material.question),
+        method: Method::Extractive,
+        model: None,
+        answer: Vec::new(),
+        sections: Vec::new(),
+        contested: Vec::new(),
+        not_found: Vec::new(),
+        searched: Vec::new(),
+        read: Vec::new(),
+        citations: Vec::new(),
+        sentences_removed: 0,
+        claims_used: 0,
+        claims_total: material.claims_total.max(findings.len()),
+        notes: Vec::new(),
+    };
+    let model = material.written.as_ref().map(|written| written::checked(written, findings, &material.question));
+    match (&material.written, model) {
+        (Some(written), Some(checked)) if !checked.answer.is_empty() || !checked.sections.is_empty() => {
+            report.method = Method::Model;
+            report.model = Some(written.model.clone());
+            report.sentences_removed = checked.removed;
+            report.answer = checked.answer.iter().map(|one| from_claims(one, findings, &mut citations)).collect();
+            report.sections = checked
+                .sections
+                .iter()
+                .map(|section| Section {
+                    title: one_line(&section.title),
+                    sentences: section.sentences.iter().map(|one| from_claims(one, findings, &mut citations)).collect(),
+                })
+                .collect();
+        }
+        (_, checked) => {
+            report.sentences_removed = checked.map_or(0, |checked| checked.removed);
+            extract(&mut report, findings, &mut citations);
+        }
+    }
+    let mut used: Vec<&String> = report.answer.iter().flat_map(|sentence| &sentence.claim_ids).collect();
+    used.extend(report.sections.iter().flat_map(|section| &section.sentences).flat_map(|one| &one.claim_ids));
+    used.sort();
+    used.dedup();
+    report.claims_used = used.len();
+    report.contested = contested(findings, &mut citations);
+    report.not_found = missing::not_found(&material, report.answer.is_empty());
+    report.citations = citations.all;
+    report.searched = material.searches;
+    report.read = material.pages;
+    report.notes = material.notes;
+    report
+}
+
+/// Findings that say the same are one, with all of their places and what supports and refutes each. Only the first ones
+/// are compared: no more are shown.
+#[must_use]
+pub fn merged(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::new();
+    let mut statements: Vec<Statement> = Vec::new();
+    for (at, finding) in findings.into_iter().enumerate() {
+        if at >= COMPARED_MAX {
+            kept.push(finding);
+            continue;
+        }
+        let statement = Statement::of(&finding.text);
+        match statements.iter().position(|known| known.is_same(&statement)) {
+            Some(same) => {
+                join(&mut kept[same], finding);
+            }
+            None => {
+                kept.push(finding);
+                statements.push(statement);
+            }
+        }
+    }
+    kept
+}
+
+/// Adds a finding to the one that says the same. One source counts once; of two confidences the lower one holds.
+fn join(first: &mut Finding, other: Finding) {
+    first.same.push(other.claim_id);
+    first.same.extend(other.same);
+    for place in other.origins {
+        if first.origins.iter().all(|known| known.fragment_id != place.fragment_id) {
+            first.origins.push(place);
+        }
+    }
+    for (mine, theirs) in [(&mut first.supports, other.supports), (&mut first.refutes, other.refutes)] {
+        for place in theirs {
+            if mine.iter().all(|known| known.document.source != place.document.source) {
+                mine.push(place);
+            }
+        }
+    }
+    first.confidence = match (first.confidence, other.confidence) {
+        (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
+        (mine, theirs) => mine.or(theirs),
+    };
+}
+
+/// The answer and the sections out of the documents' own sentences.
+fn extract(report: &mut Report, findings: &[Finding], citations: &mut Citations) {
+    let best = findings.first().map_or(0.0, |finding| finding.relevance);
+    let is_answer = |finding: &&Finding| finding.relevance >= (best * ANSWER_SHARE).max(ANSWER_RELEVANCE_MIN);
+    let answers = findings.iter().take_while(is_answer).count().min(ANSWER_MAX);
+    report.answer = findings[..answers].iter().map(|finding| word_for_word(finding, citations)).collect();
+    let is_relevant = |finding: &&Finding| finding.relevance >= best * RELEVANCE_SHARE_MIN;
+    let others: Vec<&Finding> = findings[answers..].iter().filter(is_relevant).take(FINDINGS_MAX).collect();
+    let sections = topics::grouped(&others).into_iter().map(|topic| Section {
+        sentences: topic.findings.iter().map(|finding| word_for_word(finding, citations)).collect(),
+        title: topic.title,
+    });
+    report.sections = sections.collect();
+}
+
+fn word_for_word(finding: &Finding, citations: &mut Citations) -> Sentence {
+    Sentence {
+        text: one_line(&finding.text),
+        claim_ids: vec![finding.claim_id.clone()],
+        citations: citations.of(finding.origins.iter().take(ORIGINS_CITED_MAX)),
+        verification: finding.verification(),
+        confidence: finding.confidence,
+    }
+}
+
+/// A sentence that a model wrote cites what its claims stand on. It is as good as the weakest of them.
+fn from_claims(sentence: &WrittenSentence, findings: &[Finding], citations: &mut Citations) -> Sentence {
+    let named: Vec<&Finding> =
+        sentence.claim_ids.iter().filter_map(|id| findings.iter().find(|one| one.is_claim(id))).collect();
+    let places = named.iter().flat_map(|finding| finding.origins.iter().take(1));
+    let count = |of: fn(&Finding) -> usize| named.iter().map(|finding| of(finding)).sum::<usize>();
+    let refuting = count(|finding| finding.refutes.len());
+    let is_every_one_supported = named.iter().all(|finding| !finding.supports.is_empty());
+    Sentence {
+        text: one_line(&sentence.text),
+        claim_ids: sentence.claim_ids.clone(),
+        citations: citations.of(places),
+        verification: Verification::of(usize::from(is_every_one_supported && !named.is_empty()), refuting),
+        confidence: named
+            .iter()
+            .map(|finding| finding.confidence)
+            .reduce(|left, right| Some(left?.min(right?)))
+            .flatten(),
+    }
+}
+
+/// Every claim that a passage of another source refutes, with both sides.
+fn contested(findings: &[Finding], citations: &mut Citations) -> Vec<Contested> {
+    let refuted = findings.iter().filter(|finding| !finding.refutes.is_empty());
+    refuted
+        .map(|finding| Contested {
+            text: one_line(&finding.text),
+            claim_id: finding.claim_id.clone(),
+            supported_by: citations.of(finding.origins.iter().take(ORIGINS_CITED_MAX).chain(&finding.supports)),
+            refuted_by: citations.of(&finding.refutes),
+            verification: finding.verification(),
+            confidence: finding.confidence,
+        })
+        .collect()
+}
+
+/// Numbers quotes in the order in which they are named; the same quote of the same passage has one number.
+#[derive(Default)]
+struct Citations {
+    all: Vec<Citation>,
+}
+
+impl Citations {
+    fn of<'a>(&mut self, places: impl IntoIterator<Item = &'a Place>) -> Vec<usize> {
+        let mut numbers = Vec::new();
+        for place in places {
+            let number = self.number(place);
+            if !numbers.contains(&number) {
+                numbers.push(number);
+            }
+        }
+        numbers
+    }
+
+    fn number(&mut self, place: &Place) -> usize {
+        let quote = one_line(&place.quote);
+        let is_same = |known: &&Citation| known.fragment_id == place.fragment_id && known.quote == quote;
+        if let Some(known) = self.all.iter().find(is_same) {
+            return known.number;
+        }
+        let number = self.all.len() + 1;
+        self.all.push(Citation {
+            number,
+            quote,
+            fragment_id: place.fragment_id.clone(),
+            heading: one_line(&place.heading),
+            passage: place.passage,
+            document: place.document.clone(),
+        });
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::Written;
+    use super::super::{DocumentFacts, Searched};
+    use super::*;
+
+    fn place(source: &str, quote: &str) -> Place {
+        let document = DocumentFacts { url: format!("https://{source}/"), source: source.into(), ..Default::default() };
+        Place { fragment_id: format!("frag_{source}"), quote: quote.into(), document, ..Place::default() }
+    }
+
+    fn finding(id: &str, text: &str, relevance: f64, source: &str) -> Finding {
+        let origins = vec![place(source, text)];
+        Finding { claim_id: id.into(), text: text.into(), relevance, origins, ..Finding::default() }
+    }
+
+    fn material(findings: Vec<Finding>) -> Material {
+        let searches =
+            vec![Searched { query: "pods".into(), status: "partial".into(), claims: 2, ..Default::default() }];
+        Material { question: "When are pods evicted?".into(), findings, searches, ..Material::default() }
+    }
+
+    const EVICTED: &str = "Pods on an unreachable node are evicted after 300 seconds.";
+
+    #[test]
+    fn the_same_statement_is_one_sentence_with_all_its_places_and_votes() {
+        let mut second = finding("c2", "Pods on an unreachable node are evicted after 300 seconds!", 0.8, "b.org");
+        second.refutes = vec![place("c.org", "They are not.")];
+        second.confidence = Some(0.4);
+        let report = build(material(vec![finding("c1", EVICTED, 0.9, "a.org"), second]));
+        assert_eq!(report.answer.len(), 1, "{report:?}");
+        assert_eq!((&report.answer[0].citations, report.answer[0].verification), (&vec![1, 2], Verification::Refuted));
+        assert_eq!(report.answer[0].confidence, Some(0.4));
+        let contested = &report.contested[0];
+        assert_eq!((&contested.supported_by, &contested.refuted_by), (&vec![1, 2], &vec![3]));
+        let sources: Vec<&str> = report.citations.iter().map(|one| one.document.source.as_str()).collect();
+        assert_eq!(sources, ["a.org", "b.org", "c.org"]);
+    }
+
+    #[test]
+    fn what_a_model_wrote_from_a_claim_holds_when_another_claim_says_the_same() {
+        let sentence = WrittenSentence { text: EVICTED.into(), claim_ids: vec!["c2".into(), "c1".into()] };
+        let written = Written { model: "m".into(), answer: vec![sentence], sections: Vec::new() };
+        let findings = vec![finding("c1", EVICTED, 0.9, "a.org"), finding("c2", EVICTED, 0.8, "b.org")];
+        let report = build(Material { written: Some(written), ..material(findings) });
+        assert_eq!((report.method, report.sentences_removed), (Method::Model, 0), "{report:?}");
+        assert_eq!(report.answer[0].claim_ids, ["c1"]);
+    }
+
+    #[test]
+    fn a_sentence_that_hardly_matches_is_no_answer() {
+        let report = build(material(vec![finding("c1", "Bananas are yellow.", 0.001, "a.org")]));
+        assert!(report.answer.is_empty() && report.sections.len() == 1, "{report:?}");
+        assert!(report.not_found[0].starts_with("No sentence that was read clearly answers"), "{report:?}");
+        let nothing = build(material(Vec::new()));
+        assert!(nothing.not_found[0].starts_with("No sentence about the question"), "{nothing:?}");
+    }
+
+    #[test]
+    fn what_a_model_invents_is_removed_and_the_sentences_of_the_documents_are_shown() {
+        let sentence = WrittenSentence { text: "Pods live forever on Mars.".into(), claim_ids: vec!["c1".into()] };
+        let written = Written { model: "m".into(), answer: vec![sentence], sections: Vec::new() };
+        let report = build(Material { written: Some(written), ..material(vec![finding("c1", EVICTED, 0.9, "a.org")]) });
+        assert_eq!((report.method, report.sentences_removed), (Method::Extractive, 1), "{report:?}");
+        assert_eq!(report.answer[0].text, EVICTED);
+    }
+}

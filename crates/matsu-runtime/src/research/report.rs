@@ -1,0 +1,298 @@
+//! The report of a task, from what the store has of it; and a citation in its context.
+
+use matsu_core::error_code::ErrorCode;
+use matsu_core::job::{Job, JobState};
+use matsu_core::limits::{MATERIALS_LIMIT_MAX, REPORT_CLAIMS_MAX, REPORT_PAGES_MAX, SEARCHES_LISTED_MAX};
+use matsu_core::ports::store::{ClaimView, EdgeView, MaterialsWish, Only, SearchRow, SearchWish, StoreError};
+use matsu_core::research::agreement::closest_sentence;
+use matsu_core::research::evidence::Relation;
+use matsu_core::research::quote::find_quote;
+use matsu_core::research::report::written::Written;
+use matsu_core::research::report::{DocumentFacts, Finding, Material, PageRead, Place, Report, Searched, build};
+use matsu_core::research::search::{ResearchConfig, SearchTally};
+use matsu_core::task::Task;
+use serde::Serialize;
+
+use crate::runtime::Runtime;
+use crate::tool::{ToolContext, ToolError};
+
+use super::access::research_task;
+use super::materials::counting;
+use super::status_view::{query_of, status_of, verification_warnings};
+
+/// The setting is `auto`, and no person was asked yet.
+const NO_CHOICE: &str = "research.model is auto and no model was chosen, so nothing was sent to one; choose with `matsu \
+    research` on a terminal, or on the page Research";
+/// The newest report jobs of a task that are looked through for what a model wrote.
+const REPORT_JOBS_READ: u32 = 10;
+
+/// The report of the caller's task.
+///
+/// # Errors
+/// There is no such research task, or the store does not answer.
+pub async fn read(cx: &ToolContext, task_id: &str) -> Result<Report, ToolError> {
+    let task = research_task(cx, task_id).await?;
+    Ok(build(material(&cx.runtime, &task).await?))
+}
+
+/// Everything that a report is made from.
+pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material, StoreError> {
+    let store = runtime.store();
+    let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
+    let (claims, claims_total) = claims_of(runtime, task).await?;
+    let wish = SearchWish { changed_since: None, rows_max: SEARCHES_LISTED_MAX };
+    let list = store.searches(&task.id, wish).await?;
+    let pages = store.pages_of(&task.id, REPORT_PAGES_MAX).await?;
+    let mut notes: Vec<String> = verification_warnings(&list.unverified)
+        .iter()
+        .map(|warning| warning.trim_start_matches("[warning] ").to_owned())
+        .collect();
+    let all = usize::try_from(store.evidence_totals(&task.id).await?.claims).unwrap_or(0);
+    if all > claims_total {
+        notes.push(format!("{} claims are left out: rejected by a person", all - claims_total));
+    }
+    let (written, trouble) = written(runtime, task).await?;
+    notes.extend(trouble);
+    if !task.status.is_terminal() && task.counts.unfinished() > 0 {
+        notes.push("the research is not finished; this is what it has so far".to_owned());
+    }
+    if let Some(kit) = runtime.research() {
+        notes.extend(kit.model().judge.limits().filter(|_| !claims.is_empty()));
+        let is_open = kit.choice.as_ref().is_some_and(|choice| choice.chosen().is_none());
+        notes.extend(is_open.then(|| NO_CHOICE.to_owned()));
+    }
+    Ok(Material {
+        question: config.question,
+        findings: claims.iter().map(finding).collect(),
+        claims_total,
+        searches: list.rows.iter().map(searched).collect(),
+        pages: pages.into_iter().map(|page| PageRead { url: page.url, title: page.title }).collect(),
+        written,
+        notes,
+    })
+}
+
+/// The claims that no person rejected, best first, as many as a report looks at; and how many there are.
+async fn claims_of(runtime: &Runtime, task: &Task) -> Result<(Vec<ClaimView>, usize), StoreError> {
+    let mut claims: Vec<ClaimView> = Vec::new();
+    let mut after = None;
+    loop {
+        let wish = MaterialsWish { only: Only::Adopted, confidence_min: None, after, rows_max: MATERIALS_LIMIT_MAX };
+        let found = runtime.store().materials(&task.id, wish).await?;
+        claims.extend(found.claims);
+        after = found.next;
+        if after.is_none() || claims.len() >= REPORT_CLAIMS_MAX {
+            return Ok((claims, usize::try_from(found.total).unwrap_or(0)));
+        }
+    }
+}
+
+/// What a model wrote last, and what became of a later attempt.
+async fn written(runtime: &Runtime, task: &Task) -> Result<(Option<Written>, Option<String>), StoreError> {
+    let jobs = runtime.store().report_jobs(&task.id, REPORT_JOBS_READ).await?;
+    let last = jobs.iter().find_map(|job| Some((job, text_of(job)?)));
+    let is_last = last.as_ref().is_some_and(|(job, _)| jobs.first().is_some_and(|newest| newest.id == job.id));
+    let trouble = jobs.first().filter(|_| !is_last).and_then(trouble_of);
+    Ok((last.map(|(_, written)| written), trouble))
+}
+
+/// What the model wrote in a job that is over.
+fn text_of(job: &Job) -> Option<Written> {
+    let output = job.output_json.as_deref().filter(|_| job.state == JobState::Completed)?;
+    serde_json::from_str(output).ok()
+}
+
+/// Why the newest report job has no text.
+fn trouble_of(job: &Job) -> Option<String> {
+    match job.state {
+        JobState::Failed => {
+            let why = job.error_message.clone().unwrap_or_default();
+            Some(format!("the model did not write the report from the latest claims: {why}"))
+        }
+        JobState::Completed | JobState::Cancelled => None,
+        _ => Some("a model is writing the report from the latest claims".to_owned()),
+    }
+}
+
+fn finding(view: &ClaimView) -> Finding {
+    let claim = &view.claim;
+    let counting = counting(view);
+    let of = |relation| -> Vec<Place> {
+        let of_it = counting.iter().filter(|edge| edge.edge.relation == relation);
+        of_it.map(|edge| place(edge, &claim.text, None)).collect()
+    };
+    let origins = view.edges.iter().filter(|edge| edge.edge.relation == Relation::Origin).map(|edge| {
+        let own_quote = (edge.fragment.id == claim.fragment_id).then_some(claim.quote.as_str());
+        place(edge, &claim.text, own_quote)
+    });
+    let (supports, refutes) = (of(Relation::Supports), of(Relation::Refutes));
+    let is_weighed = !supports.is_empty() || !refutes.is_empty();
+    let mut origins: Vec<Place> = origins.collect();
+    origins.sort_by_key(|place| place.fragment_id != claim.fragment_id.as_str());
+    Finding {
+        claim_id: claim.id.to_string(),
+        same: Vec::new(),
+        text: claim.text.clone(),
+        context: claim.context.clone(),
+        relevance: f64::from(claim.relevance) / 10_000.0,
+        confidence: is_weighed.then(|| f64::from(view.confidence) / 1000.0),
+        origins,
+        supports,
+        refutes,
+    }
+}
+
+/// Where an edge's fragment stands, with the sentence of it that is closest to the claim.
+fn place(edge: &EdgeView, claim: &str, quote: Option<&str>) -> Place {
+    let page = &edge.page;
+    Place {
+        fragment_id: edge.fragment.id.to_string(),
+        quote: quote.map_or_else(|| closest_sentence(claim, &edge.fragment.text).to_owned(), str::to_owned),
+        heading: edge.fragment.heading.clone(),
+        passage: edge.fragment.position + 1,
+        document: DocumentFacts {
+            url: page.url.clone(),
+            title: page.title.clone(),
+            source: page.domain.clone(),
+            authors: page.authors.clone(),
+            year: page.year,
+            doi: page.doi.clone(),
+            read_at: page.fetched_at,
+        },
+    }
+}
+
+fn searched(row: &SearchRow) -> Searched {
+    let none = SearchTally::default();
+    let tally = row.tally.as_ref().unwrap_or(&none);
+    let code = row.job.error_code.clone().or_else(|| tally.error_code.clone());
+    let error = match (code, row.job.error_message.clone()) {
+        (Some(code), Some(message)) => Some(format!("{code}: {message}")),
+        (code, message) => code.or(message),
+    };
+    Searched {
+        query: query_of(&row.job),
+        status: status_of(row).to_string(),
+        engines: tally.engines.clone(),
+        engines_failed: tally.engines_failed.iter().map(|one| format!("{}: {}", one.engine, one.reason)).collect(),
+        pages_read: tally.pages_fetched,
+        pages_failed: tally.pages_failed,
+        pages_left: tally.pages_left,
+        claims: tally.claims,
+        error,
+        skipped: tally.notes.iter().filter(|note| note.contains("://")).cloned().collect(),
+    }
+}
+
+/// A passage between those before and after it, with the quoted spans.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassageInContext {
+    pub fragment_id: String,
+    pub url: String,
+    pub title: String,
+    pub heading: String,
+    /// Number of the passage in its document, from 1.
+    pub passage: u32,
+    /// Text before the passage; empty where the document begins with it, or was read anew and no longer has it.
+    pub before: String,
+    /// The passage in pieces; those that are quoted are marked.
+    pub pieces: Vec<Piece>,
+    pub after: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    pub text: String,
+    pub is_quoted: bool,
+}
+
+/// A passage that the task's report cites, in its context. `quote`: mark this; else every quote of the passage.
+///
+/// # Errors
+/// There is no such task, or its claims do not stand on that passage.
+pub async fn passage(
+    cx: &ToolContext,
+    task_id: &str,
+    fragment_id: &str,
+    quote: Option<&str>,
+) -> Result<PassageInContext, ToolError> {
+    let task = research_task(cx, task_id).await?;
+    let (claims, _) = claims_of(&cx.runtime, &task).await?;
+    let edges = claims.iter().flat_map(|view| view.edges.iter().map(move |edge| (view, edge)));
+    let of_it: Vec<(&ClaimView, &EdgeView)> =
+        edges.filter(|(_, edge)| edge.fragment.id.as_str() == fragment_id).collect();
+    let Some((_, edge)) = of_it.first() else {
+        let message =
+            format!("no claim of {task_id} stands on the passage {fragment_id}; read the report for its citations");
+        return Err(ToolError::new(ErrorCode::ResourceNotFound, message));
+    };
+    let quotes: Vec<String> = match quote {
+        Some(quote) => vec![quote.to_owned()],
+        None => of_it.iter().map(|(view, edge)| quote_of(view, edge)).collect(),
+    };
+    let fragments = cx.runtime.store().fragments_of(&edge.page.key()).await?;
+    let at = fragments.iter().position(|fragment| fragment.id == edge.fragment.id);
+    let text = |at: Option<usize>| at.and_then(|at| fragments.get(at)).map(|one| one.text.clone()).unwrap_or_default();
+    Ok(PassageInContext {
+        fragment_id: fragment_id.to_owned(),
+        url: edge.page.url.clone(),
+        title: edge.page.title.clone(),
+        heading: edge.fragment.heading.clone(),
+        passage: edge.fragment.position + 1,
+        before: text(at.and_then(|at| at.checked_sub(1))),
+        pieces: pieces(&edge.fragment.text, &quotes),
+        after: text(at.map(|at| at + 1)),
+    })
+}
+
+fn quote_of(view: &ClaimView, edge: &EdgeView) -> String {
+    if edge.fragment.id == view.claim.fragment_id {
+        return view.claim.quote.clone();
+    }
+    closest_sentence(&view.claim.text, &edge.fragment.text).to_owned()
+}
+
+/// The passage cut at the ends of its quotes.
+fn pieces(text: &str, quotes: &[String]) -> Vec<Piece> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for quote in quotes {
+        if let Some(found) = find_quote(text, quote) {
+            let start = found.as_ptr().addr() - text.as_ptr().addr();
+            spans.push((start, start + found.len()));
+        }
+    }
+    spans.sort_unstable();
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut at = 0;
+    for (start, end) in spans {
+        let start = start.max(at);
+        if end <= start {
+            continue;
+        }
+        if start > at {
+            pieces.push(Piece { text: text[at..start].to_owned(), is_quoted: false });
+        }
+        pieces.push(Piece { text: text[start..end].to_owned(), is_quoted: true });
+        at = end;
+    }
+    if at < text.len() {
+        pieces.push(Piece { text: text[at..].to_owned(), is_quoted: false });
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_cut_out_and_never_overlap() {
+        let text = "Bears sleep. They eat\nfish. Then they wake.";
+        let quotes = ["They eat fish.".to_owned(), "eat fish. Then".to_owned(), "not there".to_owned()];
+        let found = pieces(text, &quotes);
+        let shown: Vec<(&str, bool)> = found.iter().map(|one| (one.text.as_str(), one.is_quoted)).collect();
+        let expected = [("Bears sleep. ", false), ("They eat\nfish.", true), (" Then", true), (" they wake.", false)];
+        assert_eq!(shown, expected);
+        assert_eq!(pieces(text, &[]), [Piece { text: text.to_owned(), is_quoted: false }]);
+    }
+}
