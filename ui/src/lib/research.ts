@@ -19,9 +19,29 @@ export interface Evidence {
 }
 export interface Claim {
   id: string; text: string; confidence?: number; uncertainty?: number; controversy?: number; evidence_count: number; has_refutation?: boolean;
-  adoption?: string; origin?: { edge_id?: string; fragment_id?: string; quote?: string; url?: string }; evidence?: Evidence[];
+  adoption?: string; origin?: { edge_id?: string; fragment_id?: string; quote?: string; url?: string; title?: string; domain?: string; is_primary?: boolean }; evidence?: Evidence[];
 }
 export interface Fragment { id: string; text: string; heading?: string | null; page_id?: string; url?: string; offset?: number }
 export interface Materials {
   claims: Claim[]; fragments?: Fragment[]; total: number; next_cursor?: string | null;
+}
+
+export interface Sentence { text: string; claim_ids: string[]; citations: number[]; verification: string; confidence?: number }
+export interface Citation {
+  number: number; quote: string; fragment_id: string; heading: string; passage: number; url: string; title: string; source: string;
+}
+export interface Searched {
+  query: string; status: string; engines: string[]; engines_failed?: string[]; pages_read: number; pages_failed: number;
+  pages_left: number; claims: number; error?: string; skipped?: string[];
+}
+export interface Report {
+  question: string; method: 'extractive' | 'model'; model?: string; answer: Sentence[]; sections: { title: string; sentences: Sentence[] }[];
+  contested: { text: string; claim_id: string; supported_by: number[]; refuted_by: number[]; confidence?: number }[];
+  not_found: string[]; searched: Searched[]; read: { url: string; title: string }[]; citations: Citation[];
+  sentences_removed: number; claims_used: number; claims_total: number; notes: string[];
+}
+export interface ReportFile { name: string; media_type: string; text: string }
+export interface PassageInContext {
+  fragment_id: string; url: string; title: string; heading: string; passage: number; before: string; after: string;
+  pieces: { text: string; is_quoted: boolean }[];
 }

@@ -1,6 +1,7 @@
 // A question is asked on the page and answered from documents; its evidence is drawn; a login lets a search go on; a
 // calibration is undone.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { axeBoth, Home, openBrowser, signedIn } from './home.mjs';
 import { bringDocuments, settled, Web } from './scripted.mjs';
@@ -46,6 +47,7 @@ test('research is started, a login lets it go on, and its evidence is drawn, wit
 
   await page.goBack();
   await page.getByRole('heading', { level: 1, name: 'Do heat pumps pay off?' }).waitFor();
+  await page.getByRole('tab', { name: /Searches/ }).click();
   await ended(page).nth(1).waitFor({ timeout: 60_000 });
   assert.deepEqual(await axeBoth(page), {});
   await page.getByRole('tab', { name: /Sources/ }).click();
@@ -89,10 +91,41 @@ test('a person corrects evidence, and the claim is scored again', async () => {
   const claim = page.getByRole('article', { name: 'claim' });
   const select = claim.getByRole('combobox').first();
   await select.waitFor({ timeout: 60_000 });
-  const before = await claim.locator('p.num b').innerText();
+  const figures = claim.locator('p.num').first();
+  const before = await figures.innerText();
   await select.selectOption((await select.inputValue()) === 'supports' ? 'refutes' : 'supports');
   await page.getByRole('dialog').getByRole('button', { name: 'Correct' }).click();
-  await page.waitForFunction((old) => document.querySelector('article p.num b')?.textContent !== old, before);
+  await page.waitForFunction((old) => document.querySelector('article p.num')?.textContent !== old, before);
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+});
+
+test('a question is asked, its report is read, a citation is opened in its context, and the report is downloaded', async () => {
+  const { context, page } = await signedIn(home, browser);
+  await ask(page, 'How loud is a heat pump?', ['heat pump decibels metres']);
+  const report = page.getByRole('article', { name: 'Report' });
+  await report.getByRole('heading', { name: 'Answer' }).waitFor({ timeout: 60_000 });
+  const cited = report.getByRole('button', { name: /^Citation 1:/ }).first();
+  await cited.waitFor({ timeout: 60_000 });
+  assert.match(await report.innerText(), /no model wrote this report/);
+  assert.deepEqual(await axeBoth(page), {});
+  await cited.click();
+  const dialog = page.getByRole('dialog', { name: 'Citation in its context' });
+  const marked = await dialog.locator('mark').first().innerText();
+  const quote = await report.locator('ol blockquote').first().innerText();
+  assert.ok(quote.includes(marked.replace(/\s+/g, ' ').trim()), `${quote} / ${marked}`);
+  assert.deepEqual(await axeBoth(page), {});
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  for (const [name, ending, part] of [
+    ['Download Markdown', '.md', '## Answer'],
+    ['Download HTML', '.html', '<!doctype html>'],
+    ['Download BibTeX', '.bib', '@misc{'],
+    ['Download CSL-JSON', '.json', '"URL"'],
+  ]) {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()]);
+    assert.ok(download.suggestedFilename().endsWith(ending), download.suggestedFilename());
+    assert.ok(readFileSync(await download.path(), 'utf8').includes(part), name);
+  }
   assert.deepEqual(page.complaints, []);
   await context.close();
 });
@@ -110,7 +143,8 @@ test('a calibration is rolled back', async () => {
   const { claims } = await tool('get_materials', { task_id, options: { limit: 50, detail: 'full' } });
   const edges = claims.flatMap((claim) => claim.evidence).map((evidence) => evidence.edge_id);
   assert.ok(edges.length >= 20, `${edges.length} edges`);
-  for (const edge_id of edges.slice(0, 20)) await tool('feedback', { action: 'edge_correct', edge_id, correct_relation: 'neutral' });
+  const sides = claims.flatMap((claim) => claim.evidence).map((evidence) => (evidence.relation === 'neutral' ? 'supports' : 'neutral'));
+  for (const [n, edge_id] of edges.slice(0, 20).entries()) await tool('feedback', { action: 'edge_correct', edge_id, correct_relation: sides[n] });
 
   await page.getByRole('link', { name: 'Calibration' }).click();
   const version = page.getByTestId('version');
