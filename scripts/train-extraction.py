@@ -7,7 +7,7 @@
         --reader bench/peers/reader/target/release/bench-peer-reader \\
         --out crates/matsu-reader/src/block_model.txt
 
-The data are two page sets: 181 articles and 150 pages of seven
+The data are two page sets: 181 articles and 1,358 pages of seven
 kinds, each with its true main text. A block of a page is main text if most of its words stand
 in the true text in the same order. Every number a block is judged by comes from the reader (that
 is, from the very code that judges pages later), so the two cannot drift apart.
@@ -15,9 +15,11 @@ is, from the very code that judges pages later), so the two cannot drift apart.
 There are two looks. The second sees what the first made of a block's surroundings; it is trained
 on what models that had not seen the page made of them. What counts is the mean of both.
 
-Printed is what to expect of pages nobody trained on: five-fold cross-validation by page, three
-times with other folds, with the other extractor where the doubt asks for it, and the pages a
-second that come of it. --held-out FOLDER keeps those texts (articles-N.json, wcxb-N.json) and the
+Printed is what to expect of pages nobody trained on: five-fold cross-validation by site (all pages
+of a site are in one fold, over both sets), --foldings times with other folds, with the other
+extractor where the doubt asks for it, and the pages a second that come of it. Beside it stands
+rs-trafilatura on the same pages, with the paired difference by kind of page and its 95 % interval
+(bootstrap over pages). --held-out FOLDER keeps those texts (articles-N.json, wcxb-N.json) and the
 figures (figures.json); without --out nothing is trained for good.
 """
 
@@ -38,11 +40,12 @@ import numpy as np
 
 SETS = (
     ("articles", "extraction/articles/html", "extraction/articles/ground-truth.json"),
-    ("wcxb", "extraction/wcxb-dev-150/html", "extraction/wcxb-dev-150/truth"),
+    ("wcxb", "extraction/wcxb-dev/html", "extraction/wcxb-dev/truth"),
 )
 WORD = re.compile(r"\w+")
 FOLDS = 5
-FOLDINGS = 3
+FOLDINGS = 1
+RESAMPLED = 2000
 ROUNDS = (80, 110)
 SETTINGS = {
     "objective": "binary",
@@ -109,10 +112,11 @@ class Truth:
 class Pages:
     def __init__(self, data: Path, reader: Path, scorer):
         self.data, self.reader, self.scorer = data, reader, scorer
-        self.pages, rows, labels, weights, groups = [], [], [], [], []
+        self.pages, rows, labels, weights, groups, self.sites = [], [], [], [], [], []
         self.starts = [0]
         for name, html, truth in SETS:
             truths, _ = scorer.load_truth(data / truth)
+            addresses = addresses_of(data / truth)
             for key, page in sorted(self.ask("rows", html).items()):
                 if key not in truths:
                     continue
@@ -120,22 +124,25 @@ class Pages:
                 found = [text.has(block) for block in page["texts"]]
                 words = [len(WORD.findall(block)) for block in page["texts"]]
                 wanted = sum(count for is_main, count in zip(found, words) if is_main) or 50
-                rows += page["rows"]
+                rows.append(np.array(page["rows"], dtype=np.float32).reshape(len(found), -1))
                 labels += found
                 # Long blocks count more, long pages little more than short ones.
                 weights += [count**1.2 / wanted**0.5 for count in words]
                 groups += [len(self.pages)] * len(found)
                 self.pages.append((name, key, truths[key]))
-                self.starts.append(len(rows))
-        self.first = np.array(rows, dtype=np.float32)
+                self.sites.append(site(addresses.get(key, key)))
+                self.starts.append(self.starts[-1] + len(found))
+        width = max(block.shape[1] for block in rows)
+        self.first = np.vstack([block for block in rows if block.shape[1] == width])
         self.labels = np.array(labels, dtype=np.int8)
         self.weights = np.array(weights)
         self.groups = np.array(groups)
 
-    def ask(self, mode: str, html: str, *given: str, truth: str | None = None) -> dict:
+    def ask(self, mode: str, html: str, *given: str, truth: str | None = None, before: tuple = ()) -> dict:
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
             last = [self.data / truth] if truth else []
-            subprocess.run([self.reader, mode, self.data / html, *given, out.name, *last], check=True)
+            command = [self.reader, mode, *before, self.data / html, *given, out.name, *last]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             return json.load(open(out.name, encoding="utf-8"))
 
     def ask_about(self, mode: str, probabilities: np.ndarray) -> list:
@@ -163,7 +170,9 @@ class Pages:
         return lgb.train(SETTINGS, train, rounds)
 
     def held_out(self, rows: np.ndarray, rounds: int, folding: int) -> np.ndarray:
-        folds = np.random.RandomState(folding).permutation(len(self.pages)) % FOLDS
+        sites = sorted(set(self.sites))
+        order = dict(zip(sites, np.random.RandomState(folding).permutation(len(sites)) % FOLDS))
+        folds = np.array([order[one] for one in self.sites])
         found = np.zeros(len(rows))
         for fold in range(FOLDS):
             mask = folds[self.groups] != fold
@@ -181,9 +190,53 @@ class Pages:
         return found
 
 
-def cross_validate(pages: Pages, keep: Path | None) -> None:
+def addresses_of(truth: Path) -> dict[str, str]:
+    if truth.is_dir():
+        return {path.stem: json.loads(path.read_text(encoding="utf-8"))["url"] for path in truth.glob("*.json")}
+    return {key: record.get("url", key) for key, record in json.loads(truth.read_text(encoding="utf-8")).items()}
+
+
+def site(address: str) -> str:
+    """The last two labels of the host: enough to keep pages of one publisher together."""
+    host = re.sub(r"^[a-z]+://", "", address.lower()).split("/", 1)[0].split(":", 1)[0]
+    return ".".join(host.split(".")[-2:])
+
+
+def peer(pages: Pages) -> list[str]:
+    """What rs-trafilatura makes of every page."""
+    found = []
+    for name, html, truth in SETS:
+        texts = pages.ask("read", html, truth=truth if name == "wcxb" else None, before=("rs-trafilatura",))
+        found += [texts.get(page[1], "") for page in pages.pages if page[0] == name]
+    return found
+
+
+def compare(pages: Pages, texts: list[str], other: list[str]) -> dict:
+    """By kind of page: both means, and the paired difference with its 95 % interval."""
+    by_kind: dict[str, list[tuple[float, float]]] = {}
+    for page, mine, theirs in zip(pages.pages, texts, other):
+        if page[0] == "wcxb":
+            pair = tuple(pages.scorer.wordset_page(text, page[2])["f1"] for text in (mine, theirs))
+            for kind in ("all", page[2].kind or "?"):
+                by_kind.setdefault(kind, []).append(pair)
+    chance, found = np.random.RandomState(3), {}
+    for kind, pairs in sorted(by_kind.items()):
+        pairs = np.array(pairs)
+        gap = pairs[:, 0] - pairs[:, 1]
+        drawn = gap[chance.randint(0, len(gap), (RESAMPLED, len(gap)))].mean(axis=1)
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        found[kind] = {"pages": len(gap), "matsu": pairs[:, 0].mean(), "rs-trafilatura": pairs[:, 1].mean(), "low": low, "high": high}
+        print(f"  {kind:<15}{len(gap):>5}  matsu {pairs[:, 0].mean():.4f}  rs-trafilatura {pairs[:, 1].mean():.4f}"
+              f"  difference {gap.mean():+.4f} ({low:+.4f} … {high:+.4f})", flush=True)
+    return found
+
+
+def cross_validate(pages: Pages, keep: Path | None, foldings: int) -> None:
     figures = []
-    for folding in range(FOLDINGS):
+    other = peer(pages)
+    told = "  ".join(f"{key} {value:.4f}" for key, value in pages.scores(other).items())
+    print(f"rs-trafilatura: {told}", flush=True)
+    for folding in range(foldings):
         first = pages.held_out(pages.first, ROUNDS[0], folding)
         second = pages.held_out(pages.second(first), ROUNDS[1], folding)
         read = pages.ask_about("texts", (first + second) / 2)
@@ -193,6 +246,7 @@ def cross_validate(pages: Pages, keep: Path | None) -> None:
         cuts = "  ".join(f"{share:.0%} {np.quantile(doubts, 1 - share):.3f}" for share in (0.1, 0.15, 0.2))
         told = "  ".join(f"{key} {value:.4f}" for key, value in figures[-1].items())
         print(f"held out {folding}: {told}  doubt above which lie {cuts}", flush=True)
+        kinds = compare(pages, texts, other)
         for name, *_ in SETS if keep else ():
             of_set = {page[1]: text for page, text in zip(pages.pages, texts) if page[0] == name}
             (keep / f"{name}-{folding}.json").write_text(json.dumps(of_set), encoding="utf-8")
@@ -201,6 +255,8 @@ def cross_validate(pages: Pages, keep: Path | None) -> None:
     mean["pages_per_s"] = max(figure["pages_per_s"] for figure in figures)
     print("held out, mean: " + "  ".join(f"{key} {value:.4f}" for key, value in mean.items()), flush=True)
     if keep:
+        mean["kinds"] = {kind: {key: float(value) for key, value in row.items()} for kind, row in kinds.items()}
+        mean["rs-trafilatura"] = pages.scores(other)
         (keep / "figures.json").write_text(json.dumps(mean), encoding="utf-8")
 
 
@@ -231,11 +287,12 @@ def main() -> None:
     parser.add_argument("--reader", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--held-out", type=Path)
+    parser.add_argument("--foldings", type=int, default=FOLDINGS)
     args = parser.parse_args()
 
     pages = Pages(args.data, args.reader.resolve(), load_scorer(args.data))
     print(f"{len(pages.pages)} pages, {len(pages.labels)} blocks, {pages.first.shape[1]} columns", flush=True)
-    cross_validate(pages, args.held_out)
+    cross_validate(pages, args.held_out, args.foldings)
     if args.out:
         everything = np.ones(len(pages.labels), bool)
         first_held_out = pages.held_out(pages.first, ROUNDS[0], folding=0)
