@@ -18,6 +18,7 @@ mod logout;
 mod queue_searches;
 mod report_completed;
 mod research_access;
+pub mod research_report;
 mod resolve_auth;
 mod run_start;
 mod send_message;

@@ -1,6 +1,5 @@
 //! The report of a task, from what the store has of it; and a citation in its context.
 
-use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::{MATERIALS_LIMIT_MAX, REPORT_CLAIMS_MAX, REPORT_PAGES_MAX, SEARCHES_LISTED_MAX};
 use matsu_core::ports::store::{ClaimView, EdgeView, MaterialsWish, Only, SearchRow, SearchWish, StoreError};
@@ -14,9 +13,7 @@ use matsu_core::task::Task;
 use serde::Serialize;
 
 use crate::runtime::Runtime;
-use crate::tool::{ToolContext, ToolError};
 
-use super::access::research_task;
 use super::materials::counting;
 use super::status_view::{query_of, status_of, verification_warnings};
 
@@ -26,13 +23,12 @@ const NO_CHOICE: &str = "research.model is auto and no model was chosen, so noth
 /// The newest report jobs of a task that are looked through for what a model wrote.
 const REPORT_JOBS_READ: u32 = 10;
 
-/// The report of the caller's task.
+/// The report of a research task.
 ///
 /// # Errors
-/// There is no such research task, or the store does not answer.
-pub async fn read(cx: &ToolContext, task_id: &str) -> Result<Report, ToolError> {
-    let task = research_task(cx, task_id).await?;
-    Ok(build(material(&cx.runtime, &task).await?))
+/// The store does not answer.
+pub async fn of(runtime: &Runtime, task: &Task) -> Result<Report, StoreError> {
+    Ok(build(material(runtime, task).await?))
 }
 
 /// Everything that a report is made from.
@@ -207,33 +203,29 @@ pub struct Piece {
 }
 
 /// A passage that the task's report cites, in its context. `quote`: mark this; else every quote of the passage.
+/// `None`: no claim of the task stands on it.
 ///
 /// # Errors
-/// There is no such task, or its claims do not stand on that passage.
+/// The store does not answer.
 pub async fn passage(
-    cx: &ToolContext,
-    task_id: &str,
+    runtime: &Runtime,
+    task: &Task,
     fragment_id: &str,
     quote: Option<&str>,
-) -> Result<PassageInContext, ToolError> {
-    let task = research_task(cx, task_id).await?;
-    let (claims, _) = claims_of(&cx.runtime, &task).await?;
+) -> Result<Option<PassageInContext>, StoreError> {
+    let (claims, _) = claims_of(runtime, task).await?;
     let edges = claims.iter().flat_map(|view| view.edges.iter().map(move |edge| (view, edge)));
     let of_it: Vec<(&ClaimView, &EdgeView)> =
         edges.filter(|(_, edge)| edge.fragment.id.as_str() == fragment_id).collect();
-    let Some((_, edge)) = of_it.first() else {
-        let message =
-            format!("no claim of {task_id} stands on the passage {fragment_id}; read the report for its citations");
-        return Err(ToolError::new(ErrorCode::ResourceNotFound, message));
-    };
+    let Some((_, edge)) = of_it.first() else { return Ok(None) };
     let quotes: Vec<String> = match quote {
         Some(quote) => vec![quote.to_owned()],
         None => of_it.iter().map(|(view, edge)| quote_of(view, edge)).collect(),
     };
-    let fragments = cx.runtime.store().fragments_of(&edge.page.key()).await?;
+    let fragments = runtime.store().fragments_of(&edge.page.key()).await?;
     let at = fragments.iter().position(|fragment| fragment.id == edge.fragment.id);
     let text = |at: Option<usize>| at.and_then(|at| fragments.get(at)).map(|one| one.text.clone()).unwrap_or_default();
-    Ok(PassageInContext {
+    Ok(Some(PassageInContext {
         fragment_id: fragment_id.to_owned(),
         url: edge.page.url.clone(),
         title: edge.page.title.clone(),
@@ -242,7 +234,7 @@ pub async fn passage(
         before: text(at.and_then(|at| at.checked_sub(1))),
         pieces: pieces(&edge.fragment.text, &quotes),
         after: text(at.map(|at| at + 1)),
-    })
+    }))
 }
 
 fn quote_of(view: &ClaimView, edge: &EdgeView) -> String {

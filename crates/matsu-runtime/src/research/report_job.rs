@@ -17,13 +17,13 @@ use matsu_core::research::report::{Finding, Material, merged};
 use matsu_core::research::search::SearchStatus;
 use matsu_core::slot::Slot;
 
-use crate::body::JobBody;
-use crate::context::JobContext;
+use crate::runtime::body::JobBody;
+use crate::runtime::context::JobContext;
 
 use super::halt::{Halt, failed, wait_for_stop};
-use super::kit::ResearchKit;
 use super::meter::Meter;
 use super::report::material;
+use crate::runtime::ResearchKit;
 
 /// Claims that come while the model writes make it write again, this often at most.
 const TURNS_MAX: u32 = 3;
@@ -46,7 +46,7 @@ impl JobBody for ReportJob {
     }
 
     async fn run(&self, cx: JobContext) -> JobEnd {
-        let Some(kit) = cx.runtime().research().cloned() else {
+        let Some(kit) = cx.runtime().research() else {
             return failed(ErrorCode::InternalError, "this process does no research", Retry::IfAllowed, None);
         };
         let Some(writer) = kit.model().writer else {

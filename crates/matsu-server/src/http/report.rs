@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use matsu_core::research::report::{Report, bibliography, html, markdown};
-use matsu_runtime::research::report;
 use matsu_runtime::tool::ToolError;
+use matsu_runtime::tools::research_report;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn read(
     Path(id): Path<String>,
     Query(query): Query<ReportQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let report = report::read(&context(&app, caller, Peer::default()), &id).await.map_err(problem)?;
+    let report = research_report::read(&context(&app, caller, Peer::default()), &id).await.map_err(problem)?;
     let (ending, media_type, text) = match query.format.unwrap_or_default() {
         Format::Json => return Ok(Json(json!({ "task_id": id, "report": report }))),
         Format::Markdown => ("md", "text/markdown", markdown::markdown(&report)),
@@ -84,7 +84,7 @@ async fn passage(
     Query(query): Query<PassageQuery>,
 ) -> Result<Json<Value>, Problem> {
     let cx = context(&app, caller, Peer::default());
-    let found = report::passage(&cx, &id, &fragment, query.quote.as_deref()).await.map_err(problem)?;
+    let found = research_report::passage(&cx, &id, &fragment, query.quote.as_deref()).await.map_err(problem)?;
     Ok(Json(json!(found)))
 }
 

@@ -41,7 +41,7 @@ struct Choice {
 }
 
 async fn choose(State(app): State<App>, Json(body): Json<Choice>) -> Result<Json<Value>, Problem> {
-    let kit = app.runtime().research().cloned();
+    let kit = app.runtime().research();
     let Some((kit, choice)) = kit.and_then(|kit| kit.choice.clone().map(|choice| (kit, choice))) else {
         let message = "research.model names what is used; set it to auto to choose here";
         return Err(Problem::new(ErrorCode::InvalidParams, message));

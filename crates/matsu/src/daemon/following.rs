@@ -121,7 +121,7 @@ impl Following {
         config.channels()?;
         let roster = compose::roster(&config)?;
         // What research has opened stays, unless its settings changed or it asks an agent, whose definition may have.
-        let asks_agent = config.research_model().is_some_and(|name| name.starts_with(agent::PREFIX));
+        let asks_agent = compose::research_model_in_use(&config).is_ok_and(|name| name.starts_with(agent::PREFIX));
         let is_same = !asks_agent && !config.layers.differ_for_research(&before.layers);
         let kept = app.runtime().research().filter(|_| is_same);
         let research = match kept {
