@@ -31,6 +31,11 @@ TEN = {
     "calibration_rollback", "get_auth_queue", "resolve_auth", "feedback",
 }
 POLLING = "long polling token use"
+# Each is written about by several sites, which do not agree.
+NAMES = (
+    "Long polling and token use", "Green tea and blood pressure", "Durable queues", "ロングポーリングとトークン消費", "緑茶と血圧",
+    "롱 폴링과 토큰 사용량", "Long Polling und Tokenverbrauch", "Grüner Tee und Blutdruck",
+)
 
 
 def url(site, path):
@@ -381,7 +386,7 @@ async def a_failure_reads_as_failed_and_work_goes_on(m):
     assert of(status, "broken")["status"] == "failed", status
     assert of(status, "broken")["error_code"] in ("SERP_SEARCH_FAILED", "ALL_ENGINES_BLOCKED"), status
     assert "searxng" in of(status, "broken")["error"] and "500" in of(status, "broken")["error"], status
-    assert any("500" in warning for warning in status["warnings"]), "the cause is a warning, too"
+    assert any("500" in warning for warning in status["warnings"]), status
     await m.queue(task, "waiting documents", engines=["local"])
     search = of(await m.done(task), "waiting documents")
     assert search["status"] in ("partial", "satisfied") and search["pages_fetched"] > 0, search
@@ -562,7 +567,14 @@ def turned(edge):
 
 
 async def materials_are_bounded_and_every_claim_resolves(m):
-    task, _ = await m.researched(max_pages=40)
+    for n in range(40):
+        own = " ".join(hashlib.sha256(f"{n} {k}".encode()).hexdigest()[:7] for k in range(25))
+        text = f"Study group{n % 4} of long polling counted the token use of {own}."
+        (DATA.parent / "documents" / f"study-{n}.md").write_text(f"# Study {n}\n\n{text}\n")
+    task = await m.task(budget={"max_pages": 400})
+    await m.queue(task, POLLING, engines=["searxng"])
+    await m.queue(task, *(f"study group{n} token" for n in range(4)), engines=["local"], max_pages=100)
+    await m.done(task)
     seen, cursor, pages = [], None, 0
     while True:
         options = {"include_fragments": True} | ({"cursor": cursor} if cursor else {})
@@ -572,7 +584,7 @@ async def materials_are_bounded_and_every_claim_resolves(m):
         fragments = {fragment["id"]: fragment for fragment in said["fragments"]}
         for claim in said["claims"]:
             fragment = fragments[claim["origin"]["fragment_id"]]
-            assert fragment["url"] == claim["origin"]["url"].strip() and claim["origin"]["url"].startswith("http://127.")
+            assert fragment["url"] == claim["origin"]["url"].strip() and claim["origin"]["url"]
             assert all(edge["edge_id"] and edge["url"] for edge in claim["evidence"])
         seen += [claim["id"] for claim in said["claims"]]
         pages, cursor = pages + 1, said["next_cursor"]
@@ -585,7 +597,7 @@ async def materials_are_bounded_and_every_claim_resolves(m):
     sure = await m.materials(task, min_confidence=0.6)
     assert all(claim["confidence"] >= 0.6 for claim in sure["claims"])
     prose = (await m.materials(task, format="narrative"))["narrative"]
-    assert re.search(r"\[1\].*\(confidence 0\.\d+", prose) and "## Sources" in prose, prose[:500]
+    assert re.search(r"\[\d+\].*\(confidence 0\.\d+", prose) and "## Sources" in prose, prose[:500]
 
 
 async def three_hundred_and_thirty_three_claims_fit(m):
@@ -719,7 +731,9 @@ async def calibration_is_measured_and_can_be_undone(m):
     brier = sum((p - y) ** 2 for p, y in zip(data["predictions"], data["labels"])) / 4
     assert abs(said["brier_score"] - brier) < 1e-6 and abs(said["expected_calibration_error"] - 0.075) < 1e-6, said
     assert sum(bin["count"] for bin in said["bins"]) == 4 and len(said["bins"]) == 10
-    task, _ = await m.researched(max_pages=30)
+    task = await m.task()
+    await m.queue(task, *NAMES, engines=["searxng"], max_pages=12)
+    await m.done(task)
     edges = [edge for claim in (await m.materials(task, limit=200))["claims"] for edge in claim["evidence"]]
     assert len(edges) >= 20, len(edges)
     for edge in edges[:20]:

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::clock::Timestamp;
+use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobState, Priority};
 use matsu_core::limits::{AUTH_LISTED_MAX, SEARCHES_LISTED_MAX};
@@ -206,9 +207,10 @@ impl ResearchView {
     fn engine_warnings(&self) -> Vec<String> {
         let tallies = self.list.rows.iter().filter_map(|row| row.tally.as_ref());
         let failures = tallies.flat_map(|tally| &tally.engines_failed).filter(|failed| failed.reason != NO_RESULTS);
+        let of_engines =
+            failures.map(|failure| format!("[warning] engine {} gave no answer: {}", failure.engine, failure.reason));
         let mut seen: Vec<String> = Vec::new();
-        for failure in failures {
-            let text = format!("[warning] engine {} gave no answer: {}", failure.engine, failure.reason);
+        for text in of_engines.chain(self.list.rows.iter().filter_map(without_engine)) {
             if seen.len() < ENGINE_WARNINGS_MAX && !seen.contains(&text) {
                 seen.push(text);
             }
@@ -235,6 +237,14 @@ impl ResearchView {
     pub fn idle_seconds(&self, task: &Task) -> u64 {
         if task.counts.running > 0 { 0 } else { self.now.since(task.updated_at).as_secs() }
     }
+}
+
+/// A search that no engine answered has no tally, only its error.
+fn without_engine(row: &SearchRow) -> Option<String> {
+    let codes = [ErrorCode::SerpSearchFailed, ErrorCode::AllEnginesBlocked].map(ErrorCode::as_str);
+    let is_it = row.job.error_code.as_deref().is_some_and(|code| codes.contains(&code));
+    let why = row.job.error_message.as_deref().filter(|_| is_it)?;
+    Some(format!("[warning] no engine answered {:?}: {}", query_of(&row.job), clip(why, ERROR_SHOWN_MAX)))
 }
 
 /// Claims that were meant to be weighed and were not.
