@@ -39,7 +39,9 @@ pub struct Reading {
 impl Reading {
     #[must_use]
     pub fn of(html: &str) -> Self {
-        let (mut dom, mut blocks) = flatten(html);
+        // No text is in there, and what is not parsed takes no time.
+        let html = without_code(html);
+        let (mut dom, mut blocks) = flatten(&html);
         if html.contains("<noscript") && chars(&blocks) < TEXT_MIN {
             // Some sites have text only for clients that run no scripts.
             (dom, blocks) = flatten(&html.replace("<noscript", "<div").replace("</noscript", "</div"));

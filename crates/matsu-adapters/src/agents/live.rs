@@ -41,6 +41,9 @@ const TEXT_KEPT: u64 = 64 * 1024;
 /// So much of a stream may say nothing before that is an event.
 const PASSED_EVERY: u64 = 1024 * 1024;
 
+/// Everything that is there is read.
+const UNKNOWN_ENDS: (u64, u64) = (u64::MAX, u64::MAX);
+
 pub struct CliRun {
     definition: Arc<Definition>,
     clock: Clock,
@@ -54,6 +57,8 @@ pub struct CliRun {
     notices: Option<Lines<BufReader<OwnedReadHalf>>>,
     out: SpoolReader,
     err: SpoolReader,
+    /// Output may be there up to these positions of both streams. Nothing is looked for beyond them.
+    ends: (u64, u64),
     reading: Reading,
     stdout_tail: Tail,
     stderr_tail: Tail,
@@ -134,6 +139,7 @@ impl CliRun {
             notices,
             out: SpoolReader::new(&spool, Stream::Out, 0),
             err: SpoolReader::new(&spool, Stream::Err, err_at),
+            ends: UNKNOWN_ENDS,
             reading,
             stdout_tail: Tail::default(),
             stderr_tail: Tail::default(),
@@ -174,15 +180,24 @@ impl CliRun {
 
     /// Takes what there is to read. `false`: nothing at the moment.
     fn read_more(&mut self) -> bool {
-        while let Ok(Some(bytes)) = self.err.next() {
-            self.stderr_tail.push(&bytes);
+        if self.err.position() < self.ends.1 {
+            while let Ok(Some(bytes)) = self.err.next() {
+                self.stderr_tail.push(&bytes);
+            }
+            self.ends.1 = self.err.position();
+        }
+        if self.out.position() >= self.ends.0 {
+            return false;
         }
         match self.out.next() {
             Ok(Some(bytes)) => {
                 self.read(&bytes, self.out.position());
                 true
             }
-            Ok(None) => false,
+            Ok(None) => {
+                self.ends.0 = self.out.position();
+                false
+            }
             // What the system refuses, as for too many open files, it may allow a moment later.
             Err(error) if error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(run = self.marker, %error, "the output of a run cannot be read at the moment");
@@ -298,12 +313,12 @@ impl CliRun {
         let clock = self.clock;
         tokio::select! {
             line = next_notice(&mut self.notices) => match line.as_deref().map(serde_json::from_str::<Notice>) {
-                Some(Ok(Notice::Ended)) => self.supervisor_gone(),
+                Some(Ok(Notice::Ended)) | None => self.supervisor_gone(),
+                Some(Ok(Notice::Grew { out, err })) => self.ends = (out, err),
                 Some(_) => {}
-                None => self.supervisor_gone(),
             },
             // Without a connection the lock of the supervisor shows whether it is there.
-            () = clock.sleep(TICK) => {}
+            () = clock.sleep(TICK) => self.ends = UNKNOWN_ENDS,
         }
     }
 
@@ -327,6 +342,7 @@ impl CliRun {
                 End::Lost
             }
         });
+        self.ends = UNKNOWN_ENDS;
         while self.read_more() {}
         self.stdout_ended();
         if let Some(End::Recorded(ExitRecord { out_bytes: Some(printed), .. })) = &self.end

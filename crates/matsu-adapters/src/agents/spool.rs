@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 const SEGMENT_BYTES: u64 = 1024 * 1024;
 const FRAME_BYTES_MAX: usize = 64 * 1024;
 const HEADER_BYTES: usize = 8;
+/// One read takes at least one whole frame.
+const READ_BYTES: usize = HEADER_BYTES + FRAME_BYTES_MAX;
 
 /// Which stream of a program a spool holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +133,7 @@ struct Segment {
     /// Where the next frame begins, in bytes of the file and of the stream.
     file_at: u64,
     stream_at: u64,
+    buffer: Vec<u8>,
 }
 
 impl SpoolReader {
@@ -150,22 +153,23 @@ impl SpoolReader {
         Ok(segments(folder, stream)?.first().map_or(0, |(start, _)| *start))
     }
 
-    /// The next bytes; `None`: there are no more at the moment.
+    /// The next bytes, as many as one read takes; `None`: there are no more at the moment.
     ///
     /// # Errors
     /// The spool cannot be read, is damaged, or begins after the position.
     pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let Some(segment) = self.segment()? else { return Ok(None) };
-            match segment.frame()? {
-                Some(frame) => {
+            match segment.frames()? {
+                Some(mut bytes) => {
                     let stream_at = segment.stream_at;
-                    // A position inside a frame: the part before it was read earlier.
-                    let skip = usize::try_from(self.position.saturating_sub(stream_at - frame.len() as u64));
-                    let skip = skip.unwrap_or(usize::MAX).min(frame.len());
-                    if skip < frame.len() {
+                    // A position inside these bytes: the part before it was read earlier.
+                    let skip = usize::try_from(self.position.saturating_sub(stream_at - bytes.len() as u64));
+                    let skip = skip.unwrap_or(usize::MAX).min(bytes.len());
+                    if skip < bytes.len() {
                         self.position = stream_at;
-                        return Ok(Some(frame[skip..].to_vec()));
+                        bytes.drain(..skip);
+                        return Ok(Some(bytes));
                     }
                 }
                 // The end of this segment, and perhaps of all.
@@ -206,44 +210,36 @@ impl SpoolReader {
 
 impl Segment {
     fn open(start: u64, path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::open(path)?, start, file_at: 0, stream_at: start })
+        Ok(Self { file: File::open(path)?, start, file_at: 0, stream_at: start, buffer: vec![0; READ_BYTES] })
     }
 
-    /// The next frame, if it is whole.
-    fn frame(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut header = [0_u8; HEADER_BYTES];
-        if !read_whole(&self.file, &mut header, self.file_at)? {
-            return Ok(None);
+    /// The bytes of the next frames that are whole, as many as one read takes.
+    fn frames(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let read = self.file.read_at(&mut self.buffer, self.file_at)?;
+        let (mut rest, mut whole) = (&self.buffer[..read], Vec::with_capacity(read));
+        while let Some((&[a, b, c, d, ref sum @ ..], after)) = rest.split_first_chunk::<HEADER_BYTES>() {
+            let length = u32::from_le_bytes([a, b, c, d]) as usize;
+            let is_length = (1..=FRAME_BYTES_MAX).contains(&length);
+            let frame = after.split_at_checked(length).filter(|_| is_length);
+            let is_good = is_length && frame.is_none_or(|(bytes, _)| crc32fast::hash(bytes).to_le_bytes() == *sum);
+            match frame {
+                // What is good before it is read first.
+                _ if !is_good && whole.is_empty() => return Err(damaged(self.stream_at)),
+                Some((bytes, after)) if is_good => {
+                    whole.extend_from_slice(bytes);
+                    rest = after;
+                }
+                _ => break,
+            }
         }
-        let [a, b, c, d, sum @ ..] = header;
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        if length == 0 || length > FRAME_BYTES_MAX {
-            return Err(damaged(self.stream_at));
-        }
-        let mut bytes = vec![0_u8; length];
-        if !read_whole(&self.file, &mut bytes, self.file_at + HEADER_BYTES as u64)? {
-            return Ok(None);
-        }
-        if crc32fast::hash(&bytes) != u32::from_le_bytes(sum) {
-            return Err(damaged(self.stream_at));
-        }
-        self.file_at += (HEADER_BYTES + length) as u64;
-        self.stream_at += length as u64;
-        Ok(Some(bytes))
+        self.file_at += (read - rest.len()) as u64;
+        self.stream_at += whole.len() as u64;
+        Ok((!whole.is_empty()).then_some(whole))
     }
 }
 
 fn damaged(position: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("output at byte {position} is damaged"))
-}
-
-/// `false`: the file ends before.
-fn read_whole(file: &File, buffer: &mut [u8], at: u64) -> io::Result<bool> {
-    match file.read_exact_at(buffer, at) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]
