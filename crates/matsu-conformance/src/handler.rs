@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use matsu_core::id::TaskId;
 use matsu_core::job::Job;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
+use matsu_core::ports::store::{JobFilter, ListJobs};
 use matsu_core::task::{Task, TaskStatus};
 use matsu_runtime::native_task::NativeLookup;
 use matsu_server::App;
@@ -55,7 +55,12 @@ impl Fixture {
 
     async fn job_of(&self, task: &TaskId) -> Result<Job, ErrorData> {
         let filter = JobFilter { task_id: Some(task.clone()), ..JobFilter::default() };
-        let jobs = self.app.runtime().store().list_jobs(&filter, &PageRequest::new(None, Some(1))).await;
+        let jobs = self
+            .app
+            .runtime()
+            .store()
+            .run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(1)) })
+            .await;
         jobs.map_err(broken)?.items.pop().ok_or_else(|| broken("a task without a job"))
     }
 

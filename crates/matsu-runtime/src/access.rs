@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use matsu_core::access::{RemovedUser, Rights, Role, User};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ListUsers, PutUser, ReadUser, RemoveUser, StoreError};
 use matsu_core::principal::Principal;
 
 use crate::runtime::service;
@@ -25,7 +25,7 @@ impl Access<'_> {
     /// # Errors
     /// As the store's.
     pub async fn users(self, page: &PageRequest) -> Result<Page<User>, StoreError> {
-        self.runtime.store().users(page).await
+        self.runtime.store().run(ListUsers(page.clone())).await
     }
 
     /// Adds a user, or gives one other folders.
@@ -33,7 +33,10 @@ impl Access<'_> {
     /// # Errors
     /// As the store's.
     pub async fn put_user(self, user: &Principal, roots: &[PathBuf]) -> Result<User, StoreError> {
-        self.runtime.store().put_user(user, roots, self.runtime.clock().now()).await
+        self.runtime
+            .store()
+            .run(PutUser { user: user.clone(), roots: roots.to_vec(), now: self.runtime.clock().now() })
+            .await
     }
 
     /// Revokes the tokens of a user and ends its sessions.
@@ -41,7 +44,7 @@ impl Access<'_> {
     /// # Errors
     /// As the store's.
     pub async fn remove_user(self, user: &Principal) -> Result<RemovedUser, StoreError> {
-        self.runtime.store().remove_user(user, self.runtime.clock().now()).await
+        self.runtime.store().run(RemoveUser { user: user.clone(), now: self.runtime.clock().now() }).await
     }
 
     /// The rights of what works for this user: the local owner has all, another user those of a member in the folders
@@ -53,7 +56,7 @@ impl Access<'_> {
         if *user == Principal::local_user() {
             return Ok(Rights::owner());
         }
-        let known = self.runtime.store().user(user).await?;
+        let known = self.runtime.store().run(ReadUser(user.clone())).await?;
         Ok(Rights::new(Role::Member, known.map(|user| user.roots).unwrap_or_default(), None))
     }
 }

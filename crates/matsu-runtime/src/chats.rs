@@ -9,7 +9,11 @@ use matsu_core::job::Priority;
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::agent::{Delivery, RunWish};
-use matsu_core::ports::store::{EndSession, MessageFilter, OpenedChat, Reassign, SessionFilter, StoreError};
+use matsu_core::ports::store::{
+    ChatsKnownTo, EndChat, EndSession, InsertAgent, InsertMessage, InsertNotice, InsertProject, ListAgents, ListChats,
+    ListMessages, ListProjects, ListSessions, MessageFilter, OpenChat, OpenedChat, ReadAgent, ReadChat, ReadProject,
+    ReadQuestion, Reassign, SessionFilter, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::project::{NewProject, Project, is_usable_id};
 use matsu_core::run::{Question, RunPresence};
@@ -86,7 +90,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn list(self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError> {
-        self.runtime.store().list_chats(viewer, page).await
+        self.runtime.store().run(ListChats { viewer: viewer.clone(), page: page.clone() }).await
     }
 
     /// Which of these chats the viewer may see.
@@ -94,7 +98,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn known_to(self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
-        self.runtime.store().chats_known_to(viewer, ids).await
+        self.runtime.store().run(ChatsKnownTo { viewer: viewer.clone(), ids: ids.to_vec() }).await
     }
 
     /// The chat of this id.
@@ -102,7 +106,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn read(self, id: &ChatId) -> Result<Chat, StoreError> {
-        self.runtime.store().chat(id).await
+        self.runtime.store().run(ReadChat(id.clone())).await
     }
 
     /// Messages of a chat, oldest first.
@@ -110,7 +114,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn messages(self, filter: MessageFilter) -> Result<Vec<Message>, StoreError> {
-        self.runtime.store().list_messages(filter).await
+        self.runtime.store().run(ListMessages(filter)).await
     }
 
     /// What the agent of a chat asks at the moment.
@@ -118,7 +122,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn question(self, id: &ChatId) -> Result<Option<Question>, StoreError> {
-        Ok(self.runtime.store().question_in(id).await?.map(|(_, question)| question))
+        Ok(self.runtime.store().run(ReadQuestion(id.clone())).await?.map(|(_, question)| question))
     }
 
     /// Projects, oldest first.
@@ -126,7 +130,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn projects(self, page: &PageRequest) -> Result<Page<Project>, StoreError> {
-        self.runtime.store().list_projects(page).await
+        self.runtime.store().run(ListProjects(page.clone())).await
     }
 
     /// Agents with a name, oldest first.
@@ -134,7 +138,7 @@ impl Chats<'_> {
     /// # Errors
     /// As the store's.
     pub async fn agents(self, page: &PageRequest) -> Result<Page<Agent>, StoreError> {
-        self.runtime.store().list_agents(page).await
+        self.runtime.store().run(ListAgents(page.clone())).await
     }
 
     /// Makes an agent and returns it with its passkey, which is not kept.
@@ -160,7 +164,7 @@ impl Chats<'_> {
         let passkey_hash = passkey::hash(passkey.clone()).await?;
         let (id, created_at) = (AgentId::from_text(id), self.runtime.clock().now());
         let agent = NewAgent { id, name, definition, system_prompt, passkey_hash, created_at };
-        Ok((self.runtime.store().insert_agent(agent).await?, passkey))
+        Ok((self.runtime.store().run(InsertAgent(agent)).await?, passkey))
     }
 
     /// # Errors
@@ -173,7 +177,7 @@ impl Chats<'_> {
     ) -> Result<Project, StoreError> {
         check_id("id", id)?;
         let (id, created_at) = (ProjectId::from_text(id), self.runtime.clock().now());
-        self.runtime.store().insert_project(NewProject { id, name, working_directory, created_at }).await
+        self.runtime.store().run(InsertProject(NewProject { id, name, working_directory, created_at })).await
     }
 
     /// Opens a chat with an agent, or returns the one that is open.
@@ -189,7 +193,7 @@ impl Chats<'_> {
             models_json: None,
             created_at: now,
         };
-        self.runtime.store().open_chat(chat).await
+        self.runtime.store().run(OpenChat(chat)).await
     }
 
     /// A person writes in a chat.
@@ -214,13 +218,13 @@ impl Chats<'_> {
             reply_to,
             created_at: now,
         };
-        self.runtime.store().insert_message(message).await
+        self.runtime.store().run(InsertMessage(message)).await
     }
 
     /// # Errors
     /// An unknown chat.
     pub async fn end_chat(self, chat: &ChatId) -> Result<Chat, StoreError> {
-        self.runtime.store().end_chat(chat, self.runtime.clock().now()).await
+        self.runtime.store().run(EndChat { id: chat.clone(), now: self.runtime.clock().now() }).await
     }
 
     /// The session that is there for this chat, if any.
@@ -236,7 +240,12 @@ impl Chats<'_> {
             state: Some(SessionState::Active),
         };
         let now = self.runtime.clock().now();
-        let live = self.runtime.store().list_sessions(&filter, &PageRequest::default()).await?.items;
+        let live = self
+            .runtime
+            .store()
+            .run(ListSessions { filter: filter.clone(), page: PageRequest::default() })
+            .await?
+            .items;
         Ok(live.into_iter().find(|session| session.chat_id.as_ref() == Some(&chat.id) && session.is_live(now)))
     }
 
@@ -259,13 +268,13 @@ impl Chats<'_> {
         if chat.connecting_since.is_some() {
             return Ok(Some(AgentState::Connecting));
         }
-        let can_be_started = self.runtime.store().agent(agent).await?.definition.is_some();
+        let can_be_started = self.runtime.store().run(ReadAgent(agent.clone())).await?.definition.is_some();
         Ok(Some(if can_be_started { AgentState::Idle } else { AgentState::Disconnected }))
     }
 
     /// Whether the agent's program takes its messages itself, once it is there.
     async fn waits_itself(self, agent: &AgentId) -> Result<bool, StoreError> {
-        let definition = self.runtime.store().agent(agent).await?.definition;
+        let definition = self.runtime.store().run(ReadAgent(agent.clone())).await?.definition;
         let known = self.runtime.agents().map(|host| host.agents()).unwrap_or_default();
         let known = known.into_iter().find(|known| Some(&known.name) == definition.as_ref());
         Ok(known.is_some_and(|known| known.delivery == Delivery::Wait))
@@ -276,7 +285,7 @@ impl Chats<'_> {
     /// # Errors
     /// An unknown chat.
     pub async fn stop_in_chat(self, chat: &ChatId, text: String) -> Result<Option<Notification>, StoreError> {
-        let chat = self.runtime.store().chat(chat).await?;
+        let chat = self.runtime.store().run(ReadChat(chat.clone())).await?;
         let Some(session) = self.session_of_chat(&chat).await? else { return Ok(None) };
         let (kind, action) = (NotificationKind::Interrupt, NotificationAction::Cancel);
         let instruction = Some("Stop what you are doing and call get_next_action.".to_owned());
@@ -299,7 +308,7 @@ impl Chats<'_> {
         let now = self.runtime.clock().now();
         let id = NotificationId::mint(now);
         let notice = NewNotice { id, session_id: session.clone(), kind, action, text, instruction, now };
-        self.runtime.store().insert_notice(notice).await
+        self.runtime.store().run(InsertNotice(notice)).await
     }
 
     /// A person ends a session; the agent gets to know it at its next look.
@@ -308,7 +317,7 @@ impl Chats<'_> {
     /// An unknown session.
     pub async fn close_session(self, session: &SessionId) -> Result<Session, StoreError> {
         let (to, reason, now) = (SessionState::Ending, EndReason::ClosedByPerson, self.runtime.clock().now());
-        self.runtime.store().end_session(EndSession { id: session.clone(), to, reason, now }).await
+        self.runtime.store().run(EndSession { id: session.clone(), to, reason, now }).await
     }
 
     /// Gives a task to an agent: one with a definition is started for it, another takes it when it comes.
@@ -325,8 +334,8 @@ impl Chats<'_> {
         if message.trim().is_empty() {
             return Err(refused("message is empty; write what the agent shall do").into());
         }
-        let worker = self.runtime.store().agent(agent).await?;
-        let project = self.runtime.store().project(project).await?;
+        let worker = self.runtime.store().run(ReadAgent(agent.clone())).await?;
+        let project = self.runtime.store().run(ReadProject(project.clone())).await?;
         if worker.definition.is_some() {
             return self.start_worker(owner, worker, project, message).await;
         }
@@ -393,8 +402,8 @@ impl Chats<'_> {
     /// A foreign task, an unknown agent, a task that has ended or that Matsu itself runs.
     pub async fn reassign(self, owner: &Principal, id: &TaskId, to: &AgentId) -> Result<Task, TaskError> {
         Tasks::of(self.runtime).read_own(owner, id).await?;
-        self.runtime.store().agent(to).await?;
+        self.runtime.store().run(ReadAgent(to.clone())).await?;
         let request = Reassign { task_id: id.clone(), to: Some(to.to_string()), now: self.runtime.clock().now() };
-        Ok(self.runtime.store().reassign_task(request).await?)
+        Ok(self.runtime.store().run(request).await?)
     }
 }

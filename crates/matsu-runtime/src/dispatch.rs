@@ -16,7 +16,7 @@ use matsu_core::change::Topic;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{ARGUMENT_BYTES_MAX, TICK};
-use matsu_core::ports::store::{SessionKey, StoreError};
+use matsu_core::ports::store::{ReadStanding, SessionKey, StoreError};
 use matsu_core::session::Session;
 
 use crate::tasks::News;
@@ -134,7 +134,7 @@ async fn interrupted(cx: &ToolContext, entry: &ToolEntry) -> Option<Session> {
     let key = SessionKey::Id(session.id.clone());
     let topics = [Topic::agent(&session.agent_id, &session.project_id)];
     let over = Mutex::new(None);
-    let mut look = async || match runtime.plain_store().standing(&key, clock.now()).await {
+    let mut look = async || match runtime.plain_store().run(ReadStanding { key: key.clone(), now: clock.now() }).await {
         Ok(Some(standing)) if !entry.rules.answers_the_end() && !standing.session.is_live(clock.now()) => {
             *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(standing.session);
             Check::Ready(())

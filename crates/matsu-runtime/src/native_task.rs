@@ -167,7 +167,7 @@ impl DeferredWaits<'_> {
         }
         let (task_id, now) = (task.id.clone(), self.runtime.clock().now());
         let (mode, reason) = (StopMode::Immediate, StopReason::Completed);
-        let ended = self.runtime.store().stop_task(StopTask { task_id, mode, reason, now }).await?.task;
+        let ended = self.runtime.store().run(StopTask { task_id, mode, reason, now }).await?.task;
         Ok(NativeLookup::Found(Box::new(NativeTask { arrived: Some(config.arrived()), task: ended })))
     }
 

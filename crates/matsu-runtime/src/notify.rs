@@ -17,7 +17,7 @@ use matsu_core::change::Topic;
 use matsu_core::limits::{NOTICE_BUNDLE_MAX, NOTICE_GIVEN_UP_AFTER, NOTICE_LEASE, SAFETY_READ_EVERY};
 use matsu_core::notify::{ChannelRow, NoticeEvent, NoticeMessage, NoticeOutcome, NoticeRow};
 use matsu_core::ports::notice_channel::NoticeChannel;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{NextNoticeAt, PutChannels, SettleNotices, StoreError, TakeNotices};
 use matsu_core::secret;
 
 use crate::runtime::Runtime;
@@ -53,7 +53,7 @@ pub async fn run(runtime: &Runtime, channels: &Channels, until: &CancellationTok
 async fn name_channels(runtime: &Runtime, channels: &Channels) -> Vec<String> {
     let rows: Vec<ChannelRow> = channels.iter().map(|channel| row(channel.as_ref())).collect();
     loop {
-        match runtime.store().put_channels(&rows, runtime.clock().now()).await {
+        match runtime.store().run(PutChannels { channels: rows.clone(), now: runtime.clock().now() }).await {
             Ok(topics) => return topics,
             Err(error) => tracing::warn!(%error, "the channels of notices could not be stored; trying again"),
         }
@@ -112,7 +112,15 @@ impl Outbox<'_> {
         let free: Vec<usize> = (0..self.channels.len()).filter(is_free).collect();
         let names: Vec<String> = free.iter().map(|at| self.channels[*at].name().to_owned()).collect();
         let now = runtime.clock().now();
-        let due = runtime.store().take_notices(&names, now, now.plus(NOTICE_LEASE), NOTICE_BUNDLE_MAX).await?;
+        let due = runtime
+            .store()
+            .run(TakeNotices {
+                channels: names.clone(),
+                now,
+                again_at: now.plus(NOTICE_LEASE),
+                rows_max: NOTICE_BUNDLE_MAX,
+            })
+            .await?;
         let sent = join_all(free.iter().map(|at| {
             let (channel, topic) = (self.channels[*at].as_ref(), self.topics[*at].as_str());
             let own: Vec<&NoticeRow> = due.iter().filter(|notice| notice.channel == channel.name()).collect();
@@ -129,7 +137,9 @@ impl Outbox<'_> {
         let instant = runtime.clock().instant();
         let mut pause = SAFETY_READ_EVERY;
         for (channel, pace) in self.channels.iter().zip(&self.paces) {
-            let Some(next) = runtime.store().next_notice_at(&[channel.name().to_owned()]).await? else { continue };
+            let Some(next) = runtime.store().run(NextNoticeAt(vec![channel.name().to_owned()])).await? else {
+                continue;
+            };
             let free = pace.free_at().map_or(Duration::ZERO, |free| free.saturating_duration_since(instant));
             pause = pause.min(next.since(runtime.clock().now()).max(free));
         }
@@ -198,7 +208,8 @@ async fn settle(runtime: &Runtime, channel: &dyn NoticeChannel, notices: &[&Noti
     }
     let ids: Vec<_> = notices.iter().map(|notice| notice.id.clone()).collect();
     let now = runtime.clock().now();
-    let settled: Result<(), StoreError> = runtime.store().settle_notices(channel.name(), &ids, outcome, now).await;
+    let settled: Result<(), StoreError> =
+        runtime.store().run(SettleNotices { channel: channel.name().to_owned(), ids: ids.clone(), outcome, now }).await;
     // They come again when their lease ends; their ids are the same.
     if let Err(error) = settled {
         tracing::debug!(%error, "what came of a notice could not be stored");

@@ -2,6 +2,7 @@
 
 use matsu_core::id::{SubscriptionId, TokenId};
 use matsu_core::ports::notice_channel::Subscribing;
+use matsu_core::ports::store::{ListSubscriptions, PutSubscription, RemoveSubscription};
 use matsu_core::principal::Principal;
 use matsu_core::push::{NewSubscription, PushSubscription};
 
@@ -36,7 +37,7 @@ impl Push<'_> {
         channel.check(&endpoint, &p256dh, &auth).map_err(TaskError::Invalid)?;
         let sender_key = channel.public_key().to_owned();
         let new = NewSubscription { owner: owner.clone(), token, endpoint, p256dh, auth, sender_key };
-        Ok(self.runtime.store().put_subscription(&new, self.runtime.clock().now()).await?)
+        Ok(self.runtime.store().run(PutSubscription { new, now: self.runtime.clock().now() }).await?)
     }
 
     /// Oldest first.
@@ -44,12 +45,12 @@ impl Push<'_> {
     /// # Errors
     /// The store's own.
     pub async fn push_subscriptions(self, owner: &Principal) -> Result<Vec<PushSubscription>, TaskError> {
-        Ok(self.runtime.store().subscriptions(owner, self.runtime.clock().now()).await?)
+        Ok(self.runtime.store().run(ListSubscriptions(owner.clone(), self.runtime.clock().now())).await?)
     }
 
     /// # Errors
     /// There is no such subscription of this user.
     pub async fn unsubscribe_push(self, owner: &Principal, id: &str) -> Result<(), TaskError> {
-        Ok(self.runtime.store().remove_subscription(owner, &SubscriptionId::from_text(id)).await?)
+        Ok(self.runtime.store().run(RemoveSubscription(owner.clone(), SubscriptionId::from_text(id))).await?)
     }
 }

@@ -11,7 +11,7 @@ pub mod share;
 use matsu_core::job::JobSummary;
 use matsu_core::node::Node;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{JobFilter, SlotUse, StoreError};
+use matsu_core::ports::store::{JobFilter, ListJobSummaries, ReadNodes, ReadSlots, SlotUse, StoreError};
 
 use crate::runtime::service;
 
@@ -26,7 +26,7 @@ impl Queue<'_> {
     /// # Errors
     /// As the store's.
     pub async fn nodes(self) -> Result<Vec<Node>, StoreError> {
-        self.runtime.store().nodes().await
+        self.runtime.store().run(ReadNodes).await
     }
 
     /// How much runs, and how much may.
@@ -34,7 +34,7 @@ impl Queue<'_> {
     /// # Errors
     /// As the store's.
     pub async fn slots(self) -> Result<Vec<SlotUse>, StoreError> {
-        self.runtime.store().slots().await
+        self.runtime.store().run(ReadSlots).await
     }
 
     /// Jobs without their inputs and outputs.
@@ -42,6 +42,6 @@ impl Queue<'_> {
     /// # Errors
     /// As the store's.
     pub async fn jobs(self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError> {
-        self.runtime.store().job_summaries(filter, page).await
+        self.runtime.store().run(ListJobSummaries { filter: filter.clone(), page: page.clone() }).await
     }
 }

@@ -1,6 +1,6 @@
 //! Research: a search as stages that a crash cannot undo, and a verification that looks for evidence in other domains.
 //!
-//! Every stage ends in one [`record`](matsu_core::ports::store::EvidenceStore::record): evidence, costs and checkpoint
+//! Every stage ends in one [`RecordEvidence`](matsu_core::ports::store::RecordEvidence): evidence, costs and checkpoint
 //! together. A node that takes a job over goes on from there; nothing is fetched twice and nothing counted twice.
 
 mod asking;
@@ -20,7 +20,7 @@ mod state;
 pub mod status_view;
 mod verify_job;
 
-use matsu_core::ports::store::{Cleared, FeedbackEntry, Removal, StoreError};
+use matsu_core::ports::store::{ClearOrphans, Cleared, FeedbackEntry, ReadFeedback, ReadRules, Removal, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::research::domain_rule::DomainRule;
 
@@ -43,7 +43,7 @@ impl Research<'_> {
     /// # Errors
     /// As the store's.
     pub async fn feedback(self, owner: &Principal, rows_max: u32) -> Result<Vec<FeedbackEntry>, StoreError> {
-        self.runtime.store().feedback_log(owner, rows_max).await
+        self.runtime.store().run(ReadFeedback { owner: owner.clone(), rows_max }).await
     }
 
     /// The rules about domains that are in force.
@@ -51,7 +51,7 @@ impl Research<'_> {
     /// # Errors
     /// As the store's.
     pub async fn rules(self, owner: &Principal) -> Result<Vec<DomainRule>, StoreError> {
-        self.runtime.store().rules(owner).await
+        self.runtime.store().run(ReadRules(owner.clone())).await
     }
 
     /// Evidence that no task reaches: removed, or only counted.
@@ -59,6 +59,6 @@ impl Research<'_> {
     /// # Errors
     /// As the store's.
     pub async fn orphans(self, removal: Removal) -> Result<Cleared, StoreError> {
-        self.runtime.store().orphans(removal).await
+        self.runtime.store().run(ClearOrphans(removal)).await
     }
 }

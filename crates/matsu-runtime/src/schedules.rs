@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use matsu_core::limits::SCHEDULES_MAX;
 use matsu_core::page::{Page, PageRequest};
+use matsu_core::ports::store::{AddSchedule, ListFirings, ListSchedules, ReadSchedule, RemoveSchedule, SetSchedule};
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, NewSchedule, Overlap, Plan, Rule, Schedule};
 
@@ -48,19 +49,20 @@ impl Schedules<'_> {
         let next_at = rule::next_after(&wish.rule, now).map_err(TaskError::Invalid)?;
         let next_at = next_at.ok_or_else(|| TaskError::Invalid("this schedule would never fire".to_owned()))?;
         let plan = checked(wish.plan)?;
-        let have = self.runtime.store().schedules(owner, &PageRequest::new(None, Some(SCHEDULES_MAX))).await?;
+        let have =
+            self.runtime.store().run(ListSchedules(owner.clone(), PageRequest::new(None, Some(SCHEDULES_MAX)))).await?;
         if have.items.len() >= SCHEDULES_MAX as usize {
             return Err(TaskError::LimitExceeded(format!("one user has at most {SCHEDULES_MAX} schedules")));
         }
         let ScheduleWish { name, rule, directory, overlap, catch_up, .. } = wish;
         let new = NewSchedule { owner: owner.clone(), name, rule, plan, directory, overlap, catch_up, next_at };
-        Ok(self.runtime.store().add_schedule(&new, now).await?)
+        Ok(self.runtime.store().run(AddSchedule { new: new.clone(), now }).await?)
     }
 
     /// # Errors
     /// As the store's.
     pub async fn schedules(self, owner: &Principal, page: &PageRequest) -> Result<Page<Schedule>, TaskError> {
-        Ok(self.runtime.store().schedules(owner, page).await?)
+        Ok(self.runtime.store().run(ListSchedules(owner.clone(), page.clone())).await?)
     }
 
     /// Pauses a schedule, or lets it go on from now. Times that passed meanwhile are not made up for.
@@ -68,21 +70,24 @@ impl Schedules<'_> {
     /// # Errors
     /// There is none of that name, or it would never fire.
     pub async fn pause_schedule(self, owner: &Principal, key: &str, is_paused: bool) -> Result<Schedule, TaskError> {
-        let found = self.runtime.store().schedule(owner, key).await?;
+        let found = self.runtime.store().run(ReadSchedule(owner.clone(), key.to_owned())).await?;
         let (paused, next_at) = if is_paused {
             (Some("paused by its owner"), found.next_at)
         } else {
             let next = rule::next_after(&found.rule, self.runtime.clock().now()).map_err(TaskError::Invalid)?;
             (None, Some(next.ok_or_else(|| TaskError::Invalid("this schedule would never fire again".to_owned()))?))
         };
-        self.runtime.store().set_schedule(&found.id, paused, next_at).await?;
-        Ok(self.runtime.store().schedule(owner, found.id.as_str()).await?)
+        self.runtime
+            .store()
+            .run(SetSchedule { id: found.id.clone(), paused: paused.map(str::to_owned), next_at })
+            .await?;
+        Ok(self.runtime.store().run(ReadSchedule(owner.clone(), found.id.as_str().to_owned())).await?)
     }
 
     /// # Errors
     /// There is none of that name.
     pub async fn remove_schedule(self, owner: &Principal, key: &str) -> Result<Schedule, TaskError> {
-        Ok(self.runtime.store().remove_schedule(owner, key).await?)
+        Ok(self.runtime.store().run(RemoveSchedule(owner.clone(), key.to_owned())).await?)
     }
 
     /// What came of its times, newest first.
@@ -90,8 +95,8 @@ impl Schedules<'_> {
     /// # Errors
     /// There is none of that name.
     pub async fn firings(self, owner: &Principal, key: &str, page: &PageRequest) -> Result<Page<Firing>, TaskError> {
-        let found = self.runtime.store().schedule(owner, key).await?;
-        Ok(self.runtime.store().firings(&found.id, page).await?)
+        let found = self.runtime.store().run(ReadSchedule(owner.clone(), key.to_owned())).await?;
+        Ok(self.runtime.store().run(ListFirings(found.id.clone(), page.clone())).await?)
     }
 }
 

@@ -11,7 +11,7 @@ mod waiters;
 use matsu_core::id::{RunId, SessionId};
 use matsu_core::notification::Notification;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{SessionFilter, StoreError};
+use matsu_core::ports::store::{ListNotifications, ListSessions, ReadSession, SessionFilter, SessionOfRun, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::session::Session;
 
@@ -33,7 +33,7 @@ impl Sessions<'_> {
     /// # Errors
     /// As the store's.
     pub async fn list(self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError> {
-        self.runtime.store().list_sessions(filter, page).await
+        self.runtime.store().run(ListSessions { filter: filter.clone(), page: page.clone() }).await
     }
 
     /// The session of this id.
@@ -41,7 +41,7 @@ impl Sessions<'_> {
     /// # Errors
     /// As the store's.
     pub async fn read(self, id: &SessionId) -> Result<Session, StoreError> {
-        self.runtime.store().session(id).await
+        self.runtime.store().run(ReadSession(id.clone())).await
     }
 
     /// The session that a run has, or had.
@@ -49,7 +49,7 @@ impl Sessions<'_> {
     /// # Errors
     /// As the store's.
     pub async fn of_run(self, run: &RunId) -> Result<Option<Session>, StoreError> {
-        self.runtime.store().session_of_run(run).await
+        self.runtime.store().run(SessionOfRun(run.clone())).await
     }
 
     /// Notifications, newest first; of this session and this principal, where they are named.
@@ -62,6 +62,9 @@ impl Sessions<'_> {
         owner: Option<&Principal>,
         page: &PageRequest,
     ) -> Result<Page<Notification>, StoreError> {
-        self.runtime.store().list_notifications(session, owner, page).await
+        self.runtime
+            .store()
+            .run(ListNotifications { session: session.cloned(), owner: owner.cloned(), page: page.clone() })
+            .await
     }
 }

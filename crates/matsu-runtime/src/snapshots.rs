@@ -15,7 +15,7 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Clock;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{FOREIGN_POLL_EVERY, TICK};
-use matsu_core::ports::store::{Store, StoreError, TaskLookup};
+use matsu_core::ports::store::{ReadTask, Store, StoreError, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::{Task, TaskStatus};
 
@@ -112,7 +112,7 @@ impl Snapshots {
         let published = hub.published();
         let store = Arc::clone(&self.store);
         let wanted = id.clone();
-        let read = async move { store.task(&wanted).await.map(Seen::from).map_err(Arc::new) };
+        let read = async move { store.run(ReadTask(wanted.clone())).await.map(Seen::from).map_err(Arc::new) };
         let found = read.boxed().shared();
         entry.last = Some(Read { published, began: now, found: found.clone() });
         self.reads.fetch_add(1, Ordering::Relaxed);

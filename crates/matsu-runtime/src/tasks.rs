@@ -19,7 +19,8 @@ use matsu_core::job::{Job, NewJob};
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TASK_CONFIG_BYTES_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    ChangeBatch, Enqueue, Enqueued, InsertedTask, JobFilter, SessionClaim, SetStatus, Steer, StoreError, Summary,
+    ChangeBatch, ChangesSince, Enqueue, Enqueued, InsertRun, InsertedTask, JobFilter, ListJobs, ListTasks, MarkRead,
+    ReadChangeCursor, ReadSummary, ReadTask, ReadTasks, SessionClaim, SetStatus, Steer, StoreError, Summary,
     TaskFilter, TaskLookup,
 };
 use matsu_core::principal::Principal;
@@ -101,7 +102,7 @@ impl Tasks<'_> {
     /// # Errors
     /// As the store's.
     pub async fn by_id(self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        self.runtime.store().tasks(ids).await
+        self.runtime.store().run(ReadTasks(ids.to_vec())).await
     }
 
     /// A task, or what is left of it, of any owner.
@@ -109,7 +110,7 @@ impl Tasks<'_> {
     /// # Errors
     /// As the store's.
     pub async fn any(self, id: &TaskId) -> Result<TaskLookup, StoreError> {
-        self.runtime.store().task(id).await
+        self.runtime.store().run(ReadTask(id.clone())).await
     }
 
     /// What an overview counts.
@@ -117,7 +118,7 @@ impl Tasks<'_> {
     /// # Errors
     /// As the store's.
     pub async fn summary(self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError> {
-        self.runtime.store().summary(owner, failed_since).await
+        self.runtime.store().run(ReadSummary { owner: owner.clone(), failed_since }).await
     }
 
     /// Where the list of changes ends now.
@@ -125,7 +126,7 @@ impl Tasks<'_> {
     /// # Errors
     /// As the store's.
     pub async fn change_cursor(self) -> Result<ChangeCursor, StoreError> {
-        self.runtime.store().change_cursor().await
+        self.runtime.store().run(ReadChangeCursor).await
     }
 
     /// What changed after this place in the list.
@@ -133,7 +134,7 @@ impl Tasks<'_> {
     /// # Errors
     /// As the store's.
     pub async fn changes_since(self, cursor: ChangeCursor, rows_max: u32) -> Result<ChangeBatch, StoreError> {
-        self.runtime.store().changes_since(cursor, rows_max).await
+        self.runtime.store().run(ChangesSince { cursor, rows_max }).await
     }
 
     /// Stores a task with its first jobs. The store sets its depth and counts its siblings.
@@ -149,7 +150,7 @@ impl Tasks<'_> {
         }
         task.title = clip(&task.title, TITLE_CHARS_MAX);
         self.runtime.part::<OpenTasks>().admit(&**self.runtime.store(), &task.owner).await?;
-        Ok(self.runtime.store().insert_task(task).await?)
+        Ok(self.runtime.store().run(task).await?)
     }
 
     /// As [`Tasks::submit`], for a run that belongs to a conversation.
@@ -164,7 +165,7 @@ impl Tasks<'_> {
         check_jobs(&task.jobs)?;
         task.title = clip(&task.title, TITLE_CHARS_MAX);
         self.runtime.part::<OpenTasks>().admit(&**self.runtime.store(), &task.owner).await?;
-        Ok(self.runtime.store().insert_run(task, session).await?)
+        Ok(self.runtime.store().run(InsertRun { task, session }).await?)
     }
 
     /// Adds jobs to a task, all or none.
@@ -180,7 +181,7 @@ impl Tasks<'_> {
         // A caller that paused the task and now adds work to it wants the work done.
         let resume_for = Some(owner.clone());
         let request = Enqueue { task_id: Some(id.clone()), jobs, resume_for, now: self.runtime.clock().now() };
-        Ok(self.runtime.store().enqueue(request).await?)
+        Ok(self.runtime.store().run(request).await?)
     }
 
     /// All jobs of a task, oldest first.
@@ -189,7 +190,11 @@ impl Tasks<'_> {
         let mut jobs = Vec::new();
         let mut after = None;
         loop {
-            let page = self.runtime.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
+            let page = self
+                .runtime
+                .store()
+                .run(ListJobs { filter: filter.clone(), page: PageRequest::new(after, Some(u32::MAX)) })
+                .await?;
             jobs.extend(page.items);
             after = page.next;
             if after.is_none() {
@@ -205,7 +210,7 @@ impl Tasks<'_> {
     pub async fn enqueue_system_jobs(self, jobs: Vec<NewJob>) -> Result<Enqueued, TaskError> {
         check_jobs(&jobs)?;
         let request = Enqueue { task_id: None, jobs, resume_for: None, now: self.runtime.clock().now() };
-        Ok(self.runtime.store().enqueue(request).await?)
+        Ok(self.runtime.store().run(request).await?)
     }
 
     /// The owner's task.
@@ -233,7 +238,7 @@ impl Tasks<'_> {
     /// # Errors
     /// `NotFound` if there never was such a task, or it belongs to another principal.
     pub async fn lookup(self, owner: &Principal, id: &TaskId) -> Result<TaskLookup, TaskError> {
-        let found = self.runtime.store().task(id).await?;
+        let found = self.runtime.store().run(ReadTask(id.clone())).await?;
         let visible = match &found {
             TaskLookup::Found(task) => Access::of(self.runtime).sees(owner, task).await?,
             TaskLookup::Expired { owner: whose, .. } => whose == owner,
@@ -252,7 +257,7 @@ impl Tasks<'_> {
         page: &PageRequest,
     ) -> Result<Page<Task>, TaskError> {
         let filter = TaskFilter { owner: Some(owner.clone()), ..filter };
-        Ok(self.runtime.store().list_tasks(&filter, page).await?)
+        Ok(self.runtime.store().run(ListTasks { filter: filter.clone(), page: page.clone() }).await?)
     }
 
     /// Pause, block, resume. Repeating it changes nothing.
@@ -269,7 +274,7 @@ impl Tasks<'_> {
         self.read_own(owner, id).await?;
         let request =
             SetStatus { task_id: id.clone(), to, by: owner.clone(), message, now: self.runtime.clock().now() };
-        let task = self.runtime.store().set_status(request).await?;
+        let task = self.runtime.store().run(request).await?;
         self.runtime.look_for_orders();
         Ok(task)
     }
@@ -291,7 +296,7 @@ impl Tasks<'_> {
         let unread = |task: &&&Task| task.owner == *owner && task.status.is_terminal() && task.first_read_at.is_none();
         let ids: Vec<TaskId> = shown.iter().filter(unread).map(|task| task.id.clone()).collect();
         if !ids.is_empty() {
-            self.runtime.store().mark_read(&ids, self.runtime.clock().now()).await?;
+            self.runtime.store().run(MarkRead { ids: ids.clone(), now: self.runtime.clock().now() }).await?;
             self.runtime.part::<News>().forget(owner);
         }
         Ok(())

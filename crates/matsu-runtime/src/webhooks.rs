@@ -16,7 +16,10 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::WebhookId;
 use matsu_core::limits::{WEBHOOK_TEMPLATE_BYTES_MAX, WEBHOOKS_MAX};
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{
+    AddWebhook, ListDeliveries, ListWebhooks, PauseWebhook, ReadWebhook, ReceiveDelivery, RemoveWebhook, StoreError,
+    WebhookAt,
+};
 use matsu_core::principal::Principal;
 use matsu_core::secret::{self, Token};
 use matsu_core::webhook::{Delivery, NewDelivery, NewWebhook, Receipt, Webhook, WebhookKind};
@@ -80,19 +83,20 @@ impl Webhooks<'_> {
         message::check(template).map_err(TaskError::Invalid)?;
         let secret = secret_of(wish.kind, wish.secret)?;
         let run = checked_run(wish.run)?;
-        let have = self.runtime.store().webhooks(owner, &PageRequest::new(None, Some(WEBHOOKS_MAX))).await?;
+        let have =
+            self.runtime.store().run(ListWebhooks(owner.clone(), PageRequest::new(None, Some(WEBHOOKS_MAX)))).await?;
         if have.items.len() >= WEBHOOKS_MAX as usize {
             return Err(TaskError::LimitExceeded(format!("one user has at most {WEBHOOKS_MAX} webhooks")));
         }
         let (name, kind, directory) = (wish.name, wish.kind, wish.directory);
         let new = NewWebhook { owner: owner.clone(), name, kind, secret, run, directory };
-        Ok(self.runtime.store().add_webhook(&new, self.runtime.clock().now()).await?)
+        Ok(self.runtime.store().run(AddWebhook { new: new.clone(), now: self.runtime.clock().now() }).await?)
     }
 
     /// # Errors
     /// As the store's.
     pub async fn webhooks(self, owner: &Principal, page: &PageRequest) -> Result<Page<Webhook>, TaskError> {
-        Ok(self.runtime.store().webhooks(owner, page).await?)
+        Ok(self.runtime.store().run(ListWebhooks(owner.clone(), page.clone())).await?)
     }
 
     /// The webhook that a sender has named.
@@ -104,7 +108,7 @@ impl Webhooks<'_> {
         if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Ok(None);
         }
-        Ok(self.runtime.store().webhook_at(&WebhookId::from_text(id)).await?)
+        Ok(self.runtime.store().run(WebhookAt(WebhookId::from_text(id))).await?)
     }
 
     /// Pauses a webhook, or lets it go on. What waits for its start waits meanwhile.
@@ -112,15 +116,18 @@ impl Webhooks<'_> {
     /// # Errors
     /// There is none of that name.
     pub async fn pause_webhook(self, owner: &Principal, key: &str, is_paused: bool) -> Result<Webhook, TaskError> {
-        let found = self.runtime.store().webhook(owner, key).await?;
-        self.runtime.store().pause_webhook(&found.id, is_paused.then_some("paused by its owner")).await?;
-        Ok(self.runtime.store().webhook(owner, found.id.as_str()).await?)
+        let found = self.runtime.store().run(ReadWebhook(owner.clone(), key.to_owned())).await?;
+        self.runtime
+            .store()
+            .run(PauseWebhook(found.id.clone(), is_paused.then_some("paused by its owner").map(str::to_owned)))
+            .await?;
+        Ok(self.runtime.store().run(ReadWebhook(owner.clone(), found.id.as_str().to_owned())).await?)
     }
 
     /// # Errors
     /// There is none of that name.
     pub async fn remove_webhook(self, owner: &Principal, key: &str) -> Result<Webhook, TaskError> {
-        Ok(self.runtime.store().remove_webhook(owner, key).await?)
+        Ok(self.runtime.store().run(RemoveWebhook(owner.clone(), key.to_owned())).await?)
     }
 
     /// What came of its deliveries, newest first.
@@ -133,8 +140,8 @@ impl Webhooks<'_> {
         key: &str,
         page: &PageRequest,
     ) -> Result<Page<Delivery>, TaskError> {
-        let found = self.runtime.store().webhook(owner, key).await?;
-        Ok(self.runtime.store().deliveries(&found.id, page).await?)
+        let found = self.runtime.store().run(ReadWebhook(owner.clone(), key.to_owned())).await?;
+        Ok(self.runtime.store().run(ListDeliveries(found.id.clone(), page.clone())).await?)
     }
 
     /// Takes what has arrived with a signature that was right.
@@ -161,7 +168,7 @@ impl Webhooks<'_> {
     /// # Errors
     /// As those of [`Webhooks::receive`], or there is none of that name.
     pub async fn test_webhook(self, owner: &Principal, key: &str, payload: &Value) -> Result<Delivery, TaskError> {
-        let webhook = self.runtime.store().webhook(owner, key).await?;
+        let webhook = self.runtime.store().run(ReadWebhook(owner.clone(), key.to_owned())).await?;
         let payload = json!({ "event": "test", "payload": payload }).to_string();
         let key = format!("test-{}", secret::code());
         let new = NewDelivery { webhook: webhook.id.clone(), key, digest: None, payload };
@@ -170,13 +177,16 @@ impl Webhooks<'_> {
 
     async fn store_delivery(self, webhook: &Webhook, new: NewDelivery) -> Result<Taken, TaskError> {
         if !start::has_owner(self.runtime, &webhook.owner).await? {
-            self.runtime.store().pause_webhook(&webhook.id, Some("its owner was removed")).await?;
+            self.runtime
+                .store()
+                .run(PauseWebhook(webhook.id.clone(), Some("its owner was removed".to_owned())))
+                .await?;
             return Err(paused("its owner was removed"));
         }
         if let Some(why) = &webhook.paused {
             return Err(paused(why));
         }
-        match self.runtime.store().receive_delivery(&new, self.runtime.clock().now()).await? {
+        match self.runtime.store().run(ReceiveDelivery { new: new.clone(), now: self.runtime.clock().now() }).await? {
             Receipt::Stored(delivery) => Ok(Taken { delivery, is_repeated: false }),
             Receipt::Repeated(delivery) => Ok(Taken { delivery, is_repeated: true }),
             Receipt::Full => {

@@ -11,13 +11,13 @@ use futures_util::future::{join, join3};
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
 use matsu_core::node::BeatWatch;
-use matsu_core::ports::store::{ForeignChange, StoreError};
+use matsu_core::ports::store::{ForeignChange, ReadNodes, StoreError};
 use matsu_core::wake::Hub;
 use tokio::sync::Mutex;
 
 use crate::sql::postgres as statement;
 use crate::sql::{Driver, Mark, Transition, Tx};
-use crate::transitions::nodes::{ReadNodes, ReadUnregistered};
+use crate::transitions::nodes::ReadUnregistered;
 
 use connection::Server;
 use hints::{Listener, Notifier};

@@ -11,7 +11,7 @@ pub mod value;
 use std::fmt;
 
 use matsu_core::change::Topic;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{Request, StoreError};
 
 use self::postgres as postgres_statement;
 use self::sqlite::{self as sqlite_statement, Prepared};
@@ -253,8 +253,9 @@ pub const QUICK_MAX: usize = 8;
 
 /// One change of state, as a value: what is asked for, and how it is done inside a transaction. It may be run
 /// again from the start when PostgreSQL asks for that.
-pub trait Transition: Send + Sync + 'static {
-    type Output: Send + 'static;
+pub trait Transition: Request {
+    /// It writes nothing: a connection for reading does, and the guard of a session lets it pass.
+    const READS: bool = false;
 
     /// Reads or writes a handful of rows by their keys. On SQLite it runs on the caller's thread if no other write is
     /// under way: handing it to another thread would take several times as long as the work.

@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use matsu_core::clock::Clock;
 use matsu_core::id::NodeId;
-use matsu_core::ports::store::{ForeignChange, NewNode, StoreError};
+use matsu_core::ports::store::{ForeignChange, NewNode, ReadNodes, StoreError};
 use matsu_core::wake::Hub;
 
 use crate::sql::Transition;
 use crate::sqlite::synchronous::Synchronous;
-use crate::transitions::nodes::{ReadNodes, ReadUnregistered, Register};
+use crate::transitions::nodes::{ReadUnregistered, Register};
 
 use files::{NodeLocks, OpenLock};
 use readers::Readers;

@@ -111,14 +111,14 @@ pub async fn sample(queue_runtime: &QueueRuntime, past: usize, samples: usize) -
         let claim = Claim { node, slot: SLOT, kinds, jobs_max: 1, permits_max: 2, wakes_due: true };
         let request = FinishAndClaim { finishes: Vec::new(), claim: Some(claim), now: clock.now() };
         let started = Instant::now();
-        let claimed = queue_runtime.store().finish_and_claim(request).await?.claimed;
+        let claimed = queue_runtime.store().run(request).await?.claimed;
         sample.latencies_ns.push(started.elapsed().as_nanos() as u64);
         let job = claimed.into_iter().next().context("the queue ran dry")?;
         let own = job.task_id.context("a job of no task")?;
         let lease = Lease { job_id: job.id, attempt: job.attempt };
         let finish = Finish { lease, end: JobEnd::Completed { output_json: "{}".to_owned() } };
         let request = FinishAndClaim { finishes: vec![finish], claim: None, now: clock.now() };
-        queue_runtime.store().finish_and_claim(request).await?;
+        queue_runtime.store().run(request).await?;
         let (id, times) = if step % 2 == 0 {
             (own, &mut sample.status_ns)
         } else {

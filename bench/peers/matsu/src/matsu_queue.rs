@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use bench_peer::{Answer, Durability, How, LatencyLog, Order, Queue, Sample};
 use matsu_core::id::TaskId;
 use matsu_core::job::Priority;
+use matsu_core::ports::store::CountUnfinished;
 use matsu_core::task::TaskKind;
 use tokio::runtime::Runtime;
 
@@ -184,7 +185,7 @@ async fn drain(queue_runtime: &QueueRuntime, jobs: usize) -> Result<Duration> {
         queue_runtime.wait_for_all(before_it).await?;
     }
     let elapsed = started.elapsed();
-    ensure!(queue_runtime.store().unfinished_jobs().await? == 0, "jobs were left when the last one had ended");
+    ensure!(queue_runtime.store().run(CountUnfinished).await? == 0, "jobs were left when the last one had ended");
     service.stop().await;
     Ok(elapsed)
 }

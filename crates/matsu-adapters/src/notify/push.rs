@@ -20,7 +20,7 @@ use matsu_core::clock::Clock;
 use matsu_core::id::SubscriptionId;
 use matsu_core::notify::{NoticeEvent, NoticeMessage, NoticeRules};
 use matsu_core::ports::notice_channel::{NoticeChannel, Subscribing};
-use matsu_core::ports::store::Store;
+use matsu_core::ports::store::{ListSubscriptions, RemoveSubscription, Store};
 use matsu_core::push::PushSubscription;
 
 use crate::http::guard::{AddressGuard, Exception};
@@ -117,7 +117,7 @@ impl Push {
         }
         if !self.push(to, message, plain).await? {
             tracing::info!(channel = self.name, "a browser has unsubscribed; it gets no more notices");
-            let removed = self.store.remove_subscription(&self.rules.owner, &to.id).await;
+            let removed = self.store.run(RemoveSubscription(self.rules.owner.clone(), to.id.clone())).await;
             removed.map_err(|error| error.to_string())?;
             return Ok(false);
         }
@@ -175,7 +175,7 @@ impl NoticeChannel for Push {
     }
 
     async fn send(&self, message: &NoticeMessage, _reply_topic: &str) -> Result<(), String> {
-        let known = self.store.subscriptions(&self.rules.owner, Clock::system().now()).await;
+        let known = self.store.run(ListSubscriptions(self.rules.owner.clone(), Clock::system().now())).await;
         let known = known.map_err(|error| error.to_string())?;
         let plain = plain(message);
         let sent = join_all(known.iter().map(|to| self.reach(to, message, &plain))).await;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use matsu_core::id::{AgentId, ProjectId, SessionId, TaskId};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ReadSession, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::task::Task;
 
@@ -51,7 +51,7 @@ impl Access<'_> {
         if let Some(identity) = sight.known.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Ok(Some(identity.clone()));
         }
-        let session = match self.runtime.store().session(id).await {
+        let session = match self.runtime.store().run(ReadSession(id.clone())).await {
             Ok(session) => session,
             Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),

@@ -8,7 +8,7 @@ use matsu_core::access::Role;
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::TokenId;
 use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{Store, StoreError};
+use matsu_core::ports::store::{ExtendToken, InsertToken, ListTokens, RevokeToken, Store, StoreError, TokenByHash};
 use matsu_core::principal::Principal;
 use matsu_core::redaction;
 use matsu_core::secret::{hash, mint as mint_secret};
@@ -69,7 +69,7 @@ impl Tokens {
     /// # Errors
     /// The store is not available.
     pub async fn list(&self, of: Option<&Principal>, page: &PageRequest) -> Result<Page<Token>, StoreError> {
-        self.store.tokens(of, page).await
+        self.store.run(ListTokens { of: of.cloned(), page: page.clone() }).await
     }
 
     /// Makes a named token and returns it with its secret, which is not kept.
@@ -97,7 +97,7 @@ impl Tokens {
             created_at: now,
             expires_at: wish.expires_in.map(|span| now.plus(span)),
         };
-        self.store.insert_token(token).await
+        self.store.run(InsertToken(token)).await
     }
 
     /// Whether a secret with this hash still holds, for what stays open for long.
@@ -105,7 +105,7 @@ impl Tokens {
     /// # Errors
     /// The store is not available.
     pub async fn is_live(&self, hash: &str) -> Result<bool, StoreError> {
-        match self.store.token_by_hash(hash).await? {
+        match self.store.run(TokenByHash(hash.to_owned())).await? {
             Some(token) => Ok(matches!(self.judge(token).await?, Found::Live(_))),
             None => Ok(false),
         }
@@ -121,7 +121,7 @@ impl Tokens {
         let is_believed = believed.is_some();
         let known = match believed {
             Some(token) => Some(token),
-            None => self.store.token_by_hash(&hash).await?,
+            None => self.store.run(TokenByHash(hash.clone())).await?,
         };
         let Some(token) = known else { return Ok(Found::Nothing) };
         let found = self.judge(token).await?;
@@ -143,7 +143,7 @@ impl Tokens {
         if !token.is_expired(now) {
             return Ok(Found::Live(token));
         }
-        self.store.revoke_token(None, &token.id, now).await?;
+        self.store.run(RevokeToken { of: None, id: token.id.clone(), now }).await?;
         self.forget(&token.id);
         Ok(Found::Expired(token))
     }
@@ -153,7 +153,7 @@ impl Tokens {
     /// # Errors
     /// The store is not available.
     pub async fn extend(&self, id: &TokenId, expires_at: Timestamp) -> Result<(), StoreError> {
-        self.store.extend_token(id, expires_at).await?;
+        self.store.run(ExtendToken { id: id.clone(), expires_at }).await?;
         self.forget(id);
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Tokens {
     /// # Errors
     /// An unknown id, or one of another principal.
     pub async fn revoke(&self, of: Option<&Principal>, id: &TokenId) -> Result<(), StoreError> {
-        self.store.revoke_token(of, id, self.clock.now()).await?;
+        self.store.run(RevokeToken { of: of.cloned(), id: id.clone(), now: self.clock.now() }).await?;
         self.forget(id);
         Ok(())
     }

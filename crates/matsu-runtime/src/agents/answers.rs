@@ -9,7 +9,7 @@ use matsu_core::id::{ChatId, JobId, TaskId};
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::TraceState;
-use matsu_core::ports::store::ChatCall;
+use matsu_core::ports::store::{AnswerQuestion, ChatCall, ReadAnswer, ReadQuestion};
 use matsu_core::principal::Principal;
 use matsu_core::receipt::CONSENT_QUESTION;
 use matsu_core::run::{Answer, Question, RunInput};
@@ -51,7 +51,9 @@ pub async fn answer_to(cx: &JobContext, question: &Question) -> Answer {
     // Before the first look, or an answer in between would be slept through.
     let subscription = runtime.hub().subscribe(topic.as_slice());
     loop {
-        if let Ok(Some(answer)) = runtime.store().answer_to(&cx.lease.job_id, &question.id).await {
+        if let Ok(Some(answer)) =
+            runtime.store().run(ReadAnswer { job: cx.lease.job_id.clone(), question: question.id.clone() }).await
+        {
             return answer;
         }
         tokio::select! {
@@ -129,7 +131,11 @@ impl Agents<'_> {
                  --wait (without a daemon: matsu serve first)"
             )));
         }
-        Ok(self.runtime.store().answer_question(&job.id, answer, self.runtime.clock().now()).await?)
+        Ok(self
+            .runtime
+            .store()
+            .run(AnswerQuestion { job: job.id.clone(), answer: answer.clone(), now: self.runtime.clock().now() })
+            .await?)
     }
 
     /// Whether the program of a job's run is over, although that need not be stored yet.
@@ -144,9 +150,13 @@ impl Agents<'_> {
     /// `Invalid` if nothing of that id is being asked.
     pub async fn answer_in_chat(self, chat: &ChatId, answer: &Answer) -> Result<(), TaskError> {
         check(answer)?;
-        let asked = self.runtime.store().question_in(chat).await?;
+        let asked = self.runtime.store().run(ReadQuestion(chat.clone())).await?;
         let (job, _) = asked.ok_or_else(|| TaskError::Invalid("nothing is being asked at the moment".to_owned()))?;
-        Ok(self.runtime.store().answer_question(&job, answer, self.runtime.clock().now()).await?)
+        Ok(self
+            .runtime
+            .store()
+            .run(AnswerQuestion { job: job.clone(), answer: answer.clone(), now: self.runtime.clock().now() })
+            .await?)
     }
 
     /// What the runs of a task ask at the moment, without what was answered already.
@@ -164,7 +174,12 @@ impl Agents<'_> {
         let mut open = Vec::new();
         for job in jobs {
             if let Some(question) = question_of(job)
-                && self.runtime.store().answer_to(&job.id, &question.id).await?.is_none()
+                && self
+                    .runtime
+                    .store()
+                    .run(ReadAnswer { job: job.id.clone(), question: question.id.clone() })
+                    .await?
+                    .is_none()
             {
                 open.push(OpenQuestion { job: job.clone(), question });
             }

@@ -10,7 +10,7 @@ use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobEnd, Retry};
 use matsu_core::limits::SPENT_RUNS_MAX;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, StoreError, TaskFilter};
+use matsu_core::ports::store::{JobFilter, ListJobs, ListTasks, ReadSpent, ReadTasks, StoreError, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
 use matsu_core::usage::{Usage, UsageLimit};
@@ -49,7 +49,7 @@ impl Limits {
         let (mut tasks, mut owner) = (Vec::new(), None);
         let mut next = cx.job.task_id.clone();
         while let Some(id) = next.take() {
-            let Some(task) = runtime.store().tasks(std::slice::from_ref(&id)).await?.pop() else { break };
+            let Some(task) = runtime.store().run(ReadTasks(vec![id.clone()])).await?.pop() else { break };
             let of_job = |job: &Job| serde_json::from_str::<RunInput>(&job.input_json).ok()?.budget;
             tasks.extend(jobs(runtime, &id).await?.iter().find_map(of_job).map(|limit| (id, limit)));
             next = task.parent_id;
@@ -76,7 +76,8 @@ impl Limits {
         }
         let Some((owner, limit)) = &self.day else { return Ok(None) };
         let (from, until) = day_around(runtime.clock().now());
-        let spent = runtime.store().spent(owner, from, until, SPENT_RUNS_MAX).await?;
+        let spent =
+            runtime.store().run(ReadSpent { owner: owner.clone(), from, until, rows_max: SPENT_RUNS_MAX }).await?;
         let prices = runtime.prices();
         let spent = spent.iter().filter_map(|run| priced(run, &prices).0).fold(Usage::default(), Usage::plus);
         let used = spent.plus(runtime.part::<LiveRuns>().used_by(owner));
@@ -152,7 +153,11 @@ impl Agents<'_> {
                 sum = sum.plus(self.runtime.part::<LiveRuns>().used(&job.id).unwrap_or_else(|| stored(&job)));
             }
             let filter = TaskFilter { parent: Some(task), ..TaskFilter::default() };
-            let children = self.runtime.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await?;
+            let children = self
+                .runtime
+                .store()
+                .run(ListTasks { filter: filter.clone(), page: PageRequest::new(None, Some(u32::MAX)) })
+                .await?;
             family.extend(children.items.into_iter().map(|task| task.id));
         }
         Ok(sum)
@@ -161,7 +166,11 @@ impl Agents<'_> {
 
 async fn jobs(runtime: &Runtime, task: &TaskId) -> Result<Vec<Job>, StoreError> {
     let filter = JobFilter { task_id: Some(task.clone()), ..JobFilter::default() };
-    Ok(runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items)
+    Ok(runtime
+        .store()
+        .run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(u32::MAX)) })
+        .await?
+        .items)
 }
 
 /// What a job has cost that does not run here. A check of an earlier run has cost nothing.

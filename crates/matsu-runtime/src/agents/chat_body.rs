@@ -16,7 +16,8 @@ use matsu_core::job::{Job, JobEnd, JobKind};
 use matsu_core::limits::{CHAT_RUN_SECONDS_MAX, MESSAGES_PER_ACTION_MAX, RUN_SECONDS};
 use matsu_core::ports::agent::{Agent, AgentHost, Delivery, Resume, RunOrder, RunTrace, RunWish, Say, TraceState};
 use matsu_core::ports::store::{
-    ChatCall, Conversation, EndTurn, OutputPosition, SessionKey, StoreError, Turn, TurnOutcome,
+    BeginTurn, ChatCall, Conversation, EndTurn, OutputPosition, ReadOutputPosition, ReadStanding, SessionKey,
+    StoreError, Turn, TurnOutcome, TurnUnderWay,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput};
@@ -136,7 +137,12 @@ impl ChatRuns {
         resume: Option<Resume>,
     ) -> Result<Begun, NotStarted> {
         let later = |error: StoreError| NotStarted::for_now(error.code(), error.to_string());
-        let stored = cx.runtime().store().output_position(&cx.lease.job_id, trace.attempt).await.map_err(later)?;
+        let stored = cx
+            .runtime()
+            .store()
+            .run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: trace.attempt })
+            .await
+            .map_err(later)?;
         let own = OwnSession::take_over(cx, trace, &input, &agent.connect_back).await.map_err(later)?;
         let handle = cx.runtime().part::<LiveRuns>().register(cx, &input, &own, &agent.connect_back, resume.as_ref());
         let live = self.host.adopt(&cx.lease, &trace.run_id, stored.read_to).await;
@@ -232,11 +238,11 @@ async fn turned_away(cx: &JobContext, session: &Session, delivery: Delivery) {
     }
     runtime.clock().sleep(runtime.session_options().connect_max).await;
     let (key, now) = (SessionKey::Id(session.id.clone()), runtime.clock().now());
-    match runtime.plain_store().standing(&key, now).await {
+    match runtime.plain_store().run(ReadStanding { key: key.clone(), now }).await {
         Ok(Some(standing)) if !standing.session.has_called() => {
             let (to, reason) = (SessionState::Ended, EndReason::ProcessEnded);
             let end = matsu_core::ports::store::EndSession { id: session.id.clone(), to, reason, now };
-            if let Err(error) = runtime.plain_store().end_session(end).await {
+            if let Err(error) = runtime.plain_store().run(end).await {
                 tracing::warn!(%error, session = %session.id, "an agent that does not call back goes on");
                 std::future::pending::<()>().await;
             }
@@ -268,11 +274,11 @@ impl JobBody for ChatRuns {
         let trace = self.host.trace(&cx.lease.job_id);
         let begun = trace.filter(|trace| cx.taken == Taken::TakenOver && trace.state != TraceState::NotBegun);
         let turn = if begun.is_some() {
-            store.turn_under_way(&cx.lease, MESSAGES_PER_ACTION_MAX).await
+            store.run(TurnUnderWay { lease: cx.lease.clone(), rows_max: MESSAGES_PER_ACTION_MAX }).await
         } else {
             // Of an earlier attempt, whose end is stored; or one that was prepared and never started.
             self.host.forget(&cx.lease.job_id).await;
-            store.begin_turn(&cx.lease, MESSAGES_PER_ACTION_MAX, now).await
+            store.run(BeginTurn { lease: cx.lease.clone(), rows_max: MESSAGES_PER_ACTION_MAX, now }).await
         };
         let turn = match turn {
             Ok(Some(turn)) => turn,
@@ -295,5 +301,5 @@ fn quota(cx: &JobContext) -> Option<Timestamp> {
 
 async fn write_down(cx: &JobContext, outcome: TurnOutcome) -> Result<(), StoreError> {
     let (lease, now) = (cx.lease.clone(), cx.runtime().clock().now());
-    cx.runtime().store().end_turn(EndTurn { lease, outcome, now }).await
+    cx.runtime().store().run(EndTurn { lease, outcome, now }).await
 }

@@ -5,7 +5,10 @@ use matsu_core::clock::Timestamp;
 use matsu_core::job::JobEnd;
 use matsu_core::job::end::pause_before_retry;
 use matsu_core::limits::{CHAT_ANSWER_MESSAGES_MAX, CHAT_STARTS_MAX, MESSAGE_CHARS_MAX};
-use matsu_core::ports::store::{Conversation, OutputFrom, OutputRange, OutputStream, StoreError, Turn, TurnOutcome};
+use matsu_core::ports::store::{
+    Conversation, OutputFrom, OutputRange, OutputStream, ReadChat, ReadOutput, ReadSession, StoreError, Turn,
+    TurnOutcome,
+};
 use matsu_core::run::RunOutput;
 use matsu_core::session::{EndReason, Session};
 
@@ -25,7 +28,8 @@ pub async fn of_turn(cx: &JobContext, turn: &Turn, end: &JobEnd) -> Result<TurnO
 /// A stay: it is over when the agent left; what it should have answered and did not is a failure.
 pub async fn of_stay(cx: &JobContext, turn: &Turn, session: &Session, end: &JobEnd) -> Result<TurnOutcome, StoreError> {
     let store = cx.runtime().store();
-    let (session, chat) = (store.session(&session.id).await?, store.chat(&turn.chat.id).await?);
+    let (session, chat) =
+        (store.run(ReadSession(session.id.clone())).await?, store.run(ReadChat(turn.chat.id.clone())).await?);
     match session.end_reason {
         Some(EndReason::ClosedByPerson | EndReason::NotAcknowledged) => return Ok(called_off(cx, turn)),
         Some(EndReason::Idle | EndReason::LoggedOut) if chat.acked_seq >= last_seq(turn) => {
@@ -69,7 +73,7 @@ async fn answered(cx: &JobContext, turn: &Turn, output_json: &str) -> Result<Tur
     } else {
         let bytes_max = (CHAT_ANSWER_MESSAGES_MAX + 1) * MESSAGE_CHARS_MAX * 4;
         let wish = OutputRange { stream: OutputStream::Result, from: OutputFrom::Byte(0), bytes_max };
-        cx.runtime().store().read_output(&cx.lease.job_id, wish).await?.marked()
+        cx.runtime().store().run(ReadOutput { job: cx.lease.job_id.clone(), wish }).await?.marked()
     };
     let (mut said, is_cut) = split_content(&text, CHAT_ANSWER_MESSAGES_MAX);
     if is_cut {

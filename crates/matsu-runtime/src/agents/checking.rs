@@ -17,7 +17,7 @@ use matsu_core::limits::{CHECK_TAIL_BYTES_MAX, RUN_RESTARTS_MAX, TICK};
 use matsu_core::ports::agent::{
     AgentHost, CheckOrder, Program, RunEnd, RunEvent, StartError, StartedCheck, TraceState, Verdict,
 };
-use matsu_core::ports::store::OutputStream;
+use matsu_core::ports::store::{OutputStream, ReadOutputPosition};
 use matsu_core::receipt::{Check, Receipt};
 use matsu_core::redaction;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
@@ -275,7 +275,10 @@ impl Checking {
     /// The end of its output, behind what the agent was doing.
     async fn write_log(&mut self, why: Option<&str>) {
         let store = self.cx.runtime().store();
-        let stored = store.output_position(&self.cx.lease.job_id, 0).await.unwrap_or_default();
+        let stored = store
+            .run(ReadOutputPosition { job: self.cx.lease.job_id.clone(), from_attempt: 0 })
+            .await
+            .unwrap_or_default();
         // Of a program that prints its result and nothing else the result is the log; it stays as it is.
         if stored.log == 0 {
             return;

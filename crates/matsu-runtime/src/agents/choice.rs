@@ -9,7 +9,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobState};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{ProbeDepth, RunRefusal, RunWish};
-use matsu_core::ports::store::{JobFilter, JobOrder, StoreError};
+use matsu_core::ports::store::{JobFilter, JobOrder, ListJobs, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::run::{RunCheckpoint, RunInput, RunOutput};
 use matsu_core::slot::Slot;
@@ -89,7 +89,11 @@ impl Agents<'_> {
     async fn records(self, owner: &Principal) -> Result<BTreeMap<String, Record>, StoreError> {
         let (owner, slot) = (Some(owner.clone()), Some(Slot::AgentCli));
         let filter = JobFilter { owner, slot, order: JobOrder::NewestFirst, ..JobFilter::default() };
-        let jobs = self.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(RUNS_MAX))).await?;
+        let jobs = self
+            .runtime
+            .store()
+            .run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(RUNS_MAX)) })
+            .await?;
         let mut records = BTreeMap::new();
         for job in &jobs.items {
             note(&mut records, job, self.runtime.clock().now());

@@ -9,7 +9,9 @@ use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobEnd, JobKind};
 use matsu_core::limits::{DEPENDENCIES_MAX, DEPENDENCIES_TEXT_BYTES_MAX, TICK};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputStream, StoreError};
+use matsu_core::ports::store::{
+    JobFilter, ListJobs, OutputFrom, OutputRange, OutputStream, ReadOutput, ReadTasks, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{Task, TaskKind, TaskStatus};
@@ -53,7 +55,7 @@ impl Agents<'_> {
                      wait for it. Leave {id} and what waits for it out"
                 )));
             }
-            above = self.runtime.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
+            above = self.runtime.store().run(ReadTasks(vec![id])).await?.pop().and_then(|task| task.parent_id);
         }
         Ok(())
     }
@@ -63,7 +65,7 @@ impl Agents<'_> {
         let mut found = BTreeMap::new();
         let mut next = ids.to_vec();
         while !next.is_empty() && found.len() < CLOSURE_MAX {
-            let tasks = self.runtime.store().tasks(&next).await?;
+            let tasks = self.runtime.store().run(ReadTasks(next.clone())).await?;
             next = tasks.iter().flat_map(Task::depends_on).filter(|id| !found.contains_key(id)).collect();
             next.sort();
             next.dedup();
@@ -86,7 +88,7 @@ pub(super) async fn may_begin(cx: &JobContext, input: &RunInput) -> Result<(), J
         return Err(JobEnd::Requeue { run_at: Some(at) });
     }
     let ids = &input.depends_on;
-    let tasks = cx.runtime().store().tasks(ids).await.map_err(|error| away(&error))?;
+    let tasks = cx.runtime().store().run(ReadTasks(ids.to_vec())).await.map_err(|error| away(&error))?;
     for id in ids {
         let why = match tasks.iter().find(|task| task.id == *id).map(|task| task.status) {
             Some(TaskStatus::Completed | TaskStatus::Finished) => continue,
@@ -145,7 +147,11 @@ pub(super) async fn take_results(cx: &JobContext, input: &mut RunInput) -> Resul
 
 async fn runs_of(runtime: &Runtime, id: &TaskId) -> Result<Vec<(Job, RunOutput)>, StoreError> {
     let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-    let jobs = runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+    let jobs = runtime
+        .store()
+        .run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(u32::MAX)) })
+        .await?
+        .items;
     let runs = jobs.into_iter().filter(|job| job.kind == JobKind::AgentRun);
     Ok(runs
         .filter_map(|job| Some((serde_json::from_str(job.output_json.as_deref()?).ok()?, job)).map(|(o, j)| (j, o)))
@@ -154,7 +160,7 @@ async fn runs_of(runtime: &Runtime, id: &TaskId) -> Result<Vec<(Job, RunOutput)>
 
 async fn result(runtime: &Runtime, job: &Job, bytes_max: usize) -> Result<String, StoreError> {
     let wish = OutputRange { stream: OutputStream::Result, from: OutputFrom::Byte(0), bytes_max };
-    let slice = runtime.store().read_output(&job.id, wish).await?;
+    let slice = runtime.store().run(ReadOutput { job: job.id.clone(), wish }).await?;
     let left = slice.total.saturating_sub(slice.end);
     Ok(if left == 0 { slice.marked() } else { format!("{}\n[… {left} more bytes]", slice.marked()) })
 }

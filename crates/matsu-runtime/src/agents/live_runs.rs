@@ -10,7 +10,7 @@ use matsu_core::id::{AgentId, JobId, RunId, TaskId};
 use matsu_core::job::Lease;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{ConnectBack, Places, Resume};
-use matsu_core::ports::store::{StoreError, TaskFilter};
+use matsu_core::ports::store::{ListTasks, ReadJob, StoreError, TaskFilter};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Mode, RunInput};
 use matsu_core::secret::Token;
@@ -157,7 +157,7 @@ impl Agents<'_> {
 
     /// Whether this store has ever had such a job. One that does not answer is taken to know it.
     pub async fn knows_job(self, job: &JobId) -> bool {
-        !matches!(self.runtime.store().job(job).await, Err(StoreError::NotFound { .. }))
+        !matches!(self.runtime.store().run(ReadJob(job.clone())).await, Err(StoreError::NotFound { .. }))
     }
 
     /// The runs of a task and of those it started, as far as they run in this process. What a run started belongs to
@@ -171,7 +171,11 @@ impl Agents<'_> {
         while let Some(parent) = family.get(level).cloned() {
             level += 1;
             let filter = TaskFilter { parent: Some(parent), ..TaskFilter::default() };
-            let children = self.runtime.store().list_tasks(&filter, &PageRequest::new(None, Some(u32::MAX))).await;
+            let children = self
+                .runtime
+                .store()
+                .run(ListTasks { filter: filter.clone(), page: PageRequest::new(None, Some(u32::MAX)) })
+                .await;
             family.extend(children.map(|page| page.items).unwrap_or_default().into_iter().map(|task| task.id));
         }
         self.runtime.part::<LiveRuns>().of_tasks(&family)

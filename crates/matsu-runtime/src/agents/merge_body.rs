@@ -17,6 +17,7 @@ use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::limits::SAFETY_READ_EVERY;
 use matsu_core::merge::{MergeEntry, MergeInput, MergeOrder, MergeProgress, MergeState, MergeStep};
 use matsu_core::ports::agent::AgentHost;
+use matsu_core::ports::store::ReadTasks;
 use matsu_core::principal::Principal;
 use matsu_core::receipt::Check;
 use matsu_core::run::{Changes, RunOutput};
@@ -86,13 +87,13 @@ impl Merging {
         let input: MergeInput = serde_json::from_str(&cx.job.input_json).map_err(|error| broken(&error.to_string()))?;
         let task = cx.job.task_id.clone().ok_or_else(|| broken("it belongs to no task"))?;
         let store = cx.runtime().store();
-        let known = store.tasks(std::slice::from_ref(&task)).await.map_err(|error| away(&error))?.pop();
+        let known = store.run(ReadTasks(vec![task.clone()])).await.map_err(|error| away(&error))?.pop();
         let owner = known.ok_or_else(|| broken("its task is gone"))?.owner;
         let progress = cx.job.checkpoint_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let progress = match progress {
             Some(progress) => progress,
             None => {
-                let tasks = store.tasks(&input.tasks).await.map_err(|error| away(&error))?;
+                let tasks = store.run(ReadTasks(input.tasks.clone())).await.map_err(|error| away(&error))?;
                 let target = host.merge_target(&input.repository, &input.into).await;
                 let target = target.map_err(|why| failed(ErrorCode::MergeIncomplete, why))?;
                 MergeProgress {
@@ -333,7 +334,7 @@ impl Merging {
             // Before the first look, or an end in between would be slept through.
             let subscription = runtime.hub().subscribe(&topics);
             loop {
-                if let Ok(tasks) = runtime.store().tasks(ids).await {
+                if let Ok(tasks) = runtime.store().run(ReadTasks(ids.to_vec())).await {
                     let is_gone = tasks.is_empty();
                     let over: Vec<Task> = tasks.into_iter().filter(|task| task.status.is_terminal()).collect();
                     if is_gone || !over.is_empty() {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use matsu_core::clock::Clock;
 use matsu_core::job::Lease;
 use matsu_core::limits::{RUN_FLUSH_AFTER, RUN_OUTPUT_BYTES_MAX, RUN_PART_BYTES_MAX, TICK};
-use matsu_core::ports::store::{OutputPart, OutputStream, StoreError};
+use matsu_core::ports::store::{AppendOutput, OutputPart, OutputStream, StoreError};
 
 use crate::runtime::Runtime;
 
@@ -81,7 +81,12 @@ impl OutputWriter {
         let mut pause = Duration::ZERO;
         while !self.pending.is_empty() && !self.is_lost {
             self.clock.sleep(pause).await;
-            match self.runtime.store().append_output(&self.lease, self.pending.clone(), read_to).await {
+            match self
+                .runtime
+                .store()
+                .run(AppendOutput { lease: self.lease.clone(), parts: self.pending.clone(), read_to })
+                .await
+            {
                 Ok(()) => break,
                 Err(StoreError::Unavailable(_)) => pause = TICK,
                 Err(error) => {

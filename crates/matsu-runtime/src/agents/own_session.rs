@@ -12,7 +12,9 @@ use matsu_core::chat::Chat;
 use matsu_core::id::{AgentId, ProjectId, RunId};
 use matsu_core::limits::{AFTER_REPORT_MAX, TICK};
 use matsu_core::ports::agent::{ConnectBack, ReportRule, RunTrace};
-use matsu_core::ports::store::{EndSession, SessionKey, Standing, StoreError, WantedFor};
+use matsu_core::ports::store::{
+    EndSession, ReadReport, ReadSession, ReadStanding, ReadTasks, SessionKey, Standing, StoreError, WantedFor,
+};
 use matsu_core::principal::Principal;
 use matsu_core::project::DEFAULT_PROJECT;
 use matsu_core::run::RunInput;
@@ -48,7 +50,7 @@ impl OwnSession {
         let runtime = cx.runtime();
         let missing = || StoreError::NotFound { what: "task", id: cx.lease.job_id.to_string() };
         let task_id = cx.job.task_id.clone().ok_or_else(missing)?;
-        let task = runtime.store().tasks(std::slice::from_ref(&task_id)).await?.pop().ok_or_else(missing)?;
+        let task = runtime.store().run(ReadTasks(vec![task_id.clone()])).await?.pop().ok_or_else(missing)?;
         let owner = person_behind(runtime, &task.owner).await?;
         let (agent_id, project_id) = match &input.presence {
             Some(presence) => (presence.agent_id.clone(), presence.project_id.clone()),
@@ -102,7 +104,7 @@ impl OwnSession {
         back: &ConnectBack,
     ) -> Result<Self, StoreError> {
         let runtime = cx.runtime().clone();
-        let session = runtime.plain_store().session(&trace.session_id).await?;
+        let session = runtime.plain_store().run(ReadSession(trace.session_id.clone())).await?;
         let topic = Topic::agent(&session.agent_id, &session.project_id);
         let subscription = runtime.hub().subscribe(&[topic]);
         let look_at = runtime.clock().instant();
@@ -162,7 +164,7 @@ impl OwnSession {
             // Until the look is over, so that a caller that drops it in between does not lose what woke it.
             self.look_at = clock.instant();
             // A store that does not answer now is asked again.
-            let standing = self.runtime.plain_store().standing(&key, clock.now()).await;
+            let standing = self.runtime.plain_store().run(ReadStanding { key: key.clone(), now: clock.now() }).await;
             self.look_at = clock.instant() + TICK * LOOK_EVERY_TICKS;
             if let Ok(standing) = standing
                 && let Some(patience) = patience(standing.as_ref(), &self.runtime.session_options())
@@ -178,9 +180,9 @@ impl OwnSession {
         let request = EndSession { id, to: SessionState::Ended, reason: EndReason::ProcessEnded, now };
         // First the end, then the look: a report that was under way either counts or comes too late for good.
         loop {
-            let ended = self.runtime.store().end_session(request.clone()).await;
+            let ended = self.runtime.store().run(request.clone()).await;
             let said = match ended {
-                Ok(_) => self.runtime.store().report_of(&self.session.id).await,
+                Ok(_) => self.runtime.store().run(ReadReport(self.session.id.clone())).await,
                 Err(error) => Err(error),
             };
             match said {
@@ -224,7 +226,7 @@ fn patience(standing: Option<&Standing>, options: &SessionOptions) -> Option<Dur
 /// What a run starts belongs to its session; the session belongs to the principal who started the first run.
 async fn person_behind(runtime: &Runtime, owner: &Principal) -> Result<Principal, StoreError> {
     let Some(session) = owner.as_session() else { return Ok(owner.clone()) };
-    match runtime.store().session(&session).await {
+    match runtime.store().run(ReadSession(session.clone())).await {
         Ok(session) => Ok(session.owner),
         Err(StoreError::NotFound { .. }) => Ok(owner.clone()),
         Err(error) => Err(error),

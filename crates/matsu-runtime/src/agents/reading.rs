@@ -3,7 +3,7 @@
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobState};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
+use matsu_core::ports::store::{JobFilter, ListJobs, OutputFrom, OutputRange, OutputSlice, OutputStream, ReadOutput};
 use matsu_core::principal::Principal;
 use matsu_core::run::{Changes, RunInput, RunOutput};
 use matsu_core::task::{ReviewState, Task};
@@ -42,12 +42,14 @@ impl Agents<'_> {
         let (job, input) = self.run_of(id, wish.agent).await?;
         let range = |stream| OutputRange { stream, from: wish.from, bytes_max: wish.bytes_max };
         if !wish.result_only {
-            let slice = self.runtime.store().read_output(&job.id, range(OutputStream::Log)).await?;
+            let slice =
+                self.runtime.store().run(ReadOutput { job: job.id.clone(), wish: range(OutputStream::Log) }).await?;
             if slice.total > 0 {
                 return Ok(RunLog { task, agent: input.agent, is_result: false, slice });
             }
         }
-        let slice = self.runtime.store().read_output(&job.id, range(OutputStream::Result)).await?;
+        let slice =
+            self.runtime.store().run(ReadOutput { job: job.id.clone(), wish: range(OutputStream::Result) }).await?;
         Ok(RunLog { task, agent: input.agent, is_result: true, slice })
     }
 
@@ -118,7 +120,12 @@ impl Agents<'_> {
     /// The runs of a task, in the order of its agents. One that a pause has ended is shown by the one that went on.
     async fn runs_of(self, id: &TaskId) -> Result<Vec<MeantRun>, TaskError> {
         let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-        let jobs = self.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+        let jobs = self
+            .runtime
+            .store()
+            .run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(u32::MAX)) })
+            .await?
+            .items;
         let replaced: Vec<String> = jobs.iter().filter_map(|job| job.cause_id.clone()).collect();
         let last = jobs.into_iter().filter(|job| !replaced.iter().any(|cause| cause == job.id.as_str()));
         Ok(last.filter_map(MeantRun::of).collect())

@@ -314,7 +314,7 @@ impl<'a> Agents<'a> {
         let (job_id, agent) = (run.job.id.clone(), run.agent.clone());
         let review = state.map(|state| Review { job_id, agent, state, at: now, next_task });
         let request = SetReview { task_id: run.task.id.clone(), job_id: run.job.id.clone(), review, now };
-        Ok(self.runtime.store().set_review(request).await?)
+        Ok(self.runtime.store().run(request).await?)
     }
 }
 

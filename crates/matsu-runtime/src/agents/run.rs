@@ -19,7 +19,7 @@ use matsu_core::job::JobEnd;
 use matsu_core::job::end::clip;
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, LiveRun, Resume, RunEvent};
-use matsu_core::ports::store::{OutputPosition, OutputStream, SessionNote, StoreError};
+use matsu_core::ports::store::{NoteSession, OutputPosition, OutputStream, SessionNote, StoreError};
 use matsu_core::run::{Answer, Question, RunCheckpoint, RunInput, RunOutput};
 use matsu_core::usage::Usage;
 
@@ -371,7 +371,10 @@ impl Run {
         let noted = match self.checkpoint.vendor_session.clone() {
             Some(vendor_session) if self.checkpoint.tried.is_empty() => {
                 let session = SessionNote { vendor_session, place: self.checkpoint.place.clone() };
-                runtime.store().note_session(&self.cx.lease, session, runtime.clock().now()).await
+                runtime
+                    .store()
+                    .run(NoteSession { lease: self.cx.lease.clone(), note: session, now: runtime.clock().now() })
+                    .await
             }
             // There is no conversation of this name to go on with; its files are found by the checkpoint.
             _ => Ok(()),

@@ -9,7 +9,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Retry};
 use matsu_core::limits::TICK;
 use matsu_core::ports::agent::{Agent, AgentHost, Resume, RunOrder, RunTrace, Say, StartError, TraceState};
-use matsu_core::ports::store::{OutputPosition, StoreError};
+use matsu_core::ports::store::{OutputPosition, ReadAgentSession, ReadOutputPosition, ReadTasks, StoreError};
 use matsu_core::run::{Continues, KeptWork, RunCheckpoint, RunInput, RunOutput};
 
 use crate::runtime::context::{JobContext, Taken};
@@ -116,7 +116,10 @@ impl AgentRuns {
         };
         let limits = Limits::of(cx).await.map_err(|error| away(&error))?;
         let store = cx.runtime().store();
-        let mut stored = store.output_position(&cx.lease.job_id, trace.attempt).await.map_err(|error| away(&error))?;
+        let mut stored = store
+            .run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: trace.attempt })
+            .await
+            .map_err(|error| away(&error))?;
         if stored.log == 0 {
             stored.log = earlier_log(cx, &checkpoint).await?;
         }
@@ -292,7 +295,12 @@ async fn nothing_left(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<Lef
     // What is stored may be of an earlier attempt, which has left a count.
     let bare = RunCheckpoint { place: None, vendor_session: None, ..checkpoint.clone() };
     let is_first = bare == RunCheckpoint::default();
-    let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await.map_err(|error| away(&error))?;
+    let stored = cx
+        .runtime()
+        .store()
+        .run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: 0 })
+        .await
+        .map_err(|error| away(&error))?;
     let has_said = checkpoint.vendor_session.is_some() || stored.read_to > 0;
     let has_begun = checkpoint.begun.is_some() || (is_first && has_said);
     Ok(if is_parked || has_begun { Left::Removed } else { Left::NeverBegun })
@@ -333,7 +341,7 @@ async fn earlier_log(cx: &JobContext, checkpoint: &RunCheckpoint) -> Result<u64,
     if *checkpoint == RunCheckpoint::default() {
         return Ok(0);
     }
-    let stored = cx.runtime().store().output_position(&cx.lease.job_id, 0).await;
+    let stored = cx.runtime().store().run(ReadOutputPosition { job: cx.lease.job_id.clone(), from_attempt: 0 }).await;
     stored.map(|stored| stored.log).map_err(|error| away(&error))
 }
 
@@ -385,8 +393,8 @@ async fn earlier(cx: &JobContext, input: &RunInput) -> Result<Option<Resume>, St
     }
     let store = cx.runtime().store();
     let ids: Vec<_> = cx.job.task_id.iter().cloned().collect();
-    let Some(task) = store.tasks(&ids).await?.pop() else { return Ok(None) };
-    let session = store.agent_session(&task.owner, &input.session).await?;
+    let Some(task) = store.run(ReadTasks(ids.clone())).await?.pop() else { return Ok(None) };
+    let session = store.run(ReadAgentSession { owner: task.owner.clone(), name: input.session.clone() }).await?;
     Ok(session.and_then(|session| {
         let place = session.place;
         session.vendor_session.map(|vendor_session| Resume { vendor_session, place })

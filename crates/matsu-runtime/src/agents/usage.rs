@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::limits::SPENT_RUNS_MAX;
+use matsu_core::ports::store::ReadSpent;
 use matsu_core::principal::Principal;
 use matsu_core::usage::{Price, Spent, Usage, UsageBy};
 
@@ -53,7 +54,11 @@ impl Agents<'_> {
             TaskError::Invalid(format!("timezone must be a name such as Europe/Berlin or UTC, got {name}"))
         };
         let zone = TimeZone::get(&wish.timezone).map_err(unknown)?;
-        let spent = self.runtime.store().spent(owner, wish.from, wish.until, SPENT_RUNS_MAX + 1).await?;
+        let spent = self
+            .runtime
+            .store()
+            .run(ReadSpent { owner: owner.clone(), from: wish.from, until: wish.until, rows_max: SPENT_RUNS_MAX + 1 })
+            .await?;
         if spent.len() > SPENT_RUNS_MAX as usize {
             let message = format!("more than {SPENT_RUNS_MAX} runs ended in this span; ask for a shorter one");
             return Err(TaskError::Invalid(message));

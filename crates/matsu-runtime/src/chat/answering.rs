@@ -9,7 +9,7 @@ use matsu_core::history::{Entry, rename_taken_ids};
 use matsu_core::id::ChatId;
 use matsu_core::limits::DRAFT_EVERY;
 use matsu_core::ports::provider::Provider;
-use matsu_core::ports::store::{AppendEntries, Store, StoreError};
+use matsu_core::ports::store::{AppendEntries, AppendTranscript, ReadEntries, SaveDraft, Store, StoreError};
 use matsu_core::transcript::Draft;
 use tokio::time::Instant;
 
@@ -88,7 +88,7 @@ impl Answering<'_> {
             voice.changed = false;
             let entries = voice.result.as_ref().map_or(voice.sketch.entries(), |result| &result.history_delta);
             let draft = Draft { model: voice.name.clone(), entries: entries.to_vec() };
-            let saved = self.store.save_draft(self.chat_id, draft, self.clock.now()).await;
+            let saved = self.store.run(SaveDraft { id: self.chat_id.clone(), draft, now: self.clock.now() }).await;
             if let Err(error) = saved
                 && saving.is_first_failure()
             {
@@ -111,13 +111,15 @@ impl Answering<'_> {
     }
 
     async fn store_answer(&self, model: &str, result: &AgenticLoopResult) -> Result<(), StoreError> {
-        let stored = self.store.entries(self.chat_id, 0, u32::MAX).await?;
+        let stored = self.store.run(ReadEntries { id: self.chat_id.clone(), after_seq: 0, rows_max: u32::MAX }).await?;
         let before: Vec<Entry> = stored.into_iter().map(|stored| stored.entry).collect();
         // Two models that answered at once may have given their calls the same ids.
         let entries = rename_taken_ids(result.history_delta.clone(), &before, self.clock.now());
         let finishes = Some(model.to_owned());
         let now = self.clock.now();
-        self.store.append_entries(AppendEntries { chat_id: self.chat_id.clone(), entries, finishes, now }).await?;
+        self.store
+            .run(AppendTranscript(AppendEntries { chat_id: self.chat_id.clone(), entries, finishes, now }))
+            .await?;
         Ok(())
     }
 }

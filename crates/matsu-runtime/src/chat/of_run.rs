@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 
 use matsu_core::id::ChatId;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ReadTranscript, SessionOfRun, StoreError};
 use matsu_core::run::Answer;
 use matsu_core::transcript::Transcript;
 
@@ -28,7 +28,7 @@ impl LiveChats {
         let word = answer.option.as_deref().or(answer.text.as_deref()).unwrap_or_default();
         let allow = word.trim().eq_ignore_ascii_case("allow");
         for id in self.asked_for(&answer.id) {
-            let chat = runtime.store().transcript(&id).await?;
+            let chat = runtime.store().run(ReadTranscript(id.clone())).await?;
             if chat.owner == run.owner && is_chat_of(runtime, run, &chat).await? {
                 let approval =
                     Approval { call_id: answer.id.clone(), model: None, allow, always: false, remember: false };
@@ -46,7 +46,7 @@ impl LiveChats {
 /// # Errors
 /// As the store's.
 pub async fn is_own_chat(runtime: &Runtime, run: &RunHandle, chat: &ChatId) -> Result<bool, StoreError> {
-    let Ok(chat) = runtime.store().transcript(chat).await else { return Ok(false) };
+    let Ok(chat) = runtime.store().run(ReadTranscript(chat.clone())).await else { return Ok(false) };
     is_chat_of(runtime, run, &chat).await
 }
 
@@ -62,7 +62,7 @@ async fn is_chat_of(runtime: &Runtime, run: &RunHandle, chat: &Transcript) -> Re
     if run.resumes.as_deref() != Some(chat.chat_id.as_str()) {
         return Ok(false);
     }
-    let earlier = runtime.store().session_of_run(opened_by).await?;
+    let earlier = runtime.store().run(SessionOfRun(opened_by.clone())).await?;
     Ok(earlier.is_none_or(|earlier| earlier.owner == run.owner && earlier.agent_id == run.agent_id))
 }
 

@@ -7,7 +7,10 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::history::{Entry, Item, Role, rename_taken_ids};
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::ports::provider::Provider;
-use matsu_core::ports::store::{AppendEntries, Change, Describe, Store, StoreError};
+use matsu_core::ports::store::{
+    AppendEntries, AppendTranscript, Change, Describe, DescribeTranscript, OpenTranscript, ReadDrafts, ReadEntries,
+    ReadTranscript, Store, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, NewTranscript, Transcript, check_name};
 
@@ -90,7 +93,7 @@ impl OpenChats {
             run_id,
             created_at: now,
         };
-        let transcript = self.store.open_transcript(new).await?;
+        let transcript = self.store.run(OpenTranscript(new)).await?;
         Ok(OpenChat { open_chats: self.clone(), roster, transcript })
     }
 
@@ -101,7 +104,7 @@ impl OpenChats {
     pub async fn enter(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
         let open_chat = self.look_into(owner, id).await?;
         open_chat.recover().await?;
-        let transcript = self.store.transcript(id).await?;
+        let transcript = self.store.run(ReadTranscript(id.clone())).await?;
         Ok(OpenChat { transcript, ..open_chat })
     }
 
@@ -110,7 +113,7 @@ impl OpenChats {
     /// # Errors
     /// There is none, it belongs to another principal, or the store.
     pub async fn look_into(&self, owner: &Principal, id: &ChatId) -> Result<OpenChat, ChatError> {
-        let transcript = self.store.transcript(id).await?;
+        let transcript = self.store.run(ReadTranscript(id.clone())).await?;
         if transcript.owner != *owner {
             return Err(StoreError::NotFound { what: "chat", id: id.to_string() }.into());
         }
@@ -201,14 +204,16 @@ impl OpenChat {
     /// # Errors
     /// The store.
     pub async fn entries(&self) -> Result<Vec<Entry>, ChatError> {
-        let stored = self.open_chats.store.entries(self.id(), 0, u32::MAX).await?;
+        let stored =
+            self.open_chats.store.run(ReadEntries { id: self.id().clone(), after_seq: 0, rows_max: u32::MAX }).await?;
         Ok(stored.into_iter().map(|stored| stored.entry).collect())
     }
 
     async fn snapshot(&self, upto_seq: i64) -> Result<Vec<Entry>, ChatError> {
         let prompt = self.transcript.system_prompt.as_ref();
         let prompt = prompt.map(|text| Entry::system(text.as_str(), self.transcript.created_at));
-        let stored = self.open_chats.store.entries(self.id(), 0, u32::MAX).await?;
+        let stored =
+            self.open_chats.store.run(ReadEntries { id: self.id().clone(), after_seq: 0, rows_max: u32::MAX }).await?;
         let said = stored.into_iter().filter(|stored| stored.seq <= upto_seq).map(|stored| stored.entry);
         Ok(prompt.into_iter().chain(said).collect())
     }
@@ -216,7 +221,7 @@ impl OpenChat {
     async fn append(&self, entries: Vec<Entry>, finishes: Option<String>) -> Result<i64, StoreError> {
         let now = self.open_chats.clock.now();
         let chat_id = self.id().clone();
-        self.open_chats.store.append_entries(AppendEntries { chat_id, entries, finishes, now }).await
+        self.open_chats.store.run(AppendTranscript(AppendEntries { chat_id, entries, finishes, now })).await
     }
 
     /// Puts what others wrote into the chat: a file that was exported before, for instance.
@@ -230,7 +235,7 @@ impl OpenChat {
 
     /// Unfinished answers are kept as far as they came.
     async fn recover(&self) -> Result<(), ChatError> {
-        for draft in self.open_chats.store.drafts(self.id()).await? {
+        for draft in self.open_chats.store.run(ReadDrafts(self.id().clone())).await? {
             let before = self.entries().await?;
             let mut entries = rename_taken_ids(draft.entries, &before, self.open_chats.clock.now());
             mark_cut_off(&mut entries);
@@ -285,7 +290,7 @@ impl OpenChat {
 
     async fn change(&self, change: Change) -> Result<Transcript, StoreError> {
         let (chat_id, now) = (self.id().clone(), self.open_chats.clock.now());
-        self.open_chats.store.describe_transcript(Describe { chat_id, change, now }).await
+        self.open_chats.store.run(DescribeTranscript(Describe { chat_id, change, now })).await
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use matsu_core::id::TaskId;
 use matsu_core::notification::texts;
-use matsu_core::ports::store::{SessionKey, UnreadResult};
+use matsu_core::ports::store::{ReadStanding, SessionKey, UnreadResult};
 use matsu_core::task::is_news_in;
 
 use super::{Reply, who};
@@ -31,14 +31,15 @@ pub async fn add(cx: &ToolContext, body: &mut Value) {
 
 async fn add_notification(cx: &ToolContext, key: &SessionKey, fields: &mut Map<String, Value>) {
     let language = cx.runtime.session_options().language;
-    let unread = match cx.runtime.plain_store().standing(key, cx.runtime.clock().now()).await {
-        Ok(Some(standing)) => {
-            who::touch(cx, &standing).await;
-            standing.unread.total()
-        }
-        // A good answer is not lost because the store went away after it; the next reply carries it.
-        Ok(None) | Err(_) => 0,
-    };
+    let unread =
+        match cx.runtime.plain_store().run(ReadStanding { key: key.clone(), now: cx.runtime.clock().now() }).await {
+            Ok(Some(standing)) => {
+                who::touch(cx, &standing).await;
+                standing.unread.total()
+            }
+            // A good answer is not lost because the store went away after it; the next reply carries it.
+            Ok(None) | Err(_) => 0,
+        };
     let text = if unread == 0 { texts::none(language).to_owned() } else { texts::some(language, unread) };
     fields.insert("notification".to_owned(), Value::String(text));
 }

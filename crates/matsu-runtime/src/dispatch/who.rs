@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use matsu_core::access::{Folders, Rights};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::SessionId;
-use matsu_core::ports::store::{SessionKey, Standing, StoreError};
+use matsu_core::ports::store::{AcknowledgeGiven, ReadStanding, SessionKey, Standing, StoreError, TouchSession};
 use matsu_core::secret;
 use matsu_core::session::{EndReason, Session, SessionState, Unread};
 
@@ -107,7 +107,7 @@ fn missing(entry: &ToolEntry) -> ToolError {
 }
 
 async fn standing(cx: &ToolContext, key: &SessionKey) -> Result<Standing, ToolError> {
-    let found = cx.runtime.store().standing(key, cx.runtime.clock().now()).await?;
+    let found = cx.runtime.store().run(ReadStanding { key: key.clone(), now: cx.runtime.clock().now() }).await?;
     // One named by its id is for the principal that began it; to others it does not exist.
     let found = found.filter(|found| match key {
         SessionKey::TokenHash(_) => true,
@@ -144,8 +144,8 @@ async fn read_unread(entry: &ToolEntry, cx: &ToolContext, standing: &Standing) -
         return Ok(standing.unread);
     }
     let (id, now) = (&standing.session.id, cx.runtime.clock().now());
-    cx.runtime.store().acknowledge_given(id, now).await?;
-    let after = cx.runtime.store().standing(&SessionKey::Id(id.clone()), now).await?;
+    cx.runtime.store().run(AcknowledgeGiven { session: id.clone(), now }).await?;
+    let after = cx.runtime.store().run(ReadStanding { key: SessionKey::Id(id.clone()), now }).await?;
     Ok(after.map_or(Unread::default(), |after| after.unread))
 }
 
@@ -156,7 +156,11 @@ pub async fn touch(cx: &ToolContext, standing: &Standing) {
     if !is_first && now.since(standing.session.last_seen_at) < options.touch_every() {
         return;
     }
-    let touched = cx.runtime.plain_store().touch_session(&standing.session.id, now, now.plus(options.ttl)).await;
+    let touched = cx
+        .runtime
+        .plain_store()
+        .run(TouchSession { id: standing.session.id.clone(), now, expires_at: now.plus(options.ttl) })
+        .await;
     if let Err(error) = touched {
         tracing::debug!(%error, "last call of a session could not be stored");
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use matsu_core::limits::{NOTICE_KEPT, NOTICE_RETRY_FIRST, NOTICE_RETRY_MAX};
 use matsu_core::notify::CodeUse;
 use matsu_core::ports::notice_channel::{NoticeChannel, Reply};
+use matsu_core::ports::store::{LeaseReplies, SetReplyPosition, UseCode};
 use matsu_core::run::Answer;
 use matsu_core::secret;
 
@@ -46,7 +47,9 @@ pub async fn run(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) {
 /// How many answers have come; `None`: another node reads them.
 async fn read(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) -> Result<Option<usize>, String> {
     let (store, now) = (runtime.store(), runtime.clock().now());
-    let lease = store.lease_replies(channel.name(), &runtime.node(), now.plus(LEASE), now).await;
+    let lease = store
+        .run(LeaseReplies { channel: channel.name().to_owned(), node: runtime.node(), until: now.plus(LEASE), now })
+        .await;
     let Some(position) = lease.map_err(|error| error.to_string())? else { return Ok(None) };
     let replies = channel.replies(topic, position.as_deref()).await?;
     for reply in &replies.codes {
@@ -55,7 +58,8 @@ async fn read(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) -> Re
     }
     // After the answers: a process that ends in between reads them again, and each code still counts once.
     if let Some(position) = replies.position.filter(|new| position.as_ref() != Some(new)) {
-        let stored = store.set_reply_position(channel.name(), &position).await;
+        let stored =
+            store.run(SetReplyPosition { channel: channel.name().to_owned(), position: position.clone() }).await;
         stored.map_err(|error| error.to_string())?;
     }
     Ok(Some(replies.codes.len()))
@@ -65,7 +69,15 @@ async fn read(runtime: &Runtime, channel: &dyn NoticeChannel, topic: &str) -> Re
 async fn take(runtime: &Runtime, channel: &dyn NoticeChannel, reply: &Reply) -> String {
     let now = runtime.clock().now();
     let hash = secret::hash(reply.code.trim());
-    let used = runtime.store().use_code(channel.name(), &hash, now.minus(NOTICE_KEPT), now).await;
+    let used = runtime
+        .store()
+        .run(UseCode {
+            channel: channel.name().to_owned(),
+            hash: hash.clone(),
+            made_after: now.minus(NOTICE_KEPT),
+            now,
+        })
+        .await;
     let code = match used {
         Ok(CodeUse::First(code)) => code,
         Ok(CodeUse::Repeated) => {

@@ -9,7 +9,7 @@ use matsu_core::notify::{
 };
 use matsu_core::page::PageRequest;
 use matsu_core::ports::notice_channel::NoticeChannel;
-use matsu_core::ports::store::{JobFilter, TaskLookup};
+use matsu_core::ports::store::{JobFilter, ListJobSummaries, PutCodes, ReadTask, TaskLookup};
 use matsu_core::receipt::CONSENT_QUESTION;
 use matsu_core::secret;
 use matsu_core::task::{StopReason, Task, TaskStatus};
@@ -35,7 +35,7 @@ pub async fn of(
     is_bundled: bool,
 ) -> Result<Option<NoticeMessage>, TaskError> {
     let rules = channel.rules();
-    let TaskLookup::Found(task) = runtime.store().task(&notice.task_id).await? else { return Ok(None) };
+    let TaskLookup::Found(task) = runtime.store().run(ReadTask(notice.task_id.clone())).await? else { return Ok(None) };
     let cause = cause(runtime, notice.event, &task).await?;
     if !rules.allow(notice.event, cause, &task) {
         return Ok(None);
@@ -93,7 +93,8 @@ async fn cause(runtime: &Runtime, event: NoticeEvent, task: &Task) -> Result<Opt
         return Ok(Some(NoticeEvent::Budget));
     }
     let filter = JobFilter { task_id: Some(task.id.clone()), state: Some(JobState::Failed), ..JobFilter::default() };
-    let failed = runtime.store().job_summaries(&filter, &PageRequest::default()).await?.items;
+    let failed =
+        runtime.store().run(ListJobSummaries { filter: filter.clone(), page: PageRequest::default() }).await?.items;
     let has = |code: ErrorCode| failed.iter().any(|job| job.error_code.as_deref() == Some(code.as_str()));
     let is_failed = event == NoticeEvent::Failed;
     Ok(match (has(ErrorCode::BudgetExhausted), has(ErrorCode::AgentQuota)) {
@@ -131,7 +132,7 @@ async fn make_buttons(
         option: button.option.clone(),
     };
     let codes: Vec<AnswerCode> = buttons.iter().map(stored).collect();
-    runtime.store().put_codes(&codes, runtime.clock().now()).await?;
+    runtime.store().run(PutCodes { codes: codes.clone(), now: runtime.clock().now() }).await?;
     Ok(buttons)
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use matsu_core::job::{Job, JobState};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, StoreError};
+use matsu_core::ports::store::{JobFilter, ListJobs, StoreError};
 use matsu_core::slot::Slot;
 use tokio::sync::Notify;
 
@@ -50,7 +50,10 @@ pub async fn held_jobs(runtime: &Runtime, slot: Option<Slot>) -> Result<Vec<Job>
         let filter = JobFilter { state: Some(state), slot, ..JobFilter::default() };
         let mut after = None;
         loop {
-            let page = runtime.store().list_jobs(&filter, &PageRequest::new(after, Some(u32::MAX))).await?;
+            let page = runtime
+                .store()
+                .run(ListJobs { filter: filter.clone(), page: PageRequest::new(after, Some(u32::MAX)) })
+                .await?;
             held.extend(page.items.into_iter().filter(|job| job.owner_node.as_ref() == Some(&runtime.node())));
             after = page.next;
             if after.is_none() {

@@ -18,7 +18,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, Retry};
 use matsu_core::limits::{LONE_AFTER, RETRY_FIRST, SAFETY_READ_EVERY, STORE_RETRY_FIRST};
-use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobUpdate, StoreError};
+use matsu_core::ports::store::{Claim, ClaimOutcome, Finish, FinishAndClaim, JobUpdate, StoreError, UpdateJob};
 use matsu_core::slot::Slot;
 
 use crate::queue::adoptions::Adoptions;
@@ -231,7 +231,7 @@ impl<'a> Dispatcher<'a> {
         let finishes = self.finishes.iter().map(|ending| ending.finish.clone()).collect();
         let is_claim = claim.is_some();
         let request = FinishAndClaim { finishes, claim, now: self.runtime.clock().now() };
-        let mut outcome = self.runtime.store().finish_and_claim(request).await;
+        let mut outcome = self.runtime.store().run(request).await;
         if let Some(pause) = self.outage.note(&outcome) {
             self.must_adopt |= is_claim;
             return Err(pause);
@@ -296,7 +296,10 @@ async fn last_words(runtime: &Runtime, lease: &Lease) {
     let Some(notes) = runtime.running().notes(lease) else { return };
     close_meter(runtime, lease, &notes).await;
     let Some(text) = notes.take_progress() else { return };
-    let written = runtime.store().update_job(lease, JobUpdate::LastProgress(text), runtime.clock().now()).await;
+    let written = runtime
+        .store()
+        .run(UpdateJob { lease: lease.clone(), update: JobUpdate::LastProgress(text), now: runtime.clock().now() })
+        .await;
     tracing::trace!(job.id = %lease.job_id, ok = written.is_ok(), "last progress");
 }
 

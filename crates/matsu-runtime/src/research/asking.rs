@@ -11,7 +11,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::Retry;
 use matsu_core::limits::RATE_LIMITED_PAUSE;
 use matsu_core::ports::search_engine::{EngineError, EngineHits, EngineRequest, Pace, SearchEngine};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{HoldTurns, ReadBreaker, SetBreaker, StoreError, TakeTurn};
 use matsu_core::research::merge::Hit;
 use matsu_core::research::search::EngineFailure;
 
@@ -101,7 +101,7 @@ async fn ask_one(
     request: &EngineRequest,
 ) -> Result<Asked, StoreError> {
     let (store, clock, name) = (runtime.store(), runtime.clock(), engine.name());
-    let breaker = store.breaker(name).await?;
+    let breaker = store.run(ReadBreaker(name.to_owned())).await?;
     if let Some(until) = breaker.open_until.filter(|_| breaker.is_open(clock.now())) {
         let cause = breaker.cause.as_ref().map(|cause| format!(", the last time with: {cause}")).unwrap_or_default();
         let times = breaker.failures;
@@ -114,7 +114,7 @@ async fn ask_one(
         Pace::Remote { step } => {
             let _one_at_a_time = turnstile.lock().await;
             let step_ms = i64::try_from(step.as_millis()).unwrap_or(i64::MAX);
-            let turn = store.take_turn(&key, step_ms, clock.now()).await?;
+            let turn = store.run(TakeTurn { key: key.clone(), step_ms, now: clock.now() }).await?;
             if turn.since(clock.now()) > TURN_WAIT_MAX {
                 return Ok(Asked::TooOften(turn));
             }
@@ -122,28 +122,30 @@ async fn ask_one(
             let answer = engine.search(request).await;
             // When the request arrived there is not known, but not after it was answered: counted from now the step is
             // kept.
-            store.hold_turns(&key, clock.now().plus(step)).await?;
+            store.run(HoldTurns { key: key.clone(), until: clock.now().plus(step) }).await?;
             answer
         }
     };
     // Read again: while we asked, another search may have had more or less luck.
-    let before = store.breaker(name).await?;
+    let before = store.run(ReadBreaker(name.to_owned())).await?;
     match answer {
         Ok(found) => {
             if before.failures > 0 {
-                store.set_breaker(name, &before.after_success()).await?;
+                store.run(SetBreaker { engine: name.to_owned(), breaker: before.after_success() }).await?;
             }
             Ok(Asked::Hits(found))
         }
         // It named its own pause: that is no failure of the engine.
         Err(EngineError::RateLimited { retry_after }) => {
             let until = clock.now().plus(retry_after.unwrap_or(RATE_LIMITED_PAUSE));
-            store.hold_turns(&key, until).await?;
+            store.run(HoldTurns { key: key.clone(), until }).await?;
             Ok(Asked::TooOften(until))
         }
         Err(error) => {
             let cause = error.to_string();
-            store.set_breaker(name, &before.after_failure(clock.now(), &cause)).await?;
+            store
+                .run(SetBreaker { engine: name.to_owned(), breaker: before.after_failure(clock.now(), &cause) })
+                .await?;
             tracing::info!(engine = name, cause, "a search engine gave no answer");
             Ok(Asked::Failed(cause))
         }

@@ -7,7 +7,7 @@ use matsu_core::id::{FragmentId, PageId};
 use matsu_core::limits::{RATE_LIMITED_PAUSE, REDIRECTS_MAX};
 use matsu_core::ports::extractor::ExtractError;
 use matsu_core::ports::fetcher::{FetchError, FetchMeans, FetchOutcome, FetchRequest, FetchedPage};
-use matsu_core::ports::store::{NewPage, StoreError};
+use matsu_core::ports::store::{HoldTurns, NewPage, PageByUrl, ReadRules, StoreError, TakeDaily, TakeTurn};
 use matsu_core::principal::Principal;
 use matsu_core::research::address;
 use matsu_core::research::auth::AuthType;
@@ -52,7 +52,12 @@ pub struct Reader<'a> {
 impl Reader<'_> {
     /// The page if it is known and young enough, and has no owner or belongs to the reader.
     pub async fn known(&self, candidate: &Candidate) -> Result<Option<SourcePage>, StoreError> {
-        let page = self.cx.runtime().store().page_by_url(self.owner, &candidate.hit.url).await?;
+        let page = self
+            .cx
+            .runtime()
+            .store()
+            .run(PageByUrl { reader: self.owner.clone(), url: candidate.hit.url.clone() })
+            .await?;
         let now = self.cx.runtime().clock().now();
         // A document on this machine may have changed a moment ago, and asking costs nothing.
         let is_young = |page: &SourcePage| {
@@ -66,7 +71,12 @@ impl Reader<'_> {
         if let Some(text) = &candidate.hit.abstract_text {
             return Ok(self.as_engine_gave_it(candidate, text));
         }
-        let older = self.cx.runtime().store().page_by_url(self.owner, &candidate.hit.url).await?;
+        let older = self
+            .cx
+            .runtime()
+            .store()
+            .run(PageByUrl { reader: self.owner.clone(), url: candidate.hit.url.clone() })
+            .await?;
         let mut request = FetchRequest {
             url: candidate.hit.url.clone(),
             engines: candidate.engines.clone(),
@@ -122,7 +132,7 @@ impl Reader<'_> {
     async fn one_request(&self, request: &FetchRequest) -> Result<Result<FetchOutcome, FetchError>, StoreError> {
         let (store, clock) = (self.cx.runtime().store(), self.cx.runtime().clock());
         // Rules are read for every hop: what a person blocks takes effect at once.
-        let rules = store.rules(self.owner).await?;
+        let rules = store.run(ReadRules(self.owner.clone())).await?;
         let host = address::host(&request.url).unwrap_or_default();
         if is_blocked(&rules, &host) {
             return Ok(Err(FetchError::Refused(format!("{host} is blocked by a rule"))));
@@ -136,7 +146,7 @@ impl Reader<'_> {
         }
         let domain = address::registrable(&host);
         if let Some(uses_max) = clearance.daily_max
-            && !store.take_daily(&format!("fetch/{domain}"), uses_max, clock.now()).await?
+            && !store.run(TakeDaily { key: format!("fetch/{domain}"), uses_max, now: clock.now() }).await?
         {
             return Ok(Err(FetchError::Refused(format!("{domain} has had its {uses_max} requests of today"))));
         }
@@ -144,12 +154,12 @@ impl Reader<'_> {
         let turnstile = self.kit.turnstile(&key);
         let _one_at_a_time = turnstile.lock().await;
         let step_ms = i64::try_from(clearance.step.as_millis()).unwrap_or(i64::MAX);
-        let turn = store.take_turn(&key, step_ms, clock.now()).await?;
+        let turn = store.run(TakeTurn { key: key.clone(), step_ms, now: clock.now() }).await?;
         clock.sleep(turn.since(clock.now())).await;
         let fetched = self.fetch(request).await;
         // When the request arrived there is not known, but not after it was answered: counted from now the step is
         // kept.
-        store.hold_turns(&key, clock.now().plus(clearance.step)).await?;
+        store.run(HoldTurns { key: key.clone(), until: clock.now().plus(clearance.step) }).await?;
         fetched
     }
 
@@ -168,7 +178,7 @@ impl Reader<'_> {
             FetchError::RateLimited { retry_after } => {
                 let until = clock.now().plus(retry_after.unwrap_or(RATE_LIMITED_PAUSE));
                 // For all requests to this site.
-                self.cx.runtime().store().hold_turns(&turn_key(url), until).await?;
+                self.cx.runtime().store().run(HoldTurns { key: turn_key(url), until }).await?;
                 Reading::TooOften { until }
             }
             FetchError::Failed(why) => Reading::Failed(why),

@@ -8,7 +8,7 @@ use matsu_core::id::ClaimId;
 use matsu_core::job::Retry;
 use matsu_core::limits::CLAIMS_PER_SEARCH_MAX;
 use matsu_core::ports::claim_maker::{PoolDraft, PoolPassage, PoolRequest};
-use matsu_core::ports::store::{NewClaim, NewEvidence};
+use matsu_core::ports::store::{FragmentsOf, NewClaim, NewEvidence};
 use matsu_core::research::agreement::Statement;
 use matsu_core::research::closeness::terms;
 use matsu_core::research::evidence::{Fragment, ScorePart};
@@ -35,7 +35,7 @@ impl Search<'_> {
         let mut next = self.state.clone();
         next.read.extend(next.unread.take());
         for (document, page) in next.read.iter().enumerate() {
-            for fragment in self.cx.runtime().store().fragments_of(&page.page).await? {
+            for fragment in self.cx.runtime().store().run(FragmentsOf(page.page.clone())).await? {
                 let (heading, text) = (fragment.heading.clone(), fragment.text.clone());
                 // The outermost heading is the document's title, or as good as one.
                 let title = heading.split(matsu_core::research::passages::HEADING_DIVIDER).next().unwrap_or_default();

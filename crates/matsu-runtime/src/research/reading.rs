@@ -11,7 +11,10 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::ClaimId;
 use matsu_core::job::{Priority, Retry};
 use matsu_core::ports::claim_maker::{CLAIMS_PER_FRAGMENT_MAX, ClaimDraft, ClaimRequest, ModelError};
-use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEvidence, NewPage, Reservation, StoreError};
+use matsu_core::ports::store::{
+    AuthItemsOf, FragmentsOf, NewAuthItem, NewClaim, NewEvidence, NewPage, PassagesOf, ReadRules, Reservation,
+    StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::research::auth::AuthStatus;
 use matsu_core::research::evidence::{Fragment, SourcePage};
@@ -92,7 +95,7 @@ impl<'a> Search<'a> {
     /// Which passages the task has already, so that new ones are recognized.
     async fn load_sketches(&mut self) -> Result<(), Halt> {
         let rows_max = matsu_core::limits::VERIFY_PASSAGES_MAX;
-        let known = self.cx.runtime().store().passages_of(&self.task.id, rows_max).await?;
+        let known = self.cx.runtime().store().run(PassagesOf { task_id: self.task.id.clone(), rows_max }).await?;
         self.sketches = known.into_iter().map(|row| row.sketch).collect();
         Ok(())
     }
@@ -126,7 +129,7 @@ impl<'a> Search<'a> {
 
     /// A page that was read before: nothing is spent on it.
     async fn reuse(&mut self, page: SourcePage, reserved: Option<Reservation>) -> Result<(), Halt> {
-        let fragments = self.cx.runtime().store().fragments_of(&page.key()).await?;
+        let fragments = self.cx.runtime().store().run(FragmentsOf(page.key())).await?;
         let mut next = self.state.clone();
         self.count_page(&mut next, &page, &fragments);
         let evidence = NewEvidence {
@@ -169,7 +172,7 @@ impl<'a> Search<'a> {
             self.say_progress().await;
             return Ok(());
         }
-        let fragments = self.cx.runtime().store().fragments_of(&unread.page).await?;
+        let fragments = self.cx.runtime().store().run(FragmentsOf(unread.page.clone())).await?;
         let mut claims = Vec::new();
         for group in fragments.chunks(self.maker.fragments_at_once().max(1)) {
             claims.extend(self.claims_of(group).await?);
@@ -307,7 +310,7 @@ impl<'a> Search<'a> {
         if self.state.parked.is_empty() {
             return Ok(false);
         }
-        let logins = self.cx.runtime().store().auth_items_of(&self.cx.lease.job_id).await?;
+        let logins = self.cx.runtime().store().run(AuthItemsOf(self.cx.lease.job_id.clone())).await?;
         // Of several items for one address the latest one counts.
         let status = |candidate: &Candidate| {
             logins.iter().rev().find(|login| login.url == candidate.hit.url).map(|login| login.status)
@@ -365,7 +368,7 @@ impl PageFetch<'_> {
 
     async fn fetch(&self) -> Result<Fetched, Halt> {
         let candidate = &self.candidate;
-        let rules = self.cx.runtime().store().rules(&self.owner).await?;
+        let rules = self.cx.runtime().store().run(ReadRules(self.owner.clone())).await?;
         if is_ruled_out(&rules, &candidate.hit) {
             return Ok(Fetched::RuledOut);
         }

@@ -1,6 +1,8 @@
 //! Learning from corrections: a new fit every ten samples, and back to the version in force if it is worse.
 
-use matsu_core::ports::store::{NewCalibration, RollBack, StoreError};
+use matsu_core::ports::store::{
+    CountSamples, NewCalibration, ReadCalibration, ReadCalibrationVersions, ReadSamples, RollBack, StoreError,
+};
 use matsu_core::research::calibration::fit::fit;
 use matsu_core::research::calibration::{Calibration, brier, is_degraded, is_refit_due};
 
@@ -21,15 +23,16 @@ pub async fn recalibrate(runtime: &Runtime, source: &str) -> Result<(), StoreErr
         Some(turnstile) => Some(turnstile.lock().await),
         None => None,
     };
-    let count = store.sample_count(source).await?;
-    let fits = store.calibration_versions(Some(source)).await?.first().map_or(0, |newest| newest.version);
+    let count = store.run(CountSamples(source.to_owned())).await?;
+    let fits =
+        store.run(ReadCalibrationVersions(Some(source.to_owned()))).await?.first().map_or(0, |newest| newest.version);
     if !is_refit_due(count, fits) {
         return Ok(());
     }
-    let samples = store.samples(source, SAMPLES_MAX).await?;
+    let samples = store.run(ReadSamples { source: source.to_owned(), rows_max: SAMPLES_MAX }).await?;
     let pairs: Vec<(f64, bool)> = samples.iter().flat_map(|sample| sample.pairs()).collect();
     let Some(fitted) = fit(&pairs) else { return Ok(()) };
-    let in_force = store.calibration(source).await?;
+    let in_force = store.run(ReadCalibration(source.to_owned())).await?;
     let (calibration, now) = (fitted.calibration, runtime.clock().now());
     let new = NewCalibration {
         source: source.to_owned(),
@@ -39,12 +42,12 @@ pub async fn recalibrate(runtime: &Runtime, source: &str) -> Result<(), StoreErr
         brier_after: fitted.brier_after,
         now,
     };
-    store.add_calibration(new).await?;
+    store.run(new).await?;
     let Some(in_force) = in_force else { return Ok(()) };
     if is_degraded(brier_of(&in_force.calibration, &fitted.held_out), fitted.brier_after) {
         let reason = "worse than the version in force on held-out samples".to_owned();
         let request = RollBack { source: source.to_owned(), version: Some(in_force.version), reason, now };
-        store.roll_back(request).await?;
+        store.run(request).await?;
         tracing::warn!(source, version = in_force.version, "a new calibration was worse and was rolled back");
     }
     Ok(())

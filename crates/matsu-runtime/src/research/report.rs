@@ -2,7 +2,10 @@
 
 use matsu_core::job::{Job, JobState};
 use matsu_core::limits::{MATERIALS_LIMIT_MAX, REPORT_CLAIMS_MAX, REPORT_PAGES_MAX, SEARCHES_LISTED_MAX};
-use matsu_core::ports::store::{ClaimView, EdgeView, MaterialsWish, Only, SearchRow, SearchWish, StoreError};
+use matsu_core::ports::store::{
+    ClaimView, EdgeView, FragmentsOf, MaterialsWish, Only, PagesOf, ReadEvidenceTotals, ReadMaterials, ReadSearches,
+    ReportJobs, SearchRow, SearchWish, StoreError,
+};
 use matsu_core::research::agreement::closest_sentence;
 use matsu_core::research::evidence::Relation;
 use matsu_core::research::quote::find_quote;
@@ -37,13 +40,13 @@ pub(super) async fn material(runtime: &Runtime, task: &Task) -> Result<Material,
     let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
     let (claims, claims_total) = claims_of(runtime, task).await?;
     let wish = SearchWish { changed_since: None, rows_max: SEARCHES_LISTED_MAX };
-    let list = store.searches(&task.id, wish).await?;
-    let pages = store.pages_of(&task.id, REPORT_PAGES_MAX).await?;
+    let list = store.run(ReadSearches { task_id: task.id.clone(), wish }).await?;
+    let pages = store.run(PagesOf { task_id: task.id.clone(), rows_max: REPORT_PAGES_MAX }).await?;
     let mut notes: Vec<String> = verification_warnings(&list.unverified)
         .iter()
         .map(|warning| warning.trim_start_matches("[warning] ").to_owned())
         .collect();
-    let all = usize::try_from(store.evidence_totals(&task.id).await?.claims).unwrap_or(0);
+    let all = usize::try_from(store.run(ReadEvidenceTotals(task.id.clone())).await?.claims).unwrap_or(0);
     if all > claims_total {
         notes.push(format!("{} claims are left out: rejected by a person", all - claims_total));
     }
@@ -74,7 +77,7 @@ async fn claims_of(runtime: &Runtime, task: &Task) -> Result<(Vec<ClaimView>, us
     let mut after = None;
     loop {
         let wish = MaterialsWish { only: Only::Adopted, confidence_min: None, after, rows_max: MATERIALS_LIMIT_MAX };
-        let found = runtime.store().materials(&task.id, wish).await?;
+        let found = runtime.store().run(ReadMaterials { task_id: task.id.clone(), wish }).await?;
         claims.extend(found.claims);
         after = found.next;
         if after.is_none() || claims.len() >= REPORT_CLAIMS_MAX {
@@ -85,7 +88,7 @@ async fn claims_of(runtime: &Runtime, task: &Task) -> Result<(Vec<ClaimView>, us
 
 /// What a model wrote last, and what became of a later attempt.
 async fn written(runtime: &Runtime, task: &Task) -> Result<(Option<Written>, Option<String>), StoreError> {
-    let jobs = runtime.store().report_jobs(&task.id, REPORT_JOBS_READ).await?;
+    let jobs = runtime.store().run(ReportJobs { task_id: task.id.clone(), rows_max: REPORT_JOBS_READ }).await?;
     let last = jobs.iter().find_map(|job| Some((job, text_of(job)?)));
     let is_last = last.as_ref().is_some_and(|(job, _)| jobs.first().is_some_and(|newest| newest.id == job.id));
     let trouble = jobs.first().filter(|_| !is_last).and_then(trouble_of);
@@ -222,7 +225,7 @@ pub async fn passage(
         Some(quote) => vec![quote.to_owned()],
         None => of_it.iter().map(|(view, edge)| quote_of(view, edge)).collect(),
     };
-    let fragments = runtime.store().fragments_of(&edge.page.key()).await?;
+    let fragments = runtime.store().run(FragmentsOf(edge.page.key())).await?;
     let at = fragments.iter().position(|fragment| fragment.id == edge.fragment.id);
     let text = |at: Option<usize>| at.and_then(|at| fragments.get(at)).map(|one| one.text.clone()).unwrap_or_default();
     Ok(Some(PassageInContext {

@@ -11,7 +11,9 @@ use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
 use matsu_core::limits::REPORT_CLAIMS_WRITTEN_MAX;
 use matsu_core::ports::claim_maker::ModelError;
 use matsu_core::ports::report_writer::{ClaimToWrite, Draft, DraftSentence, ReportWriter, WriteRequest};
-use matsu_core::ports::store::{Enqueue, SearchWish, StoreError, TaskLookup};
+use matsu_core::ports::store::{
+    Enqueue, ReadEvidenceTotals, ReadJob, ReadSearches, ReadTask, SearchWish, StoreError, TaskLookup,
+};
 use matsu_core::research::report::written::{Written, WrittenSection, WrittenSentence};
 use matsu_core::research::report::{Finding, Material, merged};
 use matsu_core::research::search::SearchStatus;
@@ -74,11 +76,13 @@ async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Ha
     let Some(task_id) = &cx.job.task_id else { return Ok(Written::default()) };
     let mut turn = 1;
     loop {
-        let TaskLookup::Found(task) = cx.runtime().store().task(task_id).await? else { return Err(Halt::LeaseLost) };
+        let TaskLookup::Found(task) = cx.runtime().store().run(ReadTask(task_id.clone())).await? else {
+            return Err(Halt::LeaseLost);
+        };
         if turn == 1 && has_other_work(cx, task_id).await? {
             return Err(Halt::NotBefore(cx.runtime().clock().now().plus(OTHERS_PAUSE)));
         }
-        let claims_before = cx.runtime().store().evidence_totals(task_id).await?.claims;
+        let claims_before = cx.runtime().store().run(ReadEvidenceTotals(task_id.clone())).await?.claims;
         let mut material = material(cx.runtime(), &task).await?;
         material.findings = merged(material.findings);
         let request = request(&material);
@@ -97,7 +101,7 @@ async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Ha
             let retry = if matches!(error, ModelError::Unavailable(_)) { Retry::IfAllowed } else { Retry::Never };
             Halt::Failed { code: ErrorCode::PipelineError, why: error.to_string(), retry }
         })?;
-        let claims_now = cx.runtime().store().evidence_totals(task_id).await?.claims;
+        let claims_now = cx.runtime().store().run(ReadEvidenceTotals(task_id.clone())).await?.claims;
         if claims_now == claims_before || turn >= TURNS_MAX {
             return Ok(named(writer.model(), draft, &material.findings[..given]));
         }
@@ -109,12 +113,14 @@ async fn write(cx: &JobContext, writer: &dyn ReportWriter) -> Result<Written, Ha
 /// costs a request; a search that awaits a login may wait for days and does not count.
 async fn has_other_work(cx: &JobContext, task_id: &TaskId) -> Result<bool, Halt> {
     let store = cx.runtime().store();
-    let list = store.searches(task_id, SearchWish { changed_since: None, rows_max: 1 }).await?;
+    let list = store
+        .run(ReadSearches { task_id: task_id.clone(), wish: SearchWish { changed_since: None, rows_max: 1 } })
+        .await?;
     let (queued, running) = list.verifying;
     let mut others = list.count(SearchStatus::Queued) + list.count(SearchStatus::Running) + queued + running;
     // The verification that asked for this report may not have ended yet; it has nothing left to do.
     if let Some(cause) = &cx.job.cause_id
-        && !store.job(&JobId::from_text(cause)).await?.state.is_finished()
+        && !store.run(ReadJob(JobId::from_text(cause))).await?.state.is_finished()
     {
         others -= 1;
     }
@@ -167,7 +173,7 @@ pub(super) async fn ask_for_report(cx: &JobContext, kit: &ResearchKit, task_id: 
         dedupe_key: Some(format!("report/{task_id}")),
     };
     let request = Enqueue { task_id: Some(task_id.clone()), jobs: vec![job], resume_for: None, now };
-    match runtime.store().enqueue(request).await {
+    match runtime.store().run(request).await {
         // A task that takes no more work keeps the report that it has.
         Ok(_) | Err(StoreError::Closed { .. }) => Ok(()),
         Err(error) => Err(error.into()),

@@ -11,7 +11,9 @@ use matsu_core::id::JobId;
 use matsu_core::job::{Job, JobEnd, JobKind, NewJob, Retry};
 use matsu_core::ports::claim_maker::ClaimMaker;
 use matsu_core::ports::search_engine::EngineRequest;
-use matsu_core::ports::store::{Enqueue, NewEvidence, NewHit, StoreError, TaskLookup};
+use matsu_core::ports::store::{
+    Enqueue, NewEvidence, NewHit, ReadJob, ReadRules, ReadTask, RecordEvidence, StoreError, TaskLookup,
+};
 use matsu_core::research::merge::merge;
 use matsu_core::research::satisfaction::is_satisfied;
 use matsu_core::research::search::{EngineFailure, PAGES_PER_SEARCH, ResearchConfig, SearchInput, SearchStatus};
@@ -86,7 +88,7 @@ impl<'a> Search<'a> {
     async fn open(cx: &'a JobContext, kit: &'a ResearchKit) -> Result<Self, Halt> {
         let defect = |why: String| Halt::Failed { code: ErrorCode::InternalError, why, retry: Retry::Never };
         let Some(task_id) = &cx.job.task_id else { return Err(defect("a search belongs to a task".to_owned())) };
-        let TaskLookup::Found(task) = cx.runtime().store().task(task_id).await? else {
+        let TaskLookup::Found(task) = cx.runtime().store().run(ReadTask(task_id.clone())).await? else {
             return Err(Halt::LeaseLost);
         };
         let input: SearchInput = serde_json::from_str(&cx.job.input_json).map_err(|error| defect(error.to_string()))?;
@@ -123,7 +125,7 @@ impl<'a> Search<'a> {
         if let Some(at) = answers.not_before.filter(|_| answers.lists.is_empty()) {
             return self.ask_later(&answers.failures, at).await;
         }
-        let rules = runtime.store().rules(&self.task.owner).await?;
+        let rules = runtime.store().run(ReadRules(self.task.owner.clone())).await?;
         let hits = answers.lists.iter().flat_map(|(engine, hits)| {
             hits.iter().enumerate().map(move |(rank, hit)| NewHit {
                 engine: engine.clone(),
@@ -160,7 +162,10 @@ impl<'a> Search<'a> {
         evidence.tally = Some(next.tally.clone());
         evidence.checkpoint_json = Some(next.to_checkpoint());
         let runtime = self.cx.runtime();
-        runtime.store().record(&self.cx.lease, evidence, runtime.clock().now()).await?;
+        runtime
+            .store()
+            .run(RecordEvidence { lease: self.cx.lease.clone(), evidence, now: runtime.clock().now() })
+            .await?;
         self.state = next;
         Ok(())
     }
@@ -182,7 +187,7 @@ impl<'a> Search<'a> {
             return self.cx.stopped();
         }
         // The work may have been dropped after a record and before it knew of it: the store knows.
-        match self.cx.runtime().store().job(&self.cx.lease.job_id).await {
+        match self.cx.runtime().store().run(ReadJob(self.cx.lease.job_id.clone())).await {
             Ok(job) => self.state = SearchState::from_checkpoint(job.checkpoint_json.as_deref()),
             Err(error) => return Halt::from(error).end_of(None),
         }
@@ -263,7 +268,7 @@ impl<'a> Search<'a> {
             dedupe_key: Some(format!("verify/{search_id}")),
         };
         let request = Enqueue { task_id: Some(self.task.id.clone()), jobs: vec![job], resume_for: None, now };
-        match runtime.store().enqueue(request).await {
+        match runtime.store().run(request).await {
             // A task that takes no more work needs no verification.
             Ok(_) | Err(StoreError::Closed { .. }) => Ok(()),
             Err(error) => Err(error.into()),

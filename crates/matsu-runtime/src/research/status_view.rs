@@ -11,7 +11,10 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobState, Priority};
 use matsu_core::limits::{AUTH_LISTED_MAX, SEARCHES_LISTED_MAX};
-use matsu_core::ports::store::{AuthFilter, EvidenceTotals, SearchList, SearchRow, SearchWish, StoreError, Unverified};
+use matsu_core::ports::store::{
+    AuthFilter, EvidenceTotals, ReadAuthItems, ReadBudget, ReadEvidenceTotals, ReadSearches, SearchList, SearchRow,
+    SearchWish, StoreError, Unverified,
+};
 use matsu_core::research::auth::{AuthItem, AuthPressure};
 use matsu_core::research::search::{ResearchConfig, SearchInput, SearchStatus, SearchTally};
 use matsu_core::task::{StopReason, Task, TaskStatus};
@@ -127,10 +130,10 @@ impl ResearchView {
         };
         Ok(Self {
             config: serde_json::from_str(&task.config_json).unwrap_or_default(),
-            list: store.searches(&task.id, wish).await?,
-            totals: store.evidence_totals(&task.id).await?,
-            budget: BudgetView::of(&store.budget(&task.id).await?),
-            logins: store.auth_items(&filter).await?,
+            list: store.run(ReadSearches { task_id: task.id.clone(), wish }).await?,
+            totals: store.run(ReadEvidenceTotals(task.id.clone())).await?,
+            budget: BudgetView::of(&store.run(ReadBudget(task.id.clone())).await?),
+            logins: store.run(ReadAuthItems(filter.clone())).await?,
             now: runtime.clock().now(),
         })
     }

@@ -11,7 +11,9 @@ use matsu_core::job::{Job, JobEnd, JobKind, Retry};
 use matsu_core::limits::{VERIFY_CLOSEST_MAX, VERIFY_PASSAGES_MAX};
 use matsu_core::ports::claim_maker::ModelError;
 use matsu_core::ports::judge::{Judge, ToJudge};
-use matsu_core::ports::store::{ClaimRow, NewEdge, NewEvidence, PassageRow};
+use matsu_core::ports::store::{
+    ClaimRow, ClaimsOfSearch, NewEdge, NewEvidence, PassageRow, PassagesOf, ReadCalibration, RecordEvidence,
+};
 use matsu_core::research::agreement::{Statement, can_support, closest_sentence};
 use matsu_core::research::calibration::{Calibration, CalibrationVersion};
 use matsu_core::research::closeness::Closeness;
@@ -96,11 +98,11 @@ impl JobBody for VerifyJob {
 async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: &mut VerifyState) -> Result<(), Halt> {
     let Some(task_id) = &cx.job.task_id else { return Ok(()) };
     let store = cx.runtime().store();
-    let claims = store.claims_of_search(&input.search_id).await?;
-    let pool = store.passages_of(task_id, VERIFY_PASSAGES_MAX).await?;
+    let claims = store.run(ClaimsOfSearch(input.search_id.clone())).await?;
+    let pool = store.run(PassagesOf { task_id: task_id.clone(), rows_max: VERIFY_PASSAGES_MAX }).await?;
     let pool = Pool::over(pool).await?;
     let assessor = kit.model().judge;
-    let version = store.calibration(assessor.source()).await?;
+    let version = store.run(ReadCalibration(assessor.source().to_owned())).await?;
     while let Some(left) = claims.get(state.claims_done..).filter(|left| !left.is_empty()) {
         let group = &left[..assessor.claims_at_once().clamp(1, left.len())];
         let mut comparisons = Vec::new();
@@ -114,7 +116,7 @@ async fn verify(cx: &JobContext, kit: &ResearchKit, input: &VerifyInput, state: 
         };
         let checkpoint_json = serde_json::to_string(&next).ok();
         let evidence = NewEvidence { edges, checkpoint_json, ..NewEvidence::default() };
-        store.record(&cx.lease, evidence, cx.runtime().clock().now()).await?;
+        store.run(RecordEvidence { lease: cx.lease.clone(), evidence, now: cx.runtime().clock().now() }).await?;
         *state = next;
         cx.progress(&format!("verified {} of {} claims", state.claims_done, claims.len())).await;
     }

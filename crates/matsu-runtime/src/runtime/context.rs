@@ -14,7 +14,9 @@ use matsu_core::budget::BudgetUnit;
 use matsu_core::job::end::clip;
 use matsu_core::job::{Job, JobEnd, Lease};
 use matsu_core::limits::{CHECKPOINT_BYTES_MAX, JOB_OUTPUT_BYTES_MAX, PROGRESS_BYTES_MAX, TICK};
-use matsu_core::ports::store::{JobUpdate, ProgressNote, Reservation, StoreError};
+use matsu_core::ports::store::{
+    JobUpdate, NoteProgress, ProgressNote, Reservation, Reserve, Settle, StoreError, UpdateJob,
+};
 use matsu_core::run::{RunCheckpoint, RunOutput};
 
 use super::Runtime;
@@ -139,7 +141,7 @@ impl JobContext {
     /// # Errors
     /// As the store's; `Closed` with `BUDGET_EXHAUSTED` when nothing is left: end with what there is.
     pub async fn set_aside(&self, unit: BudgetUnit, amount: i64) -> Result<Reservation, StoreError> {
-        self.runtime.store().reserve(&self.lease, unit, amount).await
+        self.runtime.store().run(Reserve { lease: self.lease.clone(), unit, amount }).await
     }
 
     /// Reports what a reservation really cost; the rest returns.
@@ -147,11 +149,11 @@ impl JobContext {
     /// # Errors
     /// As the store's.
     pub async fn settle(&self, reservation: &Reservation, spent: i64) -> Result<(), StoreError> {
-        self.runtime.store().settle(&self.lease, reservation, spent).await
+        self.runtime.store().run(Settle { lease: self.lease.clone(), reservation: reservation.clone(), spent }).await
     }
 
     async fn update(&self, update: JobUpdate) -> Result<(), StoreError> {
-        self.runtime.store().update_job(&self.lease, update, self.runtime.clock().now()).await
+        self.runtime.store().run(UpdateJob { lease: self.lease.clone(), update, now: self.runtime.clock().now() }).await
     }
 }
 
@@ -174,7 +176,7 @@ pub(crate) async fn write_due_progress(runtime: &Runtime) {
         return;
     }
     let notes: Vec<ProgressNote> = due.iter().map(|(note, _)| note.clone()).collect();
-    match runtime.store().note_progress(&notes, runtime.clock().now()).await {
+    match runtime.store().run(NoteProgress { notes: notes.clone(), now: runtime.clock().now() }).await {
         Ok(lost) if lost.is_empty() => {}
         // The orders will say the same; there is no reason to wait for them.
         Ok(_) => runtime.look_for_orders(),

@@ -7,6 +7,9 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::change::Topic;
 use matsu_core::limits::{FIRING_LEASE, SCHEDULE_LATE};
 use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{
+    DueSchedules, FireSchedule, ListFirings, NextScheduleAt, ReadTasks, SetSchedule, SettleFiring, TakeFirings,
+};
 use matsu_core::schedule::{Firing, FiringOutcome, FiringState, Overlap, Schedule};
 use matsu_core::task::TaskStatus;
 
@@ -29,17 +32,19 @@ pub async fn run(runtime: &Runtime, until: &CancellationToken) {
 /// Fires what is due and starts what was fired. Returns how long nothing is due.
 async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
     let now = runtime.clock().now();
-    for schedule in runtime.store().due_schedules(now, ROWS_MAX).await? {
+    for schedule in runtime.store().run(DueSchedules { now, rows_max: ROWS_MAX }).await? {
         fire(runtime, &schedule).await?;
     }
-    for (firing, schedule) in runtime.store().take_firings(now, now.plus(FIRING_LEASE), ROWS_MAX).await? {
+    for (firing, schedule) in
+        runtime.store().run(TakeFirings { now, again_at: now.plus(FIRING_LEASE), rows_max: ROWS_MAX }).await?
+    {
         let outcome = begin(runtime, &schedule, &firing).await?;
         if let FiringOutcome::Failed(why) = &outcome {
             tracing::warn!(schedule = %schedule.id, name = schedule.name, why, "a schedule could not start its work");
         }
-        runtime.store().settle_firing(&firing.id, &outcome).await?;
+        runtime.store().run(SettleFiring { id: firing.id.clone(), outcome: outcome.clone() }).await?;
     }
-    let next = runtime.store().next_schedule_at().await?;
+    let next = runtime.store().run(NextScheduleAt).await?;
     Ok(pause_until(runtime, next))
 }
 
@@ -48,15 +53,23 @@ async fn fire(runtime: &Runtime, schedule: &Schedule) -> Result<(), TaskError> {
     let (now, Some(due_at)) = (runtime.clock().now(), schedule.next_at) else { return Ok(()) };
     if !start::has_owner(runtime, &schedule.owner).await? {
         let why = "its owner was removed";
-        return Ok(runtime.store().set_schedule(&schedule.id, Some(why), schedule.next_at).await?);
+        return Ok(runtime
+            .store()
+            .run(SetSchedule { id: schedule.id.clone(), paused: Some(why.to_owned()), next_at: schedule.next_at })
+            .await?);
     }
     let next = match rule::next_after(&schedule.rule, now) {
         Ok(next) => next,
-        Err(why) => return Ok(runtime.store().set_schedule(&schedule.id, Some(&why), None).await?),
+        Err(why) => {
+            return Ok(runtime
+                .store()
+                .run(SetSchedule { id: schedule.id.clone(), paused: Some(why.clone()), next_at: None })
+                .await?);
+        }
     };
     let is_missed = !schedule.catch_up && now.since(due_at) > SCHEDULE_LATE;
     let state = if is_missed { FiringState::Missed } else { FiringState::Waiting };
-    if runtime.store().fire_schedule(schedule, state, next, now).await? {
+    if runtime.store().run(FireSchedule { schedule: schedule.clone(), state, next_at: next, now }).await? {
         tracing::info!(schedule = %schedule.id, name = schedule.name, due = %due_at, state = %state, "a schedule fired");
     }
     Ok(())
@@ -77,15 +90,15 @@ async fn begin(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Resul
 
 async fn has_work_before(runtime: &Runtime, schedule: &Schedule, firing: &Firing) -> Result<bool, TaskError> {
     let page = PageRequest::new(None, None);
-    let firings = runtime.store().firings(&schedule.id, &page).await?;
+    let firings = runtime.store().run(ListFirings(schedule.id.clone(), page.clone())).await?;
     let before = firings.items.into_iter().filter(|other| other.seq < firing.seq).find_map(|other| other.task_id);
     let Some(before) = before else { return Ok(false) };
-    let tasks = runtime.store().tasks(&[before]).await?;
+    let tasks = runtime.store().run(ReadTasks(vec![before])).await?;
     Ok(tasks.iter().any(|task| !(task.status.is_terminal() || task.status == TaskStatus::Finished)))
 }
 
 async fn is_newest(runtime: &Runtime, firing: &Firing) -> Result<bool, TaskError> {
     let page = PageRequest::new(None, Some(1));
-    let newest = runtime.store().firings(&firing.schedule_id, &page).await?;
+    let newest = runtime.store().run(ListFirings(firing.schedule_id.clone(), page.clone())).await?;
     Ok(newest.items.first().is_none_or(|newest| newest.id == firing.id))
 }

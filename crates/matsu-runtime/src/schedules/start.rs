@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use matsu_core::id::TaskId;
+use matsu_core::ports::store::ReadUser;
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{Firing, FiringOutcome, Plan, Schedule};
 
@@ -18,7 +19,7 @@ use crate::tools::TOOLS;
 
 /// Whether the owner may still work here.
 pub async fn has_owner(runtime: &Runtime, owner: &Principal) -> Result<bool, TaskError> {
-    Ok(*owner == Principal::local_user() || runtime.store().user(owner).await?.is_some())
+    Ok(*owner == Principal::local_user() || runtime.store().run(ReadUser(owner.clone())).await?.is_some())
 }
 
 /// What came of a time. The id of the firing is the idempotency key, so a second try finds the task of the first.

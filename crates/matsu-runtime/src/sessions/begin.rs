@@ -6,7 +6,9 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, JobId, ProjectId, RunId, SessionId};
 use matsu_core::limits::RUN_SESSION_KEPT;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{NewSession, SessionFilter, SessionKey, StoreError, WantedFor};
+use matsu_core::ports::store::{
+    ListSessions, NewSession, ReadAgent, ReadStanding, SessionFilter, SessionKey, StoreError, WantedFor,
+};
 use matsu_core::principal::Principal;
 use matsu_core::secret;
 use matsu_core::session::{Session, SessionState};
@@ -51,7 +53,7 @@ impl Sessions<'_> {
         key: &str,
         project_id: &ProjectId,
     ) -> Result<Begun, StoreError> {
-        let known = match self.runtime.store().agent(agent_id).await {
+        let known = match self.runtime.store().run(ReadAgent(agent_id.clone())).await {
             Ok(agent) => Some(agent.passkey_hash),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error),
@@ -76,7 +78,12 @@ impl Sessions<'_> {
             project_id: Some(project.clone()),
             state: Some(SessionState::Active),
         };
-        let live = self.runtime.store().list_sessions(&filter, &PageRequest::default()).await?.items;
+        let live = self
+            .runtime
+            .store()
+            .run(ListSessions { filter: filter.clone(), page: PageRequest::default() })
+            .await?
+            .items;
         Ok(live.into_iter().map(|session| session.id).filter(|id| self.runtime.part::<Waiters>().any(id)).collect())
     }
 
@@ -100,7 +107,12 @@ impl Sessions<'_> {
     /// As the store's.
     pub async fn session_by_token(self, token: &str) -> Result<Option<Session>, StoreError> {
         let key = SessionKey::TokenHash(secret::hash(token));
-        Ok(self.runtime.store().standing(&key, self.runtime.clock().now()).await?.map(|standing| standing.session))
+        Ok(self
+            .runtime
+            .store()
+            .run(ReadStanding { key: key.clone(), now: self.runtime.clock().now() })
+            .await?
+            .map(|standing| standing.session))
     }
 
     /// Whether the session whose token has this hash is not over.
@@ -109,7 +121,8 @@ impl Sessions<'_> {
     /// As the store's.
     pub async fn is_session_live(self, token_hash: &str) -> Result<bool, StoreError> {
         let now = self.runtime.clock().now();
-        let standing = self.runtime.store().standing(&SessionKey::TokenHash(token_hash.to_owned()), now).await?;
+        let standing =
+            self.runtime.store().run(ReadStanding { key: SessionKey::TokenHash(token_hash.to_owned()), now }).await?;
         Ok(standing.is_some_and(|standing| standing.session.is_live(now)))
     }
 
@@ -138,7 +151,7 @@ impl Sessions<'_> {
             now,
             expires_at: now.plus(ttl),
         };
-        let session = self.runtime.store().begin_session(more(new)).await?;
+        let session = self.runtime.store().run(more(new)).await?;
         let expires_in = session.expires_at.since(now);
         Ok(Begun { session, token, expires_in })
     }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use matsu_core::id::{NotificationId, SessionId};
+use matsu_core::ports::store::{TakeBackMessages, TakeBackNotifications};
 
 use crate::runtime::Runtime;
 
@@ -39,10 +40,16 @@ impl Delivery {
         for what in handed {
             let taken = match &what {
                 Handed::Messages { session, handed_to } => {
-                    runtime.plain_store().take_back_messages(session, handed_to).await
+                    runtime
+                        .plain_store()
+                        .run(TakeBackMessages { session: session.clone(), handed_to: handed_to.to_owned() })
+                        .await
                 }
                 Handed::Notifications { session, ids } => {
-                    runtime.plain_store().take_back_notifications(session, ids).await
+                    runtime
+                        .plain_store()
+                        .run(TakeBackNotifications { session: session.clone(), ids: ids.to_vec() })
+                        .await
                 }
             };
             if let Err(error) = taken {

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::change::Topic;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{MESSAGES_PER_ACTION_MAX, TICK};
-use matsu_core::ports::store::{EndSession, Store, StoreError, TakeMessages, Taken};
+use matsu_core::ports::store::{
+    AcknowledgeMessages, EndSession, ReadSessionView, Store, StoreError, TakeMessages, Taken,
+};
 use matsu_core::session::next_action::next_turn_at;
 use matsu_core::session::{EndReason, NextAction, Session, SessionState, SessionView, next_action};
 use matsu_core::task::Task;
@@ -109,7 +111,9 @@ impl Sessions<'_> {
     /// What the caller says it has, it has, whatever comes of this call.
     async fn acknowledge(self, request: &NextRequest) -> Result<(), StoreError> {
         match (request.after_seq, &request.session.chat_id) {
-            (Some(upto), Some(chat)) => self.runtime.store().acknowledge_messages(chat, upto).await,
+            (Some(upto), Some(chat)) => {
+                self.runtime.store().run(AcknowledgeMessages { chat_id: chat.clone(), upto_seq: upto }).await
+            }
             _ => Ok(()),
         }
     }
@@ -121,7 +125,7 @@ impl Sessions<'_> {
         after_seq: Option<i64>,
     ) -> Result<bool, StoreError> {
         let now = self.runtime.clock().now();
-        match self.runtime.plain_store().session_view(session, after_seq, now).await {
+        match self.runtime.plain_store().run(ReadSessionView { id: session.clone(), after_seq, now }).await {
             Ok(view) => {
                 let waits = next_action(&view, now, self.runtime.session_options().idle_end) == NextAction::Wait;
                 Ok(!waits || view.unread.total() > 0)
@@ -186,7 +190,7 @@ impl Look<'_> {
         let now = clock.now();
         let idle_end = self.runtime.session_options().idle_end;
         let (store, session) = (self.runtime.store(), &self.request.session.id);
-        let view = store.session_view(session, self.request.after_seq, now).await?;
+        let view = store.run(ReadSessionView { id: session.clone(), after_seq: self.request.after_seq, now }).await?;
         let next = match next_action(&view, now, idle_end) {
             NextAction::Interrupted => Next::Interrupted,
             NextAction::Respond if !self.ticket.take() => Next::Wait(Rest::Superseded),
@@ -223,7 +227,7 @@ impl Look<'_> {
             rows_max: MESSAGES_PER_ACTION_MAX,
             handed_to: self.request.connection.clone(),
         };
-        let taken = store.take_messages(request).await?;
+        let taken = store.run(request).await?;
         Ok((!taken.messages.is_empty()).then_some(taken))
     }
 
@@ -231,7 +235,7 @@ impl Look<'_> {
     async fn end(&self, reason: EndReason) -> Result<(), StoreError> {
         let (id, to) = (self.request.session.id.clone(), SessionState::Ended);
         let now = self.runtime.clock().now();
-        self.runtime.plain_store().end_session(EndSession { id, to, reason, now }).await.map(drop)
+        self.runtime.plain_store().run(EndSession { id, to, reason, now }).await.map(drop)
     }
 
     /// What has come since the first look and is worth an answer, though there is nothing to do here.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use matsu_core::id::TaskId;
-use matsu_core::ports::store::UnreadResult;
+use matsu_core::ports::store::{UnreadResult, UnreadResults};
 use matsu_core::principal::Principal;
 
 use crate::cursors::InstanceId;
@@ -44,7 +44,7 @@ impl News {
             return unread;
         }
         // Only a hint: without an answer there is none.
-        let read = runtime.plain_store().unread_results(owner, UNREAD_MAX).await;
+        let read = runtime.plain_store().run(UnreadResults(owner.clone(), UNREAD_MAX)).await;
         let Ok(unread) = read.map(Arc::new) else { return Arc::default() };
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if listed.len() >= REMEMBERED_MAX {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use matsu_core::limits::{CURSORS_MAX, TASKS_PER_PRINCIPAL_MAX};
-use matsu_core::ports::store::Store;
+use matsu_core::ports::store::{CountTasks, Store};
 use matsu_core::principal::Principal;
 
 use super::TaskError;
@@ -27,7 +27,7 @@ impl OpenTasks {
         if self.has_capacity(principal) {
             return Ok(());
         }
-        let count = store.unfinished_tasks(principal, TASKS_PER_PRINCIPAL_MAX).await?;
+        let count = store.run(CountTasks { owner: principal.clone(), max: TASKS_PER_PRINCIPAL_MAX }).await?;
         self.counted(principal, count)
     }
 

@@ -6,7 +6,7 @@ use matsu_core::budget::BudgetLine;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobKind, JobState, NewJob};
-use matsu_core::ports::store::{InsertedTask, SessionClaim};
+use matsu_core::ports::store::{InsertedTask, ReadBudget, ReadTasks, SessionClaim};
 use matsu_core::principal::Principal;
 use matsu_core::research::search::ResearchConfig;
 use matsu_core::run::{Changes, Continues, RunCheckpoint, RunInput, RunOutput};
@@ -39,7 +39,7 @@ impl Tasks<'_> {
         let jobs = wanted.map(|job| again(job, now)).collect();
         let task = self.anew(old, jobs, now).await?;
         // Not through the bound on one call: the jobs were taken once already.
-        Ok(self.runtime.store().insert_task(task).await?)
+        Ok(self.runtime.store().run(task).await?)
     }
 
     /// Goes on with the runs of a task that ended before they were done: in the same conversation where the program
@@ -129,9 +129,9 @@ impl Tasks<'_> {
     }
 
     async fn anew(self, old: Task, jobs: Vec<NewJob>, now: Timestamp) -> Result<NewTask, TaskError> {
-        let budget = self.runtime.store().budget(&old.id).await?;
+        let budget = self.runtime.store().run(ReadBudget(old.id.clone())).await?;
         // Those that are gone were over.
-        let awaited = self.runtime.store().tasks(&old.depends_on()).await?;
+        let awaited = self.runtime.store().run(ReadTasks(old.depends_on())).await?;
         let depends_on = awaited.into_iter().map(|task| task.id).collect();
         Ok(NewTask {
             id: TaskId::mint(now),

@@ -14,7 +14,7 @@ use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobKind, Lease};
 use matsu_core::limits::{ABORT_GRACE, GRACE, TICK};
 use matsu_core::ports::agent::{AgentHost, Program, TraceState};
-use matsu_core::ports::store::{StopTask, StoppedTask, StoreError};
+use matsu_core::ports::store::{KeepWork, ReadJob, ReadLeftRuns, ReadTasks, StopTask, StoppedTask, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::run::RunInput;
 use matsu_core::task::{StopMode, StopReason, Task};
@@ -119,9 +119,9 @@ impl Tasks<'_> {
     async fn jobs_of_runs(self) -> Result<Vec<Job>, TaskError> {
         let mut jobs = Vec::new();
         // What is left becomes held when this node takes it over. Read in this order, no run is missed.
-        for left in self.runtime.store().left_runs().await? {
+        for left in self.runtime.store().run(ReadLeftRuns).await? {
             if left.host == self.runtime.host() {
-                jobs.push(self.runtime.store().job(&left.lease.job_id).await?);
+                jobs.push(self.runtime.store().run(ReadJob(left.lease.job_id.clone())).await?);
             }
         }
         jobs.extend(self.held_runs().await?);
@@ -187,9 +187,9 @@ impl Tasks<'_> {
         if jobs.is_empty() {
             return Ok(false);
         }
-        let left = self.runtime.store().left_runs().await?;
+        let left = self.runtime.store().run(ReadLeftRuns).await?;
         for id in jobs {
-            let job = match self.runtime.store().job(&id).await {
+            let job = match self.runtime.store().run(ReadJob(id.clone())).await {
                 Ok(job) => job,
                 Err(StoreError::NotFound { .. }) => continue,
                 Err(error) => return Err(error.into()),
@@ -225,7 +225,7 @@ impl Tasks<'_> {
             if id == *of {
                 return Ok(true);
             }
-            task = self.runtime.store().tasks(&[id]).await?.pop().and_then(|task| task.parent_id);
+            task = self.runtime.store().run(ReadTasks(vec![id])).await?.pop().and_then(|task| task.parent_id);
         }
         Ok(false)
     }
@@ -243,7 +243,7 @@ impl Tasks<'_> {
         }
         let Some(host) = self.runtime.agents() else { return Ok(()) };
         for id in jobs {
-            if self.runtime.store().job(id).await?.state.is_finished() {
+            if self.runtime.store().run(ReadJob(id.clone())).await?.state.is_finished() {
                 self.give_up_runs(host.as_ref(), id).await?;
             }
         }
@@ -255,7 +255,10 @@ impl Tasks<'_> {
         let adoptions = self.runtime.part::<Adoptions>();
         let _alone = adoptions.giving_up().await;
         if let Some(work) = host.give_up(job, None).await {
-            self.runtime.store().keep_work(job, &work, self.runtime.clock().now()).await?;
+            self.runtime
+                .store()
+                .run(KeepWork { job: job.clone(), work: work.clone(), now: self.runtime.clock().now() })
+                .await?;
         }
         Ok(())
     }
@@ -263,7 +266,7 @@ impl Tasks<'_> {
     /// Whether every run on this machine has a body in this process: a job that is cancelled before its body begins
     /// gets none, and its program would be left alone.
     async fn follows_all_runs(self) -> Result<bool, TaskError> {
-        if self.runtime.store().left_runs().await?.iter().any(|left| left.host == self.runtime.host()) {
+        if self.runtime.store().run(ReadLeftRuns).await?.iter().any(|left| left.host == self.runtime.host()) {
             return Ok(false);
         }
         let held = self.held_runs().await?;
@@ -278,7 +281,7 @@ impl Tasks<'_> {
 
     async fn ask_to_stop(self, id: &TaskId, mode: StopMode, reason: StopReason) -> Result<StoppedTask, TaskError> {
         let request = StopTask { task_id: id.clone(), mode, reason, now: self.runtime.clock().now() };
-        let stopped = self.runtime.store().stop_task(request).await?;
+        let stopped = self.runtime.store().run(request).await?;
         // The wake-up of the queues says the same; this one cannot be lost.
         self.runtime.look_for_orders();
         Ok(stopped)

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::access::Rights;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
+use matsu_core::ports::store::ReadTasks;
 use matsu_core::principal::Principal;
 use matsu_core::session::Session;
 use matsu_core::task::JobCounts;
@@ -34,7 +35,7 @@ impl Watched {
     /// One line: how far the watched tasks are.
     pub async fn in_words(&self, runtime: &Runtime) -> String {
         let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let tasks = runtime.store().tasks(&ids).await.unwrap_or_default();
+        let tasks = runtime.store().run(ReadTasks(ids.clone())).await.unwrap_or_default();
         let counts = tasks.iter().fold(JobCounts::default(), |sum, task| sum.plus(&task.counts));
         let ended = counts.total() - counts.unfinished();
         match (counts.total(), counts.running) {

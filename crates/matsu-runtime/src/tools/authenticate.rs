@@ -6,6 +6,7 @@ use serde_json::json;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ProjectId};
+use matsu_core::ports::store::{ReadAgent, ReadProject};
 
 use crate::sessions::Sessions;
 use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
@@ -73,8 +74,8 @@ impl Tool for Authenticate {
 async fn begin(cx: &ToolContext, input: Input) -> Result<Output, ToolError> {
     let (agent, project) = (AgentId::from_text(input.agent_id), ProjectId::from_text(input.project_id));
     let begun = Sessions::of(&cx.runtime).authenticate(&cx.transport, &agent, &input.passkey, &project).await?;
-    let agent = cx.runtime.store().agent(&agent).await?;
-    let project = cx.runtime.store().project(&project).await?;
+    let agent = cx.runtime.store().run(ReadAgent(agent.clone())).await?;
+    let project = cx.runtime.store().run(ReadProject(project.clone())).await?;
     let session = begun.session;
     Ok(Output {
         session_token: begun.token,

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::EvaluationId;
-use matsu_core::ports::store::EvaluationFilter;
+use matsu_core::ports::store::{
+    AddEvaluation, CountSamples, EvaluationFilter, ReadCalibration, ReadCalibrationVersions, ReadEvaluations,
+    ReadRollbacks,
+};
 use matsu_core::research::calibration::{
     Bin, Calibration, CalibrationVersion, DEGRADATION_MAX, Evaluation, REFIT_EVERY, bins, brier,
     expected_calibration_error,
@@ -142,8 +145,8 @@ impl Tool for CalibrationMetrics {
 
 async fn stats(cx: &ToolContext) -> Result<Stats, ToolError> {
     let store = cx.runtime.store();
-    let versions = store.calibration_versions(None).await?;
-    let rollbacks = store.rollbacks(None).await?;
+    let versions = store.run(ReadCalibrationVersions(None)).await?;
+    let rollbacks = store.run(ReadRollbacks(None)).await?;
     let mut names: Vec<String> = versions.iter().map(|version| version.source.clone()).collect();
     names.extend(cx.runtime.research().map(|kit| kit.model().judge.source().to_owned()));
     names.sort();
@@ -159,7 +162,7 @@ async fn stats(cx: &ToolContext) -> Result<Stats, ToolError> {
             brier_before: in_force.map_or(0.0, |version| version.brier_before),
             brier_after: in_force.map_or(0.0, |version| version.brier_after),
             samples_used: in_force.map_or(0, |version| version.samples_used),
-            samples_total: store.sample_count(&name).await?,
+            samples_total: store.run(CountSamples(name.clone())).await?,
             versions: own.iter().map(|version| version.version).collect(),
             rollbacks: rollbacks.iter().filter(|rollback| rollback.source == name).count(),
         };
@@ -209,7 +212,7 @@ fn pairs_of(data: &Data) -> Result<Vec<(f64, bool)>, ToolError> {
 async fn evaluate(cx: &ToolContext, data: Data) -> Result<Report, ToolError> {
     let (source, pairs) = (source_of(&data)?, pairs_of(&data)?);
     let store = cx.runtime.store();
-    let in_force = store.calibration(&source).await?;
+    let in_force = store.run(ReadCalibration(source.clone())).await?;
     let calibration = in_force.as_ref().map_or(Calibration::IDENTITY, |version| version.calibration);
     let calibrated: Vec<(f64, bool)> = pairs.iter().map(|(p, y)| (calibration.apply(*p), *y)).collect();
     let now = cx.runtime.clock().now();
@@ -224,19 +227,19 @@ async fn evaluate(cx: &ToolContext, data: Data) -> Result<Report, ToolError> {
         calibration_version: in_force.map_or(0, |version| version.version),
         evaluated_at: now,
     };
-    store.add_evaluation(evaluation.clone()).await?;
+    store.run(AddEvaluation(evaluation.clone())).await?;
     Ok(Report::of(&evaluation))
 }
 
 async fn list(cx: &ToolContext, data: Data) -> Result<Vec<Report>, ToolError> {
     let filter = EvaluationFilter { source: data.source, since: None, id: None, rows_max: data.limit.unwrap_or(50) };
-    Ok(cx.runtime.store().evaluations(&filter).await?.iter().map(Report::of).collect())
+    Ok(cx.runtime.store().run(ReadEvaluations(filter.clone())).await?.iter().map(Report::of).collect())
 }
 
 async fn diagram(cx: &ToolContext, data: Data) -> Result<Report, ToolError> {
     let source = Some(source_of(&data)?);
     let filter = EvaluationFilter { source, since: None, id: data.evaluation_id, rows_max: 1 };
-    let found = cx.runtime.store().evaluations(&filter).await?;
+    let found = cx.runtime.store().run(ReadEvaluations(filter.clone())).await?;
     found.first().map(Report::of).ok_or_else(|| {
         let details = serde_json::json!({ "resource_type": "evaluation", "resource_id": filter.id });
         let message = "there is no such evaluation; make one with action evaluate";

@@ -50,7 +50,7 @@ impl Tool for CalibrationRollback {
         let reason = input.reason.unwrap_or_else(|| "Manual rollback".to_owned());
         let now = cx.runtime.clock().now();
         let request = RollBack { source: input.source.clone(), version: input.version, reason, now };
-        let done = cx.runtime.store().roll_back(request).await.map_err(|error| refused(&input.source, error))?;
+        let done = cx.runtime.store().run(request).await.map_err(|error| refused(&input.source, error))?;
         Ok(Answer::Done(Output {
             source: done.source,
             rolled_back_to: done.to.version,

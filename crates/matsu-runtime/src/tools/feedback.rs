@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ClaimId, EdgeId};
-use matsu_core::ports::store::{CorrectEdge, NewRule, SetAdoption, StoreError};
+use matsu_core::ports::store::{ClearRules, CorrectEdge, NewRule, SetAdoption, StoreError};
 use matsu_core::research::domain_rule::{DomainPattern, RuleDecision};
 use matsu_core::research::evidence::{Adoption, Relation};
 
@@ -184,7 +184,7 @@ impl Input {
 async fn rule(cx: &ToolContext, input: &Input, decision: RuleDecision) -> Result<Output, ToolError> {
     let (owner, now, pattern) = (cx.principal.clone(), cx.runtime.clock().now(), input.pattern()?);
     let reason = input.reason().unwrap_or_default();
-    let rule = cx.runtime.store().add_rule(NewRule { owner, pattern, decision, reason, now }).await?;
+    let rule = cx.runtime.store().run(NewRule { owner, pattern, decision, reason, now }).await?;
     let pattern = Some(rule.pattern.as_str().to_owned());
     Ok(Output { domain_pattern: pattern, rule_id: Some(rule.id.to_string()), ..Output::of(input.action) })
 }
@@ -192,7 +192,11 @@ async fn rule(cx: &ToolContext, input: &Input, decision: RuleDecision) -> Result
 async fn clear(cx: &ToolContext, input: &Input) -> Result<Output, ToolError> {
     let (pattern, reason) = (input.pattern()?, input.reason().unwrap_or_default());
     let now = cx.runtime.clock().now();
-    let cleared = cx.runtime.store().clear_rules(&cx.principal, &pattern, &reason, now).await?;
+    let cleared = cx
+        .runtime
+        .store()
+        .run(ClearRules { owner: cx.principal.clone(), pattern: pattern.clone(), reason: reason.clone(), now })
+        .await?;
     let pattern = Some(pattern.as_str().to_owned());
     Ok(Output { domain_pattern: pattern, cleared_rules: Some(cleared.len()), ..Output::of(input.action) })
 }
@@ -201,7 +205,7 @@ async fn adopt(cx: &ToolContext, input: &Input, adoption: Adoption) -> Result<Ou
     let claim_id = ClaimId::from_text(input.claim_id.clone().unwrap_or_default());
     let (owner, reason, now) = (cx.principal.clone(), input.reason(), cx.runtime.clock().now());
     let request = SetAdoption { owner, claim_id, adoption, reason, now };
-    cx.runtime.store().set_adoption(request).await.map_err(unknown)?;
+    cx.runtime.store().run(request).await.map_err(unknown)?;
     Ok(Output { claim_id: input.claim_id.clone(), ..Output::of(input.action) })
 }
 
@@ -218,7 +222,7 @@ async fn correct(cx: &ToolContext, input: &Input) -> Result<Output, ToolError> {
         reason: input.reason(),
         now: cx.runtime.clock().now(),
     };
-    let corrected = cx.runtime.store().correct_edge(request).await.map_err(unknown)?;
+    let corrected = cx.runtime.store().run(request).await.map_err(unknown)?;
     if corrected.sample_id.is_some() {
         recalibrate(&cx.runtime, &corrected.source).await?;
     }

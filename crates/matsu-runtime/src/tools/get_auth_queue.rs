@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use matsu_core::job::Priority;
 use matsu_core::limits::AUTH_LISTED_MAX;
-use matsu_core::ports::store::AuthFilter;
+use matsu_core::ports::store::{AuthFilter, ReadAuthItems};
 use matsu_core::research::auth::AuthItem;
 
 use super::research_access::research_task;
@@ -95,7 +95,7 @@ impl Tool for GetAuthQueue {
             Some(Rank::All) | None => None,
         };
         let filter = AuthFilter { owner: cx.principal.clone(), task_id, priority, rows_max: AUTH_LISTED_MAX };
-        let items = cx.runtime.store().auth_items(&filter).await?;
+        let items = cx.runtime.store().run(ReadAuthItems(filter.clone())).await?;
         let (total_count, group_by) = (items.len(), input.group_by.unwrap_or(GroupBy::None));
         let key = |item: &AuthItem| match group_by {
             GroupBy::None => None,

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use matsu_core::limits::{MATERIALS_BYTES_MAX, MATERIALS_LIMIT_DEFAULT, MATERIALS_LIMIT_MAX};
-use matsu_core::ports::store::{ClaimView, EvidenceTotals, Materials, MaterialsWish, Only};
+use matsu_core::ports::store::{
+    ClaimView, EvidenceTotals, Materials, MaterialsWish, Only, ReadEvidenceTotals, ReadMaterials,
+};
 use matsu_core::research::search::ResearchConfig;
 
 use super::research_access::research_task;
@@ -117,8 +119,8 @@ impl Tool for GetMaterials {
         let wish = wish_of(&options)?;
         let task = research_task(cx, &input.task_id).await?;
         let store = cx.runtime.store();
-        let found = store.materials(&task.id, wish).await?;
-        let totals = store.evidence_totals(&task.id).await?;
+        let found = store.run(ReadMaterials { task_id: task.id.clone(), wish }).await?;
+        let totals = store.run(ReadEvidenceTotals(task.id.clone())).await?;
         let config: ResearchConfig = serde_json::from_str(&task.config_json).unwrap_or_default();
         let Fit { claims, next, shown_max } = Fit::of(&found, &options, wish.rows_max);
         let is_narrative = options.format == Some(Format::Narrative);

@@ -78,7 +78,7 @@ impl Tool for GetNotifications {
             rows_max: NOTIFICATIONS_PER_CALL_MAX,
             now: cx.runtime.clock().now(),
         };
-        let given = cx.runtime.store().give_notifications(request).await?;
+        let given = cx.runtime.store().run(request).await?;
         if marking == Marking::Given && !given.is_empty() {
             cx.delivery.notifications(session, given.iter().map(|notification| notification.id.clone()).collect());
         }

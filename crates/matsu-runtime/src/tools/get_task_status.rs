@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{INLINE_WAIT, TASKS_PER_WAIT_MAX};
+use matsu_core::ports::store::ReadTasks;
 use matsu_core::task::{Task, TaskStatus};
 
 use diff::{DiffReport, DiffWish};
@@ -341,7 +342,7 @@ impl Line {
 
 /// Which of these exist for the caller.
 async fn sort_out(cx: &ToolContext, ids: Vec<TaskId>) -> Result<(Vec<TaskId>, Vec<TaskId>), ToolError> {
-    let found = cx.runtime.store().tasks(&ids).await?;
+    let found = cx.runtime.store().run(ReadTasks(ids.clone())).await?;
     let is_own = |id: &TaskId| found.iter().any(|task| task.id == *id && task.owner == cx.principal);
     Ok(ids.into_iter().partition(is_own))
 }

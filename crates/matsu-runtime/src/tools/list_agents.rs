@@ -8,7 +8,7 @@ use matsu_core::confinement::Confinement;
 use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
 use matsu_core::ports::agent::{Agent, Probe, ProbeDepth};
-use matsu_core::ports::store::JobFilter;
+use matsu_core::ports::store::{JobFilter, ListJobs};
 use matsu_core::slot::Slot;
 
 use crate::tool::{Annotations, Answer, Tool, ToolContext, ToolError, Toolset};
@@ -116,7 +116,12 @@ async fn running(cx: &ToolContext) -> Result<Vec<String>, ToolError> {
         slot: Some(Slot::AgentCli),
         ..JobFilter::default()
     };
-    let jobs = cx.runtime.store().list_jobs(&filter, &PageRequest::new(None, Some(u32::MAX))).await?.items;
+    let jobs = cx
+        .runtime
+        .store()
+        .run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(u32::MAX)) })
+        .await?
+        .items;
     let names = jobs.iter().filter_map(|job| {
         let input: serde_json::Value = serde_json::from_str(&job.input_json).ok()?;
         input["agent"].as_str().map(str::to_owned)

@@ -35,7 +35,7 @@ impl Tool for Logout {
     async fn call(cx: &ToolContext, _input: Input) -> Result<Answer<Output>, ToolError> {
         let (to, reason, now) = (SessionState::Ended, EndReason::LoggedOut, cx.runtime.clock().now());
         let request = EndSession { id: cx.session()?.id.clone(), to, reason, now };
-        let session = cx.runtime.store().end_session(request).await?;
+        let session = cx.runtime.store().run(request).await?;
         Ok(Answer::Done(Output {
             session_id: session.id.to_string(),
             reason: session.end_reason.unwrap_or(reason).to_string(),

@@ -67,7 +67,7 @@ impl Tool for ReportCompleted {
             job_id: JobId::mint(now),
             now,
         };
-        let reported = cx.runtime.store().report(report).await?;
+        let reported = cx.runtime.store().run(report).await?;
         cx.runtime.look_for_orders();
         Ok(Answer::Done(Output {
             task_id: reported.task_id.to_string(),

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::AuthItemId;
 use matsu_core::limits::AUTH_LISTED_MAX;
-use matsu_core::ports::store::{AuthFilter, AuthOutcome, AuthTarget, ResolveAuth as Resolve, StoreError};
+use matsu_core::ports::store::{
+    AuthFilter, AuthOutcome, AuthTarget, ReadAuthItems, ResolveAuth as Resolve, StoreError,
+};
 
 use crate::tool::{Annotations, Answer, Rules, Tool, ToolContext, ToolError, Toolset};
 
@@ -87,7 +89,7 @@ impl Tool for ResolveAuth {
         }
         let outcome = if opened { AuthOutcome::Opened } else { AuthOutcome::Skipped };
         let (owner, now) = (cx.principal.clone(), cx.runtime.clock().now());
-        let resolved = cx.runtime.store().resolve_auth(Resolve { owner, target, outcome, now }).await;
+        let resolved = cx.runtime.store().run(Resolve { owner, target, outcome, now }).await;
         let resolved = resolved.map_err(unknown)?;
         Ok(Answer::Done(Output {
             target: kind,
@@ -120,7 +122,7 @@ fn unknown(error: StoreError) -> ToolError {
 async fn collect_cookies(cx: &ToolContext, target: &AuthTarget) -> Result<(), ToolError> {
     let Some(vault) = cx.runtime.research().and_then(|kit| kit.cookies.clone()) else { return Ok(()) };
     let filter = AuthFilter { owner: cx.principal.clone(), task_id: None, priority: None, rows_max: AUTH_LISTED_MAX };
-    let items = cx.runtime.store().auth_items(&filter).await?;
+    let items = cx.runtime.store().run(ReadAuthItems(filter.clone())).await?;
     let meant = items.iter().filter(|item| match target {
         AuthTarget::Item(id) => item.id == *id,
         AuthTarget::Domain(domain) => item.domain == *domain,

@@ -54,7 +54,7 @@ impl Tool for SendMessage {
             connection: cx.connection.clone(),
             now,
         };
-        let message = cx.runtime.store().say(say).await?;
+        let message = cx.runtime.store().run(say).await?;
         Ok(Answer::Done(Output {
             message_id: message.id.to_string(),
             chat_id: message.chat_id.to_string(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use matsu_core::ports::store::{Cleared, Removal};
+use matsu_core::ports::store::{ClearOrphans, ClearTask, Cleared, Removal};
 use matsu_core::research::search::SearchStatus;
 use matsu_core::task::{StopMode, StopReason};
 
@@ -165,9 +165,9 @@ async fn clean(
     }
     let mut cleaned = Cleaned::default();
     let store = cx.runtime.store();
-    cleaned.add(&store.clear_task(&task.id, cx.runtime.clock().now()).await?);
+    cleaned.add(&store.run(ClearTask { task_id: task.id.clone(), now: cx.runtime.clock().now() }).await?);
     if cleanup == Cleanup::Orphans {
-        cleaned.add(&store.orphans(Removal::Remove).await?);
+        cleaned.add(&store.run(ClearOrphans(Removal::Remove)).await?);
     }
     Ok(Some(cleaned))
 }

@@ -10,7 +10,9 @@ use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::limits::{RESULT_HEAD_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, OutputFrom, OutputRange, OutputSlice, OutputStream};
+use matsu_core::ports::store::{
+    JobFilter, ListJobs, OutputFrom, OutputRange, OutputSlice, OutputStream, ReadOutput, ReadTasks,
+};
 use matsu_core::run::{RunInput, RunOutput};
 use matsu_core::task::{Task, TaskKind, TaskStatus};
 
@@ -175,7 +177,7 @@ impl TaskReport {
         // No more than there are: a short list is read without changing threads.
         let there = u32::try_from(task.counts.total()).unwrap_or(RESULTS_MAX);
         let page = PageRequest::new(None, Some(there.min(RESULTS_MAX)));
-        let jobs = cx.runtime.store().list_jobs(&filter, &page).await?.items;
+        let jobs = cx.runtime.store().run(ListJobs { filter: filter.clone(), page: page.clone() }).await?.items;
         let mut report = Self {
             task_id: task.id.to_string(),
             status: Self::status_of(task),
@@ -338,7 +340,7 @@ impl TaskReport {
 
 /// Why a queued task does not begin: other tasks, a time, or what its last attempt said about the next.
 async fn waits(cx: &ToolContext, task: &Task, jobs: &[Job]) -> Result<Option<String>, ToolError> {
-    let before = cx.runtime.store().tasks(&task.depends_on()).await?;
+    let before = cx.runtime.store().run(ReadTasks(task.depends_on())).await?;
     let open: Vec<String> = before
         .iter()
         .filter(|task| !task.status.is_over())
@@ -410,7 +412,11 @@ async fn read(
     from: OutputFrom,
     bytes_max: usize,
 ) -> Result<OutputSlice, ToolError> {
-    Ok(cx.runtime.store().read_output(&job.id, OutputRange { stream, from, bytes_max }).await?)
+    Ok(cx
+        .runtime
+        .store()
+        .run(ReadOutput { job: job.id.clone(), wish: OutputRange { stream, from, bytes_max } })
+        .await?)
 }
 
 /// Of the log if the run keeps one, else of the result itself.

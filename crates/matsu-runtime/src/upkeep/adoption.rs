@@ -13,7 +13,9 @@ use matsu_core::id::JobId;
 use matsu_core::job::{Job, Lease};
 use matsu_core::limits::{RUN_RESTARTS_MAX, TICK};
 use matsu_core::ports::agent::AgentHost;
-use matsu_core::ports::store::{JobUpdate, LeftRun, ProgressNote, StoreError};
+use matsu_core::ports::store::{
+    AdoptRun, JobUpdate, LeftRun, LoseRun, NoteProgress, ProgressNote, ReadJob, ReadLeftRuns, StoreError, UpdateJob,
+};
 use matsu_core::run::{Relocated, RunCheckpoint, RunInput};
 use matsu_core::slot::Slot;
 
@@ -58,7 +60,7 @@ async fn take_over(runtime: &Runtime, host: &dyn AgentHost) {
 }
 
 async fn look(runtime: &Runtime, host: &dyn AgentHost, waiting: &mut Waiting) -> Result<(), StoreError> {
-    let left = runtime.store().left_runs().await?;
+    let left = runtime.store().run(ReadLeftRuns).await?;
     waiting.retain(|lease, _| left.iter().any(|left| left.lease == *lease));
     if left.is_empty() {
         return Ok(());
@@ -80,7 +82,7 @@ async fn look(runtime: &Runtime, host: &dyn AgentHost, waiting: &mut Waiting) ->
 
 /// Whether what this machine has of a run can go on: it did not begin again elsewhere.
 async fn is_of_use(runtime: &Runtime, host: &dyn AgentHost, job: &JobId) -> Result<bool, StoreError> {
-    let relocated = checkpoint(&runtime.store().job(job).await?).relocated;
+    let relocated = checkpoint(&runtime.store().run(ReadJob(job.clone())).await?).relocated;
     Ok(host.trace(job).is_some_and(|trace| relocated.is_none_or(|relocated| trace.attempt >= relocated.attempt)))
 }
 
@@ -101,7 +103,10 @@ async fn adopt(runtime: &Runtime, runs: &[LeftRun]) -> Result<(), StoreError> {
 }
 
 async fn adopt_one(runtime: Runtime, left: LeftRun) -> Result<Option<Slot>, StoreError> {
-    let lease = runtime.store().adopt_run(&left.lease, &runtime.node(), runtime.clock().now()).await?;
+    let lease = runtime
+        .store()
+        .run(AdoptRun { run: left.lease.clone(), node: runtime.node(), now: runtime.clock().now() })
+        .await?;
     if let Some(lease) = &lease {
         tracing::info!(job.id = %lease.job_id, attempt = lease.attempt, "a run is taken over");
     }
@@ -123,7 +128,7 @@ async fn wait_for(
     if waited <= grace {
         return Ok(());
     }
-    let job = runtime.store().job(&left.lease.job_id).await?;
+    let job = runtime.store().run(ReadJob(left.lease.job_id.clone())).await?;
     let input: Option<RunInput> = serde_json::from_str(&job.input_json).ok();
     let times = checkpoint(&job).relocated.map_or(0, |relocated| relocated.times);
     let may_move = input.as_ref().is_some_and(|input| may_move(host, input)) && times < RUN_RESTARTS_MAX;
@@ -145,7 +150,7 @@ fn may_move(host: &dyn AgentHost, input: &RunInput) -> bool {
 async fn show_waiting(runtime: &Runtime, left: &LeftRun) -> Result<(), StoreError> {
     let progress_json = serde_json::json!({ "message": format!("waiting for host {}", left.host) }).to_string();
     let note = ProgressNote { lease: left.lease.clone(), progress_json };
-    runtime.store().note_progress(&[note], runtime.clock().now()).await.map(drop)
+    runtime.store().run(NoteProgress { notes: vec![note], now: runtime.clock().now() }).await.map(drop)
 }
 
 /// Makes it begin again here. First what was begun elsewhere is marked as of no use, under the lease of the node that
@@ -157,7 +162,7 @@ async fn relocate(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), St
     // The conversation is known to that machine only.
     let next = RunCheckpoint { vendor_session: None, relocated: Some(relocated), ..before };
     let update = JobUpdate::Checkpoint(serde_json::json!(next).to_string());
-    match runtime.store().update_job(&left.lease, update, runtime.clock().now()).await {
+    match runtime.store().run(UpdateJob { lease: left.lease.clone(), update, now: runtime.clock().now() }).await {
         Ok(()) => {}
         // Taken by another node meanwhile.
         Err(StoreError::LeaseLost(_)) => return Ok(()),
@@ -178,7 +183,11 @@ async fn lose(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), StoreE
         left.host,
         next.unwrap_or_default()
     );
-    if runtime.store().lose_run(&left.lease, &message, runtime.clock().now()).await? {
+    if runtime
+        .store()
+        .run(LoseRun { run: left.lease.clone(), message: message.clone(), now: runtime.clock().now() })
+        .await?
+    {
         tracing::warn!(job.id = %left.lease.job_id, host = left.host, "a run is given up: its host has not come back");
     }
     Ok(())
@@ -188,7 +197,7 @@ async fn lose(runtime: &Runtime, left: &LeftRun, job: &Job) -> Result<(), StoreE
 /// not know belongs to another store, or was removed long ago; the same holds for it.
 async fn forget(runtime: &Runtime, host: &dyn AgentHost) -> Result<(), StoreError> {
     for id in host.jobs_with_runs() {
-        match runtime.store().job(&id).await {
+        match runtime.store().run(ReadJob(id.clone())).await {
             Ok(job) => {
                 let lease = Lease { job_id: job.id.clone(), attempt: job.attempt };
                 if let Some(relocated) = checkpoint(&job).relocated {

@@ -9,7 +9,9 @@ use std::time::Duration;
 use matsu_core::id::NotificationId;
 use matsu_core::limits::TICK;
 use matsu_core::notification::NotificationAction;
-use matsu_core::ports::store::{EndSession, PendingInterrupt, StoreError};
+use matsu_core::ports::store::{
+    EndSession, GiveUpOnAgents, PendingInterrupt, PendingInterrupts, ReleaseChats, StoreError,
+};
 use matsu_core::session::{EndReason, SessionState};
 
 use crate::agents::could_not_answer;
@@ -27,7 +29,7 @@ pub async fn run(runtime: &Runtime) {
 
 async fn tick(runtime: &Runtime, waited: &mut HashMap<NotificationId, u64>) -> Result<(), StoreError> {
     let store = runtime.store();
-    let pending = store.pending_interrupts(runtime.clock().now()).await?;
+    let pending = store.run(PendingInterrupts { now: runtime.clock().now() }).await?;
     waited.retain(|id, _| pending.iter().any(|interrupt| interrupt.id == *id));
     for interrupt in &pending {
         let ticks = waited.entry(interrupt.id.clone()).or_default();
@@ -56,7 +58,7 @@ async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), Stor
     tracing::warn!(session = %interrupt.session_id, action = %interrupt.action, "an order to stop was not acknowledged");
     let (to, reason) = (SessionState::Ended, EndReason::NotAcknowledged);
     let (id, now) = (interrupt.session_id.clone(), runtime.clock().now());
-    runtime.store().end_session(EndSession { id, to, reason, now }).await?;
+    runtime.store().run(EndSession { id, to, reason, now }).await?;
     runtime.look_for_orders();
     Ok(())
 }
@@ -64,7 +66,7 @@ async fn end(runtime: &Runtime, interrupt: &PendingInterrupt) -> Result<(), Stor
 /// A job that started an agent for a chat may end without releasing it: it ran too long, or broke.
 async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
     let line = could_not_answer(runtime.session_options().language, "{}", None);
-    for chat in runtime.store().release_chats(&line, runtime.clock().now()).await? {
+    for chat in runtime.store().run(ReleaseChats { line: line.clone(), now: runtime.clock().now() }).await? {
         tracing::warn!(%chat, "the job that worked for a chat is gone");
     }
     Ok(())
@@ -73,7 +75,10 @@ async fn release_chats(runtime: &Runtime) -> Result<(), StoreError> {
 async fn give_up_on_agents(runtime: &Runtime) -> Result<(), StoreError> {
     let (now, options) = (runtime.clock().now(), runtime.session_options());
     let line = no_show(options.language, options.connect_max);
-    let chats = runtime.store().give_up_on_agents(now.minus(options.connect_max), &line, now).await?;
+    let chats = runtime
+        .store()
+        .run(GiveUpOnAgents { called_before: now.minus(options.connect_max), line: line.clone(), now })
+        .await?;
     for chat in chats {
         tracing::info!(%chat, "agent did not connect in time");
     }

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::limits::{BEAT_EVERY, TICK};
 use matsu_core::node::NodeRole;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ReadNodes, StoreError};
 
 use crate::queue::adoptions::Adoptions;
 use crate::runtime::{Outage, Runtime};
@@ -23,7 +23,7 @@ pub async fn register(runtime: &Runtime, shutdown: &CancellationToken) -> bool {
 /// The answer to an earlier try may have been lost after its commit, so a second one looks first.
 async fn register_once(runtime: &Runtime, is_retry: bool) -> Result<(), StoreError> {
     let node = runtime.new_node();
-    if !is_retry || !runtime.store().nodes().await?.iter().any(|known| known.id == node.id) {
+    if !is_retry || !runtime.store().run(ReadNodes).await?.iter().any(|known| known.id == node.id) {
         runtime.store().register_node(node).await?;
     }
     runtime.set_registered();
@@ -77,7 +77,7 @@ async fn reap(runtime: &Runtime) -> Result<(), StoreError> {
         tracing::warn!(node.id = %dead, jobs = jobs.len(), "a dead node's jobs were taken over");
         runtime.part::<Adoptions>().look_now();
     }
-    let nodes = runtime.store().nodes().await?;
+    let nodes = runtime.store().run(ReadNodes).await?;
     let at_work = nodes.iter().filter(|node| node.role != NodeRole::Command).count();
     runtime.set_nodes_at_work(u32::try_from(at_work).unwrap_or(u32::MAX));
     Ok(())

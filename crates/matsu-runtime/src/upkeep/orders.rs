@@ -3,7 +3,7 @@
 
 use matsu_core::change::Topic;
 use matsu_core::limits::{ORDERS_PAUSE, TICK};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ReadOrders, StoreError};
 use matsu_core::slot::Slot;
 
 use crate::runtime::context::{fill_meter, mend, write_due_progress};
@@ -40,7 +40,7 @@ async fn look(runtime: &Runtime) -> Result<(), StoreError> {
     if leases.is_empty() {
         return Ok(());
     }
-    let orders = runtime.store().orders(&leases).await?;
+    let orders = runtime.store().run(ReadOrders(leases.clone())).await?;
     runtime.running().apply(&orders);
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use matsu_core::change::{ChangeCursor, Topic};
 use matsu_core::limits::{CHANGES_PER_READ_MAX, SAFETY_READ_EVERY};
-use matsu_core::ports::store::{ForeignChange, StoreError};
+use matsu_core::ports::store::{ChangesSince, ForeignChange, ReadChangeCursor, StoreError};
 
 use crate::runtime::{Outage, Runtime};
 
@@ -46,10 +46,10 @@ pub async fn run(runtime: &Runtime) {
 async fn read(runtime: &Runtime, cursor: &mut Option<ChangeCursor>) -> Result<(), StoreError> {
     let mut from = match *cursor {
         Some(from) => from,
-        None => *cursor.insert(runtime.store().change_cursor().await?),
+        None => *cursor.insert(runtime.store().run(ReadChangeCursor).await?),
     };
     loop {
-        let batch = runtime.store().changes_since(from, CHANGES_PER_READ_MAX).await?;
+        let batch = runtime.store().run(ChangesSince { cursor: from, rows_max: CHANGES_PER_READ_MAX }).await?;
         let topics: Vec<Topic> = batch.changes.iter().map(|change| change.topic.clone()).collect();
         if !topics.is_empty() {
             runtime.hub().publish(&topics);

@@ -4,7 +4,7 @@ use matsu_core::limits::{
     CHANGES_KEPT, ENDED_SESSION_KEPT, IDEMPOTENCY_KEPT, NOTICE_KEPT, NOTIFICATION_KEPT_READ, REVOKED_TOKENS_KEPT,
     SWEEP_EVERY, SWEEP_ROWS_MAX, SYSTEM_JOBS_KEPT,
 };
-use matsu_core::ports::store::{PruneRule, StoreError};
+use matsu_core::ports::store::{ExpireTasks, PruneRule, StoreError, SweepNotices, SweepNotifications, SweepSessions};
 
 use crate::runtime::{Outage, Runtime};
 
@@ -21,7 +21,7 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
     let now = runtime.clock().now();
     let rule = runtime.expiry().rule(now, runtime.results_kept());
     loop {
-        let expired = runtime.store().expire_tasks(rule, SWEEP_ROWS_MAX).await?;
+        let expired = runtime.store().run(ExpireTasks { rule, rows_max: SWEEP_ROWS_MAX }).await?;
         if !expired.tasks.is_empty() {
             tracing::info!(tasks = expired.tasks.len(), "finished tasks have expired");
         }
@@ -44,11 +44,14 @@ async fn sweep(runtime: &Runtime) -> Result<(), StoreError> {
 /// Sessions that expired, sessions that ended long ago, notifications that are no longer needed.
 async fn sweep_sessions(runtime: &Runtime) -> Result<(), StoreError> {
     let (store, now) = (runtime.store(), runtime.clock().now());
-    let ended = store.sweep_sessions(now, now.minus(ENDED_SESSION_KEPT), SWEEP_ROWS_MAX).await?;
+    let ended =
+        store.run(SweepSessions { now, ended_before: now.minus(ENDED_SESSION_KEPT), rows_max: SWEEP_ROWS_MAX }).await?;
     if !ended.is_empty() {
         tracing::info!(sessions = ended.len(), "sessions have expired");
     }
-    store.sweep_notifications(now, now.minus(NOTIFICATION_KEPT_READ), SWEEP_ROWS_MAX).await?;
-    store.sweep_notices(now.minus(NOTICE_KEPT), SWEEP_ROWS_MAX).await?;
+    store
+        .run(SweepNotifications { now, read_before: now.minus(NOTIFICATION_KEPT_READ), rows_max: SWEEP_ROWS_MAX })
+        .await?;
+    store.run(SweepNotices { unused_since: now.minus(NOTICE_KEPT), rows_max: SWEEP_ROWS_MAX }).await?;
     Ok(())
 }

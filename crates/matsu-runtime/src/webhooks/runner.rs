@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::change::Topic;
 use matsu_core::id::TaskId;
 use matsu_core::limits::FIRING_LEASE;
+use matsu_core::ports::store::{NextDeliveryAt, PauseWebhook, SettleDelivery, TakeDeliveries};
 use matsu_core::webhook::{Delivery, Webhook};
 
 use super::message;
@@ -27,10 +28,11 @@ pub async fn run(runtime: &Runtime, until: &CancellationToken) {
 /// Starts what is to be started. Returns how long nothing is.
 async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
     let now = runtime.clock().now();
-    let taken = runtime.store().take_deliveries(now, now.plus(FIRING_LEASE), ROWS_MAX).await?;
+    let taken =
+        runtime.store().run(TakeDeliveries { now, again_at: now.plus(FIRING_LEASE), rows_max: ROWS_MAX }).await?;
     for (delivery, payload, webhook) in taken {
         if !start::has_owner(runtime, &webhook.owner).await? {
-            runtime.store().pause_webhook(&webhook.id, Some("its owner was removed")).await?;
+            runtime.store().run(PauseWebhook(webhook.id.clone(), Some("its owner was removed".to_owned()))).await?;
             continue;
         }
         let begun = begin(runtime, &webhook, &delivery, &payload).await?;
@@ -42,9 +44,9 @@ async fn step(runtime: &Runtime) -> Result<Duration, TaskError> {
                 tracing::warn!(webhook = webhook.name, delivery = %delivery.id, why, "a webhook could not start its task")
             }
         }
-        runtime.store().settle_delivery(&delivery.id, &begun).await?;
+        runtime.store().run(SettleDelivery { id: delivery.id.clone(), begun: begun.clone() }).await?;
     }
-    let next = runtime.store().next_delivery_at().await?;
+    let next = runtime.store().run(NextDeliveryAt).await?;
     Ok(pause_until(runtime, next))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::id::TaskId;
 use matsu_core::job::{Job, JobKind, JobState};
-use matsu_core::ports::store::Store;
+use matsu_core::ports::store::{ReadBudget, Store};
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::TaskKind;
 use matsu_runtime::Runtime;
@@ -25,7 +25,7 @@ async fn submit_with_seconds(runtime: &Runtime, limit: i64, inputs: &[&str]) -> 
 }
 
 async fn used(store: &Arc<dyn Store>, id: &TaskId) -> i64 {
-    store.budget(id).await.expect("a budget")[0].used
+    store.run(ReadBudget(id.clone())).await.expect("a budget")[0].used
 }
 
 fn ran(job: &Job) -> Duration {

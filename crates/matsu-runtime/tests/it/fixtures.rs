@@ -12,7 +12,7 @@ use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, NewJob, Priority};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{JobFilter, Store};
+use matsu_core::ports::store::{JobFilter, ListJobs, Store};
 use matsu_core::principal::Principal;
 use matsu_core::slot::{Slot, SlotLimits};
 use matsu_core::task::{NewTask, StopMode, StopReason, Task, TaskKind};
@@ -115,7 +115,7 @@ pub async fn stop(runtime: &Runtime, id: &TaskId, mode: StopMode, reason: StopRe
 
 pub async fn jobs_of(store: &Arc<dyn Store>, id: &TaskId) -> Vec<Job> {
     let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-    store.list_jobs(&filter, &PageRequest::new(None, Some(200))).await.expect("jobs").items
+    store.run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(200)) }).await.expect("jobs").items
 }
 
 pub async fn only_job(store: &Arc<dyn Store>, id: &TaskId) -> Job {

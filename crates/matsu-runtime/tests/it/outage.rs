@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobKind, JobState};
-use matsu_core::ports::store::Store;
+use matsu_core::ports::store::{ReadNodes, Store};
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::WaitError;
@@ -58,12 +58,12 @@ async fn a_claim_whose_answer_was_lost_is_run_all_the_same_and_once() {
     let runtime = runtime_with(&store, clock, SlotLimits::for_cores(1), bodies().with(body));
     let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(1)).await;
-    faulty.set(Plan::AnswerLost("finish_and_claim", 1));
+    faulty.set(Plan::AnswerLost("FinishAndClaim", 1));
     let jobs = (0..5).map(|_| job(&clock, JobKind::Search, "{}")).collect();
     let id = submit(&runtime, TaskKind::Agent, jobs).await.id;
     clock.sleep(Duration::from_millis(1_200)).await;
     // Now the answer to ends and claims together.
-    faulty.set(Plan::AnswerLost("finish_and_claim", 1));
+    faulty.set(Plan::AnswerLost("FinishAndClaim", 1));
     let task = finished(&runtime, &id).await;
     assert_eq!(task.counts.completed, 5);
     assert_eq!(runs.load(Ordering::SeqCst), 5);
@@ -109,7 +109,7 @@ async fn a_node_registers_as_soon_as_the_store_is_there() {
     clock.sleep(Duration::from_secs(20)).await;
     let id = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 10)]).await.id;
     assert_eq!(finished(&runtime, &id).await.status, TaskStatus::Completed);
-    assert_eq!(store.nodes().await.expect("nodes").len(), 1);
+    assert_eq!(store.run(ReadNodes).await.expect("nodes").len(), 1);
     service.stop().await;
 }
 

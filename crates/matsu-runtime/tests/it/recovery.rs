@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use matsu_core::job::{JobKind, JobState};
-use matsu_core::ports::store::Store;
+use matsu_core::ports::store::{ReadLeftRuns, ReadNodes, Store};
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::runtime::Taken;
@@ -60,9 +60,9 @@ async fn an_agent_run_of_a_dead_process_waits_to_be_taken_over_and_keeps_its_out
     let job = only_job(&store, &id).await;
     assert_eq!((job.state, job.attempt, job.owner_node.as_ref()), (JobState::Running, 1, Some(&dead)));
     assert_eq!(job.output_json.as_deref(), Some(r#"{"session":"abc"}"#));
-    let left = store.left_runs().await.expect("runs");
+    let left = store.run(ReadLeftRuns).await.expect("runs");
     assert_eq!(left.iter().map(|run| &run.lease.job_id).collect::<Vec<_>>(), [&job.id]);
-    assert!(store.nodes().await.expect("nodes").is_empty(), "a node that has left takes part in nothing");
+    assert!(store.run(ReadNodes).await.expect("nodes").is_empty(), "a node that has left takes part in nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,11 +77,11 @@ async fn a_node_that_was_taken_for_dead_starts_again_as_another() {
     store.reap_node(&lost, clock.now()).await.expect("reaped");
     clock.sleep(Duration::from_secs(15)).await;
     assert_ne!(runtime.node(), lost);
-    assert_eq!(store.nodes().await.expect("nodes").len(), 1);
+    assert_eq!(store.run(ReadNodes).await.expect("nodes").len(), 1);
     let task = finished(&runtime, &id).await;
     assert_eq!(task.counts.completed, 1);
     service.stop().await;
-    assert!(store.nodes().await.expect("nodes").is_empty());
+    assert!(store.run(ReadNodes).await.expect("nodes").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +137,7 @@ async fn a_dispatcher_that_breaks_runs_no_attempt_twice() {
     let run = begin(JobKind::AgentRun, "{}", JobState::Running).await;
     let asking = begin(JobKind::AgentRun, r#"{"ask":1}"#, JobState::AwaitingInput).await;
     let search = begin(JobKind::Search, "{}", JobState::Running).await;
-    faulty.set(Plan::Panics("finish_and_claim", 1));
+    faulty.set(Plan::Panics("FinishAndClaim", 1));
     let next = submit(&runtime, TaskKind::Agent, vec![sleep_job(&clock, 5)]).await.id;
 
     assert_eq!(finished(&runtime, &next).await.status, TaskStatus::Completed, "another dispatcher took its place");
@@ -171,7 +171,7 @@ async fn an_end_that_was_lost_with_its_dispatcher_is_found_again() {
     let service = Service::start(&runtime);
     let id = submit(&runtime, TaskKind::Agent, vec![job(&clock, JobKind::AgentRun, "{}")]).await.id;
     until(&store, &clock, &id, JobState::Running).await;
-    faulty.set(Plan::Panics("finish_and_claim", 1));
+    faulty.set(Plan::Panics("FinishAndClaim", 1));
     let job = until(&store, &clock, &id, JobState::Completed).await;
     assert_eq!(job.attempt, 1);
     assert_eq!(begun.load(Ordering::SeqCst), 2, "claimed, then taken over");

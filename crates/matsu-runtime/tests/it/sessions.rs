@@ -7,7 +7,9 @@ use matsu_core::clock::Clock;
 use matsu_core::id::{AgentId, ProjectId};
 use matsu_core::limits::SWEEP_EVERY;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{Give, Marking, MessageFilter, Steer};
+use matsu_core::ports::store::{
+    AcknowledgeGiven, Give, ListMessages, ListNotifications, Marking, MessageFilter, ReadSession, Steer,
+};
 use matsu_core::session::{EndReason, Session, SessionState};
 use matsu_core::task::{Task, TaskStatus};
 use matsu_runtime::Runtime;
@@ -49,11 +51,17 @@ async fn old_notifications_are_removed_by_the_running_service() {
         rows_max: 10,
         now: clock.now(),
     };
-    assert_eq!(store.give_notifications(given).await.expect("given").len(), 1);
-    store.acknowledge_given(&session.id, clock.now()).await.expect("acknowledged");
+    assert_eq!(store.run(given).await.expect("given").len(), 1);
+    store.run(AcknowledgeGiven { session: session.id.clone(), now: clock.now() }).await.expect("acknowledged");
     Tasks::of(&runtime).steer(&me(), &task.id, Steer::Resume, None).await.expect("resumed");
-    let left =
-        async || store.list_notifications(None, None, &PageRequest::default()).await.expect("a list").items.len();
+    let left = async || {
+        store
+            .run(ListNotifications { session: None, owner: None, page: PageRequest::default() })
+            .await
+            .expect("a list")
+            .items
+            .len()
+    };
     assert_eq!(left().await, 2, "the order, read; that it no longer holds, unread");
     jump(&clock, 6 * DAY).await;
     assert_eq!(left().await, 2);
@@ -72,7 +80,7 @@ async fn an_hour_without_a_call_ends_a_session_and_frees_its_task() {
     let (task, session) = at_work(&runtime).await;
     assert_eq!(Tasks::of(&runtime).read(&me(), &task.id).await.expect("a task").status, TaskStatus::Running);
     clock.sleep(Duration::from_secs(3_700)).await;
-    let ended = store.session(&session.id).await.expect("a session");
+    let ended = store.run(ReadSession(session.id.clone())).await.expect("a session");
     assert_eq!((ended.state, ended.end_reason), (SessionState::Ended, Some(EndReason::Expired)));
     assert_eq!(Tasks::of(&runtime).read(&me(), &task.id).await.expect("a task").status, TaskStatus::Queued);
     service.stop().await;
@@ -86,9 +94,9 @@ async fn an_unacknowledged_order_ends_the_session_in_time() {
     let (task, session) = at_work(&runtime).await;
     Tasks::of(&runtime).steer(&me(), &task.id, Steer::Pause, None).await.expect("paused");
     clock.sleep(Duration::from_secs(290)).await;
-    assert_eq!(store.session(&session.id).await.expect("a session").state, SessionState::Active);
+    assert_eq!(store.run(ReadSession(session.id.clone())).await.expect("a session").state, SessionState::Active);
     clock.sleep(Duration::from_secs(15)).await;
-    let ended = store.session(&session.id).await.expect("a session");
+    let ended = store.run(ReadSession(session.id.clone())).await.expect("a session");
     assert_eq!(ended.end_reason, Some(EndReason::NotAcknowledged));
     assert_eq!(Tasks::of(&runtime).read(&me(), &task.id).await.expect("a task").status, TaskStatus::Paused);
     service.stop().await;
@@ -104,7 +112,7 @@ async fn an_agent_that_does_not_come_is_given_up_after_two_minutes() {
     let chat = Chats::of(&runtime).open_chat(&agent, &project).await.expect("a chat").chat;
     let said = async || {
         let filter = MessageFilter { chat_id: chat.id.clone(), after_seq: Some(0), before_seq: None, rows_max: 10 };
-        store.list_messages(filter).await.expect("messages")
+        store.run(ListMessages(filter)).await.expect("messages")
     };
     clock.sleep(Duration::from_secs(115)).await;
     assert!(said().await.is_empty());

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use matsu_core::clock::Clock;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobKind, JobState};
-use matsu_core::ports::store::{Steer, Store};
+use matsu_core::ports::store::{ReadNodes, ReadTask, Steer, Store};
 use matsu_core::task::{JobCounts, StopMode, StopReason, TaskKind, TaskStatus};
 use matsu_runtime::tasks::Tasks;
 use matsu_runtime::{Runtime, Service};
@@ -124,7 +124,7 @@ impl World {
         new.id = TaskId::from_text(format!("task_{:06}", self.tasks.len()));
         let id = new.id.clone();
         // Past the faults: whether a call that failed was carried out is the caller's question, not this one's.
-        self.inner.insert_task(new).await.expect("stored");
+        self.inner.run(new).await.expect("stored");
         self.tasks.push(id);
     }
 
@@ -167,7 +167,7 @@ impl World {
         // A clean shutdown that met a fault may have left its node behind, as a crash does.
         let alive: Vec<_> = self.processes.iter().map(|process| process.runtime.node()).collect();
         self.clock.sleep(Duration::from_secs(30)).await;
-        for node in self.inner.nodes().await.expect("nodes") {
+        for node in self.inner.run(ReadNodes).await.expect("nodes") {
             if !alive.contains(&node.id) {
                 self.inner.reap_node(&node.id, self.clock.now()).await.expect("reaped");
             }
@@ -187,7 +187,7 @@ impl World {
     async fn check(&self, seed: u64) {
         let mut seen = HashMap::new();
         for id in &self.tasks {
-            let task = match self.inner.task(id).await.expect("a task") {
+            let task = match self.inner.run(ReadTask(id.clone())).await.expect("a task") {
                 matsu_core::ports::store::TaskLookup::Found(task) => task,
                 other => panic!("seed {seed}: {other:?}"),
             };
@@ -205,7 +205,7 @@ impl World {
             assert_ne!(task.status, TaskStatus::Paused, "seed {seed}");
         }
         assert!(seen.get(&JobState::Completed).is_some_and(|jobs| *jobs > 0), "seed {seed}: {seen:?}");
-        assert!(self.inner.nodes().await.expect("nodes").is_empty(), "seed {seed}");
+        assert!(self.inner.run(ReadNodes).await.expect("nodes").is_empty(), "seed {seed}");
         assert_eq!(self.inner.hub().sleepers(), 0, "seed {seed}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::job::{JobEnd, JobKind, JobState};
-use matsu_core::ports::store::Steer;
+use matsu_core::ports::store::{ReadNodes, Steer};
 use matsu_core::slot::SlotLimits;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use matsu_runtime::tasks::Tasks;
@@ -124,7 +124,7 @@ async fn a_clean_shutdown_gives_jobs_back_without_counting_a_failure() {
     let began = clock.now();
     service.stop().await;
     assert!(clock.now().since(began) <= matsu_core::limits::SHUTDOWN_GRACE);
-    assert!(store.nodes().await.expect("nodes").is_empty(), "it took leave");
+    assert!(store.run(ReadNodes).await.expect("nodes").is_empty(), "it took leave");
     for job in jobs_of(&store, &id).await {
         assert_eq!((job.state, job.failures, job.attempt), (JobState::Queued, 0, 1));
     }

@@ -7,7 +7,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::JobKind;
 use matsu_core::limits::{JOB_INPUT_BYTES_MAX, JOBS_PER_CALL_MAX, TITLE_CHARS_MAX};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{Steer, TaskFilter, TaskLookup};
+use matsu_core::ports::store::{ReadBudget, Steer, TaskFilter, TaskLookup};
 use matsu_core::principal::Principal;
 use matsu_core::task::{TaskKind, TaskStatus};
 use matsu_runtime::tasks::Tasks;
@@ -84,7 +84,7 @@ async fn a_retry_is_the_same_work_under_new_names() {
         jobs.into_iter().map(|job| (job.kind, job.input_json)).collect()
     };
     assert_eq!(inputs(jobs_of(&store, &again.id).await), inputs(jobs_of(&store, &first).await));
-    assert_eq!(store.budget(&again.id).await.expect("a budget")[0].limit, 7);
+    assert_eq!(store.run(ReadBudget(again.id.clone())).await.expect("a budget")[0].limit, 7);
     service.stop().await;
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use matsu_core::job::{JobEnd, JobKind};
+use matsu_core::ports::store::ReadTasks;
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
 use matsu_runtime::dispatch::{self, Reply};
@@ -348,6 +349,6 @@ async fn an_abandoned_native_wait_is_swept_away() {
     clock.sleep(Duration::from_secs(24 * 3_600)).await;
     let _service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(120)).await;
-    let found = store.tasks(std::slice::from_ref(&wait)).await.unwrap();
+    let found = store.run(ReadTasks(vec![wait.clone()])).await.unwrap();
     assert!(found.iter().all(|task| task.status == TaskStatus::Completed), "{found:?}");
 }

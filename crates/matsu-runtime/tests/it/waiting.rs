@@ -249,9 +249,9 @@ async fn notices_of_other_nodes_do_not_put_the_safety_read_off() {
     let runtime = runtime(&store, clock);
     let service = Service::start(&runtime);
     clock.sleep(Duration::from_secs(1)).await;
-    let before = faulty.calls_of("changes_since");
+    let before = faulty.calls_of("ChangesSince");
     clock.sleep(Duration::from_secs(60)).await;
-    let reads = faulty.calls_of("changes_since") - before;
+    let reads = faulty.calls_of("ChangesSince") - before;
     assert!((11..=13).contains(&reads), "one every five seconds, neither more nor less: {reads}");
     service.stop().await;
 }

@@ -71,12 +71,12 @@ mod tests {
     use std::time::Duration;
 
     use matsu_core::clock::Timestamp;
+    use matsu_core::ports::store::TakeTurn;
     use matsu_core::wake::Hub;
     use rusqlite::Connection;
 
     use super::super::{connection, files, write_gate::WriteGate, writer::Writer};
     use crate::sqlite::synchronous::Synchronous;
-    use crate::transitions::spending::TakeTurn;
 
     use super::*;
 

@@ -1,9 +1,8 @@
 //! Codes by which a person answers a question from a message, and which node reads them.
 
-use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, NodeId, TaskId};
+use matsu_core::id::{JobId, TaskId};
 use matsu_core::notify::{AnswerCode, CodeUse};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{LeaseReplies, PutCodes, SetReplyPosition, StoreError, UseCode};
 
 use crate::sql::{Sql, Transition, Tx, params};
 
@@ -25,14 +24,7 @@ const LEASE: Sql = Sql::both(
 );
 const SET_POSITION: Sql = Sql::both("UPDATE notify_channels SET position = $2 WHERE name = $1");
 
-pub struct PutCodes {
-    pub codes: Vec<AnswerCode>,
-    pub now: Timestamp,
-}
-
 impl Transition for PutCodes {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         for code in &self.codes {
             let (job, question) = (&code.job_id, &code.question_id);
@@ -43,16 +35,7 @@ impl Transition for PutCodes {
     }
 }
 
-pub struct UseCode {
-    pub channel: String,
-    pub hash: String,
-    pub made_after: Timestamp,
-    pub now: Timestamp,
-}
-
 impl Transition for UseCode {
-    type Output = CodeUse;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<CodeUse, StoreError> {
         let first = tx.row(&USE, params![&self.hash, &self.channel, self.now, self.made_after]).await?;
         if let Some(row) = first {
@@ -71,30 +54,14 @@ impl Transition for UseCode {
     }
 }
 
-pub struct LeaseReplies {
-    pub channel: String,
-    pub node: NodeId,
-    pub until: Timestamp,
-    pub now: Timestamp,
-}
-
 impl Transition for LeaseReplies {
-    type Output = Option<Option<String>>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Option<String>>, StoreError> {
         let row = tx.row(&LEASE, params![&self.channel, &self.node, self.until, self.now]).await?;
         row.map(|row| row.columns().opt_text()).transpose()
     }
 }
 
-pub struct SetReplyPosition {
-    pub channel: String,
-    pub position: String,
-}
-
 impl Transition for SetReplyPosition {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&SET_POSITION, params![&self.channel, &self.position]).await.map(drop)
     }

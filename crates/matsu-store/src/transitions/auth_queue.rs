@@ -6,11 +6,13 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{AuthItemId, JobId, TaskId};
 use matsu_core::job::Priority;
-use matsu_core::ports::store::{AuthFilter, AuthOutcome, AuthTarget, ResolveAuth, ResolvedAuth, StoreError};
+use matsu_core::ports::store::{
+    AuthItemsOf, AuthOutcome, AuthTarget, ExpireAuth, ReadAuthItems, RequeueParked, ResolveAuth, ResolvedAuth,
+    StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::research::auth::{AuthItem, AuthStatus, AuthType, Blocked};
 
-use super::park::RequeueParked;
 use crate::sql::{Row, Sql, Transition, Tx, internal, params};
 
 macro_rules! item_columns {
@@ -102,10 +104,8 @@ async fn with_blocked(tx: &mut Tx<'_>, rows: &[Row]) -> Result<Vec<AuthItem>, St
     Ok(items)
 }
 
-pub struct ReadAuthItems(pub AuthFilter);
-
 impl Transition for ReadAuthItems {
-    type Output = Vec<AuthItem>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<AuthItem>, StoreError> {
         let filter = &self.0;
@@ -116,10 +116,8 @@ impl Transition for ReadAuthItems {
     }
 }
 
-pub struct AuthItemsOf(pub JobId);
-
 impl Transition for AuthItemsOf {
-    type Output = Vec<AuthItem>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<AuthItem>, StoreError> {
         let rows = tx.rows(&AUTH_ITEMS_OF, params![&self.0]).await?;
@@ -128,8 +126,6 @@ impl Transition for AuthItemsOf {
 }
 
 impl Transition for ResolveAuth {
-    type Output = ResolvedAuth;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ResolvedAuth, StoreError> {
         let (id, domain) = match &self.target {
             AuthTarget::Item(id) => (id.as_str(), ""),
@@ -151,11 +147,7 @@ impl Transition for ResolveAuth {
     }
 }
 
-pub struct ExpireAuth(pub Timestamp);
-
 impl Transition for ExpireAuth {
-    type Output = u64;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         let rows = tx.rows(&EXPIRED, params![self.0]).await?;
         let items = rows.iter().map(Row::only_text).collect::<Result<Vec<_>, _>>()?;

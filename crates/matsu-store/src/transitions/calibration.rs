@@ -1,7 +1,10 @@
 //! Calibrations: versions and which one is in force, samples, evaluations, rollbacks. Nothing is ever deleted.
 
 use matsu_core::id::{EdgeId, SampleId};
-use matsu_core::ports::store::{EvaluationFilter, NewCalibration, RollBack, RolledBack, StoreError};
+use matsu_core::ports::store::{
+    AddEvaluation, CountSamples, NewCalibration, ReadCalibration, ReadCalibrationVersions, ReadEvaluations,
+    ReadRollbacks, ReadSamples, RollBack, RolledBack, StoreError,
+};
 use matsu_core::research::calibration::{CalibrationSample, CalibrationVersion, Evaluation};
 use matsu_core::research::evidence::Relation;
 
@@ -67,20 +70,16 @@ fn version(row: &Row) -> Result<CalibrationVersion, StoreError> {
     })
 }
 
-pub struct ReadCalibration(pub String);
-
 impl Transition for ReadCalibration {
-    type Output = Option<CalibrationVersion>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<CalibrationVersion>, StoreError> {
         tx.row(&IN_FORCE, params![&self.0]).await?.map(|row| version(&row)).transpose()
     }
 }
 
-pub struct ReadVersions(pub Option<String>);
-
-impl Transition for ReadVersions {
-    type Output = Vec<CalibrationVersion>;
+impl Transition for ReadCalibrationVersions {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<CalibrationVersion>, StoreError> {
         tx.rows(&VERSIONS, params![self.0.as_deref().unwrap_or("")]).await?.iter().map(version).collect()
@@ -88,8 +87,6 @@ impl Transition for ReadVersions {
 }
 
 impl Transition for NewCalibration {
-    type Output = CalibrationVersion;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<CalibrationVersion, StoreError> {
         let last = tx.row(&LAST, params![&self.source]).await?.map_or(Ok(0), |row| row.only_int())?;
         tx.run(&RETIRE, params![&self.source]).await?;
@@ -111,8 +108,6 @@ impl Transition for NewCalibration {
 }
 
 impl Transition for RollBack {
-    type Output = RolledBack;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<RolledBack, StoreError> {
         let unknown = |id: String| StoreError::NotFound { what: "calibration version", id };
         tx.row(&LAST, params![&self.source]).await?;
@@ -130,10 +125,8 @@ impl Transition for RollBack {
     }
 }
 
-pub struct ReadRollbacks(pub Option<String>);
-
 impl Transition for ReadRollbacks {
-    type Output = Vec<RolledBack>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<RolledBack>, StoreError> {
         let rows = tx.rows(&ROLLBACKS, params![self.0.as_deref().unwrap_or("")]).await?;
@@ -157,13 +150,8 @@ impl Transition for ReadRollbacks {
     }
 }
 
-pub struct ReadSamples {
-    pub source: String,
-    pub rows_max: u32,
-}
-
 impl Transition for ReadSamples {
-    type Output = Vec<CalibrationSample>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<CalibrationSample>, StoreError> {
         let rows = tx.rows(&SAMPLES, params![&self.source, self.rows_max]).await?;
@@ -182,10 +170,8 @@ impl Transition for ReadSamples {
     }
 }
 
-pub struct CountSamples(pub String);
-
 impl Transition for CountSamples {
-    type Output = usize;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<usize, StoreError> {
         let count = tx.row(&SAMPLE_COUNT, params![&self.0]).await?.map_or(Ok(0), |row| row.only_int())?;
@@ -193,11 +179,7 @@ impl Transition for CountSamples {
     }
 }
 
-pub struct AddEvaluation(pub Evaluation);
-
 impl Transition for AddEvaluation {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let evaluation = &self.0;
         let text = to_json(evaluation)?;
@@ -206,10 +188,8 @@ impl Transition for AddEvaluation {
     }
 }
 
-pub struct ReadEvaluations(pub EvaluationFilter);
-
 impl Transition for ReadEvaluations {
-    type Output = Vec<Evaluation>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Evaluation>, StoreError> {
         let filter = &self.0;

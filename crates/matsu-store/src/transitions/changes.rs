@@ -1,7 +1,7 @@
 //! The record of changes, and what grows old with it.
 
 use matsu_core::change::{Change, ChangeCursor, ChangeKind, Topic};
-use matsu_core::ports::store::{ChangeBatch, PruneRule, Pruned, StoreError};
+use matsu_core::ports::store::{ChangeBatch, ChangesSince, PruneRule, Pruned, ReadChangeCursor, Request, StoreError};
 
 use crate::sql::{Columns, Sql, Transition, Tx, params};
 
@@ -46,13 +46,8 @@ fn cursor(c: &mut Columns<'_>) -> Result<ChangeCursor, StoreError> {
     Ok(ChangeCursor { transaction: c.int()?, row: c.int()? })
 }
 
-pub struct ChangesSince {
-    pub cursor: ChangeCursor,
-    pub rows_max: u32,
-}
-
 impl Transition for ChangesSince {
-    type Output = ChangeBatch;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ChangeBatch, StoreError> {
         let rows = tx.rows(&SINCE, params![self.cursor.transaction, self.cursor.row, self.rows_max]).await?;
@@ -72,10 +67,8 @@ impl Transition for ChangesSince {
     }
 }
 
-pub struct CursorNow;
-
-impl Transition for CursorNow {
-    type Output = ChangeCursor;
+impl Transition for ReadChangeCursor {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ChangeCursor, StoreError> {
         let row = tx.row(&NOW, params![]).await?;
@@ -88,9 +81,11 @@ pub struct Prune {
     pub rows_max: u32,
 }
 
-impl Transition for Prune {
+impl Request for Prune {
     type Output = Pruned;
+}
 
+impl Transition for Prune {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Pruned, StoreError> {
         let rule = &self.rule;
         let mut pruned = Pruned { rows: 0, has_more: false };

@@ -1,13 +1,14 @@
 //! Chats: open, read, end, and agents that were called and never came.
 
-use matsu_core::access::Viewer;
 use matsu_core::change::{ChangeKind, Topic};
-use matsu_core::chat::{Chat, ChatState, NewChat, NewMessage, Sender};
+use matsu_core::chat::{Chat, ChatState, NewMessage, Sender};
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ChatId, MessageId};
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{OpenedChat, StoreError};
+use matsu_core::page::Page;
+use matsu_core::ports::store::{
+    ChatsKnownTo, EndChat, GiveUpOnAgents, ListChats, OpenChat, OpenedChat, ReadChat, StoreError,
+};
 use matsu_core::project::ProjectStatus;
 use matsu_core::session::{EndReason, SessionState};
 
@@ -94,11 +95,7 @@ pub async fn announce(tx: &mut Tx<'_>, chat: &Chat, kind: ChangeKind, now: Times
     Ok(())
 }
 
-pub struct OpenChat(pub NewChat);
-
 impl Transition for OpenChat {
-    type Output = OpenedChat;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<OpenedChat, StoreError> {
         let new = &self.0;
         let project = read_project(tx, &new.project_id).await?;
@@ -131,23 +128,16 @@ impl Transition for OpenChat {
     }
 }
 
-pub struct ReadChat(pub ChatId);
-
 impl Transition for ReadChat {
-    type Output = Chat;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Chat, StoreError> {
         read(tx, &self.0).await
     }
 }
 
-pub struct ListChats {
-    pub viewer: Viewer,
-    pub page: PageRequest,
-}
-
 impl Transition for ListChats {
-    type Output = Page<Chat>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Chat>, StoreError> {
         let rows = tx
@@ -166,13 +156,8 @@ impl Transition for ListChats {
     }
 }
 
-pub struct ChatsKnownTo {
-    pub viewer: Viewer,
-    pub ids: Vec<ChatId>,
-}
-
 impl Transition for ChatsKnownTo {
-    type Output = Vec<ChatId>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
         let ids: Vec<&str> = self.ids.iter().map(ChatId::as_str).collect();
@@ -181,14 +166,7 @@ impl Transition for ChatsKnownTo {
     }
 }
 
-pub struct EndChat {
-    pub id: ChatId,
-    pub now: Timestamp,
-}
-
 impl Transition for EndChat {
-    type Output = Chat;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Chat, StoreError> {
         let chat = lock(tx, &self.id).await?;
         if chat.state == ChatState::Ended {
@@ -202,15 +180,7 @@ impl Transition for EndChat {
     }
 }
 
-pub struct GiveUpOnAgents {
-    pub called_before: Timestamp,
-    pub line: String,
-    pub now: Timestamp,
-}
-
 impl Transition for GiveUpOnAgents {
-    type Output = Vec<ChatId>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
         let mut given_up = Vec::new();
         for row in tx.rows(&CALLED_IN_VAIN, params![self.called_before]).await? {

@@ -3,7 +3,7 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::job::Job;
-use matsu_core::ports::store::{Claim, StoreError};
+use matsu_core::ports::store::{Claim, ClaimAlone, IsLoneJobWaiting, StoreError};
 
 use super::ledger::Ledger;
 use super::rows::{self, job_columns};
@@ -25,27 +25,15 @@ macro_rules! first_alone {
 const FIRST: Sql = Sql::each(first_alone!("instr", ""), first_alone!("strpos", ""));
 const FIRST_LOCKED: Sql = Sql::each(first_alone!("instr", ""), first_alone!("strpos", " FOR UPDATE SKIP LOCKED"));
 
-pub struct IsLoneJobWaiting {
-    pub claim: Claim,
-    pub now: Timestamp,
-}
-
 impl Transition for IsLoneJobWaiting {
-    type Output = bool;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         Ok(first(tx, &FIRST, &self.claim, self.now).await?.is_some())
     }
 }
 
-pub struct ClaimAlone {
-    pub claim: Claim,
-    pub now: Timestamp,
-}
-
 impl Transition for ClaimAlone {
-    type Output = Option<Job>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Job>, StoreError> {
         let Some(found) = first(tx, &FIRST, &self.claim, self.now).await? else { return Ok(None) };
         // Its task first, then the job again: another node may have been faster, or a stop.

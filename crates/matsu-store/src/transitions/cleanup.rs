@@ -1,10 +1,8 @@
 //! Removing evidence: a task's own, and what no task reaches any more.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::clock::Timestamp;
-use matsu_core::id::TaskId;
 use matsu_core::limits::ORPHANS_LISTED_MAX;
-use matsu_core::ports::store::{Cleared, Orphaned, Removal, StoreError};
+use matsu_core::ports::store::{ClearOrphans, ClearTask, Cleared, Orphaned, Removal, StoreError};
 
 use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, params};
@@ -57,14 +55,7 @@ const DROP_PAGES: Sql = Sql::both(
      AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.page_id = pages.id)",
 );
 
-pub struct ClearTask {
-    pub task_id: TaskId,
-    pub now: Timestamp,
-}
-
 impl Transition for ClearTask {
-    type Output = Cleared;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Cleared, StoreError> {
         let mut ledger = Ledger::lock(tx, [self.task_id.clone()]).await?;
         ledger.existing(&self.task_id)?;
@@ -84,11 +75,7 @@ impl Transition for ClearTask {
     }
 }
 
-pub struct Orphans(pub Removal);
-
-impl Transition for Orphans {
-    type Output = Cleared;
-
+impl Transition for ClearOrphans {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Cleared, StoreError> {
         // Before anything goes: what a dry run lists is what is removed.
         let listed = Orphaned {

@@ -1,11 +1,13 @@
 //! Projects and agents.
 
-use matsu_core::agent::{Agent, NewAgent};
+use matsu_core::agent::Agent;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ProjectId};
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::StoreError;
-use matsu_core::project::{NewProject, Project, ProjectStatus};
+use matsu_core::page::Page;
+use matsu_core::ports::store::{
+    InsertAgent, InsertProject, ListAgents, ListProjects, ReadAgent, ReadProject, StoreError,
+};
+use matsu_core::project::{Project, ProjectStatus};
 
 use super::read::page;
 use crate::sql::{Row, Sql, Transition, Tx, params};
@@ -80,11 +82,7 @@ pub async fn read_agent(tx: &mut Tx<'_>, id: &AgentId) -> Result<Agent, StoreErr
     agent(&row.ok_or_else(|| StoreError::NotFound { what: "agent", id: id.to_string() })?)
 }
 
-pub struct InsertProject(pub NewProject);
-
 impl Transition for InsertProject {
-    type Output = Project;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Project, StoreError> {
         let new = &self.0;
         let values = params![&new.id, &new.name, new.working_directory.as_ref(), new.created_at];
@@ -95,20 +93,16 @@ impl Transition for InsertProject {
     }
 }
 
-pub struct ReadProject(pub ProjectId);
-
 impl Transition for ReadProject {
-    type Output = Project;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Project, StoreError> {
         read_project(tx, &self.0).await
     }
 }
 
-pub struct ListProjects(pub PageRequest);
-
 impl Transition for ListProjects {
-    type Output = Page<Project>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Project>, StoreError> {
         let rows = tx.rows(&PROJECTS, params![self.0.after, self.0.limit() + 1]).await?;
@@ -117,11 +111,7 @@ impl Transition for ListProjects {
     }
 }
 
-pub struct InsertAgent(pub NewAgent);
-
 impl Transition for InsertAgent {
-    type Output = Agent;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Agent, StoreError> {
         let new = &self.0;
         let values = params![
@@ -139,20 +129,16 @@ impl Transition for InsertAgent {
     }
 }
 
-pub struct ReadAgent(pub AgentId);
-
 impl Transition for ReadAgent {
-    type Output = Agent;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Agent, StoreError> {
         read_agent(tx, &self.0).await
     }
 }
 
-pub struct ListAgents(pub PageRequest);
-
 impl Transition for ListAgents {
-    type Output = Page<Agent>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Agent>, StoreError> {
         let rows = tx.rows(&AGENTS, params![self.0.after, self.0.limit() + 1]).await?;

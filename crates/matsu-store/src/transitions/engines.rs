@@ -1,7 +1,6 @@
 //! How engines have been doing, and what is bounded by day.
 
-use matsu_core::clock::Timestamp;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ReadBreaker, SetBreaker, StoreError, TakeDaily};
 use matsu_core::research::breaker::Breaker;
 
 use crate::sql::{Sql, Transition, Tx, params};
@@ -19,10 +18,8 @@ const TAKE_DAILY: Sql = Sql::both(
 );
 const DAY_MS: i64 = 86_400_000;
 
-pub struct ReadBreaker(pub String);
-
 impl Transition for ReadBreaker {
-    type Output = Breaker;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Breaker, StoreError> {
         match tx.row(&BREAKER, params![&self.0]).await? {
@@ -35,14 +32,7 @@ impl Transition for ReadBreaker {
     }
 }
 
-pub struct SetBreaker {
-    pub engine: String,
-    pub breaker: Breaker,
-}
-
 impl Transition for SetBreaker {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let Breaker { failures, open_until, cause } = &self.breaker;
         tx.run(&SET_BREAKER, params![&self.engine, *failures, *open_until, cause.as_ref()]).await?;
@@ -50,15 +40,7 @@ impl Transition for SetBreaker {
     }
 }
 
-pub struct TakeDaily {
-    pub key: String,
-    pub uses_max: u32,
-    pub now: Timestamp,
-}
-
 impl Transition for TakeDaily {
-    type Output = bool;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let day = self.now.as_millis().div_euclid(DAY_MS);
         Ok(self.uses_max > 0 && tx.run(&TAKE_DAILY, params![&self.key, day, self.uses_max]).await? > 0)

@@ -23,8 +23,6 @@ const INSERT: Sql = Sql::both(
 );
 
 impl Transition for Enqueue {
-    type Output = Enqueued;
-
     fn is_quick(&self) -> bool {
         self.jobs.len() <= QUICK_MAX
     }

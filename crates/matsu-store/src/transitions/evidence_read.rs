@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use matsu_core::id::{ClaimId, FragmentId, JobId, PageId, TaskId};
+use matsu_core::id::{ClaimId, FragmentId, PageId};
 use matsu_core::job::{Job, JobState};
 use matsu_core::ports::store::{
-    ClaimRow, ClaimView, EdgeView, EvidenceTotals, Materials, MaterialsWish, Only, PassageRow, SearchList, SearchRow,
-    SearchWish, StoreError,
+    ClaimRow, ClaimView, ClaimsOfSearch, EdgeView, EvidenceTotals, FragmentsOf, Materials, Only, PageByUrl, PagesOf,
+    PassageRow, PassagesOf, ReadEvidenceTotals, ReadMaterials, ReadSearches, ReportJobs, SearchList, SearchRow,
+    StoreError,
 };
 use matsu_core::principal::Principal;
-use matsu_core::research::evidence::{Fragment, PageKey, Relation, SourcePage};
+use matsu_core::research::evidence::{Fragment, Relation, SourcePage};
 use matsu_core::research::search::SearchStatus;
 
 use super::evidence_rows::{self, claim_columns, edge_columns, fragment_columns, json, not_cancelled, page_columns};
@@ -152,13 +153,8 @@ const EDGES: Sql = Sql::each(
     ),
 );
 
-pub struct PageByUrl {
-    pub reader: Principal,
-    pub url: String,
-}
-
 impl Transition for PageByUrl {
-    type Output = Option<SourcePage>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<SourcePage>, StoreError> {
         let row = tx.row(&PAGE_BY_URL, params![&self.url, &self.reader]).await?;
@@ -166,10 +162,8 @@ impl Transition for PageByUrl {
     }
 }
 
-pub struct FragmentsOf(pub PageKey);
-
 impl Transition for FragmentsOf {
-    type Output = Vec<Fragment>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Fragment>, StoreError> {
         let owner = self.0.owner.as_ref().map_or("", Principal::as_str);
@@ -178,13 +172,8 @@ impl Transition for FragmentsOf {
     }
 }
 
-pub struct PassagesOf {
-    pub task_id: TaskId,
-    pub rows_max: u32,
-}
-
 impl Transition for PassagesOf {
-    type Output = Vec<PassageRow>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<PassageRow>, StoreError> {
         let rows = tx.rows(&PASSAGES, params![&self.task_id, self.rows_max]).await?;
@@ -203,13 +192,8 @@ impl Transition for PassagesOf {
     }
 }
 
-pub struct PagesOf {
-    pub task_id: TaskId,
-    pub rows_max: u32,
-}
-
 impl Transition for PagesOf {
-    type Output = Vec<SourcePage>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SourcePage>, StoreError> {
         let rows = tx.rows(&PAGES, params![&self.task_id, self.rows_max]).await?;
@@ -217,13 +201,8 @@ impl Transition for PagesOf {
     }
 }
 
-pub struct ReportJobs {
-    pub task_id: TaskId,
-    pub rows_max: u32,
-}
-
 impl Transition for ReportJobs {
-    type Output = Vec<Job>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Job>, StoreError> {
         let rows = tx.rows(&REPORT_JOBS, params![&self.task_id, self.rows_max]).await?;
@@ -231,10 +210,8 @@ impl Transition for ReportJobs {
     }
 }
 
-pub struct ClaimsOfSearch(pub JobId);
-
 impl Transition for ClaimsOfSearch {
-    type Output = Vec<ClaimRow>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ClaimRow>, StoreError> {
         let rows = tx.rows(&CLAIMS_OF_SEARCH, params![&self.0]).await?;
@@ -247,13 +224,8 @@ impl Transition for ClaimsOfSearch {
     }
 }
 
-pub struct ReadSearches {
-    pub task_id: TaskId,
-    pub wish: SearchWish,
-}
-
 impl Transition for ReadSearches {
-    type Output = SearchList;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<SearchList, StoreError> {
         let mut list = SearchList::default();
@@ -292,10 +264,8 @@ impl Transition for ReadSearches {
 /// How many columns `job_columns!()` has.
 const JOB_COLUMNS: usize = 22;
 
-pub struct ReadTotals(pub TaskId);
-
-impl Transition for ReadTotals {
-    type Output = EvidenceTotals;
+impl Transition for ReadEvidenceTotals {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<EvidenceTotals, StoreError> {
         let mut totals = EvidenceTotals::default();
@@ -314,13 +284,8 @@ impl Transition for ReadTotals {
     }
 }
 
-pub struct ReadMaterials {
-    pub task_id: TaskId,
-    pub wish: MaterialsWish,
-}
-
 impl Transition for ReadMaterials {
-    type Output = Materials;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Materials, StoreError> {
         let wish = &self.wish;

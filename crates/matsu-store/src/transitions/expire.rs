@@ -1,10 +1,9 @@
 //! Finished tasks that grew old, and the memory of them.
 
 use matsu_core::change::{ChangeKind, Topic};
-use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
 use matsu_core::limits::{SESSIONS_KEPT, SPENT_KEPT};
-use matsu_core::ports::store::{Expired, ExpiryRule, StopTask, StoreError};
+use matsu_core::ports::store::{ExpireTasks, Expired, MarkRead, StopTask, StoreError};
 use matsu_core::task::{StopMode, StopReason};
 
 use super::ledger::{Ledger, append_change};
@@ -46,14 +45,7 @@ const MARK_READ: Sql = Sql::each(
      AND first_read_at IS NULL AND finished_at IS NOT NULL ORDER BY id FOR UPDATE)",
 );
 
-pub struct Expire {
-    pub rule: ExpiryRule,
-    pub rows_max: u32,
-}
-
-impl Transition for Expire {
-    type Output = Expired;
-
+impl Transition for ExpireTasks {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Expired, StoreError> {
         let rule = &self.rule;
         for row in tx.rows(&OLD_WAITS, params![rule.waits_before, self.rows_max]).await? {
@@ -85,14 +77,7 @@ impl Transition for Expire {
     }
 }
 
-pub struct MarkRead {
-    pub ids: Vec<TaskId>,
-    pub now: Timestamp,
-}
-
 impl Transition for MarkRead {
-    type Output = ();
-
     fn is_quick(&self) -> bool {
         true
     }

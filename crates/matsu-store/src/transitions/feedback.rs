@@ -4,7 +4,9 @@ use matsu_core::change::ChangeKind;
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{ClaimId, FeedbackId, RuleId, SampleId, TaskId};
-use matsu_core::ports::store::{CorrectEdge, CorrectedEdge, FeedbackEntry, NewRule, SetAdoption, StoreError};
+use matsu_core::ports::store::{
+    ClearRules, CorrectEdge, CorrectedEdge, FeedbackEntry, NewRule, ReadFeedback, ReadRules, SetAdoption, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::research::domain_rule::{DomainPattern, DomainRule, RuleDecision};
 use matsu_core::research::evidence::{Adoption, Relation};
@@ -63,10 +65,8 @@ impl Line<'_> {
     }
 }
 
-pub struct ReadRules(pub Principal);
-
 impl Transition for ReadRules {
-    type Output = Vec<DomainRule>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<DomainRule>, StoreError> {
         let rows = tx.rows(&RULES, params![&self.0]).await?;
@@ -88,8 +88,6 @@ impl Transition for ReadRules {
 }
 
 impl Transition for NewRule {
-    type Output = DomainRule;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<DomainRule, StoreError> {
         let (id, pattern) = (RuleId::mint(self.now), self.pattern.as_str());
         let row = params![&id, &self.owner, pattern, self.decision.as_str(), &self.reason, self.now];
@@ -113,16 +111,7 @@ impl Transition for NewRule {
     }
 }
 
-pub struct ClearRules {
-    pub owner: Principal,
-    pub pattern: DomainPattern,
-    pub reason: String,
-    pub now: Timestamp,
-}
-
 impl Transition for ClearRules {
-    type Output = Vec<RuleId>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<RuleId>, StoreError> {
         let rows = tx.rows(&CLEAR_RULES, params![&self.owner, self.pattern.as_str(), self.now]).await?;
         let cleared = rows.iter().map(Row::only_text).collect::<Result<Vec<_>, _>>()?;
@@ -135,8 +124,6 @@ impl Transition for ClearRules {
 }
 
 impl Transition for SetAdoption {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let row = tx.row(&TASK_OF_CLAIM, params![&self.claim_id, &self.owner]).await?;
         let row = row.ok_or_else(|| StoreError::NotFound { what: "claim", id: self.claim_id.to_string() })?;
@@ -157,8 +144,6 @@ impl Transition for SetAdoption {
 }
 
 impl Transition for CorrectEdge {
-    type Output = CorrectedEdge;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<CorrectedEdge, StoreError> {
         let unknown = || StoreError::NotFound { what: "edge", id: self.edge_id.to_string() };
         let row = tx.row(&EDGE, params![&self.edge_id, &self.owner]).await?.ok_or_else(unknown)?;
@@ -190,13 +175,8 @@ impl Transition for CorrectEdge {
     }
 }
 
-pub struct ReadFeedback {
-    pub owner: Principal,
-    pub rows_max: u32,
-}
-
 impl Transition for ReadFeedback {
-    type Output = Vec<FeedbackEntry>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<FeedbackEntry>, StoreError> {
         let rows = tx.rows(&READ_LOG, params![&self.owner, self.rows_max]).await?;

@@ -16,7 +16,7 @@ use matsu_core::task::Task;
 use super::claim::{self, Candidates};
 use super::ledger::Ledger;
 use super::{held, permits, spending};
-use crate::sql::{Columns, QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
+use crate::sql::{QUICK_MAX, Row, Sql, Transition, Tx, Value, params};
 
 const ENDING: Sql = Sql::each(
     "SELECT id, task_id, kind, failures, deaths, slot, state, attempt FROM jobs WHERE id = $1",
@@ -29,8 +29,6 @@ const SETTLE: Sql = Sql::both(concat!(
     held!()
 ));
 impl Transition for FinishAndClaim {
-    type Output = ClaimOutcome;
-
     fn is_quick(&self) -> bool {
         let claims = self.claim.as_ref().map_or(0, |claim| claim.jobs_max as usize);
         self.finishes.len().max(claims) <= QUICK_MAX

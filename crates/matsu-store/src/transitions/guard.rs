@@ -6,7 +6,7 @@
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::SessionId;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{Request, StoreError};
 use matsu_core::session::SessionState;
 
 use super::session_rows::unread;
@@ -25,9 +25,11 @@ pub struct Guarded<T> {
     pub inner: T,
 }
 
-impl<T: Transition> Transition for Guarded<T> {
+impl<T: Transition> Request for Guarded<T> {
     type Output = T::Output;
+}
 
+impl<T: Transition> Transition for Guarded<T> {
     fn is_quick(&self) -> bool {
         self.inner.is_quick()
     }

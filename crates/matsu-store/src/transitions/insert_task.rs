@@ -38,8 +38,6 @@ const INSERT_BUDGET: Sql = Sql::both("INSERT INTO budgets (task_id, unit, amount
 const FIRST_JOBS_OF: Sql = Sql::both("SELECT id FROM jobs WHERE task_id = $1 AND queued_at = $2 ORDER BY seq");
 
 impl Transition for NewTask {
-    type Output = InsertedTask;
-
     fn is_quick(&self) -> bool {
         self.jobs.len() <= QUICK_MAX
     }

@@ -1,10 +1,9 @@
 //! The changes of a run whose job was over before its tree was closed.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, TaskId};
-use matsu_core::ports::store::StoreError;
-use matsu_core::run::{KeptWork, RunCheckpoint, RunOutput};
+use matsu_core::id::TaskId;
+use matsu_core::ports::store::{KeepWork, StoreError};
+use matsu_core::run::{RunCheckpoint, RunOutput};
 
 use super::ledger::Ledger;
 use crate::sql::{Sql, Transition, Tx, internal, params};
@@ -15,15 +14,7 @@ const KEEP: Sql = Sql::both("UPDATE jobs SET output_json = $2, checkpoint_json =
 /// A conversation that another task has taken since is left alone.
 const PLACE: Sql = Sql::both("UPDATE agent_sessions SET place = $2 WHERE task_id = $1");
 
-pub struct KeepWork {
-    pub job: JobId,
-    pub work: KeptWork,
-    pub now: Timestamp,
-}
-
 impl Transition for KeepWork {
-    type Output = bool;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let Some(row) = tx.row(&TASK_OF, params![&self.job]).await? else { return Ok(false) };
         let task = row.columns().opt_text()?.map(TaskId::from_text);

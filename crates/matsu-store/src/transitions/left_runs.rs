@@ -1,11 +1,10 @@
 //! Runs that outlive their node: those that wait for another node, and its taking over.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{JobId, NodeId};
+use matsu_core::id::JobId;
 use matsu_core::job::{JobEnd, JobKind, Lease, Retry};
-use matsu_core::ports::store::{LeftRun, StoreError};
+use matsu_core::ports::store::{AdoptRun, LeftRun, LoseRun, ReadLeftRuns, StoreError};
 use matsu_core::slot::Slot;
 
 use super::finish_and_claim::{Fence, ending, release, settle_one};
@@ -30,10 +29,8 @@ const FORGET: Sql = Sql::both(
      AND jobs.finished_at IS NULL AND jobs.state IN ('running', 'awaiting_input'))",
 );
 
-pub struct ReadLeftRuns;
-
 impl Transition for ReadLeftRuns {
-    type Output = Vec<LeftRun>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<LeftRun>, StoreError> {
         let rows = tx.rows(&LEFT, params![]).await?;
@@ -47,15 +44,7 @@ impl Transition for ReadLeftRuns {
     }
 }
 
-pub struct AdoptRun {
-    pub run: Lease,
-    pub node: NodeId,
-    pub now: Timestamp,
-}
-
 impl Transition for AdoptRun {
-    type Output = Option<Lease>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Lease>, StoreError> {
         let rows = ending(tx, std::iter::once(&self.run.job_id)).await?;
         let task = rows.get(&self.run.job_id).and_then(|row| row.task_id.clone());
@@ -75,15 +64,7 @@ impl Transition for AdoptRun {
     }
 }
 
-pub struct LoseRun {
-    pub run: Lease,
-    pub message: String,
-    pub now: Timestamp,
-}
-
 impl Transition for LoseRun {
-    type Output = bool;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let rows = ending(tx, std::iter::once(&self.run.job_id)).await?;
         let Some(row) = rows.get(&self.run.job_id) else { return Ok(false) };

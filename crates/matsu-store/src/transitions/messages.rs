@@ -6,9 +6,12 @@
 use matsu_core::change::ChangeKind;
 use matsu_core::chat::{Chat, ChatState, Message, NewMessage, Sender};
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{ChatId, MessageId, SessionId};
+use matsu_core::id::{ChatId, MessageId};
 use matsu_core::notification::Cause;
-use matsu_core::ports::store::{MessageFilter, Say, StoreError, TakeMessages, Taken, TakenMessage};
+use matsu_core::ports::store::{
+    AcknowledgeMessages, InsertMessage, ListMessages, Say, StoreError, TakeBackMessages, TakeMessages, Taken,
+    TakenMessage,
+};
 use matsu_core::session::{Session, SessionState};
 
 use super::chats::{announce, closed, lock};
@@ -92,11 +95,7 @@ pub async fn append(tx: &mut Tx<'_>, chat: &Chat, new: &NewMessage) -> Result<Me
     })
 }
 
-pub struct InsertMessage(pub NewMessage);
-
 impl Transition for InsertMessage {
-    type Output = Message;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Message, StoreError> {
         let new = &self.0;
         let chat = lock(tx, &new.chat_id).await?;
@@ -145,10 +144,8 @@ async fn seq_of(tx: &mut Tx<'_>, chat: &Chat, id: &MessageId) -> Result<i64, Sto
     }
 }
 
-pub struct ListMessages(pub MessageFilter);
-
 impl Transition for ListMessages {
-    type Output = Vec<Message>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Message>, StoreError> {
         let filter = &self.0;
@@ -165,8 +162,6 @@ impl Transition for ListMessages {
 }
 
 impl Transition for Say {
-    type Output = Message;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Message, StoreError> {
         let session = read_session(tx, &self.session_id).await?;
         let chat_id = chat_of(tx, &session).await?;
@@ -214,14 +209,7 @@ async fn handed_over(tx: &mut Tx<'_>, session: &Session, connection: &str) -> Re
     Ok(if to.as_deref() == Some(connection) { seq.unwrap_or(0) } else { 0 })
 }
 
-pub struct AcknowledgeMessages {
-    pub chat_id: ChatId,
-    pub upto_seq: i64,
-}
-
 impl Transition for AcknowledgeMessages {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let chat = lock(tx, &self.chat_id).await?;
         check_seq(&chat, self.upto_seq)?;
@@ -245,8 +233,6 @@ pub async fn pending(tx: &mut Tx<'_>, chat: &Chat, after: i64, rows_max: u32) ->
 }
 
 impl Transition for TakeMessages {
-    type Output = Taken;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Taken, StoreError> {
         let chat = lock(tx, &self.chat_id).await?;
         if chat.state == ChatState::Ended {
@@ -268,14 +254,7 @@ impl Transition for TakeMessages {
     }
 }
 
-pub struct TakeBackMessages {
-    pub session: SessionId,
-    pub handed_to: String,
-}
-
 impl Transition for TakeBackMessages {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&TAKE_BACK, params![&self.session, &self.handed_to]).await.map(drop)
     }

@@ -4,7 +4,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, NodeId, TaskId};
 use matsu_core::job::{JobEnd, JobKind, Lease};
 use matsu_core::node::{Node, NodeRole};
-use matsu_core::ports::store::{NewNode, SlotUse, StoreError};
+use matsu_core::ports::store::{NewNode, ReadNodes, ReadSlots, Request, SlotUse, StoreError};
 use matsu_core::slot::Slot;
 
 use super::finish_and_claim::{Fence, ending, release, settle_one};
@@ -63,9 +63,11 @@ const UNREGISTERED: Sql = Sql::each(
 
 pub struct Register(pub NewNode);
 
-impl Transition for Register {
+impl Request for Register {
     type Output = ();
+}
 
+impl Transition for Register {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let node = &self.0;
         tx.run(&REGISTER, params![&node.id, node.role.as_str(), &node.host, node.pid, &node.version, node.started_at])
@@ -81,10 +83,8 @@ impl Transition for Register {
 /// Where a count belongs.
 type Write = fn(&mut SlotUse, u32);
 
-pub struct ReadSlots;
-
 impl Transition for ReadSlots {
-    type Output = Vec<SlotUse>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SlotUse>, StoreError> {
         let mut slots: Vec<SlotUse> =
@@ -108,9 +108,11 @@ impl Transition for ReadSlots {
 
 pub struct Beat(pub NodeId);
 
-impl Transition for Beat {
+impl Request for Beat {
     type Output = ();
+}
 
+impl Transition for Beat {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         if tx.run(&BEAT, params![&self.0]).await? == 0 {
             return Err(StoreError::NotFound { what: "node", id: self.0.to_string() });
@@ -119,10 +121,8 @@ impl Transition for Beat {
     }
 }
 
-pub struct ReadNodes;
-
 impl Transition for ReadNodes {
-    type Output = Vec<Node>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Node>, StoreError> {
         let rows = tx.rows(&NODES, params![]).await?;
@@ -146,9 +146,11 @@ impl Transition for ReadNodes {
 /// Owners of running jobs that are not among the nodes: reaped, and yet they claimed once more.
 pub struct ReadUnregistered;
 
-impl Transition for ReadUnregistered {
+impl Request for ReadUnregistered {
     type Output = Vec<NodeId>;
+}
 
+impl Transition for ReadUnregistered {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<NodeId>, StoreError> {
         let rows = tx.rows(&UNREGISTERED, params![]).await?;
         rows.iter().map(|row| row.only_text().map(NodeId::from_text)).collect()
@@ -160,9 +162,11 @@ pub struct ReapNode {
     pub now: Timestamp,
 }
 
-impl Transition for ReapNode {
+impl Request for ReapNode {
     type Output = Vec<JobId>;
+}
 
+impl Transition for ReapNode {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
         let mut ledger = Ledger::default();
         // Again, under the locks, until nothing new is found: while they were awaited a job may have ended, and a

@@ -1,12 +1,13 @@
 //! Notifications: sent by people, given to sessions, acknowledged, forgotten.
 
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{NotificationId, SessionId, TaskId};
-use matsu_core::notification::{Cause, NewNotice, Notification, NotificationAction};
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{Give, Marking, PendingInterrupt, StoreError, UnreadResult};
-use matsu_core::principal::Principal;
+use matsu_core::notification::{Cause, Notification, NotificationAction};
+use matsu_core::page::Page;
+use matsu_core::ports::store::{
+    AcknowledgeGiven, Give, InsertNotice, ListNotifications, Marking, PendingInterrupt, PendingInterrupts, StoreError,
+    SweepNotifications, TakeBackNotifications, UnreadResult, UnreadResults,
+};
 use matsu_core::task::started_in;
 
 use super::interrupts::{self, NewNotification};
@@ -71,11 +72,7 @@ const UNREAD_RESULTS: Sql = Sql::both(
      AND finished_at IS NULL AND status = 'input_required' ORDER BY 4 DESC LIMIT $2",
 );
 
-pub struct InsertNotice(pub NewNotice);
-
 impl Transition for InsertNotice {
-    type Output = Notification;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Notification, StoreError> {
         let new = &self.0;
         let row = tx.row(&SESSION, params![&new.session_id]).await?;
@@ -104,8 +101,6 @@ impl Transition for InsertNotice {
 }
 
 impl Transition for Give {
-    type Output = Vec<Notification>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Notification>, StoreError> {
         let acknowledged: Vec<&str> = self.ack_ids.iter().map(NotificationId::as_str).collect();
         tx.run_of(&ACKNOWLEDGE, &acknowledged, params![self.now, &self.session_id]).await?;
@@ -119,39 +114,21 @@ impl Transition for Give {
     }
 }
 
-pub struct AcknowledgeGiven {
-    pub session: SessionId,
-    pub now: Timestamp,
-}
-
 impl Transition for AcknowledgeGiven {
-    type Output = u64;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         tx.run(&ACKNOWLEDGE_GIVEN, params![&self.session, self.now]).await
     }
 }
 
-pub struct TakeBackNotifications {
-    pub session: SessionId,
-    pub ids: Vec<NotificationId>,
-}
-
 impl Transition for TakeBackNotifications {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let ids: Vec<&str> = self.ids.iter().map(NotificationId::as_str).collect();
         tx.run_of(&TAKE_BACK, &ids, params![&self.session]).await
     }
 }
 
-pub struct PendingInterrupts {
-    pub now: Timestamp,
-}
-
 impl Transition for PendingInterrupts {
-    type Output = Vec<PendingInterrupt>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<PendingInterrupt>, StoreError> {
         let rows = tx.rows(&PENDING, params![self.now]).await?;
@@ -168,14 +145,8 @@ impl Transition for PendingInterrupts {
     }
 }
 
-pub struct ListNotifications {
-    pub session: Option<SessionId>,
-    pub owner: Option<Principal>,
-    pub page: PageRequest,
-}
-
 impl Transition for ListNotifications {
-    type Output = Page<Notification>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Notification>, StoreError> {
         let values = params![self.session.as_ref(), self.page.after, self.page.limit() + 1, self.owner.as_ref()];
@@ -185,15 +156,7 @@ impl Transition for ListNotifications {
     }
 }
 
-pub struct SweepNotifications {
-    pub now: Timestamp,
-    pub read_before: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for SweepNotifications {
-    type Output = u64;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         let unread = tx.run(&FORGET_UNREAD, params![self.now, self.rows_max]).await?;
         let read = tx.run(&FORGET_READ, params![self.read_before, self.rows_max]).await?;
@@ -201,10 +164,8 @@ impl Transition for SweepNotifications {
     }
 }
 
-pub struct UnreadResults(pub Principal, pub u32);
-
 impl Transition for UnreadResults {
-    type Output = Vec<UnreadResult>;
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         true

@@ -4,11 +4,13 @@ use matsu_core::change::Topic;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{NoticeId, TaskId};
 use matsu_core::limits::NOTICE_QUIET;
-use matsu_core::notify::{ChannelRow, ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
-use matsu_core::ports::store::{StoreError, TaskLookup};
+use matsu_core::notify::{ChannelState, NoticeEvent, NoticeOutcome, NoticeRow};
+use matsu_core::ports::store::{
+    AddNotice, ChannelStates, NextNoticeAt, PutChannels, ReadTask, SettleNotices, StoreError, SweepNotices,
+    TakeNotices, TaskLookup,
+};
 use matsu_core::task::Task;
 
-use super::read;
 use crate::sql::{Row, Sql, Transition, Tx, internal, params};
 
 /// One row for each channel of the owner that wants the event.
@@ -76,32 +78,16 @@ pub async fn add(
     Ok(())
 }
 
-pub struct AddNotice {
-    pub task: TaskId,
-    pub event: NoticeEvent,
-    pub key: String,
-    pub now: Timestamp,
-}
-
 impl Transition for AddNotice {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        match read::ReadTask(self.task.clone()).run(tx).await? {
+        match ReadTask(self.task.clone()).run(tx).await? {
             TaskLookup::Found(task) => add(tx, &task, self.event, &self.key, self.now).await,
             TaskLookup::Expired { .. } => Ok(()),
         }
     }
 }
 
-pub struct PutChannels {
-    pub channels: Vec<ChannelRow>,
-    pub now: Timestamp,
-}
-
 impl Transition for PutChannels {
-    type Output = Vec<String>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<String>, StoreError> {
         let mut topics = Vec::new();
         for channel in &self.channels {
@@ -116,16 +102,7 @@ impl Transition for PutChannels {
     }
 }
 
-pub struct TakeNotices {
-    pub channels: Vec<String>,
-    pub now: Timestamp,
-    pub again_at: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for TakeNotices {
-    type Output = Vec<NoticeRow>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<NoticeRow>, StoreError> {
         let mut taken = Vec::new();
         for channel in &self.channels {
@@ -153,16 +130,7 @@ fn notice(row: &Row) -> Result<NoticeRow, StoreError> {
     })
 }
 
-pub struct SettleNotices {
-    pub channel: String,
-    pub ids: Vec<NoticeId>,
-    pub outcome: NoticeOutcome,
-    pub now: Timestamp,
-}
-
 impl Transition for SettleNotices {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (due_at, error) = match &self.outcome {
             NoticeOutcome::Sent | NoticeOutcome::NotNeeded => (None, None),
@@ -179,10 +147,8 @@ impl Transition for SettleNotices {
     }
 }
 
-pub struct NextNoticeAt(pub Vec<String>);
-
 impl Transition for NextNoticeAt {
-    type Output = Option<Timestamp>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
         let channels: Vec<&str> = self.0.iter().map(String::as_str).collect();
@@ -192,10 +158,8 @@ impl Transition for NextNoticeAt {
     }
 }
 
-pub struct ChannelStates;
-
 impl Transition for ChannelStates {
-    type Output = Vec<ChannelState>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChannelState>, StoreError> {
         let rows = tx.rows(&STATES, params![]).await?;
@@ -207,14 +171,7 @@ impl Transition for ChannelStates {
     }
 }
 
-pub struct SweepNotices {
-    pub unused_since: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for SweepNotices {
-    type Output = u64;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         let bounds = params![self.unused_since, self.rows_max];
         let settled = tx.run(&SWEEP_SETTLED, bounds).await?;

@@ -5,7 +5,7 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::{JobState, Lease};
 use matsu_core::notify::{NoticeEvent, question_key};
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{ParkForInput, RequeueParked, ResumeFromInput, StoreError};
 use matsu_core::run::Question;
 use matsu_core::slot::Slot;
 use matsu_core::task::Task;
@@ -35,15 +35,7 @@ const PARKED: Sql = Sql::each(
 const REQUEUE: Sql =
     Sql::both("UPDATE jobs SET state = 'queued', hold = $2, run_at = $3 WHERE id = $1 AND state = 'awaiting_auth'");
 
-pub struct ParkForInput {
-    pub lease: Lease,
-    pub question_json: String,
-    pub now: Timestamp,
-}
-
 impl Transition for ParkForInput {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let task_id = task_of(tx, &self.lease).await?;
         let mut ledger = Ledger::lock(tx, task_id.clone()).await?;
@@ -56,21 +48,19 @@ impl Transition for ParkForInput {
         permits::free_in_slot(tx, &self.lease, slot).await?;
         ledger.moved(task_id.as_ref(), JobState::Running, JobState::AwaitingInput);
         let tasks = ledger.write(tx, self.now).await?;
-        self.notify(tx, tasks.first()).await?;
+        notify_question(tx, self, tasks.first()).await?;
         // Its permit is free for another job.
         tx.publish(Topic::queue(slot));
         announce_in_chat(tx, task_id.as_ref(), &self.lease, self.now).await
     }
 }
 
-impl ParkForInput {
-    /// A question that was asked before has its notices already.
-    async fn notify(&self, tx: &mut Tx<'_>, task: Option<&Task>) -> Result<(), StoreError> {
-        let question = serde_json::from_str::<Question>(&self.question_json).ok();
-        let (Some(task), Some(question)) = (task, question) else { return Ok(()) };
-        let key = question_key(&self.lease.job_id, &question.id);
-        notify::add(tx, task, NoticeEvent::Asks, &key, self.now).await
-    }
+/// A question that was asked before has its notices already.
+async fn notify_question(tx: &mut Tx<'_>, park: &ParkForInput, task: Option<&Task>) -> Result<(), StoreError> {
+    let question = serde_json::from_str::<Question>(&park.question_json).ok();
+    let (Some(task), Some(question)) = (task, question) else { return Ok(()) };
+    let key = question_key(&park.lease.job_id, &question.id);
+    notify::add(tx, task, NoticeEvent::Asks, &key, park.now).await
 }
 
 async fn park_again(tx: &mut Tx<'_>, park: &ParkForInput) -> Result<(), StoreError> {
@@ -79,15 +69,7 @@ async fn park_again(tx: &mut Tx<'_>, park: &ParkForInput) -> Result<(), StoreErr
     again.map(drop).ok_or_else(|| StoreError::LeaseLost(lease.job_id.clone()))
 }
 
-pub struct ResumeFromInput {
-    pub lease: Lease,
-    pub permits_max: u32,
-    pub now: Timestamp,
-}
-
 impl Transition for ResumeFromInput {
-    type Output = bool;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let task_id = task_of(tx, &self.lease).await?;
         let mut ledger = Ledger::lock(tx, task_id.clone()).await?;
@@ -123,14 +105,7 @@ async fn announce_in_chat(
     }
 }
 
-pub struct RequeueParked {
-    pub jobs: Vec<JobId>,
-    pub now: Timestamp,
-}
-
 impl Transition for RequeueParked {
-    type Output = Vec<JobId>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<JobId>, StoreError> {
         let mut ids: Vec<&str> = self.jobs.iter().map(JobId::as_str).collect();
         ids.sort_unstable();

@@ -1,13 +1,11 @@
 //! Browsers that have subscribed to notices. One whose token has ended is not found, and the next subscription of its
 //! owner removes it.
 
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::SubscriptionId;
 use matsu_core::limits::SUBSCRIPTIONS_MAX;
-use matsu_core::ports::store::StoreError;
-use matsu_core::principal::Principal;
-use matsu_core::push::{NewSubscription, PushSubscription};
+use matsu_core::ports::store::{ListSubscriptions, PutSubscription, RemoveSubscription, StoreError};
+use matsu_core::push::PushSubscription;
 
 use crate::sql::{Row, Sql, Transition, Tx, internal, params};
 
@@ -56,14 +54,7 @@ fn subscription(row: &Row) -> Result<PushSubscription, StoreError> {
     })
 }
 
-pub struct PutSubscription {
-    pub new: NewSubscription,
-    pub now: Timestamp,
-}
-
 impl Transition for PutSubscription {
-    type Output = PushSubscription;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<PushSubscription, StoreError> {
         let new = &self.new;
         tx.run(&FORGET, params![&new.owner, self.now]).await?;
@@ -93,21 +84,15 @@ impl Transition for PutSubscription {
     }
 }
 
-pub struct ListSubscriptions(pub Principal, pub Timestamp);
-
 impl Transition for ListSubscriptions {
-    type Output = Vec<PushSubscription>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<PushSubscription>, StoreError> {
         tx.rows(&LIST, params![&self.0, self.1]).await?.iter().map(subscription).collect()
     }
 }
 
-pub struct RemoveSubscription(pub Principal, pub SubscriptionId);
-
 impl Transition for RemoveSubscription {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         if tx.run(&REMOVE, params![&self.0, &self.1]).await? == 0 {
             return Err(StoreError::NotFound { what: "subscription", id: self.1.to_string() });

@@ -1,12 +1,13 @@
 //! Reads that change nothing: tasks, jobs, and the orders a node must follow.
 
-use matsu_core::clock::Timestamp;
-use matsu_core::id::{JobId, TaskId};
-use matsu_core::job::{Job, JobState, JobSummary, Lease};
+use matsu_core::id::TaskId;
+use matsu_core::job::{Job, JobState, JobSummary};
 use matsu_core::limits::{SEARCH_WORDS_MAX, TASKS_PER_WAIT_MAX};
 use matsu_core::page::{Page, PageRequest};
 use matsu_core::ports::store::{
-    JobFilter, JobOrder, Order, OrderKind, QueueCount, StoreError, StoreInfo, Summary, TaskFilter, TaskLookup,
+    CountTasks, CountUnfinished, JobFilter, JobOrder, ListJobSummaries, ListJobs, ListTasks, Order, OrderKind,
+    QueueCount, ReadJob, ReadOrders, ReadSummary, ReadTask, ReadTasks, Request, StoreError, StoreInfo, Summary,
+    TaskLookup,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -150,10 +151,8 @@ const COUNTS: Sql = Sql::both("SELECT (SELECT count(*) FROM jobs), (SELECT count
 /// Jobs of one task that are read where they are asked for.
 const QUICK_JOBS_MAX: u32 = 4;
 
-pub struct ReadTask(pub TaskId);
-
 impl Transition for ReadTask {
-    type Output = TaskLookup;
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         true
@@ -172,10 +171,8 @@ impl Transition for ReadTask {
     }
 }
 
-pub struct ReadTasks(pub Vec<TaskId>);
-
 impl Transition for ReadTasks {
-    type Output = Vec<Task>;
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         self.0.len() <= TASKS_PER_WAIT_MAX
@@ -189,18 +186,13 @@ impl Transition for ReadTasks {
     }
 }
 
-pub struct ListTasks {
-    pub filter: TaskFilter,
-    pub page: PageRequest,
-}
-
 impl Transition for ListTasks {
-    type Output = Page<Task>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
         let filter = &self.filter;
         if !filter.words.is_empty() {
-            return self.search(tx).await;
+            return search(self, tx).await;
         }
         let list = match (&filter.parent, &filter.owner) {
             (Some(_), _) => &LIST_TASKS_OF_PARENT,
@@ -226,33 +218,31 @@ impl Transition for ListTasks {
     }
 }
 
-impl ListTasks {
-    async fn search(&self, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
-        let filter = &self.filter;
-        let mut patterns = [const { None }; SEARCH_WORDS_MAX];
-        for (pattern, word) in patterns.iter_mut().zip(&filter.words) {
-            *pattern = Some(pattern_of(word));
-        }
-        let [first, second, third, fourth] = &patterns;
-        let rows = tx
-            .rows(
-                &SEARCH_TASKS,
-                params![
-                    filter.owner.as_ref(),
-                    filter.kind.map(|kind| kind.as_str()),
-                    filter.status.map(|status| status.as_str()),
-                    self.page.after,
-                    self.page.limit() + 1,
-                    first.as_ref(),
-                    second.as_ref(),
-                    third.as_ref(),
-                    fourth.as_ref(),
-                ],
-            )
-            .await?;
-        let tasks = rows.iter().map(rows::task).collect::<Result<Vec<_>, _>>()?;
-        Ok(page(tasks, &self.page, |task| task.seq))
+async fn search(list: &ListTasks, tx: &mut Tx<'_>) -> Result<Page<Task>, StoreError> {
+    let filter = &list.filter;
+    let mut patterns = [const { None }; SEARCH_WORDS_MAX];
+    for (pattern, word) in patterns.iter_mut().zip(&filter.words) {
+        *pattern = Some(pattern_of(word));
     }
+    let [first, second, third, fourth] = &patterns;
+    let rows = tx
+        .rows(
+            &SEARCH_TASKS,
+            params![
+                filter.owner.as_ref(),
+                filter.kind.map(|kind| kind.as_str()),
+                filter.status.map(|status| status.as_str()),
+                list.page.after,
+                list.page.limit() + 1,
+                first.as_ref(),
+                second.as_ref(),
+                third.as_ref(),
+                fourth.as_ref(),
+            ],
+        )
+        .await?;
+    let tasks = rows.iter().map(rows::task).collect::<Result<Vec<_>, _>>()?;
+    Ok(page(tasks, &list.page, |task| task.seq))
 }
 
 /// Anywhere in a text. What LIKE would take for more than itself stands for itself.
@@ -261,10 +251,8 @@ fn pattern_of(word: &str) -> String {
     format!("%{plain}%")
 }
 
-pub struct ReadJob(pub JobId);
-
 impl Transition for ReadJob {
-    type Output = Job;
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         true
@@ -276,13 +264,8 @@ impl Transition for ReadJob {
     }
 }
 
-pub struct ListJobs {
-    pub filter: JobFilter,
-    pub page: PageRequest,
-}
-
 impl Transition for ListJobs {
-    type Output = Page<Job>;
+    const READS: bool = true;
 
     /// A few jobs of one task, however large their texts are, take less time than to be read by another thread.
     fn is_quick(&self) -> bool {
@@ -295,13 +278,8 @@ impl Transition for ListJobs {
     }
 }
 
-pub struct ListSummaries {
-    pub filter: JobFilter,
-    pub page: PageRequest,
-}
-
-impl Transition for ListSummaries {
-    type Output = Page<JobSummary>;
+impl Transition for ListJobSummaries {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<JobSummary>, StoreError> {
         let rows = list_jobs(tx, &LIST_SUMMARIES, &self.filter, &self.page).await?;
@@ -350,10 +328,8 @@ pub(super) fn page<T>(mut items: Vec<T>, request: &PageRequest, seq: impl Fn(&T)
     Page { next: if more { items.last().map(seq) } else { None }, items }
 }
 
-pub struct ReadOrders(pub Vec<Lease>);
-
 impl Transition for ReadOrders {
-    type Output = Vec<Order>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Order>, StoreError> {
         let ids: Vec<&str> = self.0.iter().map(|lease| lease.job_id.as_str()).collect();
@@ -379,13 +355,8 @@ impl Transition for ReadOrders {
     }
 }
 
-pub struct ReadSummary {
-    pub owner: Principal,
-    pub failed_since: Timestamp,
-}
-
 impl Transition for ReadSummary {
-    type Output = Summary;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Summary, StoreError> {
         let mut queue = Vec::new();
@@ -406,9 +377,11 @@ pub struct ReadInfo {
     pub schema_version: i64,
 }
 
-impl Transition for ReadInfo {
+impl Request for ReadInfo {
     type Output = StoreInfo;
+}
 
+impl Transition for ReadInfo {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<StoreInfo, StoreError> {
         let row = tx.row(&COUNTS, params![]).await?.ok_or_else(|| crate::sql::internal("no counts"))?;
         let mut c = row.columns();
@@ -422,10 +395,8 @@ impl Transition for ReadInfo {
     }
 }
 
-pub struct CountUnfinished;
-
 impl Transition for CountUnfinished {
-    type Output = i64;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
         let row = tx.row(&UNFINISHED, params![]).await?.ok_or_else(|| crate::sql::internal("no count"))?;
@@ -433,14 +404,8 @@ impl Transition for CountUnfinished {
     }
 }
 
-/// Unfinished tasks of one owner.
-pub struct CountTasks {
-    pub owner: Principal,
-    pub max: u32,
-}
-
 impl Transition for CountTasks {
-    type Output = u32;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<u32, StoreError> {
         let row = tx.row(&UNFINISHED_TASKS, params![&self.owner, self.max]).await?;

@@ -7,7 +7,9 @@ use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::id::{AuthItemId, ClaimId, EdgeId, FragmentId, PageId, TaskId};
 use matsu_core::job::Lease;
-use matsu_core::ports::store::{NewAuthItem, NewClaim, NewEdge, NewEvidence, NewPage, Recorded, StoreError};
+use matsu_core::ports::store::{
+    NewAuthItem, NewClaim, NewEdge, NewEvidence, NewPage, RecordEvidence, Recorded, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::research::confidence::{Confidence, Vote, counted_edges};
 use matsu_core::research::evidence::{Adoption, Relation};
@@ -92,15 +94,7 @@ const TALLY: Sql = Sql::both(
 const CHECKPOINT: Sql =
     Sql::both(concat!("UPDATE jobs SET checkpoint_json = $3, deaths = 0 WHERE id = $1 AND attempt = $2 AND ", held!()));
 
-pub struct Record {
-    pub lease: Lease,
-    pub evidence: NewEvidence,
-    pub now: Timestamp,
-}
-
-impl Transition for Record {
-    type Output = Recorded;
-
+impl Transition for RecordEvidence {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Recorded, StoreError> {
         let Some(task_id) = task_of(tx, &self.lease).await? else {
             return Err(internal("evidence belongs to a task"));

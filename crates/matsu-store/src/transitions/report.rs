@@ -5,7 +5,7 @@ use matsu_core::error_code::ErrorCode;
 use matsu_core::job::end::clip;
 use matsu_core::job::{JobKind, JobState, Priority};
 use matsu_core::limits::ERROR_MESSAGE_CHARS_MAX;
-use matsu_core::ports::store::{Report, Reported, StoreError};
+use matsu_core::ports::store::{Report, Reported, Settle, StoreError};
 use matsu_core::session::{EndReason, Outcome, Session, SessionState};
 use matsu_core::slot::Slot;
 use matsu_core::task::{Task, TaskStatus};
@@ -31,8 +31,6 @@ const RECORD: Sql = Sql::both(
 );
 
 impl Transition for Report {
-    type Output = Reported;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Reported, StoreError> {
         let session = read_session(tx, &self.session_id).await?;
         let Some(task_id) = session.task_id.clone() else {

@@ -10,8 +10,6 @@ use crate::sql::{Sql, Transition, Tx, internal, params};
 const STORE: Sql = Sql::both("UPDATE tasks SET review_json = $2 WHERE id = $1");
 
 impl Transition for SetReview {
-    type Output = Task;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Task, StoreError> {
         let mut ledger = Ledger::lock(tx, [self.task_id.clone()]).await?;
         let mut reviews = ledger.existing(&self.task_id)?.reviews.clone();

@@ -1,10 +1,9 @@
 //! Answers to the questions of parked runs.
 
 use matsu_core::change::ChangeKind;
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
-use matsu_core::id::{JobId, TaskId};
-use matsu_core::ports::store::StoreError;
+use matsu_core::id::TaskId;
+use matsu_core::ports::store::{AnswerQuestion, ReadAnswer, StoreError};
 use matsu_core::run::{Answer, Question};
 
 use super::ledger::Ledger;
@@ -18,15 +17,7 @@ const ANSWER: Sql = Sql::both(
 );
 const ANSWERED: Sql = Sql::both("SELECT answer_json FROM run_answers WHERE job_id = $1 AND question = $2");
 
-pub struct AnswerQuestion {
-    pub job: JobId,
-    pub answer: Answer,
-    pub now: Timestamp,
-}
-
 impl Transition for AnswerQuestion {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let answer_json = serde_json::to_string(&self.answer).map_err(internal)?;
         // The same answer twice is harmless, also after the run has gone on.
@@ -66,13 +57,8 @@ fn refused(message: &str) -> StoreError {
     StoreError::Refused { code: ErrorCode::InvalidParams, message: message.to_owned() }
 }
 
-pub struct ReadAnswer {
-    pub job: JobId,
-    pub question: String,
-}
-
 impl Transition for ReadAnswer {
-    type Output = Option<Answer>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Answer>, StoreError> {
         let Some(row) = tx.row(&ANSWERED, params![&self.job, &self.question]).await? else { return Ok(None) };

@@ -4,7 +4,8 @@ use matsu_core::id::JobId;
 use matsu_core::job::Lease;
 use matsu_core::limits::{RUN_OUTPUT_BYTES_MAX, RUN_PART_BYTES_MAX};
 use matsu_core::ports::store::{
-    OutputFrom, OutputPart, OutputPosition, OutputRange, OutputSlice, OutputStream, StoreError,
+    AppendOutput, OutputFrom, OutputPart, OutputPosition, OutputSlice, OutputStream, ReadOutput, ReadOutputPosition,
+    StoreError,
 };
 
 use super::held;
@@ -44,18 +45,10 @@ pub async fn check_fence(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), StoreErro
     }
 }
 
-pub struct AppendOutput {
-    pub lease: Lease,
-    pub parts: Vec<OutputPart>,
-    pub read_to: u64,
-}
-
 /// Less than this is the small talk of a run.
 const BULK_BYTES: usize = 8 * 1024;
 
 impl Transition for AppendOutput {
-    type Output = ();
-
     fn is_bulk(&self) -> bool {
         self.parts.iter().map(|part| part.text.len()).sum::<usize>() >= BULK_BYTES
     }
@@ -73,7 +66,7 @@ impl Transition for AppendOutput {
             tx.run(&APPEND, values).await?;
         }
         for last in self.parts.iter().enumerate().filter(|(n, part)| is_last_of_stream(&self.parts[n + 1..], part)) {
-            self.cut_middle(tx, last.1).await?;
+            cut_middle(tx, &self.lease.job_id, last.1).await?;
         }
         Ok(())
     }
@@ -83,25 +76,18 @@ fn is_last_of_stream(later: &[OutputPart], part: &OutputPart) -> bool {
     later.iter().all(|later| later.stream != part.stream)
 }
 
-impl AppendOutput {
-    async fn cut_middle(&self, tx: &mut Tx<'_>, last: &OutputPart) -> Result<(), StoreError> {
-        let kept_before = int(RUN_OUTPUT_BYTES_MAX as u64 / 2);
-        let kept_after = int(last.start + last.text.len() as u64) - kept_before;
-        if kept_after > kept_before {
-            let values = params![&self.lease.job_id, last.stream.as_str(), kept_before, kept_after];
-            tx.run(&CUT, values).await?;
-        }
-        Ok(())
+async fn cut_middle(tx: &mut Tx<'_>, job: &JobId, last: &OutputPart) -> Result<(), StoreError> {
+    let kept_before = int(RUN_OUTPUT_BYTES_MAX as u64 / 2);
+    let kept_after = int(last.start + last.text.len() as u64) - kept_before;
+    if kept_after > kept_before {
+        let values = params![job, last.stream.as_str(), kept_before, kept_after];
+        tx.run(&CUT, values).await?;
     }
+    Ok(())
 }
 
-pub struct ReadPosition {
-    pub job: JobId,
-    pub from_attempt: i64,
-}
-
-impl Transition for ReadPosition {
-    type Output = OutputPosition;
+impl Transition for ReadOutputPosition {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<OutputPosition, StoreError> {
         let mut position = OutputPosition::default();
@@ -119,13 +105,8 @@ impl Transition for ReadPosition {
     }
 }
 
-pub struct ReadOutput {
-    pub job: JobId,
-    pub wish: OutputRange,
-}
-
 impl Transition for ReadOutput {
-    type Output = OutputSlice;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<OutputSlice, StoreError> {
         let stream = self.wish.stream.as_str();
@@ -136,58 +117,56 @@ impl Transition for ReadOutput {
             OutputFrom::Byte(from) => int(from).min(total),
             OutputFrom::End => (total - bytes_max).max(0),
         };
-        let found = self.piece(tx, from, bytes_max, total).await?;
+        let found = piece(tx, self, from, bytes_max, total).await?;
         match found {
             Some(slice) => Ok(slice),
             // In the middle that was cut: what comes after it is read instead.
             None => {
                 let next = tx.row(&NEXT_PART, params![&self.job, stream, from]).await?;
                 let next = next.map(|row| row.only_int()).transpose()?.unwrap_or(total);
-                Ok(self.piece(tx, next, bytes_max, total).await?.unwrap_or_default())
+                Ok(piece(tx, self, next, bytes_max, total).await?.unwrap_or_default())
             }
         }
     }
 }
 
-impl ReadOutput {
-    /// The wanted bytes up to the next gap. `None`: they begin in a gap.
-    async fn piece(
-        &self,
-        tx: &mut Tx<'_>,
-        from: i64,
-        bytes_max: i64,
-        total: i64,
-    ) -> Result<Option<OutputSlice>, StoreError> {
-        let stream = self.wish.stream.as_str();
-        let to = from.saturating_add(bytes_max).min(total);
-        let rows = tx.rows(&PARTS, params![&self.job, stream, from - int(RUN_PART_BYTES_MAX as u64), to]).await?;
-        let (mut text, mut begin) = (String::new(), from);
-        for row in &rows {
-            let mut c = row.columns();
-            let start = c.int()?;
-            let is_joined = start == begin + int(text.len() as u64);
-            if !text.is_empty() && !is_joined && start > from {
-                break;
-            }
-            if !is_joined {
-                (begin, text) = (start, String::new());
-            }
-            text.push_str(&c.text()?);
+/// The wanted bytes up to the next gap. `None`: they begin in a gap.
+async fn piece(
+    tx: &mut Tx<'_>,
+    read: &ReadOutput,
+    from: i64,
+    bytes_max: i64,
+    total: i64,
+) -> Result<Option<OutputSlice>, StoreError> {
+    let stream = read.wish.stream.as_str();
+    let to = from.saturating_add(bytes_max).min(total);
+    let rows = tx.rows(&PARTS, params![&read.job, stream, from - int(RUN_PART_BYTES_MAX as u64), to]).await?;
+    let (mut text, mut begin) = (String::new(), from);
+    for row in &rows {
+        let mut c = row.columns();
+        let start = c.int()?;
+        let is_joined = start == begin + int(text.len() as u64);
+        if !text.is_empty() && !is_joined && start > from {
+            break;
         }
-        let end = begin + int(text.len() as u64);
-        if from < total && !(begin..end).contains(&from) {
-            return Ok(None);
+        if !is_joined {
+            (begin, text) = (start, String::new());
         }
-        let mut slice = cut(&text, begin, from, to.min(end), total);
-        // Also where the part ends exactly at the gap: the next one would begin behind it without a word.
-        if end <= to && end < total {
-            let next = tx.row(&NEXT_PART, params![&self.job, stream, end]).await?;
-            let next = next.map(|row| row.only_int()).transpose()?.unwrap_or(end);
-            slice.cut = u64::try_from(next - end).unwrap_or(0);
-            slice.end += slice.cut;
-        }
-        Ok(Some(slice))
+        text.push_str(&c.text()?);
     }
+    let end = begin + int(text.len() as u64);
+    if from < total && !(begin..end).contains(&from) {
+        return Ok(None);
+    }
+    let mut slice = cut(&text, begin, from, to.min(end), total);
+    // Also where the part ends exactly at the gap: the next one would begin behind it without a word.
+    if end <= to && end < total {
+        let next = tx.row(&NEXT_PART, params![&read.job, stream, end]).await?;
+        let next = next.map(|row| row.only_int()).transpose()?.unwrap_or(end);
+        slice.cut = u64::try_from(next - end).unwrap_or(0);
+        slice.end += slice.cut;
+    }
+    Ok(Some(slice))
 }
 
 /// The wanted bytes of a text that begins at `begin`; a border inside a character moves to the next one at the start

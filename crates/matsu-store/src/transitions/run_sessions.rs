@@ -1,11 +1,10 @@
 //! Conversations with agents: taken with the task that uses them, named by the vendor while it runs.
 
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
-use matsu_core::job::Lease;
-use matsu_core::ports::store::{AgentSession, InsertedTask, SessionClaim, SessionNote, StoreError};
-use matsu_core::principal::Principal;
+use matsu_core::ports::store::{
+    AgentSession, InsertRun, InsertedTask, NoteSession, ReadAgentSession, SessionClaim, StoreError,
+};
 use matsu_core::task::NewTask;
 
 use super::turns;
@@ -32,14 +31,7 @@ const TAKE: Sql = Sql::both(
 const NOTE: Sql =
     Sql::both("UPDATE agent_sessions SET vendor_session = $2, place = $3, updated_at = $4 WHERE task_id = $1");
 
-pub struct InsertRun {
-    pub task: NewTask,
-    pub session: Option<SessionClaim>,
-}
-
 impl Transition for InsertRun {
-    type Output = InsertedTask;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<InsertedTask, StoreError> {
         let inserted = self.task.run(tx).await?;
         match &self.session {
@@ -93,28 +85,15 @@ fn read(row: &Row) -> Result<AgentSession, StoreError> {
     })
 }
 
-pub struct ReadSession {
-    pub owner: Principal,
-    pub name: String,
-}
-
-impl Transition for ReadSession {
-    type Output = Option<AgentSession>;
+impl Transition for ReadAgentSession {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<AgentSession>, StoreError> {
         tx.row(&READ, params![&self.owner, &self.name]).await?.map(|row| read(&row)).transpose()
     }
 }
 
-pub struct NoteSession {
-    pub lease: Lease,
-    pub note: SessionNote,
-    pub now: Timestamp,
-}
-
 impl Transition for NoteSession {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let Some(task) = task_of(tx, &self.lease).await? else {
             return turns::note_conversation(tx, &self.lease, &self.note).await;

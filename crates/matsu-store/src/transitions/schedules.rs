@@ -5,10 +5,13 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{FiringId, ScheduleId, TaskId};
 use matsu_core::limits::FIRINGS_KEPT;
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::StoreError;
+use matsu_core::page::Page;
+use matsu_core::ports::store::{
+    AddSchedule, DueSchedules, FireSchedule, ListFirings, ListSchedules, NextScheduleAt, ReadSchedule, RemoveSchedule,
+    SetSchedule, SettleFiring, StoreError, TakeFirings,
+};
 use matsu_core::principal::Principal;
-use matsu_core::schedule::{Firing, FiringOutcome, FiringState, NewSchedule, Overlap, Schedule};
+use matsu_core::schedule::{Firing, FiringOutcome, FiringState, Overlap, Schedule};
 
 use super::read;
 use crate::sql::{Columns, Row, Sql, Transition, Tx, internal, params};
@@ -144,14 +147,7 @@ async fn find(tx: &mut Tx<'_>, owner: &Principal, key: &str) -> Result<Schedule,
     schedule(&mut row.columns())
 }
 
-pub struct AddSchedule {
-    pub new: NewSchedule,
-    pub now: Timestamp,
-}
-
 impl Transition for AddSchedule {
-    type Output = Schedule;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Schedule, StoreError> {
         let (new, id) = (&self.new, ScheduleId::mint(self.now));
         let rule = serde_json::to_string(&new.rule).map_err(internal)?;
@@ -169,20 +165,16 @@ impl Transition for AddSchedule {
     }
 }
 
-pub struct ReadSchedule(pub Principal, pub String);
-
 impl Transition for ReadSchedule {
-    type Output = Schedule;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Schedule, StoreError> {
         find(tx, &self.0, &self.1).await
     }
 }
 
-pub struct ListSchedules(pub Principal, pub PageRequest);
-
 impl Transition for ListSchedules {
-    type Output = Page<Schedule>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Schedule>, StoreError> {
         let rows = tx.rows(&LIST, params![&self.0, self.1.after, self.1.limit() + 1]).await?;
@@ -190,15 +182,7 @@ impl Transition for ListSchedules {
     }
 }
 
-pub struct SetSchedule {
-    pub id: ScheduleId,
-    pub paused: Option<String>,
-    pub next_at: Option<Timestamp>,
-}
-
 impl Transition for SetSchedule {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&SET, params![&self.id, self.paused.as_deref(), self.next_at]).await?;
         tx.publish(Topic::schedules());
@@ -206,11 +190,7 @@ impl Transition for SetSchedule {
     }
 }
 
-pub struct RemoveSchedule(pub Principal, pub String);
-
 impl Transition for RemoveSchedule {
-    type Output = Schedule;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Schedule, StoreError> {
         let found = find(tx, &self.0, &self.1).await?;
         tx.run(&REMOVE_FIRINGS, params![&found.id]).await?;
@@ -220,29 +200,15 @@ impl Transition for RemoveSchedule {
     }
 }
 
-pub struct DueSchedules {
-    pub now: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for DueSchedules {
-    type Output = Vec<Schedule>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Schedule>, StoreError> {
         all(&tx.rows(&DUE, params![self.now, self.rows_max]).await?)
     }
 }
 
-pub struct FireSchedule {
-    pub schedule: Schedule,
-    pub state: FiringState,
-    pub next_at: Option<Timestamp>,
-    pub now: Timestamp,
-}
-
 impl Transition for FireSchedule {
-    type Output = bool;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let Some(due_at) = self.schedule.next_at else { return Ok(false) };
         if tx.run(&MOVE_ON, params![&self.schedule.id, due_at, self.next_at]).await? == 0 {
@@ -257,15 +223,7 @@ impl Transition for FireSchedule {
     }
 }
 
-pub struct TakeFirings {
-    pub now: Timestamp,
-    pub again_at: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for TakeFirings {
-    type Output = Vec<(Firing, Schedule)>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<(Firing, Schedule)>, StoreError> {
         let mut taken = Vec::new();
         for row in &tx.rows(&TO_START, params![self.now, self.rows_max]).await? {
@@ -278,14 +236,7 @@ impl Transition for TakeFirings {
     }
 }
 
-pub struct SettleFiring {
-    pub id: FiringId,
-    pub outcome: FiringOutcome,
-}
-
 impl Transition for SettleFiring {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (state, task, note, try_at) = match &self.outcome {
             FiringOutcome::Started(task) => (FiringState::Started, Some(task.as_str()), None, None),
@@ -299,10 +250,8 @@ impl Transition for SettleFiring {
     }
 }
 
-pub struct Firings(pub ScheduleId, pub PageRequest);
-
-impl Transition for Firings {
-    type Output = Page<Firing>;
+impl Transition for ListFirings {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Firing>, StoreError> {
         let rows = tx.rows(&FIRINGS, params![&self.0, self.1.after, self.1.limit() + 1]).await?;
@@ -311,10 +260,8 @@ impl Transition for Firings {
     }
 }
 
-pub struct NextScheduleAt;
-
 impl Transition for NextScheduleAt {
-    type Output = Option<Timestamp>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
         match tx.row(&NEXT, params![]).await? {

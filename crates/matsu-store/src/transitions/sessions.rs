@@ -6,7 +6,7 @@ use matsu_core::change::{ChangeKind, Topic};
 use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{AgentId, ChatId, ProjectId, SessionId, TaskId};
-use matsu_core::ports::store::{EndSession, NewSession, StoreError, WantedFor};
+use matsu_core::ports::store::{EndSession, NewSession, StoreError, SweepSessions, TouchSession, WantedFor};
 use matsu_core::project::ProjectStatus;
 use matsu_core::session::purpose::{Candidate, Held};
 use matsu_core::session::{EndReason, Opening, Purpose, Session, SessionState, choose_opening};
@@ -83,8 +83,6 @@ pub async fn announce(tx: &mut Tx<'_>, agent: &AgentId, project: &ProjectId, now
 }
 
 impl Transition for NewSession {
-    type Output = Session;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         // One at a time for each agent: two processes of it that come together must not take the same thing.
         tx.row(&LOCK_AGENT, params![&self.agent_id]).await?;
@@ -221,23 +219,13 @@ async fn insert(
     tx.run(&INSERT, values).await.map(drop)
 }
 
-pub struct TouchSession {
-    pub id: SessionId,
-    pub now: Timestamp,
-    pub expires_at: Timestamp,
-}
-
 impl Transition for TouchSession {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&TOUCH, params![&self.id, self.now, self.expires_at]).await.map(drop)
     }
 }
 
 impl Transition for EndSession {
-    type Output = Session;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         let session = read_session(tx, &self.id).await?;
         let mut ledger = Ledger::lock(tx, session.task_id.clone()).await?;
@@ -282,15 +270,7 @@ pub async fn leave_task(
     Ok(())
 }
 
-pub struct SweepSessions {
-    pub now: Timestamp,
-    pub ended_before: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for SweepSessions {
-    type Output = Vec<SessionId>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<SessionId>, StoreError> {
         let mut ended = Vec::new();
         let over = [

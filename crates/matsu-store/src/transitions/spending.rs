@@ -5,7 +5,9 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TaskId;
 use matsu_core::job::{JobState, Lease};
-use matsu_core::ports::store::{Reservation, StoreError};
+use matsu_core::ports::store::{
+    HoldTurns, MovePermit, PermitStep, ReadBudget, Reservation, Reserve, Settle, StoreError, TakeTurn,
+};
 use matsu_core::slot::Slot;
 
 use super::ledger::Ledger;
@@ -58,25 +60,15 @@ fn line(row: &Row) -> Result<BudgetLine, StoreError> {
     Ok(BudgetLine { unit: c.word(BudgetUnit::parse)?, limit: c.int()?, used: c.int()? })
 }
 
-pub struct ReadBudget(pub TaskId);
-
 impl Transition for ReadBudget {
-    type Output = Vec<BudgetLine>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<BudgetLine>, StoreError> {
         tx.rows(&BUDGET, params![&self.0]).await?.iter().map(line).collect()
     }
 }
 
-pub struct Reserve {
-    pub lease: Lease,
-    pub unit: BudgetUnit,
-    pub amount: i64,
-}
-
 impl Transition for Reserve {
-    type Output = Reservation;
-
     fn is_quick(&self) -> bool {
         true
     }
@@ -112,15 +104,7 @@ fn granted(task_id: &TaskId, line: &BudgetLine, wish: i64) -> Result<i64, StoreE
     }
 }
 
-pub struct Settle {
-    pub lease: Lease,
-    pub reservation: Reservation,
-    pub spent: i64,
-}
-
 impl Transition for Settle {
-    type Output = ();
-
     fn is_quick(&self) -> bool {
         true
     }
@@ -189,23 +173,7 @@ pub async fn held_job(tx: &mut Tx<'_>, lease: &Lease) -> Result<(Slot, JobState)
     Ok((c.word(Slot::parse)?, c.word(JobState::parse)?))
 }
 
-/// What is done with a permit inside a running job.
-pub enum PermitStep {
-    TakeInner { slot: Slot, permits_max: u32 },
-    FreeInner { slot: Slot },
-    Lend,
-    Regain { permits_max: u32 },
-}
-
-pub struct MovePermit {
-    pub lease: Lease,
-    pub step: PermitStep,
-}
-
 impl Transition for MovePermit {
-    /// Whether the job holds the permit afterwards.
-    type Output = bool;
-
     fn is_quick(&self) -> bool {
         true
     }
@@ -257,15 +225,7 @@ fn one_inner_permit(held: Slot, wanted: Slot) -> StoreError {
     StoreError::LimitExceeded(format!("a job that holds a permit of {held} cannot take one of {wanted} as well"))
 }
 
-pub struct TakeTurn {
-    pub key: String,
-    pub step_ms: i64,
-    pub now: Timestamp,
-}
-
 impl Transition for TakeTurn {
-    type Output = Timestamp;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Timestamp, StoreError> {
         let row = tx.row(&TURN, params![&self.key, self.step_ms, self.now, TURN_AHEAD_MAX_MS]).await?;
         let next = row.ok_or_else(|| crate::sql::internal("a rate has no row"))?.only_int()?;
@@ -273,14 +233,7 @@ impl Transition for TakeTurn {
     }
 }
 
-pub struct HoldTurns {
-    pub key: String,
-    pub until: Timestamp,
-}
-
 impl Transition for HoldTurns {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&HOLD_TURNS, params![&self.key, self.until]).await?;
         Ok(())

@@ -2,7 +2,7 @@
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::RunId;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{NoteSpent, ReadSpent, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::usage::{Spent, Usage};
 
@@ -22,11 +22,7 @@ const SPENT: Sql = Sql::both(
 
 const MICRO: f64 = 1e6;
 
-pub struct NoteSpent(pub Spent);
-
 impl Transition for NoteSpent {
-    type Output = ();
-
     fn is_quick(&self) -> bool {
         true
     }
@@ -52,15 +48,8 @@ fn micro(dollars: f64) -> i64 {
     (dollars * MICRO).round() as i64
 }
 
-pub struct ReadSpent {
-    pub owner: Principal,
-    pub from: Timestamp,
-    pub until: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for ReadSpent {
-    type Output = Vec<Spent>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Spent>, StoreError> {
         let rows = tx.rows(&SPENT, params![&self.owner, self.from, self.until, self.rows_max]).await?;

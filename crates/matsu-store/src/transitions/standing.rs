@@ -1,9 +1,11 @@
 //! Reads of sessions: which one calls and what it has not received, what it does next, which ones are connected.
 
-use matsu_core::clock::Timestamp;
-use matsu_core::id::{RunId, SessionId, TaskId};
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{SessionFilter, SessionKey, Standing, StoreError};
+use matsu_core::id::TaskId;
+use matsu_core::page::Page;
+use matsu_core::ports::store::{
+    ListSessions, ReadReport, ReadSession, ReadSessionView, ReadStanding, SessionKey, SessionOfRun, Standing,
+    StoreError,
+};
 use matsu_core::session::{Purpose, Said, Session, SessionView, Unread};
 
 use super::chats;
@@ -59,13 +61,8 @@ fn standing(c: &mut Columns<'_>) -> Result<Standing, StoreError> {
     Ok(Standing { session, unread })
 }
 
-pub struct ReadStanding {
-    pub key: SessionKey,
-    pub now: Timestamp,
-}
-
 impl Transition for ReadStanding {
-    type Output = Option<Standing>;
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         true
@@ -80,20 +77,16 @@ impl Transition for ReadStanding {
     }
 }
 
-pub struct ReadSession(pub SessionId);
-
 impl Transition for ReadSession {
-    type Output = Session;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Session, StoreError> {
         read_session(tx, &self.0).await
     }
 }
 
-pub struct ReadReport(pub SessionId);
-
 impl Transition for ReadReport {
-    type Output = Option<Said>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Said>, StoreError> {
         let row = tx.row(&REPORT, params![&self.0]).await?;
@@ -102,14 +95,8 @@ impl Transition for ReadReport {
     }
 }
 
-pub struct ReadView {
-    pub id: SessionId,
-    pub after_seq: Option<i64>,
-    pub now: Timestamp,
-}
-
-impl Transition for ReadView {
-    type Output = SessionView;
+impl Transition for ReadSessionView {
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         true
@@ -148,23 +135,16 @@ impl Transition for ReadView {
     }
 }
 
-pub struct SessionOfRun(pub RunId);
-
 impl Transition for SessionOfRun {
-    type Output = Option<Session>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Session>, StoreError> {
         tx.row(&OF_RUN, params![&self.0]).await?.map(|row| session_rows::session(&mut row.columns())).transpose()
     }
 }
 
-pub struct ListSessions {
-    pub filter: SessionFilter,
-    pub page: PageRequest,
-}
-
 impl Transition for ListSessions {
-    type Output = Page<Session>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Session>, StoreError> {
         let filter = &self.filter;

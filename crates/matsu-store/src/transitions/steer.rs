@@ -43,8 +43,6 @@ const AT_WORK: Sql =
 const GIVE_TO: Sql = Sql::both("UPDATE tasks SET assignee = $2 WHERE id = $1");
 
 impl Transition for SetStatus {
-    type Output = Task;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Task, StoreError> {
         let mut ledger = Ledger::lock(tx, [self.task_id.clone()]).await?;
         let task = ledger.existing(&self.task_id)?;
@@ -127,8 +125,6 @@ async fn runs_to_repeat(tx: &mut Tx<'_>, task_id: &TaskId, now: Timestamp) -> Re
 }
 
 impl Transition for Reassign {
-    type Output = Task;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Task, StoreError> {
         let mut ledger = Ledger::lock(tx, [self.task_id.clone()]).await?;
         let task = ledger.existing(&self.task_id)?;

@@ -30,8 +30,6 @@ const CANCEL: Sql = Sql::each(
 );
 
 impl Transition for StopTask {
-    type Output = StoppedTask;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<StoppedTask, StoreError> {
         let family = family_of(tx, &self.task_id).await?;
         let mut ledger = Ledger::lock(tx, family).await?;

@@ -1,13 +1,12 @@
 //! Named bearer tokens.
 
 use matsu_core::access::Role;
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::TokenId;
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::StoreError;
+use matsu_core::page::Page;
+use matsu_core::ports::store::{ExtendToken, InsertToken, ListTokens, RevokeToken, StoreError, TokenByHash};
 use matsu_core::principal::Principal;
-use matsu_core::token::{NewToken, Token};
+use matsu_core::token::Token;
 
 use super::{read, users};
 use crate::sql::{Row, Sql, Transition, Tx, params};
@@ -53,11 +52,7 @@ fn token(row: &Row) -> Result<Token, StoreError> {
     })
 }
 
-pub struct InsertToken(pub NewToken);
-
 impl Transition for InsertToken {
-    type Output = Token;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Token, StoreError> {
         let new = &self.0;
         let is_local = new.principal == Principal::local_user();
@@ -87,10 +82,8 @@ impl Transition for InsertToken {
     }
 }
 
-pub struct TokenByHash(pub String);
-
 impl Transition for TokenByHash {
-    type Output = Option<Token>;
+    const READS: bool = true;
 
     fn is_quick(&self) -> bool {
         true
@@ -101,13 +94,8 @@ impl Transition for TokenByHash {
     }
 }
 
-pub struct ListTokens {
-    pub of: Option<Principal>,
-    pub page: PageRequest,
-}
-
 impl Transition for ListTokens {
-    type Output = Page<Token>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Token>, StoreError> {
         let rows = tx.rows(&LIST, params![self.of.as_ref(), self.page.after, self.page.limit() + 1]).await?;
@@ -116,15 +104,7 @@ impl Transition for ListTokens {
     }
 }
 
-pub struct RevokeToken {
-    pub of: Option<Principal>,
-    pub id: TokenId,
-    pub now: Timestamp,
-}
-
 impl Transition for RevokeToken {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         if tx.run(&REVOKE, params![&self.id, self.now, self.of.as_ref()]).await? == 0 {
             return Err(StoreError::NotFound { what: "token", id: self.id.to_string() });
@@ -133,14 +113,7 @@ impl Transition for RevokeToken {
     }
 }
 
-pub struct ExtendToken {
-    pub id: TokenId,
-    pub expires_at: Timestamp,
-}
-
 impl Transition for ExtendToken {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&EXTEND, params![&self.id, self.expires_at]).await.map(drop)
     }

@@ -2,15 +2,17 @@
 
 use matsu_core::change::ChangeKind;
 use matsu_core::chat::{ChatState, NewChat};
-use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::history::Entry;
 use matsu_core::id::{ChatId, ProjectId, RunId};
-use matsu_core::ports::store::{AppendEntries, Change, Describe, StoreError};
+use matsu_core::ports::store::{
+    AppendTranscript, Change, Describe, DescribeTranscript, ListTranscripts, OpenChat, OpenTranscript, ReadDrafts,
+    ReadEntries, ReadTranscript, SaveDraft, StoreError,
+};
 use matsu_core::principal::Principal;
-use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, StoredEntry, Transcript};
+use matsu_core::transcript::{ChatPlace, Draft, StoredEntry, Transcript};
 
-use super::chats::{OpenChat, announce, closed, lock};
+use super::chats::{announce, closed, lock};
 use crate::sql::{Row, Sql, Transition, Tx, params};
 
 macro_rules! columns {
@@ -74,11 +76,7 @@ async fn read(tx: &mut Tx<'_>, id: &ChatId) -> Result<Transcript, StoreError> {
     transcript(&row.ok_or_else(|| StoreError::NotFound { what: "chat", id: id.to_string() })?)
 }
 
-pub struct OpenTranscript(pub NewTranscript);
-
 impl Transition for OpenTranscript {
-    type Output = Transcript;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Transcript, StoreError> {
         let new = &self.0;
         let chat = NewChat {
@@ -95,34 +93,24 @@ impl Transition for OpenTranscript {
     }
 }
 
-pub struct ReadTranscript(pub ChatId);
-
 impl Transition for ReadTranscript {
-    type Output = Transcript;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Transcript, StoreError> {
         read(tx, &self.0).await
     }
 }
 
-pub struct ListTranscripts(pub Principal);
-
 impl Transition for ListTranscripts {
-    type Output = Vec<Transcript>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Transcript>, StoreError> {
         tx.rows(&OF_OWNER, params![&self.0]).await?.iter().map(transcript).collect()
     }
 }
 
-pub struct ReadEntries {
-    pub id: ChatId,
-    pub after_seq: i64,
-    pub rows_max: u32,
-}
-
 impl Transition for ReadEntries {
-    type Output = Vec<StoredEntry>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<StoredEntry>, StoreError> {
         let rows = tx.rows(&ENTRIES, params![&self.id, self.after_seq, self.rows_max]).await?;
@@ -136,11 +124,7 @@ impl Transition for ReadEntries {
     }
 }
 
-pub struct Append(pub AppendEntries);
-
-impl Transition for Append {
-    type Output = i64;
-
+impl Transition for AppendTranscript {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<i64, StoreError> {
         let request = &self.0;
         let mut chat = lock(tx, &request.chat_id).await?;
@@ -163,15 +147,7 @@ impl Transition for Append {
     }
 }
 
-pub struct SaveDraft {
-    pub id: ChatId,
-    pub draft: Draft,
-    pub now: Timestamp,
-}
-
 impl Transition for SaveDraft {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let entries = json(&self.draft.entries)?;
         tx.run(&SAVE, params![&self.id, &self.draft.model, &entries, self.now]).await?;
@@ -180,10 +156,8 @@ impl Transition for SaveDraft {
     }
 }
 
-pub struct ReadDrafts(pub ChatId);
-
 impl Transition for ReadDrafts {
-    type Output = Vec<Draft>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Draft>, StoreError> {
         let draft = |row: &Row| {
@@ -196,11 +170,7 @@ impl Transition for ReadDrafts {
     }
 }
 
-pub struct DescribeTranscript(pub Describe);
-
 impl Transition for DescribeTranscript {
-    type Output = Transcript;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Transcript, StoreError> {
         let Describe { chat_id: id, change, now } = &self.0;
         let chat = lock(tx, id).await?;

@@ -9,10 +9,10 @@ use matsu_core::clock::Timestamp;
 use matsu_core::id::{AgentId, ChatId, JobId, MessageId, SessionId};
 use matsu_core::job::{JobKind, Lease, NewJob, Priority};
 use matsu_core::ports::store::{
-    ChatCall, Conversation, EndSession, EndTurn, SessionNote, StoreError, TakenMessage, Turn, TurnOutcome,
+    BeginTurn, ChatCall, Conversation, EndSession, EndTurn, ReadQuestion, ReleaseChats, SessionNote, StoreError,
+    TakenMessage, Turn, TurnOutcome, TurnUnderWay,
 };
 use matsu_core::project::ProjectStatus;
-use matsu_core::run::Question;
 use matsu_core::session::{EndReason, SessionState};
 use matsu_core::slot::Slot;
 
@@ -117,10 +117,8 @@ pub async fn announce_job(tx: &mut Tx<'_>, job: &JobId, now: Timestamp) -> Resul
     announce(tx, &chat, ChangeKind::ChatState, now).await
 }
 
-pub struct ReadQuestion(pub ChatId);
-
 impl Transition for ReadQuestion {
-    type Output = Option<(JobId, Question)>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Self::Output, StoreError> {
         let Some(row) = tx.row(&ASKED, params![&self.0]).await? else { return Ok(None) };
@@ -136,15 +134,7 @@ pub async fn note_conversation(tx: &mut Tx<'_>, lease: &Lease, note: &SessionNot
     tx.run(&NOTE, params![&lease.job_id, &note.vendor_session, note.place.as_ref()]).await.map(drop)
 }
 
-pub struct BeginTurn {
-    pub lease: Lease,
-    pub rows_max: u32,
-    pub now: Timestamp,
-}
-
 impl Transition for BeginTurn {
-    type Output = Option<Turn>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Turn>, StoreError> {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(None) };
         // An earlier attempt of this job may have left its session behind.
@@ -173,14 +163,7 @@ async fn turn(tx: &mut Tx<'_>, chat: Chat, agent: &AgentId, messages: Vec<Messag
     Ok(Turn { chat, agent, project, messages, conversation, failures })
 }
 
-pub struct TurnUnderWay {
-    pub lease: Lease,
-    pub rows_max: u32,
-}
-
 impl Transition for TurnUnderWay {
-    type Output = Option<Turn>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Turn>, StoreError> {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(None) };
         let Some(agent) = chat.agent_id.clone() else { return Ok(None) };
@@ -200,8 +183,6 @@ async fn end_sessions(tx: &mut Tx<'_>, job: &JobId, now: Timestamp) -> Result<()
 }
 
 impl Transition for EndTurn {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let Some(chat) = chat_of(tx, &self.lease).await? else { return Ok(()) };
         // Before the chat is released: the end of a session calls an agent where no job works for the chat.
@@ -303,14 +284,7 @@ async fn system_message(tx: &mut Tx<'_>, chat: &Chat, line: &str, now: Timestamp
     append(tx, &chat, &new).await.map(drop)
 }
 
-pub struct ReleaseChats {
-    pub line: String,
-    pub now: Timestamp,
-}
-
 impl Transition for ReleaseChats {
-    type Output = Vec<ChatId>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<ChatId>, StoreError> {
         let mut released = Vec::new();
         for row in tx.rows(&DESERTED, params![]).await? {

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use matsu_core::change::ChangeKind;
-use matsu_core::clock::Timestamp;
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::Lease;
-use matsu_core::ports::store::{JobUpdate, ProgressNote, StoreError};
+use matsu_core::ports::store::{JobUpdate, NoteProgress, StoreError, UpdateJob};
 
 use super::held;
 use super::ledger::Ledger;
@@ -26,15 +25,7 @@ const OUTPUT: Sql = Sql::both(concat!("UPDATE jobs SET output_json = $3 WHERE id
 const TASKS_OF: Sql =
     Sql::each("SELECT id, task_id FROM jobs WHERE id = $1", "SELECT id, task_id FROM jobs WHERE id = ANY($1)");
 
-pub struct UpdateJob {
-    pub lease: Lease,
-    pub update: JobUpdate,
-    pub now: Timestamp,
-}
-
 impl Transition for UpdateJob {
-    type Output = ();
-
     fn is_quick(&self) -> bool {
         true
     }
@@ -63,14 +54,7 @@ impl Transition for UpdateJob {
     }
 }
 
-pub struct NoteProgress {
-    pub notes: Vec<ProgressNote>,
-    pub now: Timestamp,
-}
-
 impl Transition for NoteProgress {
-    type Output = Vec<JobId>;
-
     fn is_quick(&self) -> bool {
         self.notes.len() <= QUICK_MAX
     }

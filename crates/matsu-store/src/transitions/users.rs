@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use matsu_core::access::{RemovedUser, User};
-use matsu_core::clock::Timestamp;
 use matsu_core::id::SessionId;
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::{EndSession, StoreError};
+use matsu_core::page::Page;
+use matsu_core::ports::store::{EndSession, ListUsers, PutUser, ReadUser, RemoveUser, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::session::{EndReason, SessionState};
 
@@ -49,15 +48,7 @@ fn not_found(principal: &Principal) -> StoreError {
     StoreError::NotFound { what: "user", id: principal.as_user().unwrap_or(principal.as_str()).to_owned() }
 }
 
-pub struct PutUser {
-    pub user: Principal,
-    pub roots: Vec<PathBuf>,
-    pub now: Timestamp,
-}
-
 impl Transition for PutUser {
-    type Output = User;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<User, StoreError> {
         let roots = serde_json::to_string(&self.roots)
             .map_err(|_| StoreError::Unavailable("a folder's name is not text".to_owned()))?;
@@ -66,20 +57,16 @@ impl Transition for PutUser {
     }
 }
 
-pub struct ReadUser(pub Principal);
-
 impl Transition for ReadUser {
-    type Output = Option<User>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<User>, StoreError> {
         read_user(tx, &self.0).await
     }
 }
 
-pub struct ListUsers(pub PageRequest);
-
 impl Transition for ListUsers {
-    type Output = Page<User>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<User>, StoreError> {
         let rows = tx.rows(&LIST, params![self.0.after, self.0.limit() + 1]).await?;
@@ -88,14 +75,7 @@ impl Transition for ListUsers {
     }
 }
 
-pub struct RemoveUser {
-    pub user: Principal,
-    pub now: Timestamp,
-}
-
 impl Transition for RemoveUser {
-    type Output = RemovedUser;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<RemovedUser, StoreError> {
         if tx.run(&REMOVE, params![&self.user]).await? == 0 {
             return Err(not_found(&self.user));

@@ -6,11 +6,14 @@ use matsu_core::clock::Timestamp;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::id::{DeliveryId, TaskId, WebhookId};
 use matsu_core::limits::{WEBHOOK_DELIVERIES_KEPT, WEBHOOK_GAP_MIN, WEBHOOK_WAITING_MAX};
-use matsu_core::page::{Page, PageRequest};
-use matsu_core::ports::store::StoreError;
+use matsu_core::page::Page;
+use matsu_core::ports::store::{
+    AddWebhook, HasWebhooks, ListDeliveries, ListWebhooks, NextDeliveryAt, PauseWebhook, ReadWebhook, ReceiveDelivery,
+    RemoveWebhook, SettleDelivery, StoreError, TakeDeliveries, WebhookAt,
+};
 use matsu_core::principal::Principal;
 use matsu_core::secret::Token;
-use matsu_core::webhook::{Delivery, DeliveryState, NewDelivery, NewWebhook, Receipt, Webhook, WebhookKind};
+use matsu_core::webhook::{Delivery, DeliveryState, Receipt, Webhook, WebhookKind};
 
 use super::read;
 use crate::sql::{Columns, Row, Sql, Transition, Tx, internal, params};
@@ -137,14 +140,7 @@ async fn find(tx: &mut Tx<'_>, owner: &Principal, key: &str) -> Result<Webhook, 
     webhook(&mut row.columns())
 }
 
-pub struct AddWebhook {
-    pub new: NewWebhook,
-    pub now: Timestamp,
-}
-
 impl Transition for AddWebhook {
-    type Output = Webhook;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Webhook, StoreError> {
         let (new, id) = (&self.new, WebhookId::mint(self.now));
         let run = serde_json::to_string(&new.run).map_err(internal)?;
@@ -159,20 +155,16 @@ impl Transition for AddWebhook {
     }
 }
 
-pub struct ReadWebhook(pub Principal, pub String);
-
 impl Transition for ReadWebhook {
-    type Output = Webhook;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Webhook, StoreError> {
         find(tx, &self.0, &self.1).await
     }
 }
 
-pub struct WebhookAt(pub WebhookId);
-
 impl Transition for WebhookAt {
-    type Output = Option<Webhook>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Webhook>, StoreError> {
         let row = tx.row(&AT, params![&self.0]).await?;
@@ -180,10 +172,8 @@ impl Transition for WebhookAt {
     }
 }
 
-pub struct ListWebhooks(pub Principal, pub PageRequest);
-
 impl Transition for ListWebhooks {
-    type Output = Page<Webhook>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Webhook>, StoreError> {
         let rows = tx.rows(&LIST, params![&self.0, self.1.after, self.1.limit() + 1]).await?;
@@ -191,11 +181,7 @@ impl Transition for ListWebhooks {
     }
 }
 
-pub struct PauseWebhook(pub WebhookId, pub Option<String>);
-
 impl Transition for PauseWebhook {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.run(&PAUSE, params![&self.0, self.1.as_deref()]).await?;
         tx.publish(Topic::webhooks());
@@ -203,11 +189,7 @@ impl Transition for PauseWebhook {
     }
 }
 
-pub struct RemoveWebhook(pub Principal, pub String);
-
 impl Transition for RemoveWebhook {
-    type Output = Webhook;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Webhook, StoreError> {
         let found = find(tx, &self.0, &self.1).await?;
         // The row of the webhook first: who receives a delivery locks it too.
@@ -217,10 +199,8 @@ impl Transition for RemoveWebhook {
     }
 }
 
-pub struct HasWebhooks;
-
 impl Transition for HasWebhooks {
-    type Output = bool;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let row = tx.row(&HAS, params![]).await?;
@@ -228,14 +208,7 @@ impl Transition for HasWebhooks {
     }
 }
 
-pub struct ReceiveDelivery {
-    pub new: NewDelivery,
-    pub now: Timestamp,
-}
-
 impl Transition for ReceiveDelivery {
-    type Output = Receipt;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Receipt, StoreError> {
         let (new, now) = (&self.new, self.now);
         let gone = || StoreError::NotFound { what: "webhook", id: new.webhook.to_string() };
@@ -266,15 +239,7 @@ impl Transition for ReceiveDelivery {
     }
 }
 
-pub struct TakeDeliveries {
-    pub now: Timestamp,
-    pub again_at: Timestamp,
-    pub rows_max: u32,
-}
-
 impl Transition for TakeDeliveries {
-    type Output = Vec<(Delivery, String, Webhook)>;
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<(Delivery, String, Webhook)>, StoreError> {
         let mut taken = Vec::new();
         for row in &tx.rows(&TO_START, params![self.now, self.rows_max]).await? {
@@ -287,14 +252,7 @@ impl Transition for TakeDeliveries {
     }
 }
 
-pub struct SettleDelivery {
-    pub id: DeliveryId,
-    pub begun: Result<TaskId, String>,
-}
-
 impl Transition for SettleDelivery {
-    type Output = ();
-
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let (state, task, note) = match &self.begun {
             Ok(task) => (DeliveryState::Started, Some(task.as_str()), None),
@@ -305,10 +263,8 @@ impl Transition for SettleDelivery {
     }
 }
 
-pub struct Deliveries(pub WebhookId, pub PageRequest);
-
-impl Transition for Deliveries {
-    type Output = Page<Delivery>;
+impl Transition for ListDeliveries {
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Page<Delivery>, StoreError> {
         let rows = tx.rows(&DELIVERIES, params![&self.0, self.1.after, self.1.limit() + 1]).await?;
@@ -317,10 +273,8 @@ impl Transition for Deliveries {
     }
 }
 
-pub struct NextDeliveryAt;
-
 impl Transition for NextDeliveryAt {
-    type Output = Option<Timestamp>;
+    const READS: bool = true;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
         match tx.row(&NEXT, params![]).await? {

@@ -11,8 +11,8 @@ use matsu_core::id::{AgentId, ChatId, JobId, MessageId, NodeId, ProjectId, RunId
 use matsu_core::job::{Job, JobEnd, JobKind, JobState, Lease, NewJob, Priority};
 use matsu_core::node::NodeRole;
 use matsu_core::ports::store::{
-    Claim, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, NewNode, NewSession, OpenedChat, Say, Store,
-    StoreError, TaskLookup, WantedFor,
+    Claim, Enqueue, Enqueued, EnqueuedJob, Finish, FinishAndClaim, InsertAgent, InsertMessage, NewNode, NewSession,
+    OpenChat, OpenedChat, ReadJob, ReadTask, Say, Store, StoreError, TaskLookup, WantedFor,
 };
 use matsu_core::principal::Principal;
 use matsu_core::session::Session;
@@ -117,7 +117,7 @@ impl TestStore {
     }
 
     pub async fn insert(&self, task: NewTask) -> Task {
-        self.store.insert_task(task).await.unwrap().task
+        self.store.run(task).await.unwrap().task
     }
 
     pub async fn research(&self) -> Task {
@@ -146,7 +146,7 @@ impl TestStore {
 
     pub async fn try_enqueue(&self, task: &TaskId, jobs: Vec<NewJob>) -> Result<Enqueued, StoreError> {
         let request = Enqueue { task_id: Some(task.clone()), jobs, resume_for: None, now: self.now() };
-        self.store.enqueue(request).await
+        self.store.run(request).await
     }
 
     pub async fn enqueue(&self, task: &TaskId, kind: JobKind) -> JobId {
@@ -167,7 +167,7 @@ impl TestStore {
     /// Claims up to `jobs_max`, with permits in plenty.
     pub async fn claim(&self, jobs_max: u32) -> Vec<Job> {
         let request = self.claim_request(&self.node, jobs_max, 100);
-        self.store.finish_and_claim(request).await.unwrap().claimed
+        self.store.run(request).await.unwrap().claimed
     }
 
     pub async fn claim_one(&self) -> Job {
@@ -177,7 +177,7 @@ impl TestStore {
     pub async fn finish(&self, lease: &Lease, end: JobEnd) -> Result<JobState, StoreError> {
         let finishes = vec![Finish { lease: lease.clone(), end }];
         let request = FinishAndClaim { finishes, claim: None, now: self.now() };
-        self.store.finish_and_claim(request).await.unwrap().finished.pop().unwrap()
+        self.store.run(request).await.unwrap().finished.pop().unwrap()
     }
 
     pub async fn complete(&self, job: &Job) -> Result<JobState, StoreError> {
@@ -185,14 +185,14 @@ impl TestStore {
     }
 
     pub async fn task(&self, id: &TaskId) -> Task {
-        match self.store.task(id).await.unwrap() {
+        match self.store.run(ReadTask(id.clone())).await.unwrap() {
             TaskLookup::Found(task) => *task,
             gone @ TaskLookup::Expired { .. } => panic!("{id} is {gone:?}"),
         }
     }
 
     pub async fn job(&self, id: &JobId) -> Job {
-        self.store.job(id).await.unwrap()
+        self.store.run(ReadJob(id.clone())).await.unwrap()
     }
 }
 
@@ -212,7 +212,7 @@ impl TestStore {
             passkey_hash: "a hash".to_owned(),
             created_at: self.now(),
         };
-        self.store.insert_agent(agent).await.unwrap();
+        self.store.run(InsertAgent(agent)).await.unwrap();
     }
 
     pub async fn open_chat(&self, agent: &str) -> OpenedChat {
@@ -223,7 +223,7 @@ impl TestStore {
             models_json: None,
             created_at: self.now(),
         };
-        self.store.open_chat(chat).await.unwrap()
+        self.store.run(OpenChat(chat)).await.unwrap()
     }
 
     /// A person writes a message.
@@ -237,7 +237,7 @@ impl TestStore {
             reply_to: None,
             created_at: self.now(),
         };
-        self.store.insert_message(message).await
+        self.store.run(InsertMessage(message)).await
     }
 
     pub async fn message(&self, chat: &ChatId, content: &str) -> Message {
@@ -259,7 +259,7 @@ impl TestStore {
             connection: connection.to_owned(),
             now: self.now(),
         };
-        self.store.say(say).await
+        self.store.run(say).await
     }
 
     /// The agent authenticates and takes whatever is open.
@@ -280,7 +280,7 @@ impl TestStore {
             now: self.now(),
             expires_at: self.now().plus(Duration::from_secs(3_600)),
         };
-        self.store.begin_session(session).await
+        self.store.run(session).await
     }
 
     /// The session of a run without a named agent.
@@ -301,7 +301,7 @@ impl TestStore {
             now: self.now(),
             expires_at: self.now().plus(Duration::from_secs(30 * 86_400)),
         };
-        self.store.begin_session(session).await
+        self.store.run(session).await
     }
 
     /// A task for an agent that connects by itself.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use matsu_core::limits::TICK;
+use matsu_core::ports::store::{CountUnfinished, HasWebhooks, NextScheduleAt};
 use matsu_server::App;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -71,10 +72,10 @@ pub async fn is_idle(app: &App, after: Duration) -> bool {
     let store = app.runtime().store();
     // A schedule is fired by the daemon only.
     answers(app) == 0
-        && matches!(store.unfinished_jobs().await, Ok(0))
-        && matches!(store.next_schedule_at().await, Ok(None))
+        && matches!(store.run(CountUnfinished).await, Ok(0))
+        && matches!(store.run(NextScheduleAt).await, Ok(None))
         // And a webhook is listened at by the daemon only.
-        && matches!(store.has_webhooks().await, Ok(false))
+        && matches!(store.run(HasWebhooks).await, Ok(false))
 }
 
 /// Answers of models under way.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use matsu_core::clock::{Clock, Timestamp};
 use matsu_core::id::TaskId;
-use matsu_core::ports::store::UnreadResult;
+use matsu_core::ports::store::{UnreadResult, UnreadResults};
 use matsu_core::principal::Principal;
 use matsu_server::App;
 use serde_json::json;
@@ -38,7 +38,7 @@ pub async fn run(app: App, following: Arc<Following>) {
         // The setting may change at any time.
         let Some(after) = following.config().wake_after() else { continue };
         // A store that is away is asked again.
-        let Ok(unread) = app.runtime().store().unread_results(&Principal::local_user(), UNREAD_MAX).await else {
+        let Ok(unread) = app.runtime().store().run(UnreadResults(Principal::local_user(), UNREAD_MAX)).await else {
             continue;
         };
         let now = clock.now();

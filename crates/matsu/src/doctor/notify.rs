@@ -3,6 +3,7 @@
 use super::{Finding, bad, good};
 use crate::compose;
 use crate::config::Config;
+use matsu_core::ports::store::ChannelStates;
 
 /// `None`: no channel is configured.
 pub async fn channels(config: &Config) -> Option<Finding> {
@@ -23,7 +24,7 @@ pub async fn channels(config: &Config) -> Option<Finding> {
             return Some(bad("notify", format!("{name}: {error}"), correct));
         }
     }
-    let states = match store.channel_states().await {
+    let states = match store.run(ChannelStates).await {
         Ok(states) => states,
         Err(error) => return Some(bad("notify", error.to_string(), "see the store above")),
     };

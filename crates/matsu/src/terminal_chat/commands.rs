@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use matsu_core::history::Role;
+use matsu_core::ports::store::ListTranscripts;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::ChatPlace;
 use matsu_runtime::agentic_loop::Policy;
@@ -90,7 +91,7 @@ async fn history(session: &mut Session, rest: &str) -> Result<()> {
     let (what, name) = rest.split_once(char::is_whitespace).map_or((rest, ""), |(what, name)| (what, name.trim()));
     match what {
         "list" => {
-            for transcript in session.open_chats.store.transcripts(&Principal::local_user()).await? {
+            for transcript in session.open_chats.store.run(ListTranscripts(Principal::local_user())).await? {
                 if let Some(name) = &transcript.name {
                     show!("{name}  ({} entries, {})", transcript.last_seq, transcript.updated_at);
                 }
@@ -135,7 +136,7 @@ async fn save(session: &mut Session, name: &str) -> Result<()> {
     let taken = session
         .open_chats
         .store
-        .transcripts(&Principal::local_user())
+        .run(ListTranscripts(Principal::local_user()))
         .await?
         .into_iter()
         .any(|transcript| transcript.name.as_deref() == Some(name));

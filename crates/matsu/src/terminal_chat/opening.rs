@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use matsu_core::id::ChatId;
+use matsu_core::ports::store::ListTranscripts;
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Transcript};
 use matsu_runtime::chat::{OpenChat, OpenChats};
@@ -75,7 +76,7 @@ pub async fn open(open_chats: &OpenChats, locks: &Locks, input: &Input, opening:
 
 /// The newest chat that a terminal left open and that no process holds any more.
 async fn left_behind(open_chats: &OpenChats, locks: &Locks) -> Result<Option<Transcript>> {
-    for transcript in open_chats.store.transcripts(&Principal::local_user()).await? {
+    for transcript in open_chats.store.run(ListTranscripts(Principal::local_user())).await? {
         let open = transcript.place == ChatPlace::Terminal && !transcript.ended && transcript.name.is_none();
         if open && transcript.last_seq > 0 && locks.take(&transcript.chat_id)?.is_some() {
             return Ok(Some(transcript));
@@ -87,7 +88,7 @@ async fn left_behind(open_chats: &OpenChats, locks: &Locks) -> Result<Option<Tra
 /// A chat by its id or its name.
 pub async fn load(open_chats: &OpenChats, wanted: &str) -> Result<OpenChat> {
     let owner = Principal::local_user();
-    let named = open_chats.store.transcripts(&owner).await?;
+    let named = open_chats.store.run(ListTranscripts(owner.clone())).await?;
     let found = named
         .iter()
         .find(|transcript| transcript.chat_id.as_str() == wanted || transcript.name.as_deref() == Some(wanted));

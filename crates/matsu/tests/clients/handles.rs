@@ -5,6 +5,7 @@ use std::time::Duration;
 use matsu_core::access::Role;
 use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
+use matsu_core::ports::store::{InsertToken, PutUser};
 use matsu_core::principal::Principal;
 use matsu_core::token::NewToken;
 use matsu_store::{OpenOptions, Synchronous};
@@ -26,7 +27,7 @@ pub fn let_somebody_else_in(home: &Home) {
             .unwrap();
         let now = Clock::system().now();
         let principal = Principal::from_text("user:somebody-else");
-        opened.store.put_user(&principal, &[], now).await.unwrap();
+        opened.store.run(PutUser { user: principal.clone(), roots: vec![], now }).await.unwrap();
         let token = NewToken {
             id: TokenId::mint(now),
             name: "somebody else".to_owned(),
@@ -37,7 +38,7 @@ pub fn let_somebody_else_in(home: &Home) {
             created_at: now,
             expires_at: None,
         };
-        opened.store.insert_token(token).await.unwrap();
+        opened.store.run(InsertToken(token)).await.unwrap();
     });
 }
 

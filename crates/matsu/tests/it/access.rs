@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
+use matsu_core::ports::store::ExtendToken;
 use matsu_store::{OpenOptions, Synchronous};
 use serde_json::{Value, json};
 
@@ -201,7 +202,10 @@ fn an_expired_token_is_refused_and_stays_so() {
     // The clock is set back, or its end is moved: it stays out.
     let now = Clock::system().now();
     with_store(&home, async |store| {
-        store.extend_token(&TokenId::from_text(&id), now.plus(Duration::from_secs(3_600))).await.unwrap();
+        store
+            .run(ExtendToken { id: TokenId::from_text(&id), expires_at: now.plus(Duration::from_secs(3_600)) })
+            .await
+            .unwrap();
     });
     assert_eq!(short.send("GET", "/api/v1/tasks", None).unwrap().status, 401);
     let listed = home.run_json(&["token", "list"]);

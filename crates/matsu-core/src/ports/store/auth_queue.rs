@@ -1,29 +1,32 @@
 //! The auth queue: pages that wait for a person, one item per owner and address.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{AuthItemId, JobId, TaskId};
 use crate::job::Priority;
 use crate::principal::Principal;
 use crate::research::auth::AuthItem;
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait AuthQueueStore {
-    /// Pending items of an owner, by priority, then oldest first.
-    async fn auth_items(&self, filter: &AuthFilter) -> Result<Vec<AuthItem>, StoreError>;
+/// Pending items of an owner, by priority, then oldest first.
+#[derive(Clone, Debug)]
+pub struct ReadAuthItems(pub AuthFilter);
+request!(ReadAuthItems => Vec<AuthItem>);
 
+request! {
     /// Settles items and puts back exactly the searches that wait for nothing else. None found is `NotFound`.
-    async fn resolve_auth(&self, request: ResolveAuth) -> Result<ResolvedAuth, StoreError>;
-
-    /// Ends items whose time is over, as if they had been skipped. Returns how many.
-    async fn expire_auth(&self, now: Timestamp) -> Result<u64, StoreError>;
-
-    /// How the auth items that this search waits for have been settled, by address.
-    async fn auth_items_of(&self, search: &JobId) -> Result<Vec<AuthItem>, StoreError>;
+    ResolveAuth => ResolvedAuth
 }
+
+/// Ends items whose time is over, as if they had been skipped. Returns how many.
+#[derive(Clone, Debug)]
+pub struct ExpireAuth(pub Timestamp);
+request!(ExpireAuth => u64);
+
+/// How the auth items that this search waits for have been settled, by address.
+#[derive(Clone, Debug)]
+pub struct AuthItemsOf(pub JobId);
+request!(AuthItemsOf => Vec<AuthItem>);
 
 #[derive(Clone, Debug)]
 pub struct AuthFilter {

@@ -1,42 +1,59 @@
 //! Calibrations of judges: versions, the samples they are made from, evaluations. History is never lost.
 
-use async_trait::async_trait;
 use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::research::calibration::{Calibration, CalibrationSample, CalibrationVersion, Evaluation};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait CalibrationStore {
-    /// The version in force; none before the first fit, or after a rollback to nothing.
-    async fn calibration(&self, source: &str) -> Result<Option<CalibrationVersion>, StoreError>;
+/// The version in force; none before the first fit, or after a rollback to nothing.
+#[derive(Clone, Debug)]
+pub struct ReadCalibration(pub String);
+request!(ReadCalibration => Option<CalibrationVersion>);
 
-    /// All versions of a source, or of all, newest first.
-    async fn calibration_versions(&self, source: Option<&str>) -> Result<Vec<CalibrationVersion>, StoreError>;
+/// All versions of a source, or of all, newest first.
+#[derive(Clone, Debug)]
+pub struct ReadCalibrationVersions(pub Option<String>);
+request!(ReadCalibrationVersions => Vec<CalibrationVersion>);
 
+request! {
     /// Adds a version and puts it in force.
-    async fn add_calibration(&self, version: NewCalibration) -> Result<CalibrationVersion, StoreError>;
+    NewCalibration => CalibrationVersion
+}
 
+request! {
     /// Puts an earlier version in force again, by default the one before. Logged; nothing is deleted. No such version
     /// is `NotFound`.
-    async fn roll_back(&self, request: RollBack) -> Result<RolledBack, StoreError>;
-
-    /// Oldest first, at most the last `rows_max`.
-    async fn samples(&self, source: &str, rows_max: u32) -> Result<Vec<CalibrationSample>, StoreError>;
-
-    /// How many there are.
-    async fn sample_count(&self, source: &str) -> Result<usize, StoreError>;
-
-    async fn add_evaluation(&self, evaluation: Evaluation) -> Result<(), StoreError>;
-
-    /// Newest first.
-    async fn evaluations(&self, filter: &EvaluationFilter) -> Result<Vec<Evaluation>, StoreError>;
-
-    /// How often a source was rolled back, and why, newest first.
-    async fn rollbacks(&self, source: Option<&str>) -> Result<Vec<RolledBack>, StoreError>;
+    RollBack => RolledBack
 }
+
+/// Oldest first, at most the last `rows_max`.
+#[derive(Clone, Debug)]
+pub struct ReadSamples {
+    pub source: String,
+    pub rows_max: u32,
+}
+request!(ReadSamples => Vec<CalibrationSample>);
+
+/// How many there are.
+#[derive(Clone, Debug)]
+pub struct CountSamples(pub String);
+request!(CountSamples => usize);
+
+#[derive(Clone, Debug)]
+pub struct AddEvaluation(pub Evaluation);
+request!(AddEvaluation => ());
+
+/// Newest first.
+#[derive(Clone, Debug)]
+pub struct ReadEvaluations(pub EvaluationFilter);
+request!(ReadEvaluations => Vec<Evaluation>);
+
+/// How often a source was rolled back, and why, newest first.
+#[derive(Clone, Debug)]
+pub struct ReadRollbacks(pub Option<String>);
+request!(ReadRollbacks => Vec<RolledBack>);
 
 #[derive(Clone, Debug)]
 pub struct NewCalibration {

@@ -1,61 +1,94 @@
 //! Chats: open, write, hand out, acknowledge, end.
 
-use async_trait::async_trait;
-
 use crate::access::Viewer;
 use crate::chat::{Chat, Message, NewChat, NewMessage};
 use crate::clock::Timestamp;
 use crate::id::{ChatId, MessageId, SessionId};
 use crate::page::{Page, PageRequest};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait ChatStore {
-    /// Opens a chat. An agent has one open chat in a project: if there is one, it is returned and nothing changes.
-    async fn open_chat(&self, chat: NewChat) -> Result<OpenedChat, StoreError>;
+/// Opens a chat. An agent has one open chat in a project: if there is one, it is returned and nothing changes.
+#[derive(Clone, Debug)]
+pub struct OpenChat(pub NewChat);
+request!(OpenChat => OpenedChat);
 
-    async fn chat(&self, id: &ChatId) -> Result<Chat, StoreError>;
+#[derive(Clone, Debug)]
+pub struct ReadChat(pub ChatId);
+request!(ReadChat => Chat);
 
-    /// The chats that the viewer may see, newest first: chats with named agents are for admins, chats with models for
-    /// their owner.
-    async fn list_chats(&self, viewer: &Viewer, page: &PageRequest) -> Result<Page<Chat>, StoreError>;
+/// The chats that the viewer may see, newest first: chats with named agents are for admins, chats with models for
+/// their owner.
+#[derive(Clone, Debug)]
+pub struct ListChats {
+    pub viewer: Viewer,
+    pub page: PageRequest,
+}
+request!(ListChats => Page<Chat>);
 
-    /// Which of these chats the viewer may see.
-    async fn chats_known_to(&self, viewer: &Viewer, ids: &[ChatId]) -> Result<Vec<ChatId>, StoreError>;
+/// Which of these chats the viewer may see.
+#[derive(Clone, Debug)]
+pub struct ChatsKnownTo {
+    pub viewer: Viewer,
+    pub ids: Vec<ChatId>,
+}
+request!(ChatsKnownTo => Vec<ChatId>);
 
-    /// Adds a message under the chat's next number. A person's message to an agent that is busy with a task makes one
-    /// notification for that session, or adds to the one it has not been given yet. An ended chat is `Closed`.
-    async fn insert_message(&self, message: NewMessage) -> Result<Message, StoreError>;
+/// Adds a message under the chat's next number. A person's message to an agent that is busy with a task makes one
+/// notification for that session, or adds to the one it has not been given yet. An ended chat is `Closed`.
+#[derive(Clone, Debug)]
+pub struct InsertMessage(pub NewMessage);
+request!(InsertMessage => Message);
 
-    /// Oldest first.
-    async fn list_messages(&self, filter: MessageFilter) -> Result<Vec<Message>, StoreError>;
+/// Oldest first.
+#[derive(Clone, Debug)]
+pub struct ListMessages(pub MessageFilter);
+request!(ListMessages => Vec<Message>);
 
+request! {
     /// An agent writes through its session: in its chat, or in the open chat of its agent and project. Acknowledges up
     /// to the message it answers, else what was handed out over the same connection.
-    async fn say(&self, request: Say) -> Result<Message, StoreError>;
-
-    /// Notes that the agent has everything up to here. Only ever grows; beyond the last message it is `Refused`.
-    async fn acknowledge_messages(&self, chat: &ChatId, upto_seq: i64) -> Result<(), StoreError>;
-
-    /// Hands out the messages of persons that the agent has not acknowledged, in order, and notes that it did.
-    async fn take_messages(&self, request: TakeMessages) -> Result<Taken, StoreError>;
-
-    /// A call is lost: what it was to hand out does not count as given.
-    async fn take_back_messages(&self, session: &SessionId, handed_to: &str) -> Result<(), StoreError>;
-
-    /// The chat is over, and its session gets to know it. Repeating it changes nothing.
-    async fn end_chat(&self, id: &ChatId, now: Timestamp) -> Result<Chat, StoreError>;
-
-    /// Chats whose agent was called before `called_before` and has not connected get a system message, once. Returns
-    /// them in id order.
-    async fn give_up_on_agents(
-        &self,
-        called_before: Timestamp,
-        line: &str,
-        now: Timestamp,
-    ) -> Result<Vec<ChatId>, StoreError>;
+    Say => Message
 }
+
+/// Notes that the agent has everything up to here. Only ever grows; beyond the last message it is `Refused`.
+#[derive(Clone, Debug)]
+pub struct AcknowledgeMessages {
+    pub chat_id: ChatId,
+    pub upto_seq: i64,
+}
+request!(AcknowledgeMessages => ());
+
+request! {
+    /// Hands out the messages of persons that the agent has not acknowledged, in order, and notes that it did.
+    TakeMessages => Taken
+}
+
+/// A call is lost: what it was to hand out does not count as given.
+#[derive(Clone, Debug)]
+pub struct TakeBackMessages {
+    pub session: SessionId,
+    pub handed_to: String,
+}
+request!(TakeBackMessages => ());
+
+/// The chat is over, and its session gets to know it. Repeating it changes nothing.
+#[derive(Clone, Debug)]
+pub struct EndChat {
+    pub id: ChatId,
+    pub now: Timestamp,
+}
+request!(EndChat => Chat);
+
+/// Chats whose agent was called before `called_before` and has not connected get a system message, once. Returns
+/// them in id order.
+#[derive(Clone, Debug)]
+pub struct GiveUpOnAgents {
+    pub called_before: Timestamp,
+    pub line: String,
+    pub now: Timestamp,
+}
+request!(GiveUpOnAgents => Vec<ChatId>);
 
 #[derive(Clone, Debug)]
 pub struct OpenedChat {

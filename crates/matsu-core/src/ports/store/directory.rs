@@ -1,29 +1,36 @@
 //! The directory: projects and agents.
 
-use async_trait::async_trait;
-
 use crate::agent::{Agent, NewAgent};
 use crate::id::{AgentId, ProjectId};
 use crate::page::{Page, PageRequest};
 use crate::project::{NewProject, Project};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait DirectoryStore {
-    /// An id that is in use is `Refused`.
-    async fn insert_project(&self, project: NewProject) -> Result<Project, StoreError>;
+/// An id that is in use is `Refused`.
+#[derive(Clone, Debug)]
+pub struct InsertProject(pub NewProject);
+request!(InsertProject => Project);
 
-    async fn project(&self, id: &ProjectId) -> Result<Project, StoreError>;
+#[derive(Clone, Debug)]
+pub struct ReadProject(pub ProjectId);
+request!(ReadProject => Project);
 
-    /// Oldest first.
-    async fn list_projects(&self, page: &PageRequest) -> Result<Page<Project>, StoreError>;
+/// Oldest first.
+#[derive(Clone, Debug)]
+pub struct ListProjects(pub PageRequest);
+request!(ListProjects => Page<Project>);
 
-    /// An id that is in use is `Refused`.
-    async fn insert_agent(&self, agent: NewAgent) -> Result<Agent, StoreError>;
+/// An id that is in use is `Refused`.
+#[derive(Clone)]
+pub struct InsertAgent(pub NewAgent);
+request!(InsertAgent => Agent);
 
-    async fn agent(&self, id: &AgentId) -> Result<Agent, StoreError>;
+#[derive(Clone, Debug)]
+pub struct ReadAgent(pub AgentId);
+request!(ReadAgent => Agent);
 
-    /// Oldest first.
-    async fn list_agents(&self, page: &PageRequest) -> Result<Page<Agent>, StoreError>;
-}
+/// Oldest first.
+#[derive(Clone, Debug)]
+pub struct ListAgents(pub PageRequest);
+request!(ListAgents => Page<Agent>);

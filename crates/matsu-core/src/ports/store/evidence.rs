@@ -3,8 +3,6 @@
 //! A page that has an owner is visible to that owner only: every read names its reader. What a cancelled job wrote is
 //! left out of every read.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{AuthItemId, ClaimId, FragmentId, JobId, PageId, TaskId};
 use crate::job::{Job, Lease, Priority};
@@ -15,55 +13,114 @@ use crate::research::evidence::{Claim, Edge, Extraction, Fragment, PageKey, Scor
 use crate::research::search::{SearchStatus, SearchTally};
 use crate::research::stance::Stance;
 
-use super::{Reservation, StoreError};
+use super::{Reservation, request};
 
-#[async_trait]
-pub trait EvidenceStore {
-    /// Writes what one step of a search found, with the checkpoint behind it, all or nothing and under the fence. So
-    /// what a dead attempt left behind is exactly what its checkpoint names, and the next attempt goes on from it.
-    async fn record(&self, lease: &Lease, evidence: NewEvidence, now: Timestamp) -> Result<Recorded, StoreError>;
-
-    /// The page that this reader may use for an address: the reader's own first, then one without an owner.
-    async fn page_by_url(&self, reader: &Principal, url: &str) -> Result<Option<SourcePage>, StoreError>;
-
-    /// The passages of a page as it was last read, in order.
-    async fn fragments_of(&self, page: &PageKey) -> Result<Vec<Fragment>, StoreError>;
-
-    /// Passages of all pages the task has reached, with the domain of their page, in id order; at most `rows_max`.
-    async fn passages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<PassageRow>, StoreError>;
-
-    /// Pages the task has reached, in the order in which it did; at most `rows_max`.
-    async fn pages_of(&self, task: &TaskId, rows_max: u32) -> Result<Vec<SourcePage>, StoreError>;
-
-    /// The task's report jobs, newest first; at most `rows_max`.
-    async fn report_jobs(&self, task: &TaskId, rows_max: u32) -> Result<Vec<Job>, StoreError>;
-
-    /// Claims of one search, oldest first, with the domain each was found on.
-    async fn claims_of_search(&self, search: &JobId) -> Result<Vec<ClaimRow>, StoreError>;
-
-    /// Searches of a task and what they came to, as far as the wish goes.
-    async fn searches(&self, task: &TaskId, wish: SearchWish) -> Result<SearchList, StoreError>;
-
-    /// Sums over the task's evidence.
-    async fn evidence_totals(&self, task: &TaskId) -> Result<EvidenceTotals, StoreError>;
-
-    /// Claims with their evidence, most confident first.
-    async fn materials(&self, task: &TaskId, wish: MaterialsWish) -> Result<Materials, StoreError>;
-
-    /// Removes the task's claims, their edges, its result lists and checkpoints. Pages and fragments stay.
-    async fn clear_task(&self, task: &TaskId, now: Timestamp) -> Result<Cleared, StoreError>;
-
-    /// What no task reaches: edges without an end, fragments and pages without a reader. Removed unless it is only a
-    /// look. Idempotent.
-    async fn orphans(&self, removal: Removal) -> Result<Cleared, StoreError>;
-
-    async fn breaker(&self, engine: &str) -> Result<Breaker, StoreError>;
-
-    async fn set_breaker(&self, engine: &str, breaker: &Breaker) -> Result<(), StoreError>;
-
-    /// Counts one more use of something that is bounded by day. `false`: the day's share is used up.
-    async fn take_daily(&self, key: &str, uses_max: u32, now: Timestamp) -> Result<bool, StoreError>;
+/// Writes what one step of a search found, with the checkpoint behind it, all or nothing and under the fence. So
+/// what a dead attempt left behind is exactly what its checkpoint names, and the next attempt goes on from it.
+#[derive(Clone, Debug)]
+pub struct RecordEvidence {
+    pub lease: Lease,
+    pub evidence: NewEvidence,
+    pub now: Timestamp,
 }
+request!(RecordEvidence => Recorded);
+
+/// The page that this reader may use for an address: the reader's own first, then one without an owner.
+#[derive(Clone, Debug)]
+pub struct PageByUrl {
+    pub reader: Principal,
+    pub url: String,
+}
+request!(PageByUrl => Option<SourcePage>);
+
+/// The passages of a page as it was last read, in order.
+#[derive(Clone, Debug)]
+pub struct FragmentsOf(pub PageKey);
+request!(FragmentsOf => Vec<Fragment>);
+
+/// Passages of all pages the task has reached, with the domain of their page, in id order; at most `rows_max`.
+#[derive(Clone, Debug)]
+pub struct PassagesOf {
+    pub task_id: TaskId,
+    pub rows_max: u32,
+}
+request!(PassagesOf => Vec<PassageRow>);
+
+/// Pages the task has reached, in the order in which it did; at most `rows_max`.
+#[derive(Clone, Debug)]
+pub struct PagesOf {
+    pub task_id: TaskId,
+    pub rows_max: u32,
+}
+request!(PagesOf => Vec<SourcePage>);
+
+/// The task's report jobs, newest first; at most `rows_max`.
+#[derive(Clone, Debug)]
+pub struct ReportJobs {
+    pub task_id: TaskId,
+    pub rows_max: u32,
+}
+request!(ReportJobs => Vec<Job>);
+
+/// Claims of one search, oldest first, with the domain each was found on.
+#[derive(Clone, Debug)]
+pub struct ClaimsOfSearch(pub JobId);
+request!(ClaimsOfSearch => Vec<ClaimRow>);
+
+/// Searches of a task and what they came to, as far as the wish goes.
+#[derive(Clone, Debug)]
+pub struct ReadSearches {
+    pub task_id: TaskId,
+    pub wish: SearchWish,
+}
+request!(ReadSearches => SearchList);
+
+/// Sums over the task's evidence.
+#[derive(Clone, Debug)]
+pub struct ReadEvidenceTotals(pub TaskId);
+request!(ReadEvidenceTotals => EvidenceTotals);
+
+/// Claims with their evidence, most confident first.
+#[derive(Clone, Debug)]
+pub struct ReadMaterials {
+    pub task_id: TaskId,
+    pub wish: MaterialsWish,
+}
+request!(ReadMaterials => Materials);
+
+/// Removes the task's claims, their edges, its result lists and checkpoints. Pages and fragments stay.
+#[derive(Clone, Debug)]
+pub struct ClearTask {
+    pub task_id: TaskId,
+    pub now: Timestamp,
+}
+request!(ClearTask => Cleared);
+
+/// What no task reaches: edges without an end, fragments and pages without a reader. Removed unless it is only a
+/// look. Idempotent.
+#[derive(Clone, Debug)]
+pub struct ClearOrphans(pub Removal);
+request!(ClearOrphans => Cleared);
+
+#[derive(Clone, Debug)]
+pub struct ReadBreaker(pub String);
+request!(ReadBreaker => Breaker);
+
+#[derive(Clone, Debug)]
+pub struct SetBreaker {
+    pub engine: String,
+    pub breaker: Breaker,
+}
+request!(SetBreaker => ());
+
+/// Counts one more use of something that is bounded by day. `false`: the day's share is used up.
+#[derive(Clone, Debug)]
+pub struct TakeDaily {
+    pub key: String,
+    pub uses_max: u32,
+    pub now: Timestamp,
+}
+request!(TakeDaily => bool);
 
 /// What one step found. Everything empty but the checkpoint is a plain checkpoint.
 #[derive(Clone, Debug, Default)]

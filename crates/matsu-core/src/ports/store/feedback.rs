@@ -1,6 +1,5 @@
 //! A person's corrections. Each takes effect in the transaction that writes it down, and is logged in the same one.
 
-use async_trait::async_trait;
 use serde::Serialize;
 
 use crate::clock::Timestamp;
@@ -9,34 +8,45 @@ use crate::principal::Principal;
 use crate::research::domain_rule::{DomainPattern, DomainRule, RuleDecision};
 use crate::research::evidence::{Adoption, Relation};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait FeedbackStore {
-    /// Active rules of an owner, newest first.
-    async fn rules(&self, owner: &Principal) -> Result<Vec<DomainRule>, StoreError>;
+/// Active rules of an owner, newest first.
+#[derive(Clone, Debug)]
+pub struct ReadRules(pub Principal);
+request!(ReadRules => Vec<DomainRule>);
 
-    async fn add_rule(&self, request: NewRule) -> Result<DomainRule, StoreError>;
+request! {
+    NewRule => DomainRule
+}
 
-    /// Takes back all active rules with exactly this pattern. None is an answer too.
-    async fn clear_rules(
-        &self,
-        owner: &Principal,
-        pattern: &DomainPattern,
-        reason: &str,
-        now: Timestamp,
-    ) -> Result<Vec<RuleId>, StoreError>;
+/// Takes back all active rules with exactly this pattern. None is an answer too.
+#[derive(Clone, Debug)]
+pub struct ClearRules {
+    pub owner: Principal,
+    pub pattern: DomainPattern,
+    pub reason: String,
+    pub now: Timestamp,
+}
+request!(ClearRules => Vec<RuleId>);
 
+request! {
     /// Rejects or restores a claim of the owner's. Unknown or another's: `NotFound`.
-    async fn set_adoption(&self, request: SetAdoption) -> Result<(), StoreError>;
+    SetAdoption => ()
+}
 
+request! {
     /// Sets what an edge says, recomputes its claim, and keeps a sample if the relation changed. An `origin` edge is
     /// `Refused`; unknown or another's: `NotFound`.
-    async fn correct_edge(&self, request: CorrectEdge) -> Result<CorrectedEdge, StoreError>;
-
-    /// The log, newest first, at most `rows_max`.
-    async fn feedback_log(&self, owner: &Principal, rows_max: u32) -> Result<Vec<FeedbackEntry>, StoreError>;
+    CorrectEdge => CorrectedEdge
 }
+
+/// The log, newest first, at most `rows_max`.
+#[derive(Clone, Debug)]
+pub struct ReadFeedback {
+    pub owner: Principal,
+    pub rows_max: u32,
+}
+request!(ReadFeedback => Vec<FeedbackEntry>);
 
 #[derive(Clone, Debug)]
 pub struct NewRule {

@@ -1,7 +1,5 @@
 //! Jobs: enqueue, claim, finish, and everything a running job writes under its lease.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{JobId, NodeId, TaskId};
 use crate::job::{Job, JobEnd, JobKind, JobState, JobSummary, Lease, NewJob};
@@ -10,53 +8,106 @@ use crate::principal::Principal;
 use crate::slot::Slot;
 use crate::task::Task;
 
-use super::StoreError;
+use super::{StoreError, request};
 
-#[async_trait]
-pub trait JobStore {
+request! {
     /// All or nothing. A job whose dedupe key is carried by an unfinished job of the task is not queued; the
     /// answer names that one. A stopped, ended, blocked or paused task is `Closed`.
-    async fn enqueue(&self, request: Enqueue) -> Result<Enqueued, StoreError>;
+    Enqueue => Enqueued
+}
 
+request! {
     /// Settles ended jobs and claims others in one transaction. Each finish stands alone: one that lost its
     /// lease is answered so and changes nothing. Claims follow `priority`, `queued_at`, insertion order, take only
     /// the kinds that are named, and never exceed the slot's permits over all nodes.
-    async fn finish_and_claim(&self, request: FinishAndClaim) -> Result<ClaimOutcome, StoreError>;
-
-    /// Whether there is a job that must run alone, whose time has come and which `claim` could take.
-    async fn is_lone_job_waiting(&self, claim: &Claim, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Starts the first job that must run alone; no other claim takes one. The node that asks runs nothing that it
-    /// could take along, and starts nothing beside it.
-    async fn claim_alone(&self, claim: &Claim, now: Timestamp) -> Result<Option<Job>, StoreError>;
-
-    /// Writes progress or a checkpoint under the fence.
-    async fn update_job(&self, lease: &Lease, update: JobUpdate, now: Timestamp) -> Result<(), StoreError>;
-
-    /// Shows where jobs stand, all of it in one transaction: the revision of each task grows by one, however many of
-    /// its jobs have progress. Returns the jobs whose lease is lost, of which nothing was written.
-    async fn note_progress(&self, notes: &[ProgressNote], now: Timestamp) -> Result<Vec<JobId>, StoreError>;
-
-    /// A running job asks a question: it keeps its lease and its process, and frees its permit.
-    async fn park_for_input(&self, lease: &Lease, question_json: &str, now: Timestamp) -> Result<(), StoreError>;
-
-    /// The question is answered: runs again under the same attempt, if a permit is free. `false`: not yet.
-    async fn resume_from_input(&self, lease: &Lease, permits_max: u32, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Queues jobs again that waited for a login. Others are left alone. Returns those that moved, in id order.
-    async fn requeue_parked(&self, jobs: &[JobId], now: Timestamp) -> Result<Vec<JobId>, StoreError>;
-
-    async fn job(&self, id: &JobId) -> Result<Job, StoreError>;
-
-    /// In the filter's order.
-    async fn list_jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>, StoreError>;
-
-    /// As [`JobStore::list_jobs`], for lists: large texts are not read.
-    async fn job_summaries(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<JobSummary>, StoreError>;
-
-    /// What a node must do about jobs it runs: those not listed go on as they are.
-    async fn orders(&self, running: &[Lease]) -> Result<Vec<Order>, StoreError>;
+    FinishAndClaim => ClaimOutcome
 }
+
+/// Whether there is a job that must run alone, whose time has come and which `claim` could take.
+#[derive(Clone, Debug)]
+pub struct IsLoneJobWaiting {
+    pub claim: Claim,
+    pub now: Timestamp,
+}
+request!(IsLoneJobWaiting => bool);
+
+/// Starts the first job that must run alone; no other claim takes one. The node that asks runs nothing that it
+/// could take along, and starts nothing beside it.
+#[derive(Clone, Debug)]
+pub struct ClaimAlone {
+    pub claim: Claim,
+    pub now: Timestamp,
+}
+request!(ClaimAlone => Option<Job>);
+
+/// Writes progress or a checkpoint under the fence.
+#[derive(Clone, Debug)]
+pub struct UpdateJob {
+    pub lease: Lease,
+    pub update: JobUpdate,
+    pub now: Timestamp,
+}
+request!(UpdateJob => ());
+
+/// Shows where jobs stand, all of it in one transaction: the revision of each task grows by one, however many of
+/// its jobs have progress. Returns the jobs whose lease is lost, of which nothing was written.
+#[derive(Clone, Debug)]
+pub struct NoteProgress {
+    pub notes: Vec<ProgressNote>,
+    pub now: Timestamp,
+}
+request!(NoteProgress => Vec<JobId>);
+
+/// A running job asks a question: it keeps its lease and its process, and frees its permit.
+#[derive(Clone, Debug)]
+pub struct ParkForInput {
+    pub lease: Lease,
+    pub question_json: String,
+    pub now: Timestamp,
+}
+request!(ParkForInput => ());
+
+/// The question is answered: runs again under the same attempt, if a permit is free. `false`: not yet.
+#[derive(Clone, Debug)]
+pub struct ResumeFromInput {
+    pub lease: Lease,
+    pub permits_max: u32,
+    pub now: Timestamp,
+}
+request!(ResumeFromInput => bool);
+
+/// Queues jobs again that waited for a login. Others are left alone. Returns those that moved, in id order.
+#[derive(Clone, Debug)]
+pub struct RequeueParked {
+    pub jobs: Vec<JobId>,
+    pub now: Timestamp,
+}
+request!(RequeueParked => Vec<JobId>);
+
+#[derive(Clone, Debug)]
+pub struct ReadJob(pub JobId);
+request!(ReadJob => Job);
+
+/// In the filter's order.
+#[derive(Clone, Debug)]
+pub struct ListJobs {
+    pub filter: JobFilter,
+    pub page: PageRequest,
+}
+request!(ListJobs => Page<Job>);
+
+/// As [`ListJobs`], for lists: large texts are not read.
+#[derive(Clone, Debug)]
+pub struct ListJobSummaries {
+    pub filter: JobFilter,
+    pub page: PageRequest,
+}
+request!(ListJobSummaries => Page<JobSummary>);
+
+/// What a node must do about jobs it runs: those not listed go on as they are.
+#[derive(Clone, Debug)]
+pub struct ReadOrders(pub Vec<Lease>);
+request!(ReadOrders => Vec<Order>);
 
 #[derive(Clone, Debug)]
 pub struct Enqueue {

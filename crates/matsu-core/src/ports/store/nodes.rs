@@ -1,49 +1,46 @@
 //! Nodes and the recovery of what a dead one left behind.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
-use crate::id::{JobId, NodeId};
+use crate::id::NodeId;
 use crate::job::Lease;
 use crate::node::{Node, NodeRole};
 use crate::slot::{Slot, SlotLimits};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait NodeStore {
-    /// Makes this process known, after taking whatever proves it alive. While it is known, no slot has more permits
-    /// than it allows, on whatever node.
-    async fn register_node(&self, node: NewNode) -> Result<(), StoreError>;
+/// Oldest first.
+#[derive(Clone, Debug)]
+pub struct ReadNodes;
+request!(ReadNodes => Vec<Node>);
 
-    /// Reports that the node is still alive. A no-op where a lock proves it.
-    async fn beat(&self, id: &NodeId) -> Result<(), StoreError>;
+/// Every slot, in the order of [`Slot::ALL`]: what is in use and what all nodes together allow.
+#[derive(Clone, Debug)]
+pub struct ReadSlots;
+request!(ReadSlots => Vec<SlotUse>);
 
-    /// Oldest first.
-    async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
+/// Runs whose node has left, oldest first.
+#[derive(Clone, Debug)]
+pub struct ReadLeftRuns;
+request!(ReadLeftRuns => Vec<LeftRun>);
 
-    /// Every slot, in the order of [`Slot::ALL`]: what is in use and what all nodes together allow.
-    async fn slots(&self) -> Result<Vec<SlotUse>, StoreError>;
-
-    /// Nodes of this store that are certainly dead. Called once a tick by one task of the process, which is what
-    /// the count of unmoved heartbeats stands on.
-    async fn dead_nodes(&self, observer: &NodeId) -> Result<Vec<NodeId>, StoreError>;
-
-    /// Settles every job the node held, frees its permits, returns its reservations, forgets the node. Runs that
-    /// outlive their node stay as they are, and while there are any the node is kept as one that has left. Idempotent.
-    /// Returns the settled jobs in id order.
-    async fn reap_node(&self, id: &NodeId, now: Timestamp) -> Result<Vec<JobId>, StoreError>;
-
-    /// Runs whose node has left, oldest first.
-    async fn left_runs(&self) -> Result<Vec<LeftRun>, StoreError>;
-
-    /// Gives such a run to a node, with a higher attempt and the permits it has. Counts as no failure. `None`: it was
-    /// taken by another node, or has ended.
-    async fn adopt_run(&self, run: &Lease, node: &NodeId, now: Timestamp) -> Result<Option<Lease>, StoreError>;
-
-    /// Fails such a run, whose host did not come back. `false`: it was taken meanwhile, or has ended.
-    async fn lose_run(&self, run: &Lease, message: &str, now: Timestamp) -> Result<bool, StoreError>;
+/// Gives such a run to a node, with a higher attempt and the permits it has. Counts as no failure. `None`: it was
+/// taken by another node, or has ended.
+#[derive(Clone, Debug)]
+pub struct AdoptRun {
+    pub run: Lease,
+    pub node: NodeId,
+    pub now: Timestamp,
 }
+request!(AdoptRun => Option<Lease>);
+
+/// Fails such a run, whose host did not come back. `false`: it was taken meanwhile, or has ended.
+#[derive(Clone, Debug)]
+pub struct LoseRun {
+    pub run: Lease,
+    pub message: String,
+    pub now: Timestamp,
+}
+request!(LoseRun => bool);
 
 /// A run whose node has left.
 #[derive(Clone, Debug, PartialEq, Eq)]

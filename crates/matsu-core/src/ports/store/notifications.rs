@@ -1,53 +1,70 @@
 //! Notifications: send, give, acknowledge, forget.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{NotificationId, SessionId, TaskId};
 use crate::notification::{NewNotice, Notification, NotificationAction};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait NotificationStore {
-    /// A person's own notice to a session. An ended session is `Closed`.
-    async fn insert_notice(&self, notice: NewNotice) -> Result<Notification, StoreError>;
+/// A person's own notice to a session. An ended session is `Closed`.
+#[derive(Clone, Debug)]
+pub struct InsertNotice(pub NewNotice);
+request!(InsertNotice => Notification);
 
+request! {
     /// Acknowledges `ack_ids`, then returns what is unread, newest first. With `Marking::Given` exactly those returned
     /// count as given.
-    async fn give_notifications(&self, request: Give) -> Result<Vec<Notification>, StoreError>;
-
-    /// The session came back with another call: what it was given has arrived. Returns how many.
-    async fn acknowledge_given(&self, session: &SessionId, now: Timestamp) -> Result<u64, StoreError>;
-
-    /// A call is lost: what it was to give does not count as given.
-    async fn take_back_notifications(&self, session: &SessionId, ids: &[NotificationId]) -> Result<(), StoreError>;
-
-    /// Unacknowledged interrupts of live sessions, oldest first.
-    async fn pending_interrupts(&self, now: Timestamp) -> Result<Vec<PendingInterrupt>, StoreError>;
-
-    /// Newest first; of one session, and of sessions with this owner, where they are named.
-    async fn list_notifications(
-        &self,
-        session: Option<&SessionId>,
-        owner: Option<&Principal>,
-        page: &PageRequest,
-    ) -> Result<Page<Notification>, StoreError>;
-
-    /// Removes unread ones that have expired and read ones from before `read_before`, at most `rows_max` of each.
-    async fn sweep_notifications(
-        &self,
-        now: Timestamp,
-        read_before: Timestamp,
-        rows_max: u32,
-    ) -> Result<u64, StoreError>;
-
-    /// Agent tasks of this principal that have ended by themselves and were not read, and those that ask; newest first,
-    /// at most `rows_max`.
-    async fn unread_results(&self, owner: &Principal, rows_max: u32) -> Result<Vec<UnreadResult>, StoreError>;
+    Give => Vec<Notification>
 }
+
+/// The session came back with another call: what it was given has arrived. Returns how many.
+#[derive(Clone, Debug)]
+pub struct AcknowledgeGiven {
+    pub session: SessionId,
+    pub now: Timestamp,
+}
+request!(AcknowledgeGiven => u64);
+
+/// A call is lost: what it was to give does not count as given.
+#[derive(Clone, Debug)]
+pub struct TakeBackNotifications {
+    pub session: SessionId,
+    pub ids: Vec<NotificationId>,
+}
+request!(TakeBackNotifications => ());
+
+/// Unacknowledged interrupts of live sessions, oldest first.
+#[derive(Clone, Debug)]
+pub struct PendingInterrupts {
+    pub now: Timestamp,
+}
+request!(PendingInterrupts => Vec<PendingInterrupt>);
+
+/// Newest first; of one session, and of sessions with this owner, where they are named.
+#[derive(Clone, Debug)]
+pub struct ListNotifications {
+    pub session: Option<SessionId>,
+    pub owner: Option<Principal>,
+    pub page: PageRequest,
+}
+request!(ListNotifications => Page<Notification>);
+
+/// Removes unread ones that have expired and read ones from before `read_before`, at most `rows_max` of each.
+#[derive(Clone, Debug)]
+pub struct SweepNotifications {
+    pub now: Timestamp,
+    pub read_before: Timestamp,
+    pub rows_max: u32,
+}
+request!(SweepNotifications => u64);
+
+/// Agent tasks of this principal that have ended by themselves and were not read, and those that ask; newest first,
+/// at most as many as the number says.
+#[derive(Clone, Debug)]
+pub struct UnreadResults(pub Principal, pub u32);
+request!(UnreadResults => Vec<UnreadResult>);
 
 /// A task that its parent should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,22 +1,26 @@
 //! Browsers that have subscribed to notices.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::SubscriptionId;
 use crate::principal::Principal;
 use crate::push::{NewSubscription, PushSubscription};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait PushStore {
-    /// The same address of the same owner is one subscription, which takes over what is new. Refused if the owner has
-    /// `SUBSCRIPTIONS_MAX` others.
-    async fn put_subscription(&self, new: &NewSubscription, now: Timestamp) -> Result<PushSubscription, StoreError>;
-
-    /// Those whose token is valid, oldest first.
-    async fn subscriptions(&self, owner: &Principal, now: Timestamp) -> Result<Vec<PushSubscription>, StoreError>;
-
-    async fn remove_subscription(&self, owner: &Principal, id: &SubscriptionId) -> Result<(), StoreError>;
+/// The same address of the same owner is one subscription, which takes over what is new. Refused if the owner has
+/// `SUBSCRIPTIONS_MAX` others.
+#[derive(Clone, Debug)]
+pub struct PutSubscription {
+    pub new: NewSubscription,
+    pub now: Timestamp,
 }
+request!(PutSubscription => PushSubscription);
+
+/// Those whose token is valid, oldest first.
+#[derive(Clone, Debug)]
+pub struct ListSubscriptions(pub Principal, pub Timestamp);
+request!(ListSubscriptions => Vec<PushSubscription>);
+
+#[derive(Clone, Debug)]
+pub struct RemoveSubscription(pub Principal, pub SubscriptionId);
+request!(RemoveSubscription => ());

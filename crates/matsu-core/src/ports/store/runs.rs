@@ -1,7 +1,5 @@
 //! Agent runs: their output in parts, their conversations, and answers to their questions.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{JobId, TaskId};
 use crate::job::Lease;
@@ -11,56 +9,105 @@ use crate::task::NewTask;
 use crate::usage::Spent;
 use crate::words::words;
 
-use super::{InsertedTask, StoreError};
+use super::{InsertedTask, request};
 
-#[async_trait]
-pub trait RunStore {
-    /// As `insert_task`; in the same transaction the task takes the conversation it belongs to. A name that another
-    /// agent or directory uses, that has nothing to resume, or whose last run is unfinished is `Refused`, and nothing
-    /// is stored. A repeated idempotency key takes nothing.
-    async fn insert_run(&self, task: NewTask, session: Option<SessionClaim>) -> Result<InsertedTask, StoreError>;
-
-    /// The conversation of that name, if its owner has one.
-    async fn agent_session(&self, owner: &Principal, name: &str) -> Result<Option<AgentSession>, StoreError>;
-
-    /// Notes, under the fence, what the vendor calls the conversation that the job's task has taken. A task without
-    /// one is left alone.
-    async fn note_session(&self, lease: &Lease, note: SessionNote, now: Timestamp) -> Result<(), StoreError>;
-
-    /// Appends under the fence, in order. Of a stream that gets too long the middle is removed. What an earlier attempt wrote to the same stream goes with the first part
-    /// of a later one.
-    /// `read_to` says up to where the program's own output is contained in all parts so far.
-    async fn append_output(&self, lease: &Lease, parts: Vec<OutputPart>, read_to: u64) -> Result<(), StoreError>;
-
-    /// How much is stored of a job's output by this attempt and later ones.
-    async fn output_position(&self, job: &JobId, from_attempt: i64) -> Result<OutputPosition, StoreError>;
-
-    /// Some of a job's output. A job without any, or without that stream, has none: an empty slice.
-    async fn read_output(&self, job: &JobId, wish: OutputRange) -> Result<OutputSlice, StoreError>;
-
-    /// Answers the question that the job is parked for; wakes those who wait for it. No such question, or one that was
-    /// answered before with other words, is `Refused`.
-    async fn answer_question(&self, job: &JobId, answer: &Answer, now: Timestamp) -> Result<(), StoreError>;
-
-    /// Adds to the output of a job that is over what its run has changed, and to its checkpoint where that is. `false`:
-    /// the job is not over, or has its changes already; nothing was written.
-    async fn keep_work(&self, job: &JobId, work: &KeptWork, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Remembers what a run has cost, for the sums. A later note about the same run replaces it.
-    async fn note_spent(&self, spent: &Spent) -> Result<(), StoreError>;
-
-    /// What the runs of an owner that ended in this span have cost, oldest first.
-    async fn spent(
-        &self,
-        owner: &Principal,
-        from: Timestamp,
-        until: Timestamp,
-        rows_max: u32,
-    ) -> Result<Vec<Spent>, StoreError>;
-
-    /// The answer, if it has come.
-    async fn answer_to(&self, job: &JobId, question: &str) -> Result<Option<Answer>, StoreError>;
+/// As `insert_task`; in the same transaction the task takes the conversation it belongs to. A name that another
+/// agent or directory uses, that has nothing to resume, or whose last run is unfinished is `Refused`, and nothing
+/// is stored. A repeated idempotency key takes nothing.
+#[derive(Clone, Debug)]
+pub struct InsertRun {
+    pub task: NewTask,
+    pub session: Option<SessionClaim>,
 }
+request!(InsertRun => InsertedTask);
+
+/// The conversation of that name, if its owner has one.
+#[derive(Clone, Debug)]
+pub struct ReadAgentSession {
+    pub owner: Principal,
+    pub name: String,
+}
+request!(ReadAgentSession => Option<AgentSession>);
+
+/// Notes, under the fence, what the vendor calls the conversation that the job's task has taken. A task without
+/// one is left alone.
+#[derive(Clone, Debug)]
+pub struct NoteSession {
+    pub lease: Lease,
+    pub note: SessionNote,
+    pub now: Timestamp,
+}
+request!(NoteSession => ());
+
+/// Appends under the fence, in order. Of a stream that gets too long the middle is removed. What an earlier attempt wrote to the same stream goes with the first part
+/// of a later one.
+/// `read_to` says up to where the program's own output is contained in all parts so far.
+#[derive(Clone, Debug)]
+pub struct AppendOutput {
+    pub lease: Lease,
+    pub parts: Vec<OutputPart>,
+    pub read_to: u64,
+}
+request!(AppendOutput => ());
+
+/// How much is stored of a job's output by this attempt and later ones.
+#[derive(Clone, Debug)]
+pub struct ReadOutputPosition {
+    pub job: JobId,
+    pub from_attempt: i64,
+}
+request!(ReadOutputPosition => OutputPosition);
+
+/// Some of a job's output. A job without any, or without that stream, has none: an empty slice.
+#[derive(Clone, Debug)]
+pub struct ReadOutput {
+    pub job: JobId,
+    pub wish: OutputRange,
+}
+request!(ReadOutput => OutputSlice);
+
+/// Answers the question that the job is parked for; wakes those who wait for it. No such question, or one that was
+/// answered before with other words, is `Refused`.
+#[derive(Clone, Debug)]
+pub struct AnswerQuestion {
+    pub job: JobId,
+    pub answer: Answer,
+    pub now: Timestamp,
+}
+request!(AnswerQuestion => ());
+
+/// Adds to the output of a job that is over what its run has changed, and to its checkpoint where that is. `false`:
+/// the job is not over, or has its changes already; nothing was written.
+#[derive(Clone, Debug)]
+pub struct KeepWork {
+    pub job: JobId,
+    pub work: KeptWork,
+    pub now: Timestamp,
+}
+request!(KeepWork => bool);
+
+/// Remembers what a run has cost, for the sums. A later note about the same run replaces it.
+#[derive(Clone, Debug)]
+pub struct NoteSpent(pub Spent);
+request!(NoteSpent => ());
+
+/// What the runs of an owner that ended in this span have cost, oldest first.
+#[derive(Clone, Debug)]
+pub struct ReadSpent {
+    pub owner: Principal,
+    pub from: Timestamp,
+    pub until: Timestamp,
+    pub rows_max: u32,
+}
+request!(ReadSpent => Vec<Spent>);
+
+/// The answer, if it has come.
+#[derive(Clone, Debug)]
+pub struct ReadAnswer {
+    pub job: JobId,
+    pub question: String,
+}
+request!(ReadAnswer => Option<Answer>);
 
 words! {
     /// What a part of the output belongs to.

@@ -1,7 +1,5 @@
 //! Sessions: begin, look, report, end.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{AgentId, ChatId, JobId, ProjectId, RunId, SessionId, TaskId};
 use crate::page::{Page, PageRequest};
@@ -9,55 +7,82 @@ use crate::principal::Principal;
 use crate::session::{EndReason, Outcome, Said, Session, SessionState, SessionView, Unread};
 use crate::task::TaskStatus;
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait SessionStore {
+request! {
     /// Begins a session for what is open, by the core's rule; the session it takes over ends. Nothing open is
     /// `Refused` with `NOTHING_TO_DO`. A task that only waited for an agent runs from here on.
-    async fn begin_session(&self, session: NewSession) -> Result<Session, StoreError>;
+    NewSession => Session
+}
 
-    async fn session(&self, id: &SessionId) -> Result<Session, StoreError>;
+#[derive(Clone, Debug)]
+pub struct ReadSession(pub SessionId);
+request!(ReadSession => Session);
 
-    /// The session and what it has not acknowledged; ended ones too. Unknown: `None`.
-    async fn standing(&self, key: &SessionKey, now: Timestamp) -> Result<Option<Standing>, StoreError>;
+/// The session and what it has not acknowledged; ended ones too. Unknown: `None`.
+#[derive(Clone, Debug)]
+pub struct ReadStanding {
+    pub key: SessionKey,
+    pub now: Timestamp,
+}
+request!(ReadStanding => Option<Standing>);
 
-    /// A call came: the session lives longer. Never shortens, never revives.
-    async fn touch_session(&self, id: &SessionId, now: Timestamp, expires_at: Timestamp) -> Result<(), StoreError>;
+/// A call came: the session lives longer. Never shortens, never revives.
+#[derive(Clone, Debug)]
+pub struct TouchSession {
+    pub id: SessionId,
+    pub now: Timestamp,
+    pub expires_at: Timestamp,
+}
+request!(TouchSession => ());
 
-    /// Everything that decides the session's next action, in one read.
-    async fn session_view(
-        &self,
-        id: &SessionId,
-        after_seq: Option<i64>,
-        now: Timestamp,
-    ) -> Result<SessionView, StoreError>;
+/// Everything that decides the session's next action, in one read.
+#[derive(Clone, Debug)]
+pub struct ReadSessionView {
+    pub id: SessionId,
+    pub after_seq: Option<i64>,
+    pub now: Timestamp,
+}
+request!(ReadSessionView => SessionView);
 
+request! {
     /// Ends a session, or marks it as ending, which its agent then reads. Only ever goes forward; the first reason
     /// stands.
-    async fn end_session(&self, request: EndSession) -> Result<Session, StoreError>;
+    EndSession => Session
+}
 
+request! {
     /// The agent reports how its task went; the session ends. A task that has ended, is held back or was given to
     /// another agent meanwhile keeps its status. Repeating it changes nothing.
-    async fn report(&self, report: Report) -> Result<Reported, StoreError>;
-
-    /// What the session's agent has reported, if it has.
-    async fn report_of(&self, id: &SessionId) -> Result<Option<Said>, StoreError>;
-
-    /// The session of this run, if this store has had one. Ended ones too, until they are forgotten.
-    async fn session_of_run(&self, run: &RunId) -> Result<Option<Session>, StoreError>;
-
-    /// Newest first.
-    async fn list_sessions(&self, filter: &SessionFilter, page: &PageRequest) -> Result<Page<Session>, StoreError>;
-
-    /// Ends sessions that have expired or whose run is gone, and forgets those that ended before `ended_before`. Returns the ended ones.
-    async fn sweep_sessions(
-        &self,
-        now: Timestamp,
-        ended_before: Timestamp,
-        rows_max: u32,
-    ) -> Result<Vec<SessionId>, StoreError>;
+    Report => Reported
 }
+
+/// What the session's agent has reported, if it has.
+#[derive(Clone, Debug)]
+pub struct ReadReport(pub SessionId);
+request!(ReadReport => Option<Said>);
+
+/// The session of this run, if this store has had one. Ended ones too, until they are forgotten.
+#[derive(Clone, Debug)]
+pub struct SessionOfRun(pub RunId);
+request!(SessionOfRun => Option<Session>);
+
+/// Newest first.
+#[derive(Clone, Debug)]
+pub struct ListSessions {
+    pub filter: SessionFilter,
+    pub page: PageRequest,
+}
+request!(ListSessions => Page<Session>);
+
+/// Ends sessions that have expired or whose run is gone, and forgets those that ended before `ended_before`. Returns the ended ones.
+#[derive(Clone, Debug)]
+pub struct SweepSessions {
+    pub now: Timestamp,
+    pub ended_before: Timestamp,
+    pub rows_max: u32,
+}
+request!(SweepSessions => Vec<SessionId>);
 
 #[derive(Clone, Debug)]
 pub enum SessionKey {

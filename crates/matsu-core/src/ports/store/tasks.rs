@@ -1,57 +1,86 @@
 //! Tasks: create, read, steer, stop, expire.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::id::{JobId, TaskId};
 use crate::page::{Page, PageRequest};
 use crate::principal::Principal;
 use crate::task::{NewTask, Review, StopMode, StopReason, Task, TaskKind, TaskStatus};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait TaskStore {
+request! {
     /// Stores a task with its first jobs. A known idempotency key with the same body returns the first task
     /// and stores nothing; with another body it is `Conflict`.
-    async fn insert_task(&self, task: NewTask) -> Result<InsertedTask, StoreError>;
+    NewTask => InsertedTask
+}
 
-    /// Also answers for a task that has expired, while its tombstone stands. Never existed: `NotFound`.
-    async fn task(&self, id: &TaskId) -> Result<TaskLookup, StoreError>;
+/// Also answers for a task that has expired, while its tombstone stands. Never existed: `NotFound`.
+#[derive(Clone, Debug)]
+pub struct ReadTask(pub TaskId);
+request!(ReadTask => TaskLookup);
 
-    /// Those of `ids` that exist, in ascending id order; absent ones are simply missing.
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError>;
+/// Those of `ids` that exist, in ascending id order; absent ones are simply missing.
+#[derive(Clone, Debug)]
+pub struct ReadTasks(pub Vec<TaskId>);
+request!(ReadTasks => Vec<Task>);
 
-    /// Newest first.
-    async fn list_tasks(&self, filter: &TaskFilter, page: &PageRequest) -> Result<Page<Task>, StoreError>;
+/// Newest first.
+#[derive(Clone, Debug)]
+pub struct ListTasks {
+    pub filter: TaskFilter,
+    pub page: PageRequest,
+}
+request!(ListTasks => Page<Task>);
 
-    /// How many tasks of this owner have not ended, counted up to `max`.
-    async fn unfinished_tasks(&self, owner: &Principal, max: u32) -> Result<u32, StoreError>;
+/// How many tasks of this owner have not ended, counted up to `max`.
+#[derive(Clone, Debug)]
+pub struct CountTasks {
+    pub owner: Principal,
+    pub max: u32,
+}
+request!(CountTasks => u32);
 
+request! {
     /// Pause, block, resume. Queued jobs are held back or released in the same transaction; running ones learn of it
     /// through their orders. Repeating it changes nothing.
-    async fn set_status(&self, request: SetStatus) -> Result<Task, StoreError>;
+    SetStatus => Task
+}
 
+request! {
     /// Gives a task to another agent, or to none. The session that worked on it is interrupted in the same transaction.
     /// Giving it to the agent that has it changes nothing; an ended or running task of Matsu's own is `Closed`.
-    async fn reassign_task(&self, request: Reassign) -> Result<Task, StoreError>;
+    Reassign => Task
+}
 
+request! {
     /// Asks a task to stop. Idempotent: a later, harder mode replaces a softer one, never the reverse. Queued and
     /// parked jobs are cancelled at once, running ones too if the mode is immediate. The task ends with its last
     /// unfinished job, in this transaction if there is none.
-    async fn stop_task(&self, request: StopTask) -> Result<StoppedTask, StoreError>;
-
-    /// Notes that the owner has seen the end of a task. Only the first time counts; an unfinished or
-    /// unknown task is left alone.
-    async fn mark_read(&self, ids: &[TaskId], now: Timestamp) -> Result<(), StoreError>;
-
-    /// Stores what a person decided about the changes of a run, or that nothing is decided any more.
-    async fn set_review(&self, request: SetReview) -> Result<Task, StoreError>;
-
-    /// Removes finished agent and wait tasks that the rule calls expired, oldest first, leaving tombstones, and
-    /// tombstones that are themselves too old. At most `rows_max` of each.
-    async fn expire_tasks(&self, rule: ExpiryRule, rows_max: u32) -> Result<Expired, StoreError>;
+    StopTask => StoppedTask
 }
+
+/// Notes that the owner has seen the end of a task. Only the first time counts; an unfinished or
+/// unknown task is left alone.
+#[derive(Clone, Debug)]
+pub struct MarkRead {
+    pub ids: Vec<TaskId>,
+    pub now: Timestamp,
+}
+request!(MarkRead => ());
+
+request! {
+    /// Stores what a person decided about the changes of a run, or that nothing is decided any more.
+    SetReview => Task
+}
+
+/// Removes finished agent and wait tasks that the rule calls expired, oldest first, leaving tombstones, and
+/// tombstones that are themselves too old. At most `rows_max` of each.
+#[derive(Clone, Debug)]
+pub struct ExpireTasks {
+    pub rule: ExpiryRule,
+    pub rows_max: u32,
+}
+request!(ExpireTasks => Expired);
 
 /// What came of an insertion.
 #[derive(Clone, Debug)]

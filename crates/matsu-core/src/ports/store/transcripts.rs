@@ -1,39 +1,58 @@
 //! Transcripts of chats with models: only appended to. A draft is replaced until its answer is appended.
 
-use async_trait::async_trait;
-
 use crate::clock::Timestamp;
 use crate::history::Entry;
 use crate::id::ChatId;
 use crate::principal::Principal;
 use crate::transcript::{Draft, NewTranscript, StoredEntry, Transcript};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait TranscriptStore {
-    async fn open_transcript(&self, new: NewTranscript) -> Result<Transcript, StoreError>;
+#[derive(Clone, Debug)]
+pub struct OpenTranscript(pub NewTranscript);
+request!(OpenTranscript => Transcript);
 
-    async fn transcript(&self, id: &ChatId) -> Result<Transcript, StoreError>;
+#[derive(Clone, Debug)]
+pub struct ReadTranscript(pub ChatId);
+request!(ReadTranscript => Transcript);
 
-    /// The owner's, the last changed first; bounded.
-    async fn transcripts(&self, owner: &Principal) -> Result<Vec<Transcript>, StoreError>;
+/// The owner's, the last changed first; bounded.
+#[derive(Clone, Debug)]
+pub struct ListTranscripts(pub Principal);
+request!(ListTranscripts => Vec<Transcript>);
 
-    /// Entries after that number, oldest first.
-    async fn entries(&self, id: &ChatId, after_seq: i64, rows_max: u32) -> Result<Vec<StoredEntry>, StoreError>;
-
-    /// Appends under the chat's next numbers, and forgets the draft that these entries finish. Returns the last
-    /// number. An ended chat is `Closed`.
-    async fn append_entries(&self, request: AppendEntries) -> Result<i64, StoreError>;
-
-    /// Replaces a model's draft.
-    async fn save_draft(&self, id: &ChatId, draft: Draft, now: Timestamp) -> Result<(), StoreError>;
-
-    /// By model.
-    async fn drafts(&self, id: &ChatId) -> Result<Vec<Draft>, StoreError>;
-
-    async fn describe_transcript(&self, request: Describe) -> Result<Transcript, StoreError>;
+/// Entries after that number, oldest first.
+#[derive(Clone, Debug)]
+pub struct ReadEntries {
+    pub id: ChatId,
+    pub after_seq: i64,
+    pub rows_max: u32,
 }
+request!(ReadEntries => Vec<StoredEntry>);
+
+/// Appends under the chat's next numbers, and forgets the draft that these entries finish. Returns the last
+/// number. An ended chat is `Closed`.
+#[derive(Clone, Debug)]
+pub struct AppendTranscript(pub AppendEntries);
+request!(AppendTranscript => i64);
+
+/// Replaces a model's draft.
+#[derive(Clone, Debug)]
+pub struct SaveDraft {
+    pub id: ChatId,
+    pub draft: Draft,
+    pub now: Timestamp,
+}
+request!(SaveDraft => ());
+
+/// By model.
+#[derive(Clone, Debug)]
+pub struct ReadDrafts(pub ChatId);
+request!(ReadDrafts => Vec<Draft>);
+
+#[derive(Clone, Debug)]
+pub struct DescribeTranscript(pub Describe);
+request!(DescribeTranscript => Transcript);
 
 #[derive(Clone, Debug)]
 pub struct AppendEntries {

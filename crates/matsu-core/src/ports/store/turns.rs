@@ -3,8 +3,6 @@
 //! A chat has at most one such job. It is named in the chat's row, so whatever becomes of the job, one look at both
 //! says whether a job still works for the chat.
 
-use async_trait::async_trait;
-
 use crate::agent::Agent;
 use crate::chat::Chat;
 use crate::clock::Timestamp;
@@ -13,29 +11,46 @@ use crate::job::Lease;
 use crate::project::Project;
 use crate::run::Question;
 
-use super::{SessionNote, StoreError, TakenMessage};
+use super::{SessionNote, TakenMessage, request};
 
-#[async_trait]
-pub trait TurnStore {
-    /// What the job was called for, if it still is its chat's: the messages that the agent has not acknowledged, noted
-    /// as handed out. `None`: another session of the agent is in the chat, or there is nothing to answer; the chat is
-    /// released.
-    async fn begin_turn(&self, lease: &Lease, rows_max: u32, now: Timestamp) -> Result<Option<Turn>, StoreError>;
+/// What the job was called for, if it still is its chat's: the messages that the agent has not acknowledged, noted
+/// as handed out. `None`: another session of the agent is in the chat, or there is nothing to answer; the chat is
+/// released.
+#[derive(Clone, Debug)]
+pub struct BeginTurn {
+    pub lease: Lease,
+    pub rows_max: u32,
+    pub now: Timestamp,
+}
+request!(BeginTurn => Option<Turn>);
 
-    /// What another process was called for and has handed out, for the one that takes its job over. Changes nothing.
-    async fn turn_under_way(&self, lease: &Lease, rows_max: u32) -> Result<Option<Turn>, StoreError>;
+/// What another process was called for and has handed out, for the one that takes its job over. Changes nothing.
+#[derive(Clone, Debug)]
+pub struct TurnUnderWay {
+    pub lease: Lease,
+    pub rows_max: u32,
+}
+request!(TurnUnderWay => Option<Turn>);
 
+request! {
     /// What came of it, in one transaction with the end of the job's session: answers and what they acknowledge, or a
     /// system message. Messages that came meanwhile call the agent again. A job that is no longer its chat's changes nothing.
-    async fn end_turn(&self, turn: EndTurn) -> Result<(), StoreError>;
-
-    /// What the job that works for this chat asks at the moment.
-    async fn question_in(&self, chat: &ChatId) -> Result<Option<(JobId, Question)>, StoreError>;
-
-    /// Releases chats whose job has ended without an answer, with a line that says why: `line` with `{}` for the
-    /// reason.
-    async fn release_chats(&self, line: &str, now: Timestamp) -> Result<Vec<ChatId>, StoreError>;
+    EndTurn => ()
 }
+
+/// What the job that works for this chat asks at the moment.
+#[derive(Clone, Debug)]
+pub struct ReadQuestion(pub ChatId);
+request!(ReadQuestion => Option<(JobId, Question)>);
+
+/// Releases chats whose job has ended without an answer, with a line that says why: `line` with `{}` for the
+/// reason.
+#[derive(Clone, Debug)]
+pub struct ReleaseChats {
+    pub line: String,
+    pub now: Timestamp,
+}
+request!(ReleaseChats => Vec<ChatId>);
 
 /// What a job that was called for a chat needs to know.
 #[derive(Clone, Debug)]

@@ -1,8 +1,7 @@
 //! Changes, tokens, and the care of the store itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use async_trait::async_trait;
 use serde::Serialize;
 
 use crate::access::{RemovedUser, User};
@@ -15,20 +14,21 @@ use crate::principal::Principal;
 use crate::slot::Slot;
 use crate::token::{NewToken, Token};
 
-use super::StoreError;
+use super::request;
 
-#[async_trait]
-pub trait ChangeStore {
-    /// Changes after `cursor`, oldest first, at most `rows_max`. A change that commits late is still seen: the
-    /// cursor never passes a transaction that may yet commit.
-    async fn changes_since(&self, cursor: ChangeCursor, rows_max: u32) -> Result<ChangeBatch, StoreError>;
-
-    /// A cursor after everything there is now.
-    async fn change_cursor(&self) -> Result<ChangeCursor, StoreError>;
-
-    /// Removes what the rule calls too old, at most `rows_max` of each sort, oldest first.
-    async fn prune(&self, rule: PruneRule, rows_max: u32) -> Result<Pruned, StoreError>;
+/// Changes after `cursor`, oldest first, at most `rows_max`. A change that commits late is still seen: the
+/// cursor never passes a transaction that may yet commit.
+#[derive(Clone, Debug)]
+pub struct ChangesSince {
+    pub cursor: ChangeCursor,
+    pub rows_max: u32,
 }
+request!(ChangesSince => ChangeBatch);
+
+/// A cursor after everything there is now.
+#[derive(Clone, Debug)]
+pub struct ReadChangeCursor;
+request!(ReadChangeCursor => ChangeCursor);
 
 /// When rows that are no longer needed are old enough to be removed.
 #[derive(Clone, Copy, Debug)]
@@ -57,49 +57,79 @@ pub struct ChangeBatch {
     pub cursor: ChangeCursor,
 }
 
-#[async_trait]
-pub trait TokenStore {
-    /// A name that is in use by a live token is `Refused`.
-    async fn insert_token(&self, token: NewToken) -> Result<Token, StoreError>;
+/// A name that is in use by a live token is `Refused`.
+#[derive(Clone, Debug)]
+pub struct InsertToken(pub NewToken);
+request!(InsertToken => Token);
 
-    /// The token whose secret has this hash, expired ones too. Revoked or unknown: `None`.
-    async fn token_by_hash(&self, secret_hash: &str) -> Result<Option<Token>, StoreError>;
+/// The token whose secret has this hash, expired ones too. Revoked or unknown: `None`.
+#[derive(Clone, Debug)]
+pub struct TokenByHash(pub String);
+request!(TokenByHash => Option<Token>);
 
-    /// Those of one principal, or of all; oldest first, revoked ones included.
-    async fn tokens(&self, of: Option<&Principal>, page: &PageRequest) -> Result<Page<Token>, StoreError>;
-
-    /// Revoking twice is harmless; an unknown id, or one of another principal where one is named, is `NotFound`.
-    async fn revoke_token(&self, of: Option<&Principal>, id: &TokenId, now: Timestamp) -> Result<(), StoreError>;
-
-    /// Moves the end of a token's time. A revoked one stays revoked.
-    async fn extend_token(&self, id: &TokenId, expires_at: Timestamp) -> Result<(), StoreError>;
-
-    /// Adds a user, or gives the one that exists other folders.
-    async fn put_user(&self, user: &Principal, roots: &[PathBuf], now: Timestamp) -> Result<User, StoreError>;
-
-    async fn user(&self, user: &Principal) -> Result<Option<User>, StoreError>;
-
-    /// Oldest first.
-    async fn users(&self, page: &PageRequest) -> Result<Page<User>, StoreError>;
-
-    /// Removes a user, revokes its tokens and ends its sessions. Its tasks stay. Unknown: `NotFound`.
-    async fn remove_user(&self, user: &Principal, now: Timestamp) -> Result<RemovedUser, StoreError>;
+/// Those of one principal, or of all; oldest first, revoked ones included.
+#[derive(Clone, Debug)]
+pub struct ListTokens {
+    pub of: Option<Principal>,
+    pub page: PageRequest,
 }
+request!(ListTokens => Page<Token>);
 
-#[async_trait]
-pub trait UpkeepStore {
-    /// Reads and writes something small, so that a full disk or a lost server shows.
-    async fn check(&self) -> Result<StoreInfo, StoreError>;
-
-    /// How many jobs are not finished, over all nodes and owners.
-    async fn unfinished_jobs(&self) -> Result<i64, StoreError>;
-
-    /// What is going on among the owner's tasks: a cost that grows with what is unfinished, not with history.
-    async fn summary(&self, owner: &Principal, failed_since: Timestamp) -> Result<Summary, StoreError>;
-
-    /// Copies a live store to a new file, consistently.
-    async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+/// Revoking twice is harmless; an unknown id, or one of another principal where one is named, is `NotFound`.
+#[derive(Clone, Debug)]
+pub struct RevokeToken {
+    pub of: Option<Principal>,
+    pub id: TokenId,
+    pub now: Timestamp,
 }
+request!(RevokeToken => ());
+
+/// Moves the end of a token's time. A revoked one stays revoked.
+#[derive(Clone, Debug)]
+pub struct ExtendToken {
+    pub id: TokenId,
+    pub expires_at: Timestamp,
+}
+request!(ExtendToken => ());
+
+/// Adds a user, or gives the one that exists other folders.
+#[derive(Clone, Debug)]
+pub struct PutUser {
+    pub user: Principal,
+    pub roots: Vec<PathBuf>,
+    pub now: Timestamp,
+}
+request!(PutUser => User);
+
+#[derive(Clone, Debug)]
+pub struct ReadUser(pub Principal);
+request!(ReadUser => Option<User>);
+
+/// Oldest first.
+#[derive(Clone, Debug)]
+pub struct ListUsers(pub PageRequest);
+request!(ListUsers => Page<User>);
+
+/// Removes a user, revokes its tokens and ends its sessions. Its tasks stay. Unknown: `NotFound`.
+#[derive(Clone, Debug)]
+pub struct RemoveUser {
+    pub user: Principal,
+    pub now: Timestamp,
+}
+request!(RemoveUser => RemovedUser);
+
+/// How many jobs are not finished, over all nodes and owners.
+#[derive(Clone, Debug)]
+pub struct CountUnfinished;
+request!(CountUnfinished => i64);
+
+/// What is going on among the owner's tasks: a cost that grows with what is unfinished, not with history.
+#[derive(Clone, Debug)]
+pub struct ReadSummary {
+    pub owner: Principal,
+    pub failed_since: Timestamp,
+}
+request!(ReadSummary => Summary);
 
 /// The queue in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::{QUOTA_PAUSE, QUOTA_PAUSE_MAX, QUOTA_WAITS_MAX, RUN_RESTARTS_MAX};
 use matsu_core::notify::{NoticeEvent, quota_key};
 use matsu_core::ports::agent::{AgentHost, OnRestart, RunEnd, Verdict};
-use matsu_core::ports::store::OutputStream;
+use matsu_core::ports::store::{AddNotice, KeepWork, NoteSpent, OutputStream};
 use matsu_core::run::{Changes, KeptWork};
 use matsu_core::session::{Outcome, Said};
 use matsu_core::usage::Spent;
@@ -30,8 +30,11 @@ impl Run {
         // Together: who waits for the end waits for each write that comes before it.
         let spent = self.spent(&end);
         let store = self.cx.runtime().store().clone();
-        let (said, _, noted) =
-            tokio::join!(self.own.close(&self.cx), self.output.flush(self.reached), store.note_spent(&spent));
+        let (said, _, noted) = tokio::join!(
+            self.own.close(&self.cx),
+            self.output.flush(self.reached),
+            store.run(NoteSpent(spent.clone()))
+        );
         super::note(&self.cx, noted);
         (self.checkpoint.begun, self.checkpoint.is_restarted) = (None, false);
         self.handle.set_processes_ended(end.processes_ended);
@@ -49,7 +52,7 @@ impl Run {
         if let Some(work) = self.kept_work().filter(|_| self.is_ending) {
             // A job that was cancelled at once is over before its run: what the run has changed is added to it.
             let now = self.cx.runtime().clock().now();
-            let kept = store.keep_work(&self.cx.lease.job_id, &work, now).await;
+            let kept = store.run(KeepWork { job: self.cx.lease.job_id.clone(), work: work.clone(), now }).await;
             super::note(&self.cx, kept.map(drop));
         }
         let is_ended_for_it = self.used_up.is_some() && self.is_ending && self.cx.stop.word() == StopWord::GoOn;
@@ -311,7 +314,12 @@ async fn conflicts_left(host: &Arc<dyn AgentHost>, resolved: Option<Changes>) ->
 async fn notify_of_quota(cx: &JobContext, until: Timestamp) {
     let Some(task) = &cx.job.task_id else { return };
     let (key, now) = (quota_key(&cx.lease.job_id, until), cx.runtime().clock().now());
-    if let Err(error) = cx.runtime().store().add_notice(task, NoticeEvent::Quota, &key, now).await {
+    if let Err(error) = cx
+        .runtime()
+        .store()
+        .run(AddNotice { task: task.clone(), event: NoticeEvent::Quota, key: key.clone(), now })
+        .await
+    {
         tracing::warn!(%error, %task, "the notice about a quota could not be stored");
     }
 }

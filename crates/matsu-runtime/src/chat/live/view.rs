@@ -1,6 +1,7 @@
 //! A chat as a reader sees it: what is stored, and after it the answers under way.
 
 use matsu_core::id::ChatId;
+use matsu_core::ports::store::{ReadDrafts, ReadEntries};
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{Draft, StoredEntry, Transcript};
 
@@ -31,9 +32,13 @@ impl LiveChats {
             let transcript = self.open_chats().look_into(owner, id).await?.transcript;
             let (rounds, posted_seq) = self.with(id, |chat| (chat.rounds, chat.posted_seq));
             // From the line that is being answered, to see whose answer is stored already.
-            let stored = self.open_chats().store.entries(id, after.min(posted_seq), u32::MAX).await?;
+            let stored = self
+                .open_chats()
+                .store
+                .run(ReadEntries { id: id.clone(), after_seq: after.min(posted_seq), rows_max: u32::MAX })
+                .await?;
             // What a crash cut off is shown as far as it came; it becomes part of the chat with the next line.
-            let drafts = self.open_chats().store.drafts(id).await?;
+            let drafts = self.open_chats().store.run(ReadDrafts(id.clone())).await?;
             let view = self.with(id, |chat| {
                 // Else an answer may have gone from here after the store was read, and would be in neither.
                 (chat.rounds == rounds).then(|| combine(chat, transcript, stored, drafts, after))

@@ -3,6 +3,7 @@
 use super::*;
 
 use crate::queue::lone::Lone;
+use matsu_core::ports::store::{ClaimAlone, IsLoneJobWaiting};
 
 /// How often a job that must run alone is looked for while what runs beside it comes to its end.
 const LONE_RETRY: Duration = Duration::from_millis(200);
@@ -19,7 +20,8 @@ impl Dispatcher<'_> {
             lone.set_waiting(self.slot, false);
             return Ok(());
         };
-        let waiting = self.runtime.store().is_lone_job_waiting(&claim, self.runtime.clock().now()).await;
+        let waiting =
+            self.runtime.store().run(IsLoneJobWaiting { claim: claim.clone(), now: self.runtime.clock().now() }).await;
         self.outage.note(&waiting).map_or(Ok(()), Err)?;
         let is_waiting = waiting.unwrap_or(false);
         lone.set_waiting(self.slot, is_waiting);
@@ -31,7 +33,8 @@ impl Dispatcher<'_> {
         if lone.is_running() || self.runtime.running().any_inside() {
             return Ok(());
         }
-        let claimed = self.runtime.store().claim_alone(&claim, self.runtime.clock().now()).await;
+        let claimed =
+            self.runtime.store().run(ClaimAlone { claim: claim.clone(), now: self.runtime.clock().now() }).await;
         // As for any claim: it may have been committed although no answer came.
         self.must_adopt |= claimed.is_err();
         self.outage.note(&claimed).map_or(Ok(()), Err)?;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use matsu_core::job::Lease;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{MovePermit, PermitStep, ResumeFromInput, StoreError};
 use matsu_core::slot::Slot;
 
 use crate::runtime::Runtime;
@@ -31,16 +31,27 @@ impl Mend {
         let store = runtime.store();
         match self {
             Self::FreePermit(slot) => {
-                store.free_inner_permit(lease, slot).await?;
+                store.run(MovePermit { lease: lease.clone(), step: PermitStep::FreeInner { slot } }).await?;
                 runtime.wake_queue(slot);
                 Ok(true)
             }
             Self::RegainPermit(slot) => {
-                store.regain_permit(lease, runtime.limits().of(slot)).await?;
+                store
+                    .run(MovePermit {
+                        lease: lease.clone(),
+                        step: PermitStep::Regain { permits_max: runtime.limits().of(slot) },
+                    })
+                    .await?;
                 Ok(true)
             }
             Self::Resume(slot) => {
-                store.resume_from_input(lease, runtime.limits().of(slot), runtime.clock().now()).await
+                store
+                    .run(ResumeFromInput {
+                        lease: lease.clone(),
+                        permits_max: runtime.limits().of(slot),
+                        now: runtime.clock().now(),
+                    })
+                    .await
             }
         }
     }

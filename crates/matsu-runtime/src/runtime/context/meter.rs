@@ -10,7 +10,7 @@ use matsu_core::budget::BudgetUnit;
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobEnd, Lease, Retry};
 use matsu_core::limits::SECONDS_SET_ASIDE;
-use matsu_core::ports::store::{Reservation, StoreError};
+use matsu_core::ports::store::{ReadBudget, Reservation, Reserve, Settle, StoreError};
 
 use crate::runtime::Runtime;
 
@@ -73,7 +73,7 @@ impl Meter {
 /// Before a body begins. `Some`: its task has no second left, and this is its end.
 pub(crate) async fn open(cx: &JobContext) -> Option<JobEnd> {
     let task_id = cx.job.task_id.as_ref().filter(|_| cx.job.kind.is_metered())?;
-    let has_limit = match cx.runtime.store().budget(task_id).await {
+    let has_limit = match cx.runtime.store().run(ReadBudget(task_id.clone())).await {
         Ok(lines) => lines.iter().any(|line| line.unit == BudgetUnit::Seconds),
         Err(_) => true,
     };
@@ -92,7 +92,11 @@ pub(crate) async fn fill(runtime: &Runtime, lease: &Lease, notes: &Notes) {
     if !is_low {
         return;
     }
-    match runtime.store().reserve(lease, BudgetUnit::Seconds, SECONDS_SET_ASIDE.into()).await {
+    match runtime
+        .store()
+        .run(Reserve { lease: lease.clone(), unit: BudgetUnit::Seconds, amount: SECONDS_SET_ASIDE.into() })
+        .await
+    {
         Ok(reservation) => notes.with_meter(|meter| meter.as_mut().map(|meter| meter.add(reservation))),
         Err(StoreError::Closed { code: ErrorCode::BudgetExhausted, .. }) => {
             notes.with_meter(|meter| meter.as_mut().map(|meter| meter.is_dry = true))
@@ -115,7 +119,9 @@ pub(crate) async fn close(runtime: &Runtime, lease: &Lease, notes: &Notes) {
 }
 
 async fn settle(runtime: &Runtime, lease: &Lease, reservation: &Reservation, spent: i64) {
-    if let Err(error) = runtime.store().settle(lease, reservation, spent).await {
+    if let Err(error) =
+        runtime.store().run(Settle { lease: lease.clone(), reservation: reservation.clone(), spent }).await
+    {
         // It returns with the end of the job, and counts as not spent.
         tracing::debug!(job.id = %lease.job_id, %error, "seconds that were spent could not be settled");
     }

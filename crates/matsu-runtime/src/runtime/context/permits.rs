@@ -4,7 +4,7 @@
 
 use matsu_core::change::Topic;
 use matsu_core::limits::TICK;
-use matsu_core::ports::store::StoreError;
+use matsu_core::ports::store::{MovePermit, ParkForInput, PermitStep, StoreError};
 use matsu_core::slot::Slot;
 use matsu_core::wake::Subscription;
 
@@ -70,7 +70,7 @@ impl JobContext {
         if lent.is_first {
             let _bracket = self.notes.brackets().await;
             let _was_lent = self.notes.take_mend(regain);
-            self.runtime.store().lend_permit(&self.lease).await?;
+            self.runtime.store().run(MovePermit { lease: self.lease.clone(), step: PermitStep::Lend }).await?;
             self.runtime.wake_queue(slot);
         }
         let value = work.await;
@@ -113,7 +113,10 @@ impl JobContext {
                 self.resume(&subscription, resume).await?;
             }
             let now = self.runtime.clock().now();
-            self.runtime.store().park_for_input(&self.lease, question_json, now).await?;
+            self.runtime
+                .store()
+                .run(ParkForInput { lease: self.lease.clone(), question_json: question_json.to_owned(), now })
+                .await?;
         }
         let parked = Parked::new(&self.notes);
         self.runtime.wake_queue(slot);
@@ -135,7 +138,10 @@ impl JobContext {
                 Mend::FreePermit(*other).apply(&self.runtime, &self.lease).await?;
             }
         }
-        self.runtime.store().take_inner_permit(&self.lease, slot, permits_max).await
+        self.runtime
+            .store()
+            .run(MovePermit { lease: self.lease.clone(), step: PermitStep::TakeInner { slot, permits_max } })
+            .await
     }
 
     async fn resume(&self, subscription: &Subscription, resume: Mend) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 use matsu_core::clock::Timestamp;
 use matsu_core::history::{Entry, parse};
 use matsu_core::ports::provider::ModelLimits;
+use matsu_core::ports::store::{ListTranscripts, ReadTranscript};
 use matsu_core::principal::Principal;
 use matsu_runtime::chat::{ChatError, OpenChats, export};
 use matsu_testkit::fake_model::{FakeModel, Turn};
@@ -44,7 +45,7 @@ async fn what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
     let model = FakeModel::new("m", [Turn::says(&["hi"])]).shared();
     let open_chats = open_chats(&[&model]).await;
     two_named(&open_chats).await;
-    let listed = open_chats.store.transcripts(&me()).await.unwrap();
+    let listed = open_chats.store.run(ListTranscripts(me())).await.unwrap();
     let plans = listed.iter().find(|transcript| transcript.name.as_deref() == Some("plans")).unwrap();
     let loaded = open_chats.enter(&me(), &plans.chat_id).await.unwrap();
     assert_eq!(loaded.transcript.system_prompt.as_deref(), Some("prompt of plans"));
@@ -53,7 +54,10 @@ async fn what_was_saved_is_loaded_and_a_failed_load_changes_nothing() {
     let mut other = open_chat(&open_chats).await;
     let taken = other.name("plans", false).await.unwrap_err();
     assert!(matches!(taken, ChatError::Store(_)), "{taken}");
-    assert_eq!(open_chats.store.transcript(&plans.chat_id).await.unwrap().name.as_deref(), Some("plans"));
+    assert_eq!(
+        open_chats.store.run(ReadTranscript(plans.chat_id.clone())).await.unwrap().name.as_deref(),
+        Some("plans")
+    );
     other.name("../../etc/passwd", false).await.unwrap();
     assert!(other.name("a\nb", false).await.is_err());
 

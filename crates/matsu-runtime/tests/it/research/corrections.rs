@@ -1,6 +1,6 @@
 //! What people correct takes effect at once: domains, claims, edges, calibrations.
 
-use matsu_core::ports::store::NewCalibration;
+use matsu_core::ports::store::{NewCalibration, ReadCalibration};
 use matsu_core::research::calibration::{Calibration, CalibrationMethod};
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ async fn a_fit_that_is_worse_than_the_version_in_force_is_undone_by_itself() {
         brier_after: 0.0,
         now: lab.clock.now(),
     };
-    lab.store.add_calibration(first).await.unwrap();
+    lab.store.run(first).await.unwrap();
     // Every third correction, which is what a fit is judged by, says that the judge was right after all.
     for (edge, relation) in [
         (0, "neutral"),
@@ -199,5 +199,9 @@ async fn a_fit_that_is_worse_than_the_version_in_force_is_undone_by_itself() {
     let judge = &stats["stats"]["sources"]["judge"];
     assert_eq!((&judge["versions"], &judge["version_in_force"]), (&json!([2, 1]), &json!(1)), "{stats}");
     assert_eq!((&judge["rollbacks"], &stats["stats"]["total_rollbacks"]), (&json!(1), &json!(1)), "{stats}");
-    assert_eq!(lab.store.calibration("judge").await.unwrap().unwrap().calibration, sharp, "to the last digit");
+    assert_eq!(
+        lab.store.run(ReadCalibration("judge".to_owned())).await.unwrap().unwrap().calibration,
+        sharp,
+        "to the last digit"
+    );
 }

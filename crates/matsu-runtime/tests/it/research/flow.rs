@@ -6,7 +6,7 @@ use serde_json::json;
 
 use matsu_core::id::TaskId;
 use matsu_core::ports::fetcher::FetchOutcome;
-use matsu_core::ports::store::SearchWish;
+use matsu_core::ports::store::{ReadSearches, SearchWish};
 use matsu_core::principal::Principal;
 use matsu_runtime::research::ResearchSettings;
 use matsu_runtime::worker::Service;
@@ -111,7 +111,7 @@ async fn three_searches_of_half_a_minute_take_two_workers_little_more_than_one_m
     client.queue(&task, &["first", "second", "third"]).await;
     let status = client.all_done(&task).await;
     let wish = SearchWish { rows_max: 3, changed_since: None };
-    let rows = lab.store.searches(&TaskId::from_text(task), wish).await.unwrap().rows;
+    let rows = lab.store.run(ReadSearches { task_id: TaskId::from_text(task), wish }).await.unwrap().rows;
     let took = rows.iter().filter_map(|row| row.job.finished_at).max().unwrap().since(START);
     assert!(took <= Duration::from_secs(65), "{took:?}");
     assert!(took >= Duration::from_secs(64), "{took:?}");

@@ -7,13 +7,12 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TokenId;
+use matsu_core::ports::store::{Request, RevokeToken, TakeTurn};
 use matsu_core::wake::Hub;
 
 use super::*;
 use crate::sqlite::connection;
 use crate::sqlite::synchronous::Synchronous;
-use crate::transitions::spending::TakeTurn;
-use crate::transitions::tokens::RevokeToken;
 
 /// Two connections to one fresh file.
 fn two_connections(folder: &tempfile::TempDir) -> (Connection, Connection) {
@@ -140,9 +139,11 @@ async fn a_full_queue_makes_callers_wait_and_loses_none() {
 /// A transition with a defect, after it has written something.
 struct Broken;
 
-impl Transition for Broken {
+impl Request for Broken {
     type Output = ();
+}
 
+impl Transition for Broken {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         turn("half done").run(tx).await?;
         panic!("a defect")
@@ -164,9 +165,11 @@ async fn a_transition_that_panics_is_undone_and_the_writer_goes_on() {
 /// A turn that is quick, so that its caller's thread may take it.
 struct Quick(TakeTurn);
 
-impl Transition for Quick {
+impl Request for Quick {
     type Output = ();
+}
 
+impl Transition for Quick {
     fn is_quick(&self) -> bool {
         true
     }

@@ -10,7 +10,7 @@ mod completed;
 use std::collections::HashSet;
 
 use super::*;
-use crate::sql::{Step, internal};
+use crate::sql::{Columns, Step, internal};
 use crate::transitions::rows;
 
 /// Answers with those that were written. The list beside the join is what keeps the planner on the index.

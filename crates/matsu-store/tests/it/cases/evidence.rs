@@ -6,7 +6,9 @@ use matsu_core::budget::{BudgetLine, BudgetUnit};
 use matsu_core::id::{ClaimId, FragmentId, PageId, TaskId};
 use matsu_core::job::{Job, JobKind, JobState};
 use matsu_core::ports::store::{
-    MaterialsWish, NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only, Removal, SearchWish,
+    ClearOrphans, ClearTask, FragmentsOf, MaterialsWish, NewClaim, NewEdge, NewEvidence, NewHit, NewPage, Only,
+    PageByUrl, ReadBudget, ReadEvidenceTotals, ReadMaterials, ReadSearches, RecordEvidence, Removal, Reserve,
+    SearchWish, TakeDaily,
 };
 use matsu_core::principal::Principal;
 use matsu_core::research::evidence::{Extraction, Fragment, PageKey, PageOrigin, Relation, SourcePage};
@@ -80,7 +82,7 @@ pub async fn found(t: &TestStore, job: &Job, url: &str, texts: &[&str]) -> (Clai
     let new = claim(t, texts[0], &page.fragments[0].id);
     let (id, fragments) = (new.id.clone(), page.fragments.clone());
     let evidence = NewEvidence { page: Some(page), claims: vec![new], ..NewEvidence::default() };
-    t.store.record(&lease(job), evidence, t.now()).await.unwrap();
+    t.store.run(RecordEvidence { lease: lease(job), evidence, now: t.now() }).await.unwrap();
     (id, fragments)
 }
 
@@ -107,7 +109,7 @@ pub fn all() -> MaterialsWish {
 pub async fn a_claim_leads_back_to_its_page(t: TestStore) {
     let (task, job) = searching(&t).await;
     let (id, fragments) = found(&t, &job, "https://a.org/1", &["Waiting is cheap.", "Polling is not."]).await;
-    let materials = t.store.materials(&task, all()).await.unwrap();
+    let materials = t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap();
     assert_eq!((materials.total, materials.claims.len(), materials.next), (1, 1, None));
     let view = &materials.claims[0];
     assert_eq!((&view.claim.id, view.claim.job_id.clone()), (&id, job.id.clone()));
@@ -115,7 +117,7 @@ pub async fn a_claim_leads_back_to_its_page(t: TestStore) {
     let origin = &view.edges[0];
     assert_eq!((origin.edge.relation, &origin.fragment.id), (Relation::Origin, &fragments[0].id));
     assert_eq!((origin.page.url.as_str(), origin.fragment.sketch), ("https://a.org/1", u64::MAX));
-    let totals = t.store.evidence_totals(&task).await.unwrap();
+    let totals = t.store.run(ReadEvidenceTotals(task.clone())).await.unwrap();
     assert_eq!((totals.pages, totals.fragments, totals.claims, totals.verified_claims), (1, 2, 1, 0));
 }
 
@@ -128,9 +130,9 @@ pub async fn new_evidence_bumps_the_revision(t: TestStore) {
     let (_, other) = found(&t, &job, "https://b.org/1", &["Yes, it is."]).await;
     let edges = vec![edge(&id, &other[0].id, Relation::Supports, 0.9)];
     let evidence = NewEvidence { edges, ..NewEvidence::default() };
-    t.store.record(&lease(&job), evidence.clone(), t.now()).await.unwrap();
+    t.store.run(RecordEvidence { lease: lease(&job), evidence: evidence.clone(), now: t.now() }).await.unwrap();
     assert_eq!(revision().await, before + 3, "an edge");
-    t.store.record(&lease(&job), evidence, t.now()).await.unwrap();
+    t.store.run(RecordEvidence { lease: lease(&job), evidence, now: t.now() }).await.unwrap();
     assert_eq!(revision().await, before + 3, "the same edge again changes nothing");
     let task = t.task(&task).await;
     assert!(task.finished_revision <= before, "no evidence alone is worth a model's turn");
@@ -143,15 +145,19 @@ pub async fn evidence_scores_its_claim(t: TestStore) {
     let (_, two) = found(&t, &job, "https://c.org/1", &["No, it is not."]).await;
     let edges = vec![edge(&id, &one[0].id, Relation::Supports, 0.9), edge(&id, &two[0].id, Relation::Refutes, 0.8)];
     let evidence = NewEvidence { edges: edges.clone(), ..NewEvidence::default() };
-    assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().edges, 2);
+    assert_eq!(t.store.run(RecordEvidence { lease: lease(&job), evidence, now: t.now() }).await.unwrap().edges, 2);
     let again = NewEvidence { edges, ..NewEvidence::default() };
-    assert_eq!(t.store.record(&lease(&job), again, t.now()).await.unwrap().edges, 0, "one edge joins the two");
+    assert_eq!(
+        t.store.run(RecordEvidence { lease: lease(&job), evidence: again, now: t.now() }).await.unwrap().edges,
+        0,
+        "one edge joins the two"
+    );
     let contested = MaterialsWish { only: Only::Contested, ..all() };
-    let materials = t.store.materials(&task, contested).await.unwrap();
+    let materials = t.store.run(ReadMaterials { task_id: task.clone(), wish: contested }).await.unwrap();
     let view = &materials.claims[0];
     assert_eq!((view.confidence, view.uncertainty, view.controversy), (514, 231, 471));
     assert_eq!(view.edges[1].edge.probability, 0.9, "every digit comes back");
-    let totals = t.store.evidence_totals(&task).await.unwrap();
+    let totals = t.store.run(ReadEvidenceTotals(task.clone())).await.unwrap();
     assert_eq!((totals.claims, totals.verified_claims, totals.refuted_claims), (3, 1, 1));
 }
 
@@ -166,11 +172,18 @@ pub async fn a_source_has_one_vote(t: TestStore) {
         edge(&id, &one[2].id, Relation::Refutes, 0.8),
         edge(&id, &two[0].id, Relation::Supports, 0.7),
     ];
-    t.store.record(&lease(&job), NewEvidence { edges, ..NewEvidence::default() }, t.now()).await.unwrap();
-    let view = t.store.materials(&task, all()).await.unwrap().claims.remove(0);
+    t.store
+        .run(RecordEvidence {
+            lease: lease(&job),
+            evidence: NewEvidence { edges, ..NewEvidence::default() },
+            now: t.now(),
+        })
+        .await
+        .unwrap();
+    let view = t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap().claims.remove(0);
     assert_eq!((&view.claim.id, view.edges.len()), (&id, 5), "all are kept");
     assert_eq!((view.confidence, view.controversy), (655, 0), "and the strongest of them counts");
-    let totals = t.store.evidence_totals(&task).await.unwrap();
+    let totals = t.store.run(ReadEvidenceTotals(task.clone())).await.unwrap();
     assert_eq!((totals.verified_claims, totals.refuted_claims), (1, 0));
 }
 
@@ -181,8 +194,8 @@ pub async fn the_same_statement_elsewhere_is_one_claim_with_two_origins(t: TestS
     let third = page(&t, "https://c.org/1", &["Waiting is not cheap.", "It is dear."]);
     let also = NewClaim { also: vec![other[1].id.clone()], ..claim(&t, "Dear.", &third.fragments[0].id) };
     let evidence = NewEvidence { page: Some(third), claims: vec![also], ..NewEvidence::default() };
-    assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().claims, 1);
-    let found = t.store.materials(&task, all()).await.unwrap();
+    assert_eq!(t.store.run(RecordEvidence { lease: lease(&job), evidence, now: t.now() }).await.unwrap().claims, 1);
+    let found = t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap();
     assert_eq!(found.total, 2);
     let urls = |at: usize| {
         let mut urls: Vec<&str> = found.claims[at].edges.iter().map(|edge| edge.page.url.as_str()).collect();
@@ -198,7 +211,7 @@ pub async fn the_same_statement_elsewhere_is_one_claim_with_two_origins(t: TestS
 
 pub async fn evidence_and_checkpoint_are_one(t: TestStore) {
     let (task, job) = searching(&t).await;
-    let reserved = t.store.reserve(&lease(&job), BudgetUnit::Pages, 3).await.unwrap();
+    let reserved = t.store.run(Reserve { lease: lease(&job), unit: BudgetUnit::Pages, amount: 3 }).await.unwrap();
     let evidence = NewEvidence {
         page: Some(page(&t, "https://a.org/1", &["One."])),
         hits: vec![NewHit {
@@ -213,23 +226,29 @@ pub async fn evidence_and_checkpoint_are_one(t: TestStore) {
         checkpoint_json: Some(r#"{"done":1}"#.to_owned()),
         ..NewEvidence::default()
     };
-    t.store.record(&lease(&job), evidence, t.now()).await.unwrap();
+    t.store.run(RecordEvidence { lease: lease(&job), evidence, now: t.now() }).await.unwrap();
     assert_eq!(t.job(&job.id).await.checkpoint_json.as_deref(), Some(r#"{"done":1}"#));
-    assert_eq!(t.store.budget(&task).await.unwrap()[0].used, 1);
+    assert_eq!(t.store.run(ReadBudget(task.clone())).await.unwrap()[0].used, 1);
     t.store.reap_node(&t.node, t.now()).await.unwrap();
     t.register(&t.node).await;
     let again = t.claim_one().await;
     assert_eq!(again.checkpoint_json.as_deref(), Some(r#"{"done":1}"#), "the next attempt goes on from there");
-    assert_eq!(t.store.budget(&task).await.unwrap()[0].used, 1);
+    assert_eq!(t.store.run(ReadBudget(task.clone())).await.unwrap()[0].used, 1);
 }
 
 pub async fn late_evidence_is_refused(t: TestStore) {
     let (task, job) = searching(&t).await;
     t.store.reap_node(&t.node, t.now()).await.unwrap();
     let late = NewEvidence { page: Some(page(&t, "https://a.org/1", &["Late."])), ..NewEvidence::default() };
-    assert_lease_lost(t.store.record(&lease(&job), late, t.now()).await);
-    assert_eq!(t.store.evidence_totals(&task).await.unwrap().pages, 0);
-    assert!(t.store.page_by_url(&Principal::local_user(), "https://a.org/1").await.unwrap().is_none());
+    assert_lease_lost(t.store.run(RecordEvidence { lease: lease(&job), evidence: late, now: t.now() }).await);
+    assert_eq!(t.store.run(ReadEvidenceTotals(task.clone())).await.unwrap().pages, 0);
+    assert!(
+        t.store
+            .run(PageByUrl { reader: Principal::local_user(), url: "https://a.org/1".to_owned() })
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 pub async fn evidence_of_a_cancelled_search_is_left_out(t: TestStore) {
@@ -241,10 +260,10 @@ pub async fn evidence_of_a_cancelled_search_is_left_out(t: TestStore) {
         reason: StopReason::UserCancelled,
         now: t.now(),
     };
-    t.store.stop_task(stop).await.unwrap();
+    t.store.run(stop).await.unwrap();
     assert_eq!(t.job(&job.id).await.state, JobState::Cancelled);
-    assert_eq!(t.store.materials(&task, all()).await.unwrap().total, 0);
-    assert_eq!(t.store.evidence_totals(&task).await.unwrap().claims, 0);
+    assert_eq!(t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap().total, 0);
+    assert_eq!(t.store.run(ReadEvidenceTotals(task.clone())).await.unwrap().claims, 0);
 }
 
 pub async fn a_private_page_is_its_owners_alone(t: TestStore) {
@@ -252,14 +271,30 @@ pub async fn a_private_page_is_its_owners_alone(t: TestStore) {
     let (me, other) = (Principal::local_user(), Principal::user("other"));
     let mut private = page(&t, "https://a.org/mine", &["Secret."]);
     private.page.owner = Some(me.clone());
-    t.store.record(&lease(&job), NewEvidence { page: Some(private), ..NewEvidence::default() }, t.now()).await.unwrap();
+    t.store
+        .run(RecordEvidence {
+            lease: lease(&job),
+            evidence: NewEvidence { page: Some(private), ..NewEvidence::default() },
+            now: t.now(),
+        })
+        .await
+        .unwrap();
     let public = page(&t, "https://a.org/mine", &["Please log in."]);
-    t.store.record(&lease(&job), NewEvidence { page: Some(public), ..NewEvidence::default() }, t.now()).await.unwrap();
-    let seen = async |who: &Principal| t.store.page_by_url(who, "https://a.org/mine").await.unwrap().unwrap();
+    t.store
+        .run(RecordEvidence {
+            lease: lease(&job),
+            evidence: NewEvidence { page: Some(public), ..NewEvidence::default() },
+            now: t.now(),
+        })
+        .await
+        .unwrap();
+    let seen = async |who: &Principal| {
+        t.store.run(PageByUrl { reader: who.clone(), url: "https://a.org/mine".to_owned() }).await.unwrap().unwrap()
+    };
     assert_eq!(seen(&me).await.owner, Some(me.clone()));
     let theirs = seen(&other).await;
     assert_eq!(theirs.owner, None);
-    assert_eq!(t.store.fragments_of(&theirs.key()).await.unwrap()[0].text, "Please log in.");
+    assert_eq!(t.store.run(FragmentsOf(theirs.key())).await.unwrap()[0].text, "Please log in.");
 }
 
 pub async fn a_page_read_again_keeps_what_it_still_has(t: TestStore) {
@@ -269,16 +304,24 @@ pub async fn a_page_read_again_keeps_what_it_still_has(t: TestStore) {
     let again = page(&t, "https://a.org/1", &["Comes.", "Stays."]);
     let recorded = t
         .store
-        .record(&lease(&job), NewEvidence { page: Some(again), ..NewEvidence::default() }, t.now())
+        .run(RecordEvidence {
+            lease: lease(&job),
+            evidence: NewEvidence { page: Some(again), ..NewEvidence::default() },
+            now: t.now(),
+        })
         .await
         .unwrap();
     let id = recorded.page_id.unwrap();
     assert_eq!(id, first[0].page_id, "the same address is the same page");
     let key = PageKey { url: "https://a.org/1".to_owned(), owner: None };
-    let now = t.store.fragments_of(&key).await.unwrap();
+    let now = t.store.run(FragmentsOf(key.clone())).await.unwrap();
     assert_eq!(now.iter().map(|f| f.text.as_str()).collect::<Vec<_>>(), ["Comes.", "Stays."]);
     assert_eq!(now[1].id, first[0].id);
-    assert_eq!(t.store.materials(&task, all()).await.unwrap().claims[0].edges.len(), 1, "its claim still stands");
+    assert_eq!(
+        t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap().claims[0].edges.len(),
+        1,
+        "its claim still stands"
+    );
 }
 
 pub async fn claims_come_in_pages_most_confident_first(t: TestStore) {
@@ -291,11 +334,18 @@ pub async fn claims_come_in_pages_most_confident_first(t: TestStore) {
         edge(&claims[3].0, &claims[0].1[0].id, Relation::Supports, 0.9),
         edge(&claims[1].0, &claims[0].1[0].id, Relation::Refutes, 0.9),
     ];
-    t.store.record(&lease(&job), NewEvidence { edges, ..NewEvidence::default() }, t.now()).await.unwrap();
+    t.store
+        .run(RecordEvidence {
+            lease: lease(&job),
+            evidence: NewEvidence { edges, ..NewEvidence::default() },
+            now: t.now(),
+        })
+        .await
+        .unwrap();
     let mut seen = Vec::new();
     let mut wish = MaterialsWish { rows_max: 2, ..MaterialsWish::default() };
     loop {
-        let part = t.store.materials(&task, wish).await.unwrap();
+        let part = t.store.run(ReadMaterials { task_id: task.clone(), wish }).await.unwrap();
         assert_eq!(part.total, 5);
         seen.extend(part.claims.iter().map(|view| view.claim.text.clone()));
         match part.next {
@@ -305,7 +355,7 @@ pub async fn claims_come_in_pages_most_confident_first(t: TestStore) {
     }
     assert_eq!(seen, ["Claim 3.", "Claim 0.", "Claim 2.", "Claim 4.", "Claim 1."]);
     let sure = MaterialsWish { confidence_min: Some(501), ..all() };
-    assert_eq!(t.store.materials(&task, sure).await.unwrap().total, 1);
+    assert_eq!(t.store.run(ReadMaterials { task_id: task.clone(), wish: sure }).await.unwrap().total, 1);
 }
 
 pub async fn the_same_claim_is_kept_once(t: TestStore) {
@@ -313,8 +363,8 @@ pub async fn the_same_claim_is_kept_once(t: TestStore) {
     let (_, fragments) = found(&t, &job, "https://a.org/1", &["Once."]).await;
     let again = claim(&t, "Once.", &fragments[0].id);
     let evidence = NewEvidence { claims: vec![again], ..NewEvidence::default() };
-    assert_eq!(t.store.record(&lease(&job), evidence, t.now()).await.unwrap().claims, 0);
-    assert_eq!(t.store.materials(&task, all()).await.unwrap().total, 1);
+    assert_eq!(t.store.run(RecordEvidence { lease: lease(&job), evidence, now: t.now() }).await.unwrap().claims, 0);
+    assert_eq!(t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap().total, 1);
 }
 
 pub async fn searches_are_listed_with_what_they_came_to(t: TestStore) {
@@ -324,22 +374,34 @@ pub async fn searches_are_listed_with_what_they_came_to(t: TestStore) {
     let second = t.enqueue(&task, JobKind::Search).await;
     let tally = SearchTally { pages_fetched: 3, ended_as: Some(SearchStatus::Satisfied), ..SearchTally::default() };
     t.store
-        .record(&lease(&job), NewEvidence { tally: Some(tally.clone()), ..NewEvidence::default() }, t.now())
+        .run(RecordEvidence {
+            lease: lease(&job),
+            evidence: NewEvidence { tally: Some(tally.clone()), ..NewEvidence::default() },
+            now: t.now(),
+        })
         .await
         .unwrap();
-    let list = t.store.searches(&task, SearchWish { rows_max: 10, changed_since: None }).await.unwrap();
+    let list = t
+        .store
+        .run(ReadSearches { task_id: task.clone(), wish: SearchWish { rows_max: 10, changed_since: None } })
+        .await
+        .unwrap();
     assert_eq!(list.rows.iter().map(|row| &row.job.id).collect::<Vec<_>>(), [&job.id, &second]);
     assert_eq!(list.count(SearchStatus::Running), 1);
     t.complete(&job).await.unwrap();
-    let list = t.store.searches(&task, SearchWish { rows_max: 10, changed_since: None }).await.unwrap();
+    let list = t
+        .store
+        .run(ReadSearches { task_id: task.clone(), wish: SearchWish { rows_max: 10, changed_since: None } })
+        .await
+        .unwrap();
     assert_eq!(list.rows.iter().map(|row| &row.job.id).collect::<Vec<_>>(), [&second, &job.id], "unfinished first");
     assert_eq!(list.rows[1].tally, Some(tally));
     assert_eq!((list.count(SearchStatus::Satisfied), list.count(SearchStatus::Queued), list.total()), (1, 1, 2));
     t.pass(Duration::from_secs(10));
     let wish = SearchWish { rows_max: 10, changed_since: Some(t.now()) };
-    assert_eq!(t.store.searches(&task, wish).await.unwrap().rows.len(), 0);
+    assert_eq!(t.store.run(ReadSearches { task_id: task.clone(), wish }).await.unwrap().rows.len(), 0);
     let wish = SearchWish { rows_max: 10, changed_since: Some(later) };
-    assert_eq!(t.store.searches(&task, wish).await.unwrap().rows.len(), 2);
+    assert_eq!(t.store.run(ReadSearches { task_id: task.clone(), wish }).await.unwrap().rows.len(), 2);
 }
 
 pub async fn cleaning_a_task_leaves_others_alone(t: TestStore) {
@@ -352,32 +414,47 @@ pub async fn cleaning_a_task_leaves_others_alone(t: TestStore) {
         claims: vec![claim(&t, "Shared.", &shared[0].id)],
         ..NewEvidence::default()
     };
-    t.store.record(&lease(&other_job), evidence, t.now()).await.unwrap();
-    let before = format!("{:?}", t.store.materials(&other, all()).await.unwrap());
-    let nothing = t.store.orphans(Removal::DryRun).await.unwrap();
+    t.store.run(RecordEvidence { lease: lease(&other_job), evidence, now: t.now() }).await.unwrap();
+    let before = format!("{:?}", t.store.run(ReadMaterials { task_id: other.clone(), wish: all() }).await.unwrap());
+    let nothing = t.store.run(ClearOrphans(Removal::DryRun)).await.unwrap();
     assert_eq!((nothing.edges, nothing.fragments, nothing.pages), (0, 0, 0));
-    let cleared = t.store.clear_task(&task, t.now()).await.unwrap();
+    let cleared = t.store.run(ClearTask { task_id: task.clone(), now: t.now() }).await.unwrap();
     assert_eq!((cleared.claims, cleared.edges), (2, 2));
-    assert_eq!(t.store.materials(&task, all()).await.unwrap().total, 0);
-    assert!(t.store.page_by_url(&Principal::local_user(), "https://mine.org/1").await.unwrap().is_some());
-    let dry = t.store.orphans(Removal::DryRun).await.unwrap();
-    let removed = t.store.orphans(Removal::Remove).await.unwrap();
+    assert_eq!(t.store.run(ReadMaterials { task_id: task.clone(), wish: all() }).await.unwrap().total, 0);
+    assert!(
+        t.store
+            .run(PageByUrl { reader: Principal::local_user(), url: "https://mine.org/1".to_owned() })
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let dry = t.store.run(ClearOrphans(Removal::DryRun)).await.unwrap();
+    let removed = t.store.run(ClearOrphans(Removal::Remove)).await.unwrap();
     assert_eq!(dry, removed, "a dry run says what would go, and lists it");
     assert_eq!(dry.listed.pages, ["https://mine.org/1"]);
     assert_eq!((dry.listed.fragments.len(), dry.listed.edges.len()), (1, 0));
     assert_eq!((removed.edges, removed.fragments, removed.pages), (0, 1, 1));
-    assert_eq!(t.store.orphans(Removal::Remove).await.unwrap(), Default::default(), "once is enough");
-    assert!(t.store.page_by_url(&Principal::local_user(), "https://mine.org/1").await.unwrap().is_none());
-    assert_eq!(format!("{:?}", t.store.materials(&other, all()).await.unwrap()), before);
+    assert_eq!(t.store.run(ClearOrphans(Removal::Remove)).await.unwrap(), Default::default(), "once is enough");
+    assert!(
+        t.store
+            .run(PageByUrl { reader: Principal::local_user(), url: "https://mine.org/1".to_owned() })
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(
+        format!("{:?}", t.store.run(ReadMaterials { task_id: other.clone(), wish: all() }).await.unwrap()),
+        before
+    );
 }
 
 pub async fn a_day_has_its_share(t: TestStore) {
     let mut taken = Vec::new();
     for _ in 0..3 {
-        taken.push(t.store.take_daily("a.org", 2, t.now()).await.unwrap());
+        taken.push(t.store.run(TakeDaily { key: "a.org".to_owned(), uses_max: 2, now: t.now() }).await.unwrap());
     }
     assert_eq!(taken, [true, true, false]);
-    assert!(t.store.take_daily("b.org", 2, t.now()).await.unwrap());
+    assert!(t.store.run(TakeDaily { key: "b.org".to_owned(), uses_max: 2, now: t.now() }).await.unwrap());
     t.pass(Duration::from_secs(86_400));
-    assert!(t.store.take_daily("a.org", 2, t.now()).await.unwrap());
+    assert!(t.store.run(TakeDaily { key: "a.org".to_owned(), uses_max: 2, now: t.now() }).await.unwrap());
 }

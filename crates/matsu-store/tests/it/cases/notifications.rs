@@ -8,7 +8,9 @@ use matsu_core::job::JobKind;
 use matsu_core::notification::{NewNotice, Notification, NotificationAction, NotificationKind};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
-    EndSession, Enqueue, Give, Marking, Reassign, SessionKey, SetStatus, Steer, StopTask, StoreError, UnreadResult,
+    AcknowledgeGiven, EndSession, Enqueue, Give, InsertNotice, ListNotifications, MarkRead, Marking, ParkForInput,
+    PendingInterrupts, ReadStanding, ReadTask, Reassign, SessionKey, SetStatus, Steer, StopTask, StoreError,
+    SweepNotifications, TakeBackNotifications, UnreadResult, UnreadResults,
 };
 use matsu_core::principal::Principal;
 use matsu_core::session::{EndReason, Session, SessionState, Unread};
@@ -18,16 +20,16 @@ use crate::harness::{TestStore, lease};
 
 async fn steer(t: &TestStore, task: &TaskId, to: Steer) {
     let by = Principal::local_user();
-    t.store.set_status(SetStatus { task_id: task.clone(), to, by, message: None, now: t.now() }).await.unwrap();
+    t.store.run(SetStatus { task_id: task.clone(), to, by, message: None, now: t.now() }).await.unwrap();
 }
 
 async fn unread(t: &TestStore, session: &Session) -> Unread {
-    t.store.standing(&SessionKey::Id(session.id.clone()), t.now()).await.unwrap().unwrap().unread
+    t.store.run(ReadStanding { key: SessionKey::Id(session.id.clone()), now: t.now() }).await.unwrap().unwrap().unread
 }
 
 async fn give(t: &TestStore, session: &Session, marking: Marking) -> Vec<Notification> {
     let (session_id, ack_ids) = (session.id.clone(), Vec::new());
-    t.store.give_notifications(Give { session_id, marking, ack_ids, rows_max: 50, now: t.now() }).await.unwrap()
+    t.store.run(Give { session_id, marking, ack_ids, rows_max: 50, now: t.now() }).await.unwrap()
 }
 
 fn actions(given: &[Notification]) -> Vec<NotificationAction> {
@@ -51,8 +53,8 @@ pub async fn each_order_to_stop_makes_exactly_one_interrupt(t: TestStore) {
     assert_eq!((given[0].kind, given[0].task_id.as_ref()), (NotificationKind::Interrupt, Some(&task)));
     let (mode, reason) = (StopMode::Graceful, StopReason::UserCancelled);
     let stop = StopTask { task_id: task.clone(), mode, reason, now: t.now() };
-    t.store.stop_task(stop.clone()).await.unwrap();
-    t.store.stop_task(stop).await.unwrap();
+    t.store.run(stop.clone()).await.unwrap();
+    t.store.run(stop).await.unwrap();
     assert_eq!(actions(&give(&t, &session, Marking::Nothing).await), [NotificationAction::Cancel]);
 }
 
@@ -60,7 +62,7 @@ pub async fn a_reassigned_task_interrupts_who_had_it(t: TestStore) {
     let (task, session) = at_work(&t).await;
     t.new_agent("other").await;
     let to = Some("other".to_owned());
-    t.store.reassign_task(Reassign { task_id: task, to, now: t.now() }).await.unwrap();
+    t.store.run(Reassign { task_id: task, to, now: t.now() }).await.unwrap();
     assert_eq!(actions(&give(&t, &session, Marking::Nothing).await), [NotificationAction::Cancel]);
     let taken = t.begin("other").await.unwrap();
     assert_eq!(give(&t, &taken, Marking::Nothing).await, []);
@@ -81,9 +83,9 @@ pub async fn an_interrupt_reaches_one_session_and_no_other(t: TestStore) {
     // Without a session at work there is nothing to interrupt.
     steer(&t, &task, Steer::Resume).await;
     let (to, reason) = (SessionState::Ended, EndReason::LoggedOut);
-    t.store.end_session(EndSession { id: session.id, to, reason, now: t.now() }).await.unwrap();
+    t.store.run(EndSession { id: session.id, to, reason, now: t.now() }).await.unwrap();
     steer(&t, &task, Steer::Block).await;
-    assert_eq!(t.store.pending_interrupts(t.now()).await.unwrap(), []);
+    assert_eq!(t.store.run(PendingInterrupts { now: t.now() }).await.unwrap(), []);
 }
 
 pub async fn given_is_not_acknowledged(t: TestStore) {
@@ -91,10 +93,10 @@ pub async fn given_is_not_acknowledged(t: TestStore) {
     steer(&t, &task, Steer::Block).await;
     assert_eq!(give(&t, &session, Marking::Nothing).await.len(), 1);
     assert_eq!(unread(&t, &session).await.delivered, 0, "a look changes nothing");
-    assert_eq!(t.store.acknowledge_given(&session.id, t.now()).await.unwrap(), 0);
+    assert_eq!(t.store.run(AcknowledgeGiven { session: session.id.clone(), now: t.now() }).await.unwrap(), 0);
     let given = give(&t, &session, Marking::Given).await;
     assert_eq!(unread(&t, &session).await, Unread { interrupts: 1, others: 0, delivered: 1 });
-    t.store.take_back_notifications(&session.id, &[given[0].id.clone()]).await.unwrap();
+    t.store.run(TakeBackNotifications { session: session.id.clone(), ids: vec![given[0].id.clone()] }).await.unwrap();
     assert_eq!(unread(&t, &session).await.delivered, 0, "a lost reply has given nothing");
     give(&t, &session, Marking::Given).await;
     t.pass(Duration::from_secs(1));
@@ -107,17 +109,21 @@ pub async fn given_is_not_acknowledged(t: TestStore) {
         instruction: None,
         now: t.now(),
     };
-    t.store.insert_notice(notice.clone()).await.unwrap();
-    assert_eq!(t.store.acknowledge_given(&session.id, t.now()).await.unwrap(), 1, "exactly what was given");
+    t.store.run(InsertNotice(notice.clone())).await.unwrap();
+    assert_eq!(
+        t.store.run(AcknowledgeGiven { session: session.id.clone(), now: t.now() }).await.unwrap(),
+        1,
+        "exactly what was given"
+    );
     let left = give(&t, &session, Marking::Nothing).await;
     assert_eq!(left.iter().map(|left| left.text.as_deref()).collect::<Vec<_>>(), [Some("mind the gap")]);
     let ack_ids = vec![left[0].id.clone()];
     let request =
         Give { session_id: session.id.clone(), marking: Marking::Nothing, ack_ids, rows_max: 50, now: t.now() };
-    assert_eq!(t.store.give_notifications(request).await.unwrap(), []);
+    assert_eq!(t.store.run(request).await.unwrap(), []);
     let (to, reason) = (SessionState::Ended, EndReason::LoggedOut);
-    t.store.end_session(EndSession { id: session.id, to, reason, now: t.now() }).await.unwrap();
-    assert_eq!(t.store.insert_notice(notice).await.unwrap_err().code(), ErrorCode::SessionEnded);
+    t.store.run(EndSession { id: session.id, to, reason, now: t.now() }).await.unwrap();
+    assert_eq!(t.store.run(InsertNotice(notice)).await.unwrap_err().code(), ErrorCode::SessionEnded);
 }
 
 pub async fn resuming_voids_what_was_not_delivered_and_notifies_the_rest(t: TestStore) {
@@ -127,7 +133,7 @@ pub async fn resuming_voids_what_was_not_delivered_and_notifies_the_rest(t: Test
     assert_eq!(give(&t, &session, Marking::Nothing).await, [], "it never knew, and goes on");
     steer(&t, &task, Steer::Pause).await;
     give(&t, &session, Marking::Given).await;
-    t.store.acknowledge_given(&session.id, t.now()).await.unwrap();
+    t.store.run(AcknowledgeGiven { session: session.id.clone(), now: t.now() }).await.unwrap();
     steer(&t, &task, Steer::Resume).await;
     let unread = give(&t, &session, Marking::Nothing).await;
     assert_eq!(actions(&unread), [NotificationAction::Resume]);
@@ -152,11 +158,23 @@ pub async fn old_notifications_are_swept(t: TestStore) {
     let day = Duration::from_secs(24 * 3_600);
     steer(&t, &task, Steer::Block).await;
     give(&t, &session, Marking::Given).await;
-    t.store.acknowledge_given(&session.id, t.now()).await.unwrap();
+    t.store.run(AcknowledgeGiven { session: session.id.clone(), now: t.now() }).await.unwrap();
     steer(&t, &task, Steer::Resume).await;
-    let left = async || t.store.list_notifications(None, None, &PageRequest::default()).await.unwrap().items.len();
+    let left = async || {
+        t.store
+            .run(ListNotifications { session: None, owner: None, page: PageRequest::default() })
+            .await
+            .unwrap()
+            .items
+            .len()
+    };
     assert_eq!(left().await, 2);
-    let sweep = async || t.store.sweep_notifications(t.now(), t.now().minus(30 * day), 10).await.unwrap();
+    let sweep = async || {
+        t.store
+            .run(SweepNotifications { now: t.now(), read_before: t.now().minus(30 * day), rows_max: 10 })
+            .await
+            .unwrap()
+    };
     t.pass(6 * day);
     assert_eq!((sweep().await, left().await), (0, 2));
     t.pass(2 * day);
@@ -175,21 +193,21 @@ pub async fn a_write_that_an_interrupt_overtook_leaves_nothing(t: TestStore) {
         resume_for: None,
         now: t.now(),
     };
-    guarded.enqueue(enqueue()).await.unwrap();
+    guarded.run(enqueue()).await.unwrap();
     let before = t.task(&own.id).await;
     steer(&t, &task, Steer::Block).await;
-    assert!(matches!(guarded.enqueue(enqueue()).await, Err(StoreError::Interrupted)));
+    assert!(matches!(guarded.run(enqueue()).await, Err(StoreError::Interrupted)));
     let new = t.new_task(TaskKind::Research);
-    assert!(matches!(guarded.insert_task(new.clone()).await, Err(StoreError::Interrupted)));
+    assert!(matches!(guarded.run(new.clone()).await, Err(StoreError::Interrupted)));
     assert_eq!(t.task(&own.id).await, before, "no job, no revision");
-    assert!(matches!(t.store.task(&new.id).await, Err(StoreError::NotFound { .. })));
-    t.store.enqueue(enqueue()).await.unwrap();
+    assert!(matches!(t.store.run(ReadTask(new.id.clone())).await, Err(StoreError::NotFound { .. })));
+    t.store.run(enqueue()).await.unwrap();
     give(&t, &session, Marking::Given).await;
-    t.store.acknowledge_given(&session.id, t.now()).await.unwrap();
-    guarded.enqueue(enqueue()).await.unwrap();
+    t.store.run(AcknowledgeGiven { session: session.id.clone(), now: t.now() }).await.unwrap();
+    guarded.run(enqueue()).await.unwrap();
     let (to, reason) = (SessionState::Ended, EndReason::LoggedOut);
-    t.store.end_session(EndSession { id: session.id.clone(), to, reason, now: t.now() }).await.unwrap();
-    assert_eq!(guarded.enqueue(enqueue()).await.unwrap_err().code(), ErrorCode::SessionEnded);
+    t.store.run(EndSession { id: session.id.clone(), to, reason, now: t.now() }).await.unwrap();
+    assert_eq!(guarded.run(enqueue()).await.unwrap_err().code(), ErrorCode::SessionEnded);
 }
 
 pub async fn of_an_interrupt_and_a_write_at_once_one_comes_first(t: TestStore) {
@@ -198,7 +216,7 @@ pub async fn of_an_interrupt_and_a_write_at_once_one_comes_first(t: TestStore) {
     for _ in 0..30 {
         let own = t.research().await;
         let jobs = vec![t.new_job(JobKind::Noop)];
-        let write = guarded.enqueue(Enqueue { task_id: Some(own.id.clone()), jobs, resume_for: None, now: t.now() });
+        let write = guarded.run(Enqueue { task_id: Some(own.id.clone()), jobs, resume_for: None, now: t.now() });
         let (written, ()) = tokio::join!(write, steer(&t, &task, Steer::Block));
         let queued = t.task(&own.id).await.counts.queued;
         match written {
@@ -213,19 +231,26 @@ pub async fn of_an_interrupt_and_a_write_at_once_one_comes_first(t: TestStore) {
 pub async fn unread_results_are_listed(t: TestStore) {
     let me = Principal::local_user();
     let task = t.agent(1).await;
-    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), []);
+    assert_eq!(t.store.run(UnreadResults(me.clone(), 10)).await.unwrap(), []);
     let job = t.claim_one().await;
     t.complete(&job).await.unwrap();
     let of = |task: &Task, revision| UnreadResult { task_id: task.id.clone(), revision, started_in: None };
     let ended = of(&task, t.task(&task.id).await.finished_revision);
-    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [ended.clone()]);
-    assert_eq!(t.store.unread_results(&me, 0).await.unwrap(), []);
-    assert_eq!(t.store.unread_results(&Principal::user("other"), 10).await.unwrap(), []);
+    assert_eq!(t.store.run(UnreadResults(me.clone(), 10)).await.unwrap(), [ended.clone()]);
+    assert_eq!(t.store.run(UnreadResults(me.clone(), 0)).await.unwrap(), []);
+    assert_eq!(t.store.run(UnreadResults(Principal::user("other"), 10)).await.unwrap(), []);
     let asking = t.agent(1).await;
     let held = t.claim(1).await;
-    t.store.park_for_input(&lease(&held[0]), r#"{"id":"q1","text":"?","options":[]}"#, t.now()).await.unwrap();
+    t.store
+        .run(ParkForInput {
+            lease: lease(&held[0]),
+            question_json: r#"{"id":"q1","text":"?","options":[]}"#.to_owned(),
+            now: t.now(),
+        })
+        .await
+        .unwrap();
     let asks = of(&asking, t.task(&asking.id).await.attention_revision);
-    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [asks.clone(), ended]);
-    t.store.mark_read(&[task.id], t.now()).await.unwrap();
-    assert_eq!(t.store.unread_results(&me, 10).await.unwrap(), [asks]);
+    assert_eq!(t.store.run(UnreadResults(me.clone(), 10)).await.unwrap(), [asks.clone(), ended]);
+    t.store.run(MarkRead { ids: vec![task.id], now: t.now() }).await.unwrap();
+    assert_eq!(t.store.run(UnreadResults(me.clone(), 10)).await.unwrap(), [asks]);
 }

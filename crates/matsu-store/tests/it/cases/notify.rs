@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use matsu_core::id::{JobId, TaskId};
+use matsu_core::id::{JobId, NodeId, TaskId};
 use matsu_core::job::{JobEnd, Retry};
 use matsu_core::limits::NOTICE_QUIET;
 use matsu_core::notify::{AnswerCode, ChannelRow, CodeUse, NoticeEvent, NoticeOutcome};
+use matsu_core::ports::store::{
+    AnswerQuestion, ChannelStates, LeaseReplies, NextNoticeAt, ParkForInput, PutChannels, PutCodes, ResumeFromInput,
+    SetReplyPosition, SettleNotices, SweepNotices, TakeNotices, UseCode,
+};
 use matsu_core::principal::Principal;
 use matsu_core::run::Answer;
 use matsu_core::task::Task;
@@ -35,70 +39,105 @@ pub async fn an_end_and_a_question_make_a_notice_for_each_channel_that_wants_it(
     let all = NoticeEvent::ALL;
     let channels =
         [channel("phone", owner, all), channel("lamp", owner, &[NoticeEvent::Failed]), channel("x", "x", all)];
-    let topics = t.store.put_channels(&channels, t.now()).await.unwrap();
+    let topics = t.store.run(PutChannels { channels: channels.to_vec(), now: t.now() }).await.unwrap();
     assert_eq!(topics, ["phone replies", "lamp replies", "x replies"]);
     let other = ChannelRow { reply_topic: "another".to_owned(), ..channels[0].clone() };
-    assert_eq!(t.store.put_channels(&[other], t.now()).await.unwrap(), ["phone replies"], "it stays");
+    assert_eq!(
+        t.store.run(PutChannels { channels: vec![other], now: t.now() }).await.unwrap(),
+        ["phone replies"],
+        "it stays"
+    );
 
     let task = t.agent(1).await;
     let held = t.claim(1).await;
     let asked = r#"{"id":"q1","text":"Go on?","options":["yes","no"]}"#;
-    t.store.park_for_input(&lease(&held[0]), asked, t.now()).await.unwrap();
+    t.store.run(ParkForInput { lease: lease(&held[0]), question_json: asked.to_owned(), now: t.now() }).await.unwrap();
     let (due, later) = (t.now().plus(NOTICE_QUIET), t.now().plus(MINUTE));
     let three = names(&["phone", "lamp", "x"]);
-    assert_eq!(t.store.take_notices(&three, t.now(), later, 10).await.unwrap(), [], "not yet");
-    let taken = t.store.take_notices(&three, due, later, 10).await.unwrap();
+    assert_eq!(
+        t.store
+            .run(TakeNotices { channels: three.clone(), now: t.now(), again_at: later, rows_max: 10 })
+            .await
+            .unwrap(),
+        [],
+        "not yet"
+    );
+    let taken =
+        t.store.run(TakeNotices { channels: three.clone(), now: due, again_at: later, rows_max: 10 }).await.unwrap();
     let [asks] = taken.as_slice() else { panic!("{taken:?}") };
     assert_eq!((asks.channel.as_str(), asks.event, &asks.task_id), ("phone", NoticeEvent::Asks, &task.id));
     assert_eq!(asks.key, format!("{}:q1", held[0].id));
 
     let answer = Answer { id: "q1".to_owned(), option: Some("yes".to_owned()), text: None };
-    t.store.answer_question(&held[0].id, &answer, t.now()).await.unwrap();
-    assert!(t.store.resume_from_input(&lease(&held[0]), 8, t.now()).await.unwrap());
+    t.store.run(AnswerQuestion { job: held[0].id.clone(), answer: answer.clone(), now: t.now() }).await.unwrap();
+    assert!(t.store.run(ResumeFromInput { lease: lease(&held[0]), permits_max: 8, now: t.now() }).await.unwrap());
     let (code, message) = ("X".to_owned(), "broken".to_owned());
     let failed = JobEnd::Failed { code, message, retry: Retry::Never, output_json: None };
     t.finish(&lease(&held[0]), failed).await.unwrap();
-    let taken = t.store.take_notices(&three, due, later, 10).await.unwrap();
+    let taken =
+        t.store.run(TakeNotices { channels: three.clone(), now: due, again_at: later, rows_max: 10 }).await.unwrap();
     let ends: Vec<_> = taken.iter().map(|notice| (notice.channel.as_str(), notice.event)).collect();
     assert_eq!(ends, [("phone", NoticeEvent::Failed), ("lamp", NoticeEvent::Failed)]);
     assert_ne!(taken[0].id, taken[1].id);
 }
 
 pub async fn a_notice_is_taken_by_one_node_and_comes_again_if_that_node_dies(t: TestStore) {
-    t.store.put_channels(&[channel("phone", "local", NoticeEvent::ALL)], t.now()).await.unwrap();
+    t.store
+        .run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now: t.now() })
+        .await
+        .unwrap();
     let task = ended(&t).await;
     let phone = names(&["phone"]);
     let (due, later) = (t.now().plus(NOTICE_QUIET), t.now().plus(MINUTE));
-    assert_eq!(t.store.next_notice_at(&phone).await.unwrap(), Some(due));
-    assert_eq!(t.store.next_notice_at(&names(&["other"])).await.unwrap(), None);
-    let taken = t.store.take_notices(&phone, due, later, 10).await.unwrap();
+    assert_eq!(t.store.run(NextNoticeAt(phone.clone())).await.unwrap(), Some(due));
+    assert_eq!(t.store.run(NextNoticeAt(names(&["other"]))).await.unwrap(), None);
+    let taken =
+        t.store.run(TakeNotices { channels: phone.clone(), now: due, again_at: later, rows_max: 10 }).await.unwrap();
     assert_eq!(taken.iter().map(|one| (&one.task_id, one.attempts)).collect::<Vec<_>>(), [(&task.id, 0)]);
-    assert_eq!(t.store.take_notices(&phone, due, later, 10).await.unwrap(), [], "another node gets nothing");
-    let again = t.store.take_notices(&phone, later, later.plus(MINUTE), 10).await.unwrap();
+    assert_eq!(
+        t.store.run(TakeNotices { channels: phone.clone(), now: due, again_at: later, rows_max: 10 }).await.unwrap(),
+        [],
+        "another node gets nothing"
+    );
+    let again = t
+        .store
+        .run(TakeNotices { channels: phone.clone(), now: later, again_at: later.plus(MINUTE), rows_max: 10 })
+        .await
+        .unwrap();
     assert_eq!((&again[0].id, again[0].attempts), (&taken[0].id, 1), "the same notice, a second time");
 
     // A failure puts off everything that waits in the channel.
     let next = ended(&t).await;
     let ids = [taken[0].id.clone()];
     let retry = NoticeOutcome::Later { error: "refused".to_owned(), due_at: later };
-    t.store.settle_notices("phone", &ids, retry, due).await.unwrap();
-    assert_eq!(t.store.next_notice_at(&phone).await.unwrap(), Some(later));
-    let states = t.store.channel_states().await.unwrap();
+    t.store
+        .run(SettleNotices { channel: "phone".to_owned(), ids: ids.to_vec(), outcome: retry, now: due })
+        .await
+        .unwrap();
+    assert_eq!(t.store.run(NextNoticeAt(phone.clone())).await.unwrap(), Some(later));
+    let states = t.store.run(ChannelStates).await.unwrap();
     assert_eq!((states.len(), states[0].waiting, states[0].last_error.as_deref()), (1, 2, Some("refused")));
-    let both = t.store.take_notices(&phone, later, later.plus(MINUTE), 10).await.unwrap();
+    let both = t
+        .store
+        .run(TakeNotices { channels: phone.clone(), now: later, again_at: later.plus(MINUTE), rows_max: 10 })
+        .await
+        .unwrap();
     assert_eq!(both.iter().map(|one| &one.task_id).collect::<Vec<_>>(), [&task.id, &next.id]);
     let ids: Vec<_> = both.iter().map(|one| one.id.clone()).collect();
-    t.store.settle_notices("phone", &ids, NoticeOutcome::Sent, later).await.unwrap();
-    assert_eq!(t.store.next_notice_at(&phone).await.unwrap(), None);
-    assert_eq!(t.store.channel_states().await.unwrap(), []);
-    t.store.put_channels(&[channel("phone", "local", NoticeEvent::ALL)], later).await.unwrap();
-    assert_eq!(t.store.sweep_notices(later, 10).await.unwrap(), 0, "not yet");
-    assert_eq!(t.store.sweep_notices(later.plus(MINUTE), 10).await.unwrap(), 2);
+    t.store
+        .run(SettleNotices { channel: "phone".to_owned(), ids: ids.clone(), outcome: NoticeOutcome::Sent, now: later })
+        .await
+        .unwrap();
+    assert_eq!(t.store.run(NextNoticeAt(phone.clone())).await.unwrap(), None);
+    assert_eq!(t.store.run(ChannelStates).await.unwrap(), []);
+    t.store.run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now: later }).await.unwrap();
+    assert_eq!(t.store.run(SweepNotices { unused_since: later, rows_max: 10 }).await.unwrap(), 0, "not yet");
+    assert_eq!(t.store.run(SweepNotices { unused_since: later.plus(MINUTE), rows_max: 10 }).await.unwrap(), 2);
 }
 
 pub async fn a_code_is_used_once_in_its_channel_and_one_node_reads_answers(t: TestStore) {
     let start = t.now();
-    t.store.put_channels(&[channel("phone", "local", NoticeEvent::ALL)], start).await.unwrap();
+    t.store.run(PutChannels { channels: vec![channel("phone", "local", NoticeEvent::ALL)], now: start }).await.unwrap();
     let code = AnswerCode {
         hash: "h1".to_owned(),
         channel: "phone".to_owned(),
@@ -107,25 +146,32 @@ pub async fn a_code_is_used_once_in_its_channel_and_one_node_reads_answers(t: Te
         question_id: "q1".to_owned(),
         option: "yes".to_owned(),
     };
-    t.store.put_codes(&[code.clone()], start).await.unwrap();
+    t.store.run(PutCodes { codes: vec![code.clone()], now: start }).await.unwrap();
     let before = start.minus(MINUTE);
-    assert_eq!(t.store.use_code("phone", "h2", before, start).await.unwrap(), CodeUse::Unknown);
-    assert_eq!(t.store.use_code("other", "h1", before, start).await.unwrap(), CodeUse::Unknown, "another channel's");
-    assert_eq!(t.store.use_code("phone", "h1", start, start).await.unwrap(), CodeUse::Unknown, "too old");
-    assert_eq!(t.store.use_code("phone", "h1", before, start).await.unwrap(), CodeUse::First(code));
-    assert_eq!(t.store.use_code("phone", "h1", before, start).await.unwrap(), CodeUse::Repeated);
+    let used = async |channel: &str, hash: &str, made_after| {
+        let request = UseCode { channel: channel.to_owned(), hash: hash.to_owned(), made_after, now: start };
+        t.store.run(request).await.unwrap()
+    };
+    assert_eq!(used("phone", "h2", before).await, CodeUse::Unknown);
+    assert_eq!(used("other", "h1", before).await, CodeUse::Unknown, "another channel's");
+    assert_eq!(used("phone", "h1", start).await, CodeUse::Unknown, "too old");
+    assert_eq!(used("phone", "h1", before).await, CodeUse::First(code));
+    assert_eq!(used("phone", "h1", before).await, CodeUse::Repeated);
 
     let (one, two) = (t.node.clone(), t.second_node().await);
     let until = start.plus(MINUTE);
-    assert_eq!(t.store.lease_replies("phone", &one, until, start).await.unwrap(), Some(None));
-    assert_eq!(t.store.lease_replies("phone", &two, until, start).await.unwrap(), None, "one node reads");
-    t.store.set_reply_position("phone", "17").await.unwrap();
+    let leased = async |node: &NodeId, until, now| {
+        let request = LeaseReplies { channel: "phone".to_owned(), node: node.clone(), until, now };
+        t.store.run(request).await.unwrap()
+    };
+    assert_eq!(leased(&one, until, start).await, Some(None));
+    assert_eq!(leased(&two, until, start).await, None, "one node reads");
+    t.store.run(SetReplyPosition { channel: "phone".to_owned(), position: "17".to_owned() }).await.unwrap();
     let longer = until.plus(MINUTE);
-    assert_eq!(t.store.lease_replies("phone", &one, longer, start).await.unwrap(), Some(Some("17".to_owned())));
-    assert_eq!(t.store.lease_replies("phone", &two, longer, until).await.unwrap(), None, "it was made longer");
-    assert_eq!(t.store.lease_replies("phone", &two, longer, longer).await.unwrap(), Some(Some("17".to_owned())));
-    assert_eq!(t.store.lease_replies("phone", &one, longer, start).await.unwrap(), None);
+    assert_eq!(leased(&one, longer, start).await, Some(Some("17".to_owned())));
+    assert_eq!(leased(&two, longer, until).await, None, "it was made longer");
+    assert_eq!(leased(&two, longer, longer).await, Some(Some("17".to_owned())));
+    assert_eq!(leased(&one, longer, start).await, None);
     t.store.reap_node(&two, start).await.unwrap();
-    let taken = t.store.lease_replies("phone", &one, longer, start).await.unwrap();
-    assert_eq!(taken, Some(Some("17".to_owned())), "the other node is dead");
+    assert_eq!(leased(&one, longer, start).await, Some(Some("17".to_owned())), "the other node is dead");
 }

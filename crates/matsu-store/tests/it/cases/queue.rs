@@ -10,7 +10,10 @@ use matsu_core::job::end::Retry;
 use matsu_core::job::{JobEnd, JobKind, JobState, Priority};
 use matsu_core::limits::RESULT_HEAD_BYTES_MAX;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{Enqueue, EnqueuedJob, JobFilter, SetStatus, Steer, StopTask};
+use matsu_core::ports::store::{
+    Enqueue, EnqueuedJob, JobFilter, ListJobSummaries, ParkForInput, RequeueParked, ResumeFromInput, SetStatus, Steer,
+    StopTask,
+};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, TaskStatus};
 
@@ -49,7 +52,7 @@ pub async fn a_delayed_job_waits_for_its_time(t: TestStore) {
     job.run_at = t.now().plus(Duration::from_secs(10));
     let run_at = job.run_at;
     t.try_enqueue(&task.id, vec![job]).await.unwrap();
-    let early = t.store.finish_and_claim(t.claim_request(&t.node, 1, 5)).await.unwrap();
+    let early = t.store.run(t.claim_request(&t.node, 1, 5)).await.unwrap();
     assert_eq!((early.claimed.len(), early.next_run_at), (0, Some(run_at)));
     t.pass(Duration::from_secs(10));
     assert_eq!(t.claim(1).await.len(), 1);
@@ -108,13 +111,13 @@ pub async fn a_closed_task_takes_no_jobs(t: TestStore) {
         let task = t.research().await;
         let by = Principal::user("a person");
         let request = SetStatus { task_id: task.id.clone(), to: steer, by, message: None, now: t.now() };
-        t.store.set_status(request).await.unwrap();
+        t.store.run(request).await.unwrap();
         let refused = t.try_enqueue(&task.id, vec![t.new_job(JobKind::Search)]).await.unwrap_err();
         assert_eq!(refused.code(), code);
     }
     let task = t.research().await;
     let (mode, reason) = (StopMode::Graceful, StopReason::Completed);
-    t.store.stop_task(StopTask { task_id: task.id.clone(), mode, reason, now: t.now() }).await.unwrap();
+    t.store.run(StopTask { task_id: task.id.clone(), mode, reason, now: t.now() }).await.unwrap();
     let refused = t.try_enqueue(&task.id, vec![t.new_job(JobKind::Search)]).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::TaskStopped);
 }
@@ -129,24 +132,24 @@ pub async fn an_owner_who_enqueues_resumes_his_own_pause(t: TestStore) {
         message: None,
         now: t.now(),
     };
-    t.store.set_status(pause(&owner)).await.unwrap();
+    t.store.run(pause(&owner)).await.unwrap();
     let enqueue = || Enqueue {
         task_id: Some(task.id.clone()),
         jobs: vec![t.new_job(JobKind::Search)],
         resume_for: Some(owner.clone()),
         now: t.now(),
     };
-    let resumed = t.store.enqueue(enqueue()).await.unwrap().task.unwrap();
+    let resumed = t.store.run(enqueue()).await.unwrap().task.unwrap();
     assert_eq!((resumed.status, resumed.counts.queued), (TaskStatus::Queued, 1));
     assert_eq!(t.claim(5).await.len(), 1);
-    t.store.set_status(pause(&Principal::user("a person"))).await.unwrap();
-    assert_eq!(t.store.enqueue(enqueue()).await.unwrap_err().code(), ErrorCode::TaskPaused);
+    t.store.run(pause(&Principal::user("a person"))).await.unwrap();
+    assert_eq!(t.store.run(enqueue()).await.unwrap_err().code(), ErrorCode::TaskPaused);
 }
 
 pub async fn system_jobs_need_no_task(t: TestStore) {
     let job = t.new_job(JobKind::Cleanup);
     let request = Enqueue { task_id: None, jobs: vec![job.clone()], resume_for: None, now: t.now() };
-    assert!(t.store.enqueue(request).await.unwrap().task.is_none());
+    assert!(t.store.run(request).await.unwrap().task.is_none());
     let claimed = t.claim_one().await;
     assert_eq!(claimed.id, job.id);
     assert_eq!(t.complete(&claimed).await.unwrap(), JobState::Completed);
@@ -218,8 +221,8 @@ pub async fn parked_for_login_and_requeued(t: TestStore) {
     assert_eq!((parked.counts.awaiting_auth, parked.attention_revision), (1, parked.revision));
     assert_eq!(t.claim(1).await, []);
     assert_lease_lost(t.complete(&job).await);
-    assert_eq!(t.store.requeue_parked(std::slice::from_ref(&id), t.now()).await.unwrap(), [id.clone()]);
-    assert_eq!(t.store.requeue_parked(std::slice::from_ref(&id), t.now()).await.unwrap(), []);
+    assert_eq!(t.store.run(RequeueParked { jobs: vec![id.clone()], now: t.now() }).await.unwrap(), [id.clone()]);
+    assert_eq!(t.store.run(RequeueParked { jobs: vec![id.clone()], now: t.now() }).await.unwrap(), []);
     let again = t.claim_one().await;
     assert_eq!((again.id, again.attempt, again.failures), (id, 2, 0));
 }
@@ -227,15 +230,21 @@ pub async fn parked_for_login_and_requeued(t: TestStore) {
 pub async fn a_question_frees_the_permit_and_keeps_the_lease(t: TestStore) {
     let task = t.agent(2).await;
     let claim = |t: &TestStore| t.claim_request(&t.node, 1, 1);
-    let asking = t.store.finish_and_claim(claim(&t)).await.unwrap().claimed.pop().unwrap();
-    assert_eq!(t.store.finish_and_claim(claim(&t)).await.unwrap().claimed, [], "the one permit is taken");
-    t.store.park_for_input(&lease(&asking), r#"{"text":"Allow?"}"#, t.now()).await.unwrap();
+    let asking = t.store.run(claim(&t)).await.unwrap().claimed.pop().unwrap();
+    assert_eq!(t.store.run(claim(&t)).await.unwrap().claimed, [], "the one permit is taken");
+    t.store
+        .run(ParkForInput { lease: lease(&asking), question_json: r#"{"text":"Allow?"}"#.to_owned(), now: t.now() })
+        .await
+        .unwrap();
     let waiting = t.task(&task.id).await;
     assert_eq!((waiting.status, waiting.attention_revision), (TaskStatus::InputRequired, waiting.revision));
-    let other = t.store.finish_and_claim(claim(&t)).await.unwrap().claimed.pop().unwrap();
-    assert!(!t.store.resume_from_input(&lease(&asking), 1, t.now()).await.unwrap(), "no permit is free");
+    let other = t.store.run(claim(&t)).await.unwrap().claimed.pop().unwrap();
+    assert!(
+        !t.store.run(ResumeFromInput { lease: lease(&asking), permits_max: 1, now: t.now() }).await.unwrap(),
+        "no permit is free"
+    );
     t.complete(&other).await.unwrap();
-    assert!(t.store.resume_from_input(&lease(&asking), 1, t.now()).await.unwrap());
+    assert!(t.store.run(ResumeFromInput { lease: lease(&asking), permits_max: 1, now: t.now() }).await.unwrap());
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Running);
     assert_eq!(t.finish(&lease(&asking), completed()).await.unwrap(), JobState::Completed);
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
@@ -283,7 +292,7 @@ pub async fn kinds_that_a_node_cannot_run_are_left_alone(t: TestStore) {
     let claim = async |kinds: Vec<JobKind>| {
         let mut request = t.claim_request(&t.node, 5, 9);
         request.claim.as_mut().unwrap().kinds = kinds;
-        ids(&t.store.finish_and_claim(request).await.unwrap().claimed)
+        ids(&t.store.run(request).await.unwrap().claimed)
     };
     assert_eq!(claim(Vec::new()).await, []);
     assert_eq!(claim(vec![JobKind::Noop, JobKind::Search]).await, [own]);
@@ -300,16 +309,24 @@ pub async fn a_list_leaves_large_texts_where_they_are(t: TestStore) {
     let output = "待".repeat(20_000);
     t.finish(&lease(&jobs[0]), JobEnd::Completed { output_json: output.clone() }).await.unwrap();
     let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
-    let page = t.store.job_summaries(&filter, &PageRequest::new(None, Some(1))).await.unwrap();
+    let page =
+        t.store.run(ListJobSummaries { filter: filter.clone(), page: PageRequest::new(None, Some(1)) }).await.unwrap();
     let first = &page.items[0];
     assert_eq!((&first.id, first.state, page.next), (&jobs[0].id, JobState::Completed, Some(first.seq)));
     assert_eq!(first.output_head.as_deref(), Some(&output[..RESULT_HEAD_BYTES_MAX * '待'.len_utf8()]));
     assert_eq!(first.output_bytes, Some(60_000));
-    let rest = t.store.job_summaries(&filter, &PageRequest::new(page.next, None)).await.unwrap();
+    let rest = t
+        .store
+        .run(ListJobSummaries { filter: filter.clone(), page: PageRequest::new(page.next, None) })
+        .await
+        .unwrap();
     let second = &rest.items[0];
     assert_eq!((second.state, &second.output_head, second.output_bytes), (JobState::Running, &None, None));
     let running = JobFilter { state: Some(JobState::Running), ..filter };
-    assert_eq!(t.store.job_summaries(&running, &PageRequest::default()).await.unwrap().items, rest.items);
+    assert_eq!(
+        t.store.run(ListJobSummaries { filter: running.clone(), page: PageRequest::default() }).await.unwrap().items,
+        rest.items
+    );
 }
 
 pub async fn what_is_due_gets_in_line_when_a_claim_says_so(t: TestStore) {
@@ -323,7 +340,7 @@ pub async fn what_is_due_gets_in_line_when_a_claim_says_so(t: TestStore) {
     let claims = async |wakes_due: bool| {
         let mut request = t.claim_request(&t.node, 1, 100);
         request.claim.iter_mut().for_each(|claim| claim.wakes_due = wakes_due);
-        ids(&t.store.finish_and_claim(request).await.unwrap().claimed)
+        ids(&t.store.run(request).await.unwrap().claimed)
     };
     assert_eq!(claims(false).await, [second]);
     assert_eq!(claims(false).await, []);

@@ -3,7 +3,10 @@
 use matsu_core::id::JobId;
 use matsu_core::job::{Job, JobEnd, JobKind, JobState};
 use matsu_core::limits::DEATHS_MAX;
-use matsu_core::ports::store::{JobUpdate, SetStatus, Steer, StopTask};
+use matsu_core::ports::store::{
+    AdoptRun, ClaimAlone, IsLoneJobWaiting, JobUpdate, LoseRun, ParkForInput, ReadLeftRuns, ReadNodes, ReadSlots,
+    SetStatus, Steer, StopTask, UpdateJob,
+};
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
 use matsu_core::task::{StopMode, StopReason, TaskKind, TaskStatus};
@@ -17,27 +20,36 @@ pub async fn a_dead_nodes_jobs_are_settled_by_kind(t: TestStore) {
     agent.jobs = vec![t.new_job(JobKind::AgentRun)];
     let agent = t.insert(agent).await;
     let dead = t.second_node().await;
-    let claimed = t.store.finish_and_claim(t.claim_request(&dead, 5, 5)).await.unwrap().claimed;
+    let claimed = t.store.run(t.claim_request(&dead, 5, 5)).await.unwrap().claimed;
     assert_eq!(claimed.len(), 2);
     let checkpoint = JobUpdate::Checkpoint(r#"{"stage":"fetch"}"#.to_owned());
-    t.store.update_job(&lease(&claimed[0]), checkpoint, t.now()).await.unwrap();
+    t.store.run(UpdateJob { lease: lease(&claimed[0]), update: checkpoint, now: t.now() }).await.unwrap();
 
     let mut settled = t.store.reap_node(&dead, t.now()).await.unwrap();
     settled.sort();
     assert_eq!(settled, [claimed[0].id.clone()], "the run waits to be taken over");
-    let left = t.store.left_runs().await.unwrap();
+    let left = t.store.run(ReadLeftRuns).await.unwrap();
     assert_eq!(left.iter().map(|left| left.lease.clone()).collect::<Vec<_>>(), [lease(&claimed[1])]);
     let search = t.job(&search).await;
     assert_eq!((search.state, search.failures), (JobState::Queued, 0));
     assert_eq!(search.checkpoint_json.as_deref(), Some(r#"{"stage":"fetch"}"#), "it goes on where it was");
-    let adopted = t.store.adopt_run(&left[0].lease, &t.node, t.now()).await.unwrap().unwrap();
+    let adopted = t
+        .store
+        .run(AdoptRun { run: left[0].lease.clone(), node: t.node.clone(), now: t.now() })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(adopted.attempt, claimed[1].attempt + 1);
-    assert_eq!(t.store.adopt_run(&left[0].lease, &t.node, t.now()).await.unwrap(), None, "by one node only");
+    assert_eq!(
+        t.store.run(AdoptRun { run: left[0].lease.clone(), node: t.node.clone(), now: t.now() }).await.unwrap(),
+        None,
+        "by one node only"
+    );
     let run = t.job(&claimed[1].id).await;
     assert_eq!((run.state, run.owner_node.as_ref()), (JobState::Running, Some(&t.node)));
     assert_eq!((t.task(&agent.id).await.status, run.failures), (TaskStatus::Running, 0));
     assert_eq!(t.task(&research.id).await.status, TaskStatus::Queued);
-    let nodes: Vec<_> = t.store.nodes().await.unwrap().into_iter().map(|node| node.id).collect();
+    let nodes: Vec<_> = t.store.run(ReadNodes).await.unwrap().into_iter().map(|node| node.id).collect();
     assert_eq!(nodes, [t.node.clone()]);
 }
 
@@ -45,7 +57,7 @@ pub async fn reaping_twice_changes_nothing(t: TestStore) {
     let task = t.research().await;
     t.enqueue(&task.id, JobKind::Search).await;
     let dead = t.second_node().await;
-    t.store.finish_and_claim(t.claim_request(&dead, 5, 5)).await.unwrap();
+    t.store.run(t.claim_request(&dead, 5, 5)).await.unwrap();
     assert_eq!(t.store.reap_node(&dead, t.now()).await.unwrap().len(), 1);
     let once = t.task(&task.id).await;
     assert_eq!(t.store.reap_node(&dead, t.now()).await.unwrap(), []);
@@ -56,9 +68,9 @@ pub async fn a_reaped_job_of_a_stopped_task_is_cancelled(t: TestStore) {
     let task = t.research().await;
     t.enqueue(&task.id, JobKind::Search).await;
     let dead = t.second_node().await;
-    t.store.finish_and_claim(t.claim_request(&dead, 5, 5)).await.unwrap();
+    t.store.run(t.claim_request(&dead, 5, 5)).await.unwrap();
     let (mode, reason) = (StopMode::Graceful, StopReason::UserCancelled);
-    t.store.stop_task(StopTask { task_id: task.id.clone(), mode, reason, now: t.now() }).await.unwrap();
+    t.store.run(StopTask { task_id: task.id.clone(), mode, reason, now: t.now() }).await.unwrap();
     t.store.reap_node(&dead, t.now()).await.unwrap();
     let after = t.task(&task.id).await;
     assert_eq!((after.status, after.counts.cancelled), (TaskStatus::Cancelled, 1));
@@ -69,9 +81,9 @@ pub async fn partial_output_survives_its_owner(t: TestStore) {
     agent.jobs = vec![t.new_job(JobKind::AgentRun)];
     t.insert(agent).await;
     let dead = t.second_node().await;
-    let job = t.store.finish_and_claim(t.claim_request(&dead, 5, 5)).await.unwrap().claimed.pop().unwrap();
+    let job = t.store.run(t.claim_request(&dead, 5, 5)).await.unwrap().claimed.pop().unwrap();
     let output = JobUpdate::PartialOutput("half an answer".to_owned());
-    t.store.update_job(&lease(&job), output, t.now()).await.unwrap();
+    t.store.run(UpdateJob { lease: lease(&job), update: output, now: t.now() }).await.unwrap();
     t.store.reap_node(&dead, t.now()).await.unwrap();
     assert_eq!(t.job(&job.id).await.output_json.as_deref(), Some("half an answer"));
 }
@@ -79,11 +91,12 @@ pub async fn partial_output_survives_its_owner(t: TestStore) {
 pub async fn slots_are_counted_over_all_nodes(t: TestStore) {
     t.agent(4).await;
     let other = t.second_node().await;
-    t.store.finish_and_claim(t.claim_request(&t.node, 1, 9)).await.unwrap();
-    let theirs = t.store.finish_and_claim(t.claim_request(&other, 2, 9)).await.unwrap().claimed;
-    t.store.park_for_input(&lease(&theirs[0]), "{}", t.now()).await.unwrap();
-    let slot =
-        async || t.store.slots().await.unwrap().into_iter().find(|slot| slot.slot == Slot::NetworkClient).unwrap();
+    t.store.run(t.claim_request(&t.node, 1, 9)).await.unwrap();
+    let theirs = t.store.run(t.claim_request(&other, 2, 9)).await.unwrap().claimed;
+    t.store.run(ParkForInput { lease: lease(&theirs[0]), question_json: "{}".to_owned(), now: t.now() }).await.unwrap();
+    let slot = async || {
+        t.store.run(ReadSlots).await.unwrap().into_iter().find(|slot| slot.slot == Slot::NetworkClient).unwrap()
+    };
     assert_eq!((slot().await.running, slot().await.taken), (2, 2), "a job that asks a person holds no permit");
     t.store.reap_node(&other, t.now()).await.unwrap();
     assert_eq!((slot().await.running, slot().await.taken), (1, 1));
@@ -92,15 +105,15 @@ pub async fn slots_are_counted_over_all_nodes(t: TestStore) {
 /// The job is claimed by a node that then dies.
 async fn dies_with_its_owner(t: &TestStore, job: &JobId) {
     let owner = t.second_node().await;
-    let claimed = t.store.finish_and_claim(t.claim_request(&owner, 9, 9)).await.unwrap().claimed;
+    let claimed = t.store.run(t.claim_request(&owner, 9, 9)).await.unwrap().claimed;
     assert!(claimed.iter().any(|claimed| claimed.id == *job), "{claimed:?}");
     t.store.reap_node(&owner, t.now()).await.unwrap();
 }
 
 async fn claim_alone(t: &TestStore) -> Option<Job> {
     let claim = t.claim_request(&t.node, 1, 2).claim.unwrap();
-    let is_waiting = t.store.is_lone_job_waiting(&claim, t.now()).await.unwrap();
-    let claimed = t.store.claim_alone(&claim, t.now()).await.unwrap();
+    let is_waiting = t.store.run(IsLoneJobWaiting { claim: claim.clone(), now: t.now() }).await.unwrap();
+    let claimed = t.store.run(ClaimAlone { claim: claim.clone(), now: t.now() }).await.unwrap();
     assert_eq!(claimed.is_some(), is_waiting);
     claimed
 }
@@ -122,13 +135,13 @@ pub async fn a_job_whose_owners_died_runs_alone_and_then_fails(t: TestStore) {
         (job.clone(), JobState::Running, Some(t.node.clone()))
     );
     assert_eq!(claim_alone(&t).await, None, "once");
-    let slots = t.store.slots().await.unwrap();
+    let slots = t.store.run(ReadSlots).await.unwrap();
     assert_eq!(slots.iter().map(|slot| slot.taken).sum::<u32>(), 2, "it has a permit");
     t.store.reap_node(&t.node, t.now()).await.unwrap();
     let failed = t.job(&job).await;
     assert_eq!((failed.state, failed.error_code.as_deref()), (JobState::Failed, Some("JOB_KILLED_ITS_WORKER")));
     assert!(failed.error_message.unwrap().contains("4 times"));
-    assert_eq!(t.store.slots().await.unwrap().iter().map(|slot| slot.taken).sum::<u32>(), 0);
+    assert_eq!(t.store.run(ReadSlots).await.unwrap().iter().map(|slot| slot.taken).sum::<u32>(), 0);
 }
 
 pub async fn a_job_that_survives_alone_is_like_any_other(t: TestStore) {
@@ -140,7 +153,7 @@ pub async fn a_job_that_survives_alone_is_like_any_other(t: TestStore) {
     let lone = claim_alone(&t).await.expect("it runs alone");
     let end = JobEnd::Completed { output_json: "{}".to_owned() };
     assert_eq!(t.finish(&lease(&lone), end).await.unwrap(), JobState::Completed);
-    assert_eq!(t.store.slots().await.unwrap().iter().map(|slot| slot.taken).sum::<u32>(), 0);
+    assert_eq!(t.store.run(ReadSlots).await.unwrap().iter().map(|slot| slot.taken).sum::<u32>(), 0);
 }
 
 pub async fn a_new_checkpoint_ends_the_row_of_deaths(t: TestStore) {
@@ -151,7 +164,10 @@ pub async fn a_new_checkpoint_ends_the_row_of_deaths(t: TestStore) {
             dies_with_its_owner(&t, &job).await;
         }
         let running = t.claim_one().await;
-        t.store.update_job(&lease(&running), JobUpdate::Checkpoint("{}".to_owned()), t.now()).await.unwrap();
+        t.store
+            .run(UpdateJob { lease: lease(&running), update: JobUpdate::Checkpoint("{}".to_owned()), now: t.now() })
+            .await
+            .unwrap();
         // A shutdown is no death.
         t.finish(&lease(&running), JobEnd::OwnerLost).await.unwrap();
     }
@@ -167,9 +183,9 @@ pub async fn a_lone_job_waits_with_its_task(t: TestStore) {
     }
     let by = Principal::local_user();
     let steer = |to| SetStatus { task_id: task.id.clone(), to, by: by.clone(), message: None, now: t.now() };
-    t.store.set_status(steer(Steer::Pause)).await.unwrap();
+    t.store.run(steer(Steer::Pause)).await.unwrap();
     assert_eq!(claim_alone(&t).await, None);
-    t.store.set_status(steer(Steer::Resume)).await.unwrap();
+    t.store.run(steer(Steer::Resume)).await.unwrap();
     assert!(t.claim(5).await.is_empty(), "it still must run alone");
     assert_eq!(claim_alone(&t).await.map(|lone| lone.id), Some(job));
 }
@@ -182,8 +198,10 @@ pub async fn an_agent_of_a_chat_is_left_and_called_again_if_its_host_stays_away(
     for _ in 0..=DEATHS_MAX {
         dies_with_its_owner(&t, &job).await;
         assert_eq!(t.job(&job).await.state, JobState::Running, "its program works on");
-        let left = t.store.left_runs().await.unwrap().remove(0);
-        assert!(t.store.lose_run(&left.lease, "gone", t.now()).await.unwrap());
+        let left = t.store.run(ReadLeftRuns).await.unwrap().remove(0);
+        assert!(
+            t.store.run(LoseRun { run: left.lease.clone(), message: "gone".to_owned(), now: t.now() }).await.unwrap()
+        );
         assert_eq!(t.job(&job).await.state, JobState::Queued);
     }
     assert_eq!(claim_alone(&t).await, None, "a death of its owner is not counted");

@@ -5,6 +5,10 @@ use std::time::Duration;
 use matsu_core::clock::Timestamp;
 use matsu_core::id::TaskId;
 use matsu_core::page::PageRequest;
+use matsu_core::ports::store::{
+    AddSchedule, DueSchedules, FireSchedule, ListFirings, ListSchedules, NextScheduleAt, ReadSchedule, RemoveSchedule,
+    SetSchedule, SettleFiring, TakeFirings,
+};
 use matsu_core::principal::Principal;
 use matsu_core::schedule::{FiringOutcome, FiringState, NewSchedule, Overlap, Plan, Rule, Schedule};
 
@@ -23,18 +27,29 @@ async fn added(t: &TestStore, name: &str, next_at: Timestamp) -> Schedule {
         catch_up: true,
         next_at,
     };
-    t.store.add_schedule(&new, t.now()).await.unwrap()
+    t.store.run(AddSchedule { new: new.clone(), now: t.now() }).await.unwrap()
 }
 
 pub async fn a_time_fires_once_over_all_nodes(t: TestStore) {
     let (now, later) = (t.now(), t.now().plus(MINUTE));
     let schedule = added(&t, "news", now).await;
-    assert_eq!(t.store.next_schedule_at().await.unwrap(), Some(now));
-    assert_eq!(t.store.due_schedules(now, 10).await.unwrap(), [schedule.clone()]);
-    assert!(t.store.fire_schedule(&schedule, FiringState::Waiting, Some(later), now).await.unwrap());
-    assert!(!t.store.fire_schedule(&schedule, FiringState::Waiting, Some(later), now).await.unwrap(), "the other node");
-    assert_eq!(t.store.due_schedules(now, 10).await.unwrap(), []);
-    let firings = t.store.firings(&schedule.id, &PageRequest::default()).await.unwrap().items;
+    assert_eq!(t.store.run(NextScheduleAt).await.unwrap(), Some(now));
+    assert_eq!(t.store.run(DueSchedules { now, rows_max: 10 }).await.unwrap(), [schedule.clone()]);
+    assert!(
+        t.store
+            .run(FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: Some(later), now })
+            .await
+            .unwrap()
+    );
+    assert!(
+        !t.store
+            .run(FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: Some(later), now })
+            .await
+            .unwrap(),
+        "the other node"
+    );
+    assert_eq!(t.store.run(DueSchedules { now, rows_max: 10 }).await.unwrap(), []);
+    let firings = t.store.run(ListFirings(schedule.id.clone(), PageRequest::default())).await.unwrap().items;
     assert_eq!(firings.len(), 1);
     assert_eq!((firings[0].due_at, firings[0].state), (now, FiringState::Waiting));
 }
@@ -42,19 +57,28 @@ pub async fn a_time_fires_once_over_all_nodes(t: TestStore) {
 pub async fn a_firing_of_a_node_that_died_is_taken_again_and_settled_once(t: TestStore) {
     let (now, later) = (t.now(), t.now().plus(MINUTE));
     let schedule = added(&t, "news", now).await;
-    t.store.fire_schedule(&schedule, FiringState::Waiting, None, now).await.unwrap();
-    let taken = t.store.take_firings(now, later, 10).await.unwrap();
+    t.store
+        .run(FireSchedule { schedule: schedule.clone(), state: FiringState::Waiting, next_at: None, now })
+        .await
+        .unwrap();
+    let taken = t.store.run(TakeFirings { now, again_at: later, rows_max: 10 }).await.unwrap();
     assert_eq!((taken.len(), &taken[0].1.id), (1, &schedule.id));
-    assert_eq!(t.store.take_firings(now, later, 10).await.unwrap(), [], "it is taken");
-    assert_eq!(t.store.next_schedule_at().await.unwrap(), Some(later));
-    let again = t.store.take_firings(later, later.plus(MINUTE), 10).await.unwrap();
+    assert_eq!(t.store.run(TakeFirings { now, again_at: later, rows_max: 10 }).await.unwrap(), [], "it is taken");
+    assert_eq!(t.store.run(NextScheduleAt).await.unwrap(), Some(later));
+    let again = t.store.run(TakeFirings { now: later, again_at: later.plus(MINUTE), rows_max: 10 }).await.unwrap();
     assert_eq!(again[0].0.id, taken[0].0.id);
     let task = TaskId::from_text("task_1");
-    t.store.settle_firing(&again[0].0.id, &FiringOutcome::Started(task.clone())).await.unwrap();
-    t.store.settle_firing(&again[0].0.id, &FiringOutcome::Failed("late".to_owned())).await.unwrap();
-    let firings = t.store.firings(&schedule.id, &PageRequest::default()).await.unwrap().items;
+    t.store
+        .run(SettleFiring { id: again[0].0.id.clone(), outcome: FiringOutcome::Started(task.clone()) })
+        .await
+        .unwrap();
+    t.store
+        .run(SettleFiring { id: again[0].0.id.clone(), outcome: FiringOutcome::Failed("late".to_owned()) })
+        .await
+        .unwrap();
+    let firings = t.store.run(ListFirings(schedule.id.clone(), PageRequest::default())).await.unwrap().items;
     assert_eq!((firings[0].state, &firings[0].task_id), (FiringState::Started, &Some(task)));
-    assert_eq!(t.store.next_schedule_at().await.unwrap(), None);
+    assert_eq!(t.store.run(NextScheduleAt).await.unwrap(), None);
 }
 
 pub async fn schedules_are_their_owners_and_found_by_name(t: TestStore) {
@@ -71,16 +95,23 @@ pub async fn schedules_are_their_owners_and_found_by_name(t: TestStore) {
         catch_up: false,
         next_at: now,
     };
-    let refused = t.store.add_schedule(&same, now).await.unwrap_err();
+    let refused = t.store.run(AddSchedule { new: same.clone(), now }).await.unwrap_err();
     assert!(refused.to_string().contains("news"), "the name is taken: {refused}");
-    assert_eq!(t.store.schedule(&owner, "news").await.unwrap(), schedule);
-    assert_eq!(t.store.schedule(&owner, schedule.id.as_str()).await.unwrap(), schedule);
+    assert_eq!(t.store.run(ReadSchedule(owner.clone(), "news".to_owned())).await.unwrap(), schedule);
+    assert_eq!(t.store.run(ReadSchedule(owner.clone(), schedule.id.as_str().to_owned())).await.unwrap(), schedule);
     let other = Principal::user("eve");
-    assert!(t.store.schedule(&other, "news").await.is_err());
-    assert!(t.store.remove_schedule(&other, "news").await.is_err());
-    t.store.set_schedule(&schedule.id, Some("paused by its owner"), Some(now)).await.unwrap();
-    assert_eq!(t.store.due_schedules(now, 10).await.unwrap(), [], "it is paused");
-    assert_eq!(t.store.next_schedule_at().await.unwrap(), None);
-    t.store.remove_schedule(&owner, "news").await.unwrap();
-    assert_eq!(t.store.schedules(&owner, &PageRequest::default()).await.unwrap().items, []);
+    assert!(t.store.run(ReadSchedule(other.clone(), "news".to_owned())).await.is_err());
+    assert!(t.store.run(RemoveSchedule(other.clone(), "news".to_owned())).await.is_err());
+    t.store
+        .run(SetSchedule {
+            id: schedule.id.clone(),
+            paused: Some("paused by its owner".to_owned()),
+            next_at: Some(now),
+        })
+        .await
+        .unwrap();
+    assert_eq!(t.store.run(DueSchedules { now, rows_max: 10 }).await.unwrap(), [], "it is paused");
+    assert_eq!(t.store.run(NextScheduleAt).await.unwrap(), None);
+    t.store.run(RemoveSchedule(owner.clone(), "news".to_owned())).await.unwrap();
+    assert_eq!(t.store.run(ListSchedules(owner.clone(), PageRequest::default())).await.unwrap().items, []);
 }

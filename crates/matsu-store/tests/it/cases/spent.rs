@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use matsu_core::clock::Timestamp;
 use matsu_core::id::RunId;
+use matsu_core::ports::store::{NoteSpent, ReadSpent};
 use matsu_core::principal::Principal;
 use matsu_core::usage::{Spent, Usage};
 
@@ -26,12 +27,24 @@ fn run(owner: &Principal, id: &str, at: Timestamp, usage: Option<Usage>) -> Spen
 pub async fn a_run_that_is_noted_again_is_counted_once(t: TestStore) {
     let (owner, now) = (Principal::local_user(), t.now());
     let unknown = run(&owner, "run_1", now, None);
-    t.store.note_spent(&unknown).await.unwrap();
-    assert_eq!(t.store.spent(&owner, now, now.plus(MINUTE), 10).await.unwrap(), [unknown]);
+    t.store.run(NoteSpent(unknown.clone())).await.unwrap();
+    assert_eq!(
+        t.store
+            .run(ReadSpent { owner: owner.clone(), from: now, until: now.plus(MINUTE), rows_max: 10 })
+            .await
+            .unwrap(),
+        [unknown]
+    );
     let usage = Usage { input_tokens: 7, output_tokens: 3, cost_usd: Some(0.125) };
     let known = run(&owner, "run_1", now.plus(Duration::from_secs(1)), Some(usage));
-    t.store.note_spent(&known).await.unwrap();
-    assert_eq!(t.store.spent(&owner, now, now.plus(MINUTE), 10).await.unwrap(), [known]);
+    t.store.run(NoteSpent(known.clone())).await.unwrap();
+    assert_eq!(
+        t.store
+            .run(ReadSpent { owner: owner.clone(), from: now, until: now.plus(MINUTE), rows_max: 10 })
+            .await
+            .unwrap(),
+        [known]
+    );
 }
 
 pub async fn each_owner_reads_its_own_runs_of_a_span(t: TestStore) {
@@ -39,9 +52,27 @@ pub async fn each_owner_reads_its_own_runs_of_a_span(t: TestStore) {
     let usage = Some(Usage { input_tokens: 1, output_tokens: 1, cost_usd: None });
     let (first, last) = (run(&owner, "run_1", now, usage), run(&owner, "run_2", now.plus(MINUTE), usage));
     for spent in [&last, &first, &run(&other, "run_3", now, usage)] {
-        t.store.note_spent(spent).await.unwrap();
+        t.store.run(NoteSpent(spent.clone())).await.unwrap();
     }
-    assert_eq!(t.store.spent(&owner, now, now.plus(MINUTE), 10).await.unwrap(), [first.clone()]);
-    assert_eq!(t.store.spent(&owner, now, now.plus(2 * MINUTE), 10).await.unwrap(), [first.clone(), last]);
-    assert_eq!(t.store.spent(&owner, now, now.plus(2 * MINUTE), 1).await.unwrap(), [first]);
+    assert_eq!(
+        t.store
+            .run(ReadSpent { owner: owner.clone(), from: now, until: now.plus(MINUTE), rows_max: 10 })
+            .await
+            .unwrap(),
+        [first.clone()]
+    );
+    assert_eq!(
+        t.store
+            .run(ReadSpent { owner: owner.clone(), from: now, until: now.plus(2 * MINUTE), rows_max: 10 })
+            .await
+            .unwrap(),
+        [first.clone(), last]
+    );
+    assert_eq!(
+        t.store
+            .run(ReadSpent { owner: owner.clone(), from: now, until: now.plus(2 * MINUTE), rows_max: 1 })
+            .await
+            .unwrap(),
+        [first]
+    );
 }

@@ -1,14 +1,14 @@
 //! Stopping: graceful, immediate, durable, down to the children.
 
 use matsu_core::job::{JobEnd, JobKind, JobState};
-use matsu_core::ports::store::{OrderKind, SetStatus, Steer, StopTask, StoppedTask};
+use matsu_core::ports::store::{OrderKind, ParkForInput, ReadOrders, SetStatus, Steer, StopTask, StoppedTask};
 use matsu_core::principal::Principal;
 use matsu_core::task::{StopMode, StopReason, Task, TaskKind, TaskStatus};
 
 use crate::harness::{TestStore, assert_lease_lost, lease};
 
 async fn stop(t: &TestStore, task: &Task, mode: StopMode, reason: StopReason) -> StoppedTask {
-    t.store.stop_task(StopTask { task_id: task.id.clone(), mode, reason, now: t.now() }).await.unwrap()
+    t.store.run(StopTask { task_id: task.id.clone(), mode, reason, now: t.now() }).await.unwrap()
 }
 
 pub async fn graceful_cancels_the_queue_and_lets_running_jobs_end(t: TestStore) {
@@ -43,7 +43,7 @@ pub async fn immediate_cancels_everything(t: TestStore) {
     }
     let running = t.claim_one().await;
     let parked = t.claim_one().await;
-    t.store.park_for_input(&lease(&parked), "{}", t.now()).await.unwrap();
+    t.store.run(ParkForInput { lease: lease(&parked), question_json: "{}".to_owned(), now: t.now() }).await.unwrap();
     let stopped = stop(&t, &task, StopMode::Immediate, StopReason::UserCancelled).await;
     assert_eq!((stopped.cancelled_queued, stopped.cancelled_running), (2, 1));
     assert_eq!(stopped.task.status, TaskStatus::Cancelled);
@@ -51,7 +51,7 @@ pub async fn immediate_cancels_everything(t: TestStore) {
     assert_lease_lost(t.complete(&running).await);
     let fresh = t.research().await;
     t.enqueue(&fresh.id, JobKind::Search).await;
-    let claim = t.store.finish_and_claim(t.claim_request(&t.node, 1, 1)).await.unwrap();
+    let claim = t.store.run(t.claim_request(&t.node, 1, 1)).await.unwrap();
     assert_eq!(claim.claimed.len(), 1, "the permits of cancelled jobs are free");
 }
 
@@ -142,8 +142,8 @@ pub async fn orders_tell_a_node_what_to_do(t: TestStore) {
     stop(&t, &tasks[1], StopMode::Immediate, StopReason::UserCancelled).await;
     let (to, by) = (Steer::Pause, Principal::local_user());
     let pause = SetStatus { task_id: tasks[2].id.clone(), to, by, message: None, now: t.now() };
-    t.store.set_status(pause).await.unwrap();
-    let orders = t.store.orders(&leases).await.unwrap();
+    t.store.run(pause).await.unwrap();
+    let orders = t.store.run(ReadOrders(leases.clone())).await.unwrap();
     let kinds: Vec<_> = leases.iter().map(|lease| orders.iter().find(|o| o.lease == *lease).map(|o| o.kind)).collect();
     assert_eq!(kinds, [Some(OrderKind::EndSoon), Some(OrderKind::Abort), Some(OrderKind::Yield), None]);
     assert_eq!(t.finish(&leases[2], JobEnd::Requeue { run_at: None }).await.unwrap(), JobState::Queued);

@@ -11,8 +11,8 @@ use matsu_core::job::{JobEnd, JobKind, Retry};
 use matsu_core::limits::{CHILDREN_MAX, DEPTH_MAX};
 use matsu_core::page::PageRequest;
 use matsu_core::ports::store::{
-    ExpiryRule, JobFilter, JobUpdate, PruneRule, SetReview, SetStatus, Steer, StopTask, StoreError, TaskFilter,
-    TaskLookup,
+    CountTasks, ExpireTasks, ExpiryRule, JobFilter, JobUpdate, ListJobs, ListTasks, MarkRead, PruneRule, ReadTask,
+    ReadTasks, SetReview, SetStatus, Steer, StopTask, StoreError, TaskFilter, TaskLookup, UpdateJob,
 };
 use matsu_core::principal::Principal;
 use matsu_core::task::{
@@ -28,7 +28,7 @@ pub async fn a_task_is_stored_as_it_was_given(t: TestStore) {
     new.project_id = Some("default".to_owned());
     new.config_json = r#"{"a":[1,null]}"#.to_owned();
     new.jobs = vec![t.new_job(JobKind::Noop), t.new_job(JobKind::Sleep)];
-    let inserted = t.store.insert_task(new.clone()).await.unwrap();
+    let inserted = t.store.run(new.clone()).await.unwrap();
     let read = t.task(&new.id).await;
     assert_eq!(read, inserted.task);
     assert_eq!((read.revision, read.finished_revision, read.status), (1, 0, TaskStatus::Queued));
@@ -40,22 +40,23 @@ pub async fn a_task_is_stored_as_it_was_given(t: TestStore) {
 pub async fn unfinished_tasks_of_an_owner_are_counted_up_to_a_bound(t: TestStore) {
     let owner = t.new_task(TaskKind::Agent).owner;
     for _ in 0..3 {
-        t.store.insert_task(t.new_task(TaskKind::Agent)).await.unwrap();
+        t.store.run(t.new_task(TaskKind::Agent)).await.unwrap();
     }
-    assert_eq!(t.store.unfinished_tasks(&owner, 10).await.unwrap(), 3);
-    assert_eq!(t.store.unfinished_tasks(&owner, 2).await.unwrap(), 2);
-    assert_eq!(t.store.unfinished_tasks(&Principal::user("unknown"), 10).await.unwrap(), 0);
+    assert_eq!(t.store.run(CountTasks { owner: owner.clone(), max: 10 }).await.unwrap(), 3);
+    assert_eq!(t.store.run(CountTasks { owner: owner.clone(), max: 2 }).await.unwrap(), 2);
+    assert_eq!(t.store.run(CountTasks { owner: Principal::user("unknown"), max: 10 }).await.unwrap(), 0);
     let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
-    let one = t.store.list_tasks(&TaskFilter::default(), &PageRequest::new(None, Some(1))).await.unwrap();
+    let one =
+        t.store.run(ListTasks { filter: TaskFilter::default(), page: PageRequest::new(None, Some(1)) }).await.unwrap();
     let stop = StopTask { task_id: one.items[0].id.clone(), mode, reason, now: t.now() };
-    t.store.stop_task(stop).await.unwrap();
-    assert_eq!(t.store.unfinished_tasks(&owner, 10).await.unwrap(), 2);
+    t.store.run(stop).await.unwrap();
+    assert_eq!(t.store.run(CountTasks { owner: owner.clone(), max: 10 }).await.unwrap(), 2);
 }
 
 pub async fn an_unknown_task_is_not_found(t: TestStore) {
     let unknown = TaskId::from_text("task_nope");
-    assert!(matches!(t.store.task(&unknown).await, Err(StoreError::NotFound { what: "task", .. })));
-    assert_eq!(t.store.tasks(std::slice::from_ref(&unknown)).await.unwrap(), []);
+    assert!(matches!(t.store.run(ReadTask(unknown.clone())).await, Err(StoreError::NotFound { what: "task", .. })));
+    assert_eq!(t.store.run(ReadTasks(vec![unknown.clone()])).await.unwrap(), []);
     let refused = t.try_enqueue(&unknown, vec![t.new_job(JobKind::Noop)]).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::TaskNotFound);
 }
@@ -69,7 +70,11 @@ pub async fn tasks_are_listed_newest_first_in_pages(t: TestStore) {
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let page = t.store.list_tasks(&TaskFilter::default(), &PageRequest::new(after, Some(2))).await.unwrap();
+        let page = t
+            .store
+            .run(ListTasks { filter: TaskFilter::default(), page: PageRequest::new(after, Some(2)) })
+            .await
+            .unwrap();
         seen.extend(page.items.iter().map(|task| task.id.clone()));
         after = page.next;
         if after.is_none() {
@@ -85,7 +90,7 @@ pub async fn a_list_can_be_filtered(t: TestStore) {
     foreign.owner = Principal::user("other");
     let foreign = t.insert(foreign).await;
     let list = async |filter: TaskFilter| {
-        let page = t.store.list_tasks(&filter, &PageRequest::default()).await.unwrap();
+        let page = t.store.run(ListTasks { filter, page: PageRequest::default() }).await.unwrap();
         page.items.into_iter().map(|task| task.id).collect::<Vec<_>>()
     };
     let all = TaskFilter::default;
@@ -109,7 +114,7 @@ pub async fn a_task_is_found_by_words_of_its_title_its_orders_and_its_results(t:
     let found = async |words: &str| {
         let words = words.split(' ').map(str::to_owned).collect();
         let filter = TaskFilter { owner: Some(Principal::local_user()), words, ..TaskFilter::default() };
-        let page = t.store.list_tasks(&filter, &PageRequest::default()).await.unwrap();
+        let page = t.store.run(ListTasks { filter, page: PageRequest::default() }).await.unwrap();
         page.items.into_iter().map(|task| task.id).collect::<Vec<_>>()
     };
     assert_eq!(found("mend LAMP").await, [titled.id.clone()]);
@@ -132,13 +137,13 @@ pub async fn a_child_is_one_deeper_and_bounded(t: TestStore) {
         parent = t.insert(child_of(&parent.id)).await;
         assert_eq!(parent.depth, depth);
     }
-    let too_deep = t.store.insert_task(child_of(&parent.id)).await.unwrap_err();
+    let too_deep = t.store.run(child_of(&parent.id)).await.unwrap_err();
     assert_eq!(too_deep.code(), ErrorCode::LimitExceeded);
     let wide = t.agent(1).await;
     for _ in 0..CHILDREN_MAX {
         t.insert(child_of(&wide.id)).await;
     }
-    let too_many = t.store.insert_task(child_of(&wide.id)).await.unwrap_err();
+    let too_many = t.store.run(child_of(&wide.id)).await.unwrap_err();
     assert_eq!(too_many.code(), ErrorCode::LimitExceeded);
     let mut merge = t.new_task(TaskKind::Agent);
     merge.jobs = vec![t.new_job(JobKind::Merge)];
@@ -161,17 +166,17 @@ pub async fn an_idempotency_key_returns_the_first_task(t: TestStore) {
     let mut first = t.new_task(TaskKind::Agent);
     first.idempotency = key("body");
     first.jobs = vec![t.new_job(JobKind::Noop)];
-    let made = t.store.insert_task(first).await.unwrap();
+    let made = t.store.run(first).await.unwrap();
     let mut again = t.new_task(TaskKind::Agent);
     again.idempotency = key("body");
     again.jobs = vec![t.new_job(JobKind::Noop)];
-    let repeated = t.store.insert_task(again).await.unwrap();
+    let repeated = t.store.run(again).await.unwrap();
     assert!(repeated.existed && !made.existed);
     assert_eq!((repeated.task.id, repeated.job_ids), (made.task.id.clone(), made.job_ids));
     let mut other = t.new_task(TaskKind::Agent);
     other.idempotency = key("another body");
-    assert_eq!(t.store.insert_task(other).await.unwrap_err().code(), ErrorCode::IdempotencyConflict);
-    let page = t.store.list_tasks(&TaskFilter::default(), &PageRequest::default()).await.unwrap();
+    assert_eq!(t.store.run(other).await.unwrap_err().code(), ErrorCode::IdempotencyConflict);
+    let page = t.store.run(ListTasks { filter: TaskFilter::default(), page: PageRequest::default() }).await.unwrap();
     assert_eq!(page.items.len(), 1);
 }
 
@@ -182,10 +187,10 @@ pub async fn a_repeated_key_names_the_first_jobs_only(t: TestStore) {
         task.jobs = vec![t.new_job(JobKind::Search), t.new_job(JobKind::Search)];
         task
     };
-    let made = t.store.insert_task(with_key()).await.unwrap();
+    let made = t.store.run(with_key()).await.unwrap();
     t.pass(Duration::from_millis(1));
     t.enqueue(&made.task.id, JobKind::Search).await;
-    let repeated = t.store.insert_task(with_key()).await.unwrap();
+    let repeated = t.store.run(with_key()).await.unwrap();
     assert_eq!(repeated.job_ids, made.job_ids, "a later search is not what this call asked for");
 }
 
@@ -197,21 +202,21 @@ pub async fn a_key_outlives_its_task_for_its_day(t: TestStore) {
         task.jobs = vec![t.new_job(JobKind::Noop)];
         task
     };
-    let first = t.store.insert_task(with_key("body")).await.unwrap().task;
+    let first = t.store.run(with_key("body")).await.unwrap().task;
     let job = t.claim_one().await;
     t.complete(&job).await.unwrap();
     let rule = ExpiryRule { finished_before: t.pass(Duration::from_secs(3_601)), ..rule(&t) };
-    assert_eq!(t.store.expire_tasks(rule, 10).await.unwrap().tasks, std::slice::from_ref(&first.id));
+    assert_eq!(t.store.run(ExpireTasks { rule, rows_max: 10 }).await.unwrap().tasks, std::slice::from_ref(&first.id));
     let calls = (0..8).map(|_| {
         let (t, task) = (Arc::clone(&t), with_key("body"));
-        async move { t.store.insert_task(task).await.unwrap() }
+        async move { t.store.run(task).await.unwrap() }
     });
     for again in futures_util::future::join_all(calls).await {
         assert!(again.existed && again.job_ids.is_empty(), "{again:?}");
         assert_eq!((&again.task.id, again.task.status), (&first.id, TaskStatus::Completed));
         assert_eq!((again.task.created_at, again.task.finished_at), (first.created_at, Some(t.now())));
     }
-    let other = t.store.insert_task(with_key("another body")).await;
+    let other = t.store.run(with_key("another body")).await;
     assert!(matches!(other, Err(StoreError::Conflict(_))), "{other:?}");
     assert!(t.claim(5).await.is_empty(), "nothing was started");
 
@@ -223,7 +228,7 @@ pub async fn a_key_outlives_its_task_for_its_day(t: TestStore) {
         revoked_before: t.now(),
     };
     t.store.prune(old, 10).await.unwrap();
-    let fresh = t.store.insert_task(with_key("body")).await.unwrap();
+    let fresh = t.store.run(with_key("body")).await.unwrap();
     assert!(!fresh.existed && fresh.task.id != first.id, "its day is over");
 }
 
@@ -234,7 +239,7 @@ pub async fn two_calls_with_one_key_at_once_make_one_task(t: TestStore) {
         async move {
             let mut task = t.new_task(TaskKind::Agent);
             task.idempotency = key("body");
-            t.store.insert_task(task).await.unwrap().task.id
+            t.store.run(task).await.unwrap().task.id
         }
     });
     let made = futures_util::future::join_all(calls).await;
@@ -243,7 +248,7 @@ pub async fn two_calls_with_one_key_at_once_make_one_task(t: TestStore) {
 
 async fn steer(t: &TestStore, task: &TaskId, to: Steer) -> Result<matsu_core::task::Task, StoreError> {
     let request = SetStatus { task_id: task.clone(), to, by: Principal::local_user(), message: None, now: t.now() };
-    t.store.set_status(request).await
+    t.store.run(request).await
 }
 
 pub async fn pause_holds_queued_jobs_and_resume_lets_them_go(t: TestStore) {
@@ -281,7 +286,7 @@ pub async fn a_paused_agent_run_is_taken_up_again_by_a_new_job(t: TestStore) {
     for round in 1..=2 {
         let run = t.claim_one().await;
         let checkpoint = JobUpdate::Checkpoint(format!("session {round}"));
-        t.store.update_job(&lease(&run), checkpoint, t.now()).await.unwrap();
+        t.store.run(UpdateJob { lease: lease(&run), update: checkpoint, now: t.now() }).await.unwrap();
         steer(&t, &task.id, Steer::Pause).await.unwrap();
         let paused = JobEnd::Cancelled { code: Some("TASK_PAUSED".to_owned()), output_json: None };
         t.finish(&lease(&run), paused).await.unwrap();
@@ -289,7 +294,8 @@ pub async fn a_paused_agent_run_is_taken_up_again_by_a_new_job(t: TestStore) {
         let resumed = steer(&t, &task.id, Steer::Resume).await.unwrap();
         assert_eq!((resumed.status, resumed.counts.queued), (TaskStatus::Queued, 1), "round {round}");
         let filter = JobFilter { task_id: Some(task.id.clone()), ..JobFilter::default() };
-        let mut jobs = t.store.list_jobs(&filter, &PageRequest::default()).await.unwrap().items;
+        let mut jobs =
+            t.store.run(ListJobs { filter: filter.clone(), page: PageRequest::default() }).await.unwrap().items;
         let next = jobs.pop().unwrap();
         assert_eq!((next.kind, next.cause_id.as_deref()), (JobKind::AgentRun, Some(run.id.as_str())));
         assert_eq!(next.checkpoint_json, Some(format!("session {round}")), "it knows what it continues");
@@ -317,10 +323,10 @@ pub async fn a_run_that_was_resumed_before_it_ended_goes_on(t: TestStore) {
 pub async fn an_abandoned_wait_ends_with_its_day(t: TestStore) {
     let wait = t.insert(t.new_task(TaskKind::Wait)).await;
     t.pass(Duration::from_secs(86_300));
-    t.store.expire_tasks(rule(&t), 10).await.unwrap();
+    t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap();
     assert_eq!(t.task(&wait.id).await.status, TaskStatus::Running);
     t.pass(Duration::from_secs(200));
-    t.store.expire_tasks(rule(&t), 10).await.unwrap();
+    t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap();
     assert_eq!(t.task(&wait.id).await.status, TaskStatus::Completed);
 }
 
@@ -340,7 +346,7 @@ pub async fn a_decision_about_changes_is_stored_seen_and_taken_back(t: TestStore
     for job in &jobs {
         t.complete(job).await.unwrap();
     }
-    let TaskLookup::Found(ended) = t.store.task(&task.id).await.unwrap() else { panic!("it is there") };
+    let TaskLookup::Found(ended) = t.store.run(ReadTask(task.id.clone())).await.unwrap() else { panic!("it is there") };
     let decide = |job: usize, state: Option<ReviewState>, at: i64| {
         let (job_id, now) = (jobs[job].id.clone(), Timestamp::from_millis(t.now().as_millis() + at));
         let review = state.map(|state| Review {
@@ -350,14 +356,14 @@ pub async fn a_decision_about_changes_is_stored_seen_and_taken_back(t: TestStore
             at: now,
             next_task: None,
         });
-        t.store.set_review(SetReview { task_id: task.id.clone(), job_id, review, now })
+        t.store.run(SetReview { task_id: task.id.clone(), job_id, review, now })
     };
     let first = decide(0, Some(ReviewState::Discarded), 0).await.unwrap();
     assert_eq!((first.revision, first.finished_revision), (ended.revision + 1, ended.finished_revision));
     assert_eq!((first.status, first.finished_at), (ended.status, ended.finished_at));
     decide(0, Some(ReviewState::Applied), 1).await.unwrap();
     decide(1, Some(ReviewState::SentBack), 2).await.unwrap();
-    let stored = t.store.tasks(std::slice::from_ref(&task.id)).await.unwrap().remove(0);
+    let stored = t.store.run(ReadTasks(vec![task.id.clone()])).await.unwrap().remove(0);
     assert_eq!(stored.reviews.len(), 2, "one decision for each run: {stored:?}");
     assert_eq!(stored.review_of(&jobs[0].id).map(|review| review.state), Some(ReviewState::Applied));
     assert_eq!(stored.last_review().map(|review| review.state), Some(ReviewState::SentBack));
@@ -366,7 +372,7 @@ pub async fn a_decision_about_changes_is_stored_seen_and_taken_back(t: TestStore
     assert_eq!(back.reviews, [], "{back:?}");
     let unknown =
         SetReview { task_id: TaskId::from_text("task_none"), job_id: jobs[0].id.clone(), review: None, now: t.now() };
-    assert!(matches!(t.store.set_review(unknown).await, Err(StoreError::NotFound { .. })));
+    assert!(matches!(t.store.run(unknown).await, Err(StoreError::NotFound { .. })));
 }
 
 pub async fn a_finished_agent_task_expires_with_a_tombstone(t: TestStore) {
@@ -377,28 +383,28 @@ pub async fn a_finished_agent_task_expires_with_a_tombstone(t: TestStore) {
         let job = t.claim_one().await;
         t.complete(&job).await.unwrap();
     }
-    t.store.mark_read(&[read.id.clone(), open.id.clone()], t.now()).await.unwrap();
+    t.store.run(MarkRead { ids: vec![read.id.clone(), open.id.clone()], now: t.now() }).await.unwrap();
     t.pass(Duration::from_secs(3_601));
     assert_eq!(
-        t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks,
+        t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap().tasks,
         [],
         "reading a result does not shorten its time"
     );
     t.pass(Duration::from_secs(7 * 86_400));
-    let mut expired = t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks;
+    let mut expired = t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap().tasks;
     expired.sort();
     let mut both = vec![read.id.clone(), unread.id.clone()];
     both.sort();
     assert_eq!(expired, both, "read or not");
-    let TaskLookup::Expired { status, .. } = t.store.task(&read.id).await.unwrap() else {
+    let TaskLookup::Expired { status, .. } = t.store.run(ReadTask(read.id.clone())).await.unwrap() else {
         panic!("a tombstone stands")
     };
     assert_eq!(status, TaskStatus::Completed);
     t.pass(Duration::from_secs(7 * 86_400 - 1));
-    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tombstones, 0);
+    assert_eq!(t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap().tombstones, 0);
     t.pass(Duration::from_secs(2));
-    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tombstones, 2);
-    assert!(matches!(t.store.task(&read.id).await, Err(StoreError::NotFound { .. })));
+    assert_eq!(t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap().tombstones, 2);
+    assert!(matches!(t.store.run(ReadTask(read.id.clone())).await, Err(StoreError::NotFound { .. })));
     assert_eq!(t.task(&open.id).await.status, TaskStatus::Queued, "an open task never expires");
 }
 
@@ -410,10 +416,10 @@ pub async fn research_never_expires(t: TestStore) {
         reason: matsu_core::task::StopReason::Completed,
         now: t.now(),
     };
-    t.store.stop_task(request).await.unwrap();
-    t.store.mark_read(std::slice::from_ref(&task.id), t.now()).await.unwrap();
+    t.store.run(request).await.unwrap();
+    t.store.run(MarkRead { ids: vec![task.id.clone()], now: t.now() }).await.unwrap();
     t.pass(Duration::from_secs(365 * 86_400));
-    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks, []);
+    assert_eq!(t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap().tasks, []);
     assert_eq!(t.task(&task.id).await.status, TaskStatus::Completed);
 }
 
@@ -425,11 +431,11 @@ pub async fn tombstones_go_a_few_at_a_time(t: TestStore) {
         t.complete(&job).await.unwrap();
     }
     t.pass(Duration::from_secs(8 * 86_400));
-    assert_eq!(t.store.expire_tasks(rule(&t), 10).await.unwrap().tasks.len(), 3);
+    assert_eq!(t.store.run(ExpireTasks { rule: rule(&t), rows_max: 10 }).await.unwrap().tasks.len(), 3);
     t.pass(Duration::from_secs(8 * 86_400));
     let mut gone = Vec::new();
     for _ in 0..3 {
-        gone.push(t.store.expire_tasks(rule(&t), 2).await.unwrap().tombstones);
+        gone.push(t.store.run(ExpireTasks { rule: rule(&t), rows_max: 2 }).await.unwrap().tombstones);
     }
     assert_eq!(gone, [2, 1, 0]);
 }
@@ -444,14 +450,14 @@ pub async fn a_task_starts_when_every_task_before_it_is_over_or_one_has_failed(t
     let both = t.insert(after(&[&one.id, &two.id])).await;
     let second = t.insert(after(&[&two.id])).await;
     let unknown = TaskId::from_text("task_none");
-    assert!(matches!(t.store.insert_task(after(&[&unknown])).await, Err(StoreError::NotFound { .. })));
+    assert!(matches!(t.store.run(after(&[&unknown])).await, Err(StoreError::NotFound { .. })));
     let jobs = t.claim(10).await;
     assert_eq!(jobs.len(), 2, "those that wait are not claimed: {jobs:?}");
     // A pause and its end do not start it.
     for to in [Steer::Pause, Steer::Resume] {
         let by = Principal::local_user();
         let steer = SetStatus { task_id: both.id.clone(), to, by, message: None, now: t.now() };
-        t.store.set_status(steer).await.unwrap();
+        t.store.run(steer).await.unwrap();
     }
     assert_eq!(t.claim(10).await.len(), 0);
     let of = |task: &Task| jobs.iter().find(|job| job.task_id.as_ref() == Some(&task.id)).unwrap();

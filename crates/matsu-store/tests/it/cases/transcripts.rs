@@ -4,7 +4,10 @@ use matsu_core::access::Viewer;
 use matsu_core::history::{Entry, Item};
 use matsu_core::id::{ChatId, RunId};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{AppendEntries, Change, Describe, StoreError};
+use matsu_core::ports::store::{
+    AppendEntries, AppendTranscript, Change, ChatsKnownTo, Describe, DescribeTranscript, ListChats, ListTranscripts,
+    OpenTranscript, ReadDrafts, ReadEntries, ReadTranscript, SaveDraft, StoreError,
+};
 use matsu_core::principal::Principal;
 use matsu_core::transcript::{ChatPlace, Draft, NewTranscript, Transcript};
 
@@ -19,7 +22,7 @@ async fn open(t: &TestStore) -> Transcript {
         run_id: Some(RunId::from_text("run_1")),
         created_at: t.now(),
     };
-    t.store.open_transcript(new).await.unwrap()
+    t.store.run(OpenTranscript(new)).await.unwrap()
 }
 
 fn append(t: &TestStore, id: &ChatId, entries: Vec<Entry>, finishes: Option<&str>) -> AppendEntries {
@@ -27,7 +30,7 @@ fn append(t: &TestStore, id: &ChatId, entries: Vec<Entry>, finishes: Option<&str
 }
 
 async fn describe(t: &TestStore, id: &ChatId, change: Change) -> Result<Transcript, StoreError> {
-    t.store.describe_transcript(Describe { chat_id: id.clone(), change, now: t.now() }).await
+    t.store.run(DescribeTranscript(Describe { chat_id: id.clone(), change, now: t.now() })).await
 }
 
 pub async fn what_was_appended_is_read_back_in_order(t: TestStore) {
@@ -35,16 +38,19 @@ pub async fn what_was_appended_is_read_back_in_order(t: TestStore) {
     assert_eq!((chat.models.len(), chat.last_seq, chat.ended), (2, 0, false));
     let answer = Entry::assistant("gemini", vec![Item::text("松\u{0}\n\"x\"")], t.now());
     let said = vec![Entry::user("hello", t.now()), answer];
-    assert_eq!(t.store.append_entries(append(&t, &chat.chat_id, said.clone(), None)).await.unwrap(), 2);
+    assert_eq!(t.store.run(AppendTranscript(append(&t, &chat.chat_id, said.clone(), None))).await.unwrap(), 2);
     let third = Entry::user("again", t.now());
-    assert_eq!(t.store.append_entries(append(&t, &chat.chat_id, vec![third.clone()], None)).await.unwrap(), 3);
-    let read = t.store.entries(&chat.chat_id, 0, 100).await.unwrap();
+    assert_eq!(t.store.run(AppendTranscript(append(&t, &chat.chat_id, vec![third.clone()], None))).await.unwrap(), 3);
+    let read = t.store.run(ReadEntries { id: chat.chat_id.clone(), after_seq: 0, rows_max: 100 }).await.unwrap();
     assert_eq!(read.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(read[..2].iter().map(|stored| stored.entry.clone()).collect::<Vec<_>>(), said);
-    assert_eq!(t.store.entries(&chat.chat_id, 2, 100).await.unwrap()[0].entry, third);
-    assert_eq!(t.store.transcript(&chat.chat_id).await.unwrap().last_seq, 3);
+    assert_eq!(
+        t.store.run(ReadEntries { id: chat.chat_id.clone(), after_seq: 2, rows_max: 100 }).await.unwrap()[0].entry,
+        third
+    );
+    assert_eq!(t.store.run(ReadTranscript(chat.chat_id.clone())).await.unwrap().last_seq, 3);
     let nowhere = ChatId::from_text("chat_nope");
-    assert!(matches!(t.store.transcript(&nowhere).await, Err(StoreError::NotFound { .. })));
+    assert!(matches!(t.store.run(ReadTranscript(nowhere.clone())).await, Err(StoreError::NotFound { .. })));
 }
 
 pub async fn a_draft_is_replaced_and_goes_with_its_answer(t: TestStore) {
@@ -54,14 +60,14 @@ pub async fn a_draft_is_replaced_and_goes_with_its_answer(t: TestStore) {
         entries: vec![Entry::assistant(model, vec![Item::text(text)], t.now())],
     };
     for draft in [draft("gemini", "one"), draft("gemini", "one two"), draft("claude", "un")] {
-        t.store.save_draft(&chat.chat_id, draft, t.now()).await.unwrap();
+        t.store.run(SaveDraft { id: chat.chat_id.clone(), draft, now: t.now() }).await.unwrap();
     }
-    let drafts = t.store.drafts(&chat.chat_id).await.unwrap();
+    let drafts = t.store.run(ReadDrafts(chat.chat_id.clone())).await.unwrap();
     let said: Vec<String> = drafts.iter().map(|draft| draft.entries[0].spoken()).collect();
     assert_eq!(said, ["un", "one two"]);
     let whole = drafts[1].entries.clone();
-    t.store.append_entries(append(&t, &chat.chat_id, whole, Some("gemini"))).await.unwrap();
-    let left = t.store.drafts(&chat.chat_id).await.unwrap();
+    t.store.run(AppendTranscript(append(&t, &chat.chat_id, whole, Some("gemini")))).await.unwrap();
+    let left = t.store.run(ReadDrafts(chat.chat_id.clone())).await.unwrap();
     assert_eq!(left.iter().map(|draft| draft.model.as_str()).collect::<Vec<_>>(), ["claude"]);
 }
 
@@ -74,23 +80,23 @@ pub async fn a_name_is_the_owners_own_and_taken_only_on_purpose(t: TestStore) {
         describe(&t, &second, Change::TakeName("plans".to_owned())).await.unwrap().name.as_deref(),
         Some("plans")
     );
-    assert_eq!(t.store.transcript(&first).await.unwrap().name, None);
+    assert_eq!(t.store.run(ReadTranscript(first.clone())).await.unwrap().name, None);
     let prompt = Change::SystemPrompt(Some("Be brief.".to_owned()));
     assert_eq!(describe(&t, &first, prompt).await.unwrap().system_prompt.as_deref(), Some("Be brief."));
-    let listed = t.store.transcripts(&Principal::local_user()).await.unwrap();
+    let listed = t.store.run(ListTranscripts(Principal::local_user())).await.unwrap();
     assert_eq!(listed.len(), 2);
-    assert!(t.store.transcripts(&Principal::from_text("token:other")).await.unwrap().is_empty());
+    assert!(t.store.run(ListTranscripts(Principal::from_text("token:other"))).await.unwrap().is_empty());
 }
 
 pub async fn an_ended_chat_takes_nothing_until_it_is_opened_again(t: TestStore) {
     let chat = open(&t).await.chat_id;
     assert!(describe(&t, &chat, Change::Ended).await.unwrap().ended);
     let said = || append(&t, &chat, vec![Entry::user("hello", t.now())], None);
-    assert!(matches!(t.store.append_entries(said()).await, Err(StoreError::Closed { .. })));
+    assert!(matches!(t.store.run(AppendTranscript(said())).await, Err(StoreError::Closed { .. })));
     let answer = vec![Entry::assistant("gemini", vec![Item::text("late")], t.now())];
-    t.store.append_entries(append(&t, &chat, answer, Some("gemini"))).await.unwrap();
+    t.store.run(AppendTranscript(append(&t, &chat, answer, Some("gemini")))).await.unwrap();
     assert!(!describe(&t, &chat, Change::Reopened).await.unwrap().ended);
-    t.store.append_entries(said()).await.unwrap();
+    t.store.run(AppendTranscript(said())).await.unwrap();
 }
 
 pub async fn a_chat_with_models_is_known_to_its_owner_only(t: TestStore) {
@@ -109,12 +115,12 @@ pub async fn a_chat_with_models_is_known_to_its_owner_only(t: TestStore) {
         (&other_user, Vec::new()),
     ];
     for (viewer, known) in cases {
-        let listed = t.store.list_chats(viewer, &page).await.unwrap().items;
+        let listed = t.store.run(ListChats { viewer: viewer.clone(), page: page.clone() }).await.unwrap().items;
         assert_eq!(listed.into_iter().map(|chat| chat.id).collect::<Vec<_>>(), known);
         let asked = [own.clone(), shared.clone(), ChatId::from_text("chat_nope")];
-        let mut answered = t.store.chats_known_to(viewer, &asked).await.unwrap();
+        let mut answered = t.store.run(ChatsKnownTo { viewer: viewer.clone(), ids: asked.to_vec() }).await.unwrap();
         answered.sort_by_key(|id| asked.iter().position(|asked| asked == id));
         assert_eq!(answered, known);
     }
-    assert_eq!(t.store.chats_known_to(&owner, &[]).await.unwrap(), []);
+    assert_eq!(t.store.run(ChatsKnownTo { viewer: owner.clone(), ids: vec![] }).await.unwrap(), []);
 }

@@ -8,7 +8,9 @@ use matsu_core::clock::Clock;
 use matsu_core::id::{AgentId, ChatId, ProjectId, RunId, SessionId};
 use matsu_core::job::{Job, JobKind, JobState, Lease};
 use matsu_core::ports::store::{
-    Conversation, EndTurn, MessageFilter, NewSession, SessionNote, Turn, TurnOutcome, WantedFor,
+    AnswerQuestion, BeginTurn, Conversation, EndTurn, ListMessages, MessageFilter, NewSession, NoteSession,
+    ParkForInput, ReadAnswer, ReadChat, ReadQuestion, ReadSession, ReleaseChats, ResumeFromInput, SessionNote, Turn,
+    TurnOutcome, TurnUnderWay, WantedFor,
 };
 use matsu_core::principal::Principal;
 use matsu_core::run::{Answer, Question};
@@ -28,7 +30,7 @@ async fn calls(t: &TestStore) -> Vec<Job> {
     if let Some(claim) = &mut request.claim {
         claim.slot = Slot::AgentChat;
     }
-    t.store.finish_and_claim(request).await.unwrap().claimed
+    t.store.run(request).await.unwrap().claimed
 }
 
 async fn call(t: &TestStore) -> Job {
@@ -38,7 +40,7 @@ async fn call(t: &TestStore) -> Job {
 }
 
 async fn turn(t: &TestStore, job: &Job) -> Option<Turn> {
-    t.store.begin_turn(&lease(job), 10, t.now()).await.unwrap()
+    t.store.run(BeginTurn { lease: lease(job), rows_max: 10, now: t.now() }).await.unwrap()
 }
 
 async fn come(t: &TestStore, job: &Job, chat: &ChatId) -> Session {
@@ -58,7 +60,7 @@ async fn come(t: &TestStore, job: &Job, chat: &ChatId) -> Session {
         now: t.now(),
         expires_at: t.now().plus(Duration::from_secs(3_600)),
     };
-    t.store.begin_session(session).await.unwrap()
+    t.store.run(session).await.unwrap()
 }
 
 fn answer(turn: &Turn, said: &[&str]) -> TurnOutcome {
@@ -73,12 +75,12 @@ fn answer(turn: &Turn, said: &[&str]) -> TurnOutcome {
 }
 
 async fn end(t: &TestStore, job: &Job, outcome: TurnOutcome) {
-    t.store.end_turn(EndTurn { lease: lease(job), outcome, now: t.now() }).await.unwrap();
+    t.store.run(EndTurn { lease: lease(job), outcome, now: t.now() }).await.unwrap();
 }
 
 async fn said(t: &TestStore, chat: &ChatId) -> Vec<(Sender, String)> {
     let filter = MessageFilter { chat_id: chat.clone(), after_seq: Some(0), before_seq: None, rows_max: 100 };
-    let messages = t.store.list_messages(filter).await.unwrap();
+    let messages = t.store.run(ListMessages(filter)).await.unwrap();
     messages.into_iter().map(|message| (message.sender, message.content)).collect()
 }
 
@@ -93,18 +95,18 @@ pub async fn a_message_calls_the_agent_once_and_its_answer_acknowledges(t: TestS
     t.message(&chat.id, "two").await;
     let jobs = calls(&t).await;
     assert_eq!(jobs.iter().map(|job| job.kind).collect::<Vec<_>>(), [JobKind::AgentChat]);
-    assert!(t.store.chat(&chat.id).await.unwrap().connecting_since.is_some());
+    assert!(t.store.run(ReadChat(chat.id.clone())).await.unwrap().connecting_since.is_some());
     let turn = turn(&t, &jobs[0]).await.unwrap();
     let given: Vec<_> = turn.messages.iter().map(|taken| (taken.message.seq, taken.redelivered)).collect();
     assert_eq!(given, [(1, false), (2, false)]);
     let session = come(&t, &jobs[0], &chat.id).await;
-    assert_eq!(t.store.chat(&chat.id).await.unwrap().connecting_since, None, "it has come");
+    assert_eq!(t.store.run(ReadChat(chat.id.clone())).await.unwrap().connecting_since, None, "it has come");
     t.message(&chat.id, "three").await;
     assert!(calls(&t).await.is_empty(), "it is there already");
     end(&t, &jobs[0], answer(&turn, &["first", "second"])).await;
-    let after = t.store.chat(&chat.id).await.unwrap();
+    let after = t.store.run(ReadChat(chat.id.clone())).await.unwrap();
     assert_eq!((after.acked_seq, after.last_seq), (2, 5));
-    let ended = t.store.session(&session.id).await.unwrap();
+    let ended = t.store.run(ReadSession(session.id.clone())).await.unwrap();
     assert_eq!(ended.end_reason, Some(EndReason::ProcessEnded));
     let expected = [person("one"), person("two"), person("three")];
     assert_eq!(said(&t, &chat.id).await[..3], expected);
@@ -129,19 +131,26 @@ pub async fn what_a_job_asks_is_asked_in_its_chat(t: TestStore) {
     t.message(&chat.id, "one").await;
     let job = call(&t).await;
     turn(&t, &job).await.unwrap();
-    assert_eq!(t.store.question_in(&chat.id).await.unwrap(), None);
+    assert_eq!(t.store.run(ReadQuestion(chat.id.clone())).await.unwrap(), None);
     let question = Question { id: "q1".to_owned(), text: "Go on?".to_owned(), options: vec!["yes".to_owned()] };
     let subscription = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
-    t.store.park_for_input(&lease(&job), &serde_json::to_string(&question).unwrap(), t.now()).await.unwrap();
+    t.store
+        .run(ParkForInput {
+            lease: lease(&job),
+            question_json: serde_json::to_string(&question).unwrap(),
+            now: t.now(),
+        })
+        .await
+        .unwrap();
     clock.within(Duration::from_secs(5), subscription.woken()).await.expect("a reader of the chat is woken");
-    assert_eq!(t.store.question_in(&chat.id).await.unwrap(), Some((job.id.clone(), question)));
+    assert_eq!(t.store.run(ReadQuestion(chat.id.clone())).await.unwrap(), Some((job.id.clone(), question)));
     let answer = Answer { id: "q1".to_owned(), option: Some("yes".to_owned()), text: None };
     let subscription = t.store.hub().subscribe(&[Topic::chat(&chat.id)]);
-    t.store.answer_question(&job.id, &answer, t.now()).await.unwrap();
+    t.store.run(AnswerQuestion { job: job.id.clone(), answer: answer.clone(), now: t.now() }).await.unwrap();
     clock.within(Duration::from_secs(5), subscription.woken()).await.expect("a reader of the chat is woken");
-    assert_eq!(t.store.answer_to(&job.id, "q1").await.unwrap(), Some(answer));
-    assert!(t.store.resume_from_input(&lease(&job), 1, t.now()).await.unwrap());
-    assert_eq!(t.store.question_in(&chat.id).await.unwrap(), None, "it has gone on");
+    assert_eq!(t.store.run(ReadAnswer { job: job.id.clone(), question: "q1".to_owned() }).await.unwrap(), Some(answer));
+    assert!(t.store.run(ResumeFromInput { lease: lease(&job), permits_max: 1, now: t.now() }).await.unwrap());
+    assert_eq!(t.store.run(ReadQuestion(chat.id.clone())).await.unwrap(), None, "it has gone on");
 }
 
 pub async fn a_turn_that_was_answered_is_not_had_again(t: TestStore) {
@@ -154,7 +163,7 @@ pub async fn a_turn_that_was_answered_is_not_had_again(t: TestStore) {
     assert!(turn(&t, &job).await.is_none(), "the job runs a second time because its end was not stored");
     assert_eq!(said(&t, &chat.id).await.len(), 2);
     t.finish(&lease(&job), completed()).await.unwrap();
-    assert_lease_lost(t.store.begin_turn(&lease(&job), 10, t.now()).await);
+    assert_lease_lost(t.store.run(BeginTurn { lease: lease(&job), rows_max: 10, now: t.now() }).await);
 }
 
 pub async fn a_turn_that_was_cut_off_is_had_again_in_the_same_conversation(t: TestStore) {
@@ -164,15 +173,15 @@ pub async fn a_turn_that_was_cut_off_is_had_again_in_the_same_conversation(t: Te
     assert_eq!(turn(&t, &job).await.unwrap().conversation, None);
     let session = come(&t, &job, &chat.id).await;
     let note = SessionNote { vendor_session: "v1".to_owned(), place: Some("here".to_owned()) };
-    t.store.note_session(&lease(&job), note.clone(), t.now()).await.unwrap();
+    t.store.run(NoteSession { lease: lease(&job), note: note.clone(), now: t.now() }).await.unwrap();
     t.finish(&lease(&job), matsu_core::job::JobEnd::OwnerLost).await.unwrap();
     let again = call(&t).await;
     assert_eq!((&again.id, again.attempt), (&job.id, job.attempt + 1));
-    assert_lease_lost(t.store.end_turn(EndTurn { lease: lease(&job), outcome: TurnOutcome::Left, now: t.now() }).await);
+    assert_lease_lost(t.store.run(EndTurn { lease: lease(&job), outcome: TurnOutcome::Left, now: t.now() }).await);
     let turn = turn(&t, &again).await.unwrap();
     assert_eq!(turn.conversation, Some(note));
     assert!(turn.messages[0].redelivered);
-    assert_eq!(t.store.session(&session.id).await.unwrap().end_reason, Some(EndReason::ProcessEnded));
+    assert_eq!(t.store.run(ReadSession(session.id.clone())).await.unwrap().end_reason, Some(EndReason::ProcessEnded));
 }
 
 pub async fn a_turn_under_way_is_read_as_it_was_handed_out(t: TestStore) {
@@ -182,12 +191,12 @@ pub async fn a_turn_under_way_is_read_as_it_was_handed_out(t: TestStore) {
     turn(&t, &job).await.unwrap();
     let session = come(&t, &job, &chat.id).await;
     t.message(&chat.id, "two").await;
-    let under_way = t.store.turn_under_way(&lease(&job), 10).await.unwrap().unwrap();
+    let under_way = t.store.run(TurnUnderWay { lease: lease(&job), rows_max: 10 }).await.unwrap().unwrap();
     let said: Vec<&str> = under_way.messages.iter().map(|taken| taken.message.content.as_str()).collect();
     assert_eq!(said, ["one"], "what was said since is for the next turn");
-    assert_eq!(t.store.session(&session.id).await.unwrap().end_reason, None, "its session goes on");
+    assert_eq!(t.store.run(ReadSession(session.id.clone())).await.unwrap().end_reason, None, "its session goes on");
     let stale = Lease { attempt: job.attempt - 1, ..lease(&job) };
-    assert_lease_lost(t.store.turn_under_way(&stale, 10).await);
+    assert_lease_lost(t.store.run(TurnUnderWay { lease: stale.clone(), rows_max: 10 }).await);
 }
 
 pub async fn a_failed_start_is_tried_again_later_and_then_given_up(t: TestStore) {
@@ -196,7 +205,7 @@ pub async fn a_failed_start_is_tried_again_later_and_then_given_up(t: TestStore)
     let job = call(&t).await;
     assert_eq!(turn(&t, &job).await.unwrap().failures, 0);
     let note = SessionNote { vendor_session: "v1".to_owned(), place: None };
-    t.store.note_session(&lease(&job), note, t.now()).await.unwrap();
+    t.store.run(NoteSession { lease: lease(&job), note, now: t.now() }).await.unwrap();
     let failed = |retry_at| TurnOutcome::Failed {
         line: "it broke".to_owned(),
         retry_at,
@@ -228,7 +237,10 @@ pub async fn a_job_that_ends_without_a_word_leaves_a_line(t: TestStore) {
     let job = call(&t).await;
     turn(&t, &job).await.unwrap();
     let session = come(&t, &job, &chat.id).await;
-    assert!(t.store.release_chats("why: {}", t.now()).await.unwrap().is_empty(), "a job works for it");
+    assert!(
+        t.store.run(ReleaseChats { line: "why: {}".to_owned(), now: t.now() }).await.unwrap().is_empty(),
+        "a job works for it"
+    );
     let end = matsu_core::job::JobEnd::Failed {
         code: "JOB_TIMEOUT".to_owned(),
         message: "too long".to_owned(),
@@ -236,10 +248,13 @@ pub async fn a_job_that_ends_without_a_word_leaves_a_line(t: TestStore) {
         output_json: None,
     };
     assert_eq!(t.finish(&lease(&job), end).await.unwrap(), JobState::Failed);
-    assert_eq!(t.store.release_chats("why: {}", t.now()).await.unwrap(), [chat.id.clone()]);
-    assert!(t.store.release_chats("why: {}", t.now()).await.unwrap().is_empty(), "once");
+    assert_eq!(
+        t.store.run(ReleaseChats { line: "why: {}".to_owned(), now: t.now() }).await.unwrap(),
+        [chat.id.clone()]
+    );
+    assert!(t.store.run(ReleaseChats { line: "why: {}".to_owned(), now: t.now() }).await.unwrap().is_empty(), "once");
     assert_eq!(said(&t, &chat.id).await[1..], [(Sender::System, "why: too long".to_owned())]);
-    assert_eq!(t.store.session(&session.id).await.unwrap().end_reason, Some(EndReason::ProcessEnded));
+    assert_eq!(t.store.run(ReadSession(session.id.clone())).await.unwrap().end_reason, Some(EndReason::ProcessEnded));
     t.message(&chat.id, "again").await;
     assert_eq!(turn(&t, &call(&t).await).await.unwrap().messages.len(), 2);
 }
@@ -255,6 +270,6 @@ pub async fn who_comes_by_itself_is_not_started_beside(t: TestStore) {
     assert!(calls(&t).await.is_empty());
     let (to, reason) = (matsu_core::session::SessionState::Ended, EndReason::LoggedOut);
     let end = matsu_core::ports::store::EndSession { id: session.id, to, reason, now: t.now() };
-    t.store.end_session(end).await.unwrap();
+    t.store.run(end).await.unwrap();
     assert_eq!(turn(&t, &call(&t).await).await.unwrap().messages.len(), 2, "what it left unread");
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use matsu_core::id::TaskId;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
+use matsu_core::ports::store::{JobFilter, ListJobs, ReadTasks};
 use matsu_core::task::Task;
 
 use super::world::World;
@@ -23,7 +23,7 @@ impl Seen {
     pub async fn compare(&mut self, test: &TestStore, world: &World) -> Result<(), String> {
         jobs(test, world).await?;
         let ids: Vec<TaskId> = world.tasks.iter().map(|task| task.id.clone()).collect();
-        let stored = test.store.tasks(&ids).await.unwrap();
+        let stored = test.store.run(ReadTasks(ids.clone())).await.unwrap();
         same("number of tasks", stored.len(), ids.len())?;
         for task in stored {
             let at = world.tasks.iter().position(|model| model.id == task.id).unwrap();
@@ -56,7 +56,11 @@ async fn jobs(test: &TestStore, world: &World) -> Result<(), String> {
     let mut stored = Vec::new();
     let mut after = None;
     loop {
-        let page = test.store.list_jobs(&JobFilter::default(), &PageRequest::new(after, Some(200))).await.unwrap();
+        let page = test
+            .store
+            .run(ListJobs { filter: JobFilter::default(), page: PageRequest::new(after, Some(200)) })
+            .await
+            .unwrap();
         stored.extend(page.items);
         after = page.next;
         if after.is_none() {

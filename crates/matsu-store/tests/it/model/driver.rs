@@ -5,7 +5,8 @@ use std::time::Duration;
 use matsu_core::id::{JobId, NodeId};
 use matsu_core::job::{JobKind, JobState, Lease, NewJob};
 use matsu_core::ports::store::{
-    Claim, Enqueue, EnqueuedJob, Finish, FinishAndClaim, JobUpdate, SetStatus, Steer, StopTask, StoreError,
+    Claim, ClaimAlone, Enqueue, EnqueuedJob, Finish, FinishAndClaim, IsLoneJobWaiting, JobUpdate, MovePermit,
+    ParkForInput, PermitStep, RequeueParked, ResumeFromInput, SetStatus, Steer, StopTask, StoreError, UpdateJob,
 };
 use matsu_core::principal::Principal;
 use matsu_core::slot::Slot;
@@ -112,7 +113,7 @@ impl Driver {
         task.parent_id = parent.map(|parent| self.world.tasks[parent].id.clone());
         task.jobs = if kind == TaskKind::Wait { Vec::new() } else { new_jobs };
         let id = task.id.clone();
-        let stored = code(self.test.store.insert_task(task).await).map(|inserted| inserted.task.depth);
+        let stored = code(self.test.store.run(task).await).map(|inserted| inserted.task.depth);
         let expected = parent.map_or(Ok(0), |parent| self.world.depth_below(parent));
         same("depth", stored, expected)?;
         if let Ok(depth) = expected {
@@ -140,7 +141,7 @@ impl Driver {
         let resume_for = owner_returns.then(Principal::local_user);
         let task_id = task.map(|task| self.world.tasks[task].id.clone());
         let request = Enqueue { task_id, jobs, resume_for: resume_for.clone(), now: self.test.now() };
-        let stored = code(self.test.store.enqueue(request).await).map(|enqueued| enqueued.jobs);
+        let stored = code(self.test.store.run(request).await).map(|enqueued| enqueued.jobs);
         let expected = self.world.enqueue(task, model_jobs, resume_for.as_ref()).map(|doubles| {
             let answers = fresh.into_iter().zip(doubles).map(|(id, double)| match double {
                 None => EnqueuedJob::Queued(id),
@@ -172,7 +173,7 @@ impl Driver {
             }),
             now,
         };
-        let outcome = self.test.store.finish_and_claim(request).await.map_err(|error| error.to_string())?;
+        let outcome = self.test.store.run(request).await.map_err(|error| error.to_string())?;
 
         let mut ended = Vec::new();
         for (lease, end) in picked {
@@ -204,28 +205,43 @@ impl Driver {
             Step::Update { .. } => {
                 let held = self.world.held(lease).map(drop);
                 let update = JobUpdate::Progress("{}".to_owned());
-                same("progress", lost(store.update_job(lease, update, now).await)?, held)?;
+                same("progress", lost(store.run(UpdateJob { lease: lease.clone(), update, now }).await)?, held)?;
                 let update = JobUpdate::Checkpoint("{}".to_owned());
-                same("checkpoint", lost(store.update_job(lease, update, now).await)?, held)?;
+                same("checkpoint", lost(store.run(UpdateJob { lease: lease.clone(), update, now }).await)?, held)?;
                 if let Some(at) = self.world.held(lease) {
                     self.world.jobs[at].deaths = 0;
                 }
                 Ok(())
             }
-            Step::Park { .. } => {
-                same("park", lost(store.park_for_input(lease, "{}", now).await)?, self.world.park(lease))
-            }
+            Step::Park { .. } => same(
+                "park",
+                lost(store.run(ParkForInput { lease: lease.clone(), question_json: "{}".to_owned(), now }).await)?,
+                self.world.park(lease),
+            ),
             Step::Resume { .. } => {
                 let slot = self.world.jobs.iter().find(|job| job.id == lease.job_id).map(|job| job.slot);
                 let permits = permits_max(slot.expect("a lease names a job"));
-                let stored = lost(store.resume_from_input(lease, permits, now).await)?;
+                let stored =
+                    lost(store.run(ResumeFromInput { lease: lease.clone(), permits_max: permits, now }).await)?;
                 same("resume", stored, self.world.resume(lease))
             }
-            Step::Lend { .. } => same("lend", lost(store.lend_permit(lease).await)?, self.world.lend(lease)),
+            Step::Lend { .. } => same(
+                "lend",
+                lost(store.run(MovePermit { lease: lease.clone(), step: PermitStep::Lend }).await)?,
+                self.world.lend(lease),
+            ),
             _ => {
                 let slot = self.world.jobs.iter().find(|job| job.id == lease.job_id).map(|job| job.slot);
                 let permits = permits_max(slot.expect("a lease names a job"));
-                same("regain", lost(store.regain_permit(lease, permits).await)?, self.world.regain(lease))
+                same(
+                    "regain",
+                    lost(
+                        store
+                            .run(MovePermit { lease: lease.clone(), step: PermitStep::Regain { permits_max: permits } })
+                            .await,
+                    )?,
+                    self.world.regain(lease),
+                )
             }
         }
     }
@@ -234,7 +250,7 @@ impl Driver {
         let jobs: Vec<usize> = (0..self.world.jobs.len()).skip(first).take(count).collect();
         let ids: Vec<JobId> = jobs.iter().map(|at| self.world.jobs[*at].id.clone()).collect();
         let now = self.test.now();
-        let stored = self.test.store.requeue_parked(&ids, now).await.unwrap();
+        let stored = self.test.store.run(RequeueParked { jobs: ids.clone(), now }).await.unwrap();
         let moved = self.world.requeue(&jobs, now);
         let mut expected: Vec<JobId> = moved.into_iter().map(|at| self.world.jobs[at].id.clone()).collect();
         expected.sort();
@@ -244,7 +260,7 @@ impl Driver {
     async fn stop(&mut self, task: usize, mode: StopMode, reason: StopReason) -> Checked {
         let Some(task) = pick_index(&self.world.tasks, task) else { return Ok(()) };
         let request = StopTask { task_id: self.world.tasks[task].id.clone(), mode, reason, now: self.test.now() };
-        let stopped = self.test.store.stop_task(request).await.map_err(|error| error.to_string())?;
+        let stopped = self.test.store.run(request).await.map_err(|error| error.to_string())?;
         let cancelled = (!stopped.was_terminal).then_some((stopped.cancelled_queued, stopped.cancelled_running));
         same("cancelled", cancelled, self.world.stop(task, mode, reason))
     }
@@ -254,7 +270,7 @@ impl Driver {
         let by = if by_owner { Principal::local_user() } else { Principal::user("a person") };
         let (task_id, now) = (self.world.tasks[task].id.clone(), self.test.now());
         let request = SetStatus { task_id, to, by: by.clone(), message: None, now };
-        let stored = code(self.test.store.set_status(request).await).map(drop);
+        let stored = code(self.test.store.run(request).await).map(drop);
         same("steered", stored, self.world.steer(task, to, &by))
     }
 
@@ -263,9 +279,15 @@ impl Driver {
         let mut claim = self.test.claim_request(&node, 1, permits_max(slot)).claim.expect("a claim");
         claim.slot = slot;
         let expected = self.world.lone(slot, now);
-        let waiting = self.test.store.is_lone_job_waiting(&claim, now).await.map_err(|error| error.to_string())?;
+        let waiting = self
+            .test
+            .store
+            .run(IsLoneJobWaiting { claim: claim.clone(), now })
+            .await
+            .map_err(|error| error.to_string())?;
         same("waits to run alone", waiting, expected.is_some())?;
-        let started = self.test.store.claim_alone(&claim, now).await.map_err(|error| error.to_string())?;
+        let started =
+            self.test.store.run(ClaimAlone { claim: claim.clone(), now }).await.map_err(|error| error.to_string())?;
         same("runs alone", started.map(|job| job.id), expected.map(|at| self.world.jobs[at].id.clone()))?;
         if let Some(at) = expected {
             let job = &mut self.world.jobs[at];

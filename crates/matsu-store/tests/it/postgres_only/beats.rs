@@ -3,6 +3,7 @@
 use matsu_core::id::NodeId;
 use matsu_core::job::JobKind;
 use matsu_core::limits::BEATLESS_TICKS_MAX;
+use matsu_core::ports::store::{MovePermit, ParkForInput, PermitStep};
 
 use crate::harness::{Backend, TestStore, lease};
 
@@ -43,7 +44,7 @@ async fn a_node_that_claims_after_being_reaped_is_found_dead_once_more() {
     let task = t.research().await;
     t.enqueue(&task.id, JobKind::Search).await;
     t.store.reap_node(&zombie, t.now()).await.unwrap();
-    let held = t.store.finish_and_claim(t.claim_request(&zombie, 1, 1)).await.unwrap().claimed;
+    let held = t.store.run(t.claim_request(&zombie, 1, 1)).await.unwrap().claimed;
     assert_eq!(held.len(), 1);
     assert_eq!(tick(&t).await, std::slice::from_ref(&zombie));
     assert_eq!(t.store.reap_node(&zombie, t.now()).await.unwrap(), crate::harness::ids(&held));
@@ -59,11 +60,14 @@ async fn a_node_that_claims_after_being_reaped_is_found_by_waiting_jobs_too() {
     for zombie in [&lender, &parker] {
         t.enqueue(&task.id, JobKind::Search).await;
         t.store.reap_node(zombie, t.now()).await.unwrap();
-        let held = t.store.finish_and_claim(t.claim_request(zombie, 1, 9)).await.unwrap().claimed;
+        let held = t.store.run(t.claim_request(zombie, 1, 9)).await.unwrap().claimed;
         if *zombie == lender {
-            t.store.lend_permit(&lease(&held[0])).await.unwrap();
+            t.store.run(MovePermit { lease: lease(&held[0]), step: PermitStep::Lend }).await.unwrap();
         } else {
-            t.store.park_for_input(&lease(&held[0]), "{}", t.now()).await.unwrap();
+            t.store
+                .run(ParkForInput { lease: lease(&held[0]), question_json: "{}".to_owned(), now: t.now() })
+                .await
+                .unwrap();
         }
         assert_eq!(tick(&t).await, std::slice::from_ref(zombie));
         assert_eq!(t.store.reap_node(zombie, t.now()).await.unwrap(), crate::harness::ids(&held));

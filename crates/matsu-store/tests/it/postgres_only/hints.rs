@@ -63,7 +63,7 @@ async fn a_list_that_does_not_fit_becomes_something() {
     let clock = Clock::system();
     while clock.within(Duration::from_millis(300), b.store.foreign_change()).await.is_some() {}
     let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
-    a.store.stop_task(StopTask { task_id: root.id, mode, reason, now: a.now() }).await.unwrap();
+    a.store.run(StopTask { task_id: root.id, mode, reason, now: a.now() }).await.unwrap();
     let change = clock.within(Duration::from_secs(1), b.store.foreign_change()).await;
     assert_eq!(change, Some(ForeignChange::Unknown));
 }

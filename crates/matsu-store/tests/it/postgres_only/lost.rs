@@ -113,7 +113,7 @@ async fn a_hundred_callers_share_sixteen_connections() {
     let task = t.research().await;
     let calls = (0..100).map(|_| t.try_enqueue(&task.id, vec![t.new_job(JobKind::Search)]));
     assert!(join_all(calls).await.iter().all(Result::is_ok));
-    let tasks = (0..100).map(|_| t.store.insert_task(t.new_task(matsu_core::task::TaskKind::Research)));
+    let tasks = (0..100).map(|_| t.store.run(t.new_task(matsu_core::task::TaskKind::Research)));
     assert!(join_all(tasks).await.iter().all(Result::is_ok));
     assert_eq!(t.task(&task.id).await.counts.queued, 100);
 }

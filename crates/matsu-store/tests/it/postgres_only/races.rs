@@ -88,7 +88,7 @@ async fn a_child_started_while_a_stop_waits_is_stopped_too() {
     };
     let (mode, reason) = (StopMode::Immediate, StopReason::UserCancelled);
     let stop = StopTask { task_id: parent.id.clone(), mode, reason, now: stage.t.now() };
-    let (stopped, ()) = tokio::join!(stage.t.store.stop_task(stop), starting);
+    let (stopped, ()) = tokio::join!(stage.t.store.run(stop), starting);
     assert_eq!(stopped.unwrap().cancelled_queued, 1);
     assert_eq!(stage.t.task(&child.id).await.status, TaskStatus::Cancelled);
 }
@@ -119,12 +119,12 @@ async fn a_job_claimed_while_its_node_is_reaped_is_settled_with_its_task() {
     let first = stage.t.agent(1).await;
     let node = stage.t.second_node().await;
     let claim = stage.t.claim_request(&node, 1, 5);
-    let mut held = ids(&stage.t.store.finish_and_claim(claim.clone()).await.unwrap().claimed);
+    let mut held = ids(&stage.t.store.run(claim.clone()).await.unwrap().claimed);
     stage.lock(&first.id).await;
     let second: Task = stage.t.agent(1).await;
     let claiming = async {
         stage.somebody_waits().await;
-        let claimed = stage.t.store.finish_and_claim(claim).await.unwrap().claimed;
+        let claimed = stage.t.store.run(claim).await.unwrap().claimed;
         stage.commit().await;
         ids(&claimed)
     };
@@ -155,7 +155,7 @@ async fn a_permit_that_another_connection_has_locked_is_freed_with_its_job_all_t
         stage.somebody_waits().await;
         stage.commit().await;
     };
-    let (outcome, ()) = tokio::join!(stage.t.store.finish_and_claim(request), letting_go);
+    let (outcome, ()) = tokio::join!(stage.t.store.run(request), letting_go);
     assert_eq!(outcome.unwrap().finished[0].as_ref().unwrap(), &JobState::Completed);
     assert!(stage.watcher.query(held, &[&claimed[0].id.as_str()]).await.unwrap().is_empty());
 }
@@ -173,9 +173,9 @@ async fn a_round_with_ends_wakes_what_is_due_in_another_task() {
     t.try_enqueue(&other.id, vec![delayed]).await.unwrap();
     let mut request = t.claim_request(&t.node, 5, 100);
     request.finishes.push(Finish { lease: lease(&ending), end: completed() });
-    let early = t.store.finish_and_claim(request.clone()).await.unwrap();
+    let early = t.store.run(request.clone()).await.unwrap();
     assert_eq!((early.claimed, early.finished.len()), (vec![], 1));
     request.now = t.pass(Duration::from_secs(2));
-    let late = t.store.finish_and_claim(request).await.unwrap();
+    let late = t.store.run(request).await.unwrap();
     assert_eq!(ids(&late.claimed), [id]);
 }

@@ -2,6 +2,7 @@
 
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::{JobEnd, JobKind};
+use matsu_core::ports::store::{MovePermit, ParkForInput, PermitStep};
 use matsu_store::open;
 
 use super::server::connect;
@@ -62,8 +63,8 @@ async fn what_is_set_aside_in_an_older_schema_is_known_afterwards() {
     }
     let held = t.claim(4).await;
     t.finish(&lease(&held[3]), JobEnd::AwaitingAuth).await.unwrap();
-    t.store.lend_permit(&lease(&held[0])).await.unwrap();
-    t.store.park_for_input(&lease(&held[1]), "{}", t.now()).await.unwrap();
+    t.store.run(MovePermit { lease: lease(&held[0]), step: PermitStep::Lend }).await.unwrap();
+    t.store.run(ParkForInput { lease: lease(&held[1]), question_json: "{}".to_owned(), now: t.now() }).await.unwrap();
     let server = connect(&url).await;
     let before = "UPDATE jobs SET hold = 0; UPDATE matsu_schema SET version = 10; \
         DROP TABLE users; ALTER TABLE tokens DROP COLUMN role, DROP COLUMN tools, DROP COLUMN expires_at; \

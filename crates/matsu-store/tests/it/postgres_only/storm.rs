@@ -7,7 +7,7 @@ use matsu_core::id::TaskId;
 use matsu_core::job::end::Retry;
 use matsu_core::job::{JobEnd, JobKind};
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::{Finish, JobFilter, SetStatus, Steer, StopTask, StoreError};
+use matsu_core::ports::store::{Finish, JobFilter, ListJobs, MarkRead, SetStatus, Steer, StopTask, StoreError};
 use matsu_core::principal::Principal;
 use matsu_core::task::{JobCounts, StopMode, StopReason};
 
@@ -45,7 +45,7 @@ async fn work(t: &TestStore) {
         let mut request = t.claim_request(&t.node, 4, 12);
         finishes.reverse();
         request.finishes = std::mem::take(&mut finishes);
-        let Some(outcome) = no_failure(t.store.finish_and_claim(request).await) else { continue };
+        let Some(outcome) = no_failure(t.store.run(request).await) else { continue };
         for (n, job) in outcome.claimed.iter().enumerate() {
             let end = match (round + n) % 4 {
                 0 => JobEnd::Requeue { run_at: Some(t.now().plus(Duration::from_millis(2))) },
@@ -60,7 +60,7 @@ async fn work(t: &TestStore) {
     }
     let mut request = t.claim_request(&t.node, 0, 12);
     request.finishes = finishes;
-    no_failure(t.store.finish_and_claim(request).await);
+    no_failure(t.store.run(request).await);
 }
 
 async fn steer(t: &TestStore, tasks: &[TaskId]) {
@@ -68,9 +68,9 @@ async fn steer(t: &TestStore, tasks: &[TaskId]) {
         let to = if round % 2 == 0 { Steer::Pause } else { Steer::Resume };
         let task_id = tasks[round / 2 % tasks.len()].clone();
         let by = Principal::local_user();
-        no_failure(t.store.set_status(SetStatus { task_id, to, by, message: None, now: t.now() }).await);
+        no_failure(t.store.run(SetStatus { task_id, to, by, message: None, now: t.now() }).await);
         let backwards: Vec<TaskId> = tasks.iter().rev().cloned().collect();
-        no_failure(t.store.mark_read(&backwards, t.now()).await);
+        no_failure(t.store.run(MarkRead { ids: backwards.clone(), now: t.now() }).await);
     }
 }
 
@@ -78,7 +78,7 @@ async fn stop(t: &TestStore, tasks: &[TaskId]) {
     for (n, task_id) in tasks.iter().enumerate() {
         for mode in [StopMode::Graceful, StopMode::Immediate] {
             let (task_id, reason) = (task_id.clone(), StopReason::Completed);
-            no_failure(t.store.stop_task(StopTask { task_id, mode, reason, now: t.now() }).await);
+            no_failure(t.store.run(StopTask { task_id, mode, reason, now: t.now() }).await);
             for _ in 0..n {
                 no_failure(t.store.check().await);
             }
@@ -107,7 +107,8 @@ async fn many_transitions_over_the_same_tasks_never_fail_and_keep_the_counts() {
     );
     for id in &tasks {
         let filter = JobFilter { task_id: Some(id.clone()), ..JobFilter::default() };
-        let page = t.store.list_jobs(&filter, &PageRequest::new(None, Some(200))).await.unwrap();
+        let page =
+            t.store.run(ListJobs { filter: filter.clone(), page: PageRequest::new(None, Some(200)) }).await.unwrap();
         assert_eq!(page.next, None);
         let mut counts = JobCounts::default();
         for job in &page.items {

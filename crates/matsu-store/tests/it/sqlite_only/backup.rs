@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use matsu_core::error_code::ErrorCode;
 use matsu_core::job::JobKind;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::TaskFilter;
+use matsu_core::ports::store::{ListTasks, TaskFilter};
 use matsu_core::task::Task;
 
 use super::{fresh, plain, url};
@@ -64,7 +64,8 @@ async fn an_existing_file_is_not_overwritten_and_a_partial_one_is_not_in_the_way
     }
     test.store.backup(&fresh_target).await.unwrap();
     let copied = TestStore::open_at(&url(&fresh_target)).await;
-    let page = copied.store.list_tasks(&TaskFilter::default(), &PageRequest::default()).await.unwrap();
+    let page =
+        copied.store.run(ListTasks { filter: TaskFilter::default(), page: PageRequest::default() }).await.unwrap();
     assert_eq!(page.items, []);
     let refused = test.store.backup(&folder.path().join("no/such/folder/copy.db")).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::StoreUnavailable);

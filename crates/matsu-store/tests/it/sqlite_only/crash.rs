@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use matsu_core::id::{JobId, TaskId};
 use matsu_core::job::JobState;
 use matsu_core::page::PageRequest;
-use matsu_core::ports::store::JobFilter;
+use matsu_core::ports::store::{JobFilter, ListJobs};
 use matsu_core::task::JobCounts;
 
 use super::{child, fresh, url};
@@ -77,7 +77,11 @@ async fn check(test: &TestStore, said: &Said) -> i64 {
     let mut completed = HashSet::new();
     let mut after = None;
     loop {
-        let page = test.store.list_jobs(&JobFilter::default(), &PageRequest::new(after, Some(200))).await.unwrap();
+        let page = test
+            .store
+            .run(ListJobs { filter: JobFilter::default(), page: PageRequest::new(after, Some(200)) })
+            .await
+            .unwrap();
         for job in page.items {
             counts.entry(job.task_id.unwrap()).or_default().add(job.state, 1);
             if job.state == JobState::Completed {

@@ -47,7 +47,7 @@ async fn limits_and_leases_hold_over_both() {
     let work = async |t: &TestStore| {
         let mut done = 0;
         while t.task(&task.id).await.counts.unfinished() > 0 {
-            let claimed = t.store.finish_and_claim(t.claim_request(&t.node, 2, 2)).await.unwrap().claimed;
+            let claimed = t.store.run(t.claim_request(&t.node, 2, 2)).await.unwrap().claimed;
             assert!(t.task(&task.id).await.counts.running <= 2);
             for job in &claimed {
                 assert_eq!(t.complete(job).await.unwrap(), JobState::Completed);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, end_of, reaches, start_with};
 use crate::stdio::Client;
+use matsu_core::ports::store::ReadTask;
 
 /// A script that makes these calls over MCP and prints what was answered.
 fn calls(calls: &[(&str, Value)]) -> String {
@@ -219,7 +220,9 @@ pub fn folders_of(home: &crate::home::Home, task: &str) -> Value {
         let clock = matsu_core::clock::Clock::system();
         let options = matsu_store::OpenOptions { synchronous: matsu_store::Synchronous::Full, clock };
         let opened = matsu_store::open(&url, options).await.unwrap();
-        let TaskLookup::Found(task) = opened.store.task(&matsu_core::id::TaskId::from_text(task)).await.unwrap() else {
+        let TaskLookup::Found(task) =
+            opened.store.run(ReadTask(matsu_core::id::TaskId::from_text(task))).await.unwrap()
+        else {
             panic!("no task {task}");
         };
         let config: Value = serde_json::from_str(&task.config_json).unwrap();

@@ -3,6 +3,7 @@
 use matsu_core::access::Role;
 use matsu_core::clock::Clock;
 use matsu_core::id::TokenId;
+use matsu_core::ports::store::{InsertToken, PutUser};
 use matsu_core::principal::Principal;
 use matsu_core::token::NewToken;
 use matsu_store::{OpenOptions, Synchronous};
@@ -26,7 +27,7 @@ fn let_somebody_else_in(home: &Home) {
         let now = Clock::system().now();
         let (name, principal) = ("somebody else".to_owned(), Principal::from_text("user:somebody-else"));
         let secret_hash = matsu_server::auth::hash(SECRET);
-        opened.store.put_user(&principal, &[], now).await.unwrap();
+        opened.store.run(PutUser { user: principal.clone(), roots: vec![], now }).await.unwrap();
         let token = NewToken {
             id: TokenId::mint(now),
             name,
@@ -37,7 +38,7 @@ fn let_somebody_else_in(home: &Home) {
             created_at: now,
             expires_at: None,
         };
-        opened.store.insert_token(token).await.unwrap();
+        opened.store.run(InsertToken(token)).await.unwrap();
     });
 }
 
